@@ -1,0 +1,81 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// Runs Millstream and its peers in turn and prints medians and ratios.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "millstream-benches")]
+pub struct Args {
+    /// What to measure.
+    #[arg(value_enum, default_value_t = Workload::All)]
+    pub workload: Workload,
+
+    /// The tree that `archive` stores; without it, a tree of 52 000 files (667 MB) is generated.
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<PathBuf>,
+
+    /// Where generated trees and archives go [default: the temporary folder]; a folder in memory, such as
+    /// /dev/shm, takes the disk out of the figures. Needs 1 GB, removed again.
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+
+    /// How often every competitor runs.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+
+    /// Sizes so small that the times mean nothing: shows in seconds that everything runs.
+    #[arg(long)]
+    pub quick: bool,
+
+    /// The `millstream` binary that `exec` runs; without it, it is built beside this program.
+    #[arg(long, value_name = "PATH")]
+    pub millstream: Option<PathBuf>,
+
+    /// Runs one archive competitor alone, into the scratch folder, and prints its wall time and peak memory.
+    #[arg(long, value_name = "COMPETITOR", hide = true, requires = "files", requires = "scratch")]
+    pub one: Option<String>,
+
+    /// Accepted because `cargo bench` passes it.
+    #[arg(long, hide = true)]
+    pub bench: bool,
+}
+
+/// The name of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Workload {
+    /// Walk, read, BLAKE3, zstd, store: a real job over a real tree.
+    Archive,
+    /// Four stages that do nothing.
+    Noop,
+    /// `/bin/true`, once a unit.
+    Exec,
+    /// The cost of a unit when a million others wait, against a thousand.
+    Queued,
+    /// All of the above.
+    All,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn what_cargo_bench_passes_is_accepted() {
+        let args = Args::try_parse_from(["x", "noop", "--rounds", "3", "--bench"]).unwrap();
+        assert_eq!(args.workload, Workload::Noop);
+        assert_eq!(args.rounds, 3);
+    }
+
+    #[test]
+    fn zero_rounds_are_refused() {
+        assert!(Args::try_parse_from(["x", "--rounds", "0"]).is_err());
+    }
+}

@@ -1,0 +1,68 @@
+//! One competitor alone in a process: peak memory belongs to a process, not to a function.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+use crate::machine::peak_rss_kib;
+
+/// What a competitor that ran alone reports about itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Seconds the work took.
+    pub seconds: f64,
+    /// The highest resident set size in KiB, where the system tells it.
+    pub peak_rss_kib: Option<u64>,
+}
+
+/// Runs this program again as the archive competitor `name`, which stores into `scratch/out`.
+///
+/// # Errors
+/// When the child cannot be started, fails, or does not say what it measured.
+pub fn measure(name: &str, files: &Path, scratch: &Path) -> Result<Measured, Error> {
+    let program = std::env::current_exe().map_err(|e| Error::new(format!("own path: {e}")))?;
+    let output = Command::new(&program)
+        .args(["archive", "--one", name, "--files"])
+        .arg(files)
+        .arg("--scratch")
+        .arg(scratch)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(Error::at(&program))?;
+    if !output.status.success() {
+        return Err(Error::new(format!("{name}: the child ended with {}", output.status)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    parse(&text).ok_or_else(|| Error::new(format!("{name}: the child printed `{}`", text.trim())))
+}
+
+/// Prints, in the child, what [`measure`] reads in the parent.
+pub fn print(seconds: f64) {
+    let peak = peak_rss_kib().map_or("unknown".to_owned(), |kib| kib.to_string());
+    println!("seconds={seconds} peak_rss_kib={peak}");
+}
+
+fn parse(text: &str) -> Option<Measured> {
+    let (seconds, peak) = text.trim().strip_prefix("seconds=")?.split_once(" peak_rss_kib=")?;
+    let peak_rss_kib = match peak {
+        "unknown" => None,
+        number => Some(number.parse().ok()?),
+    };
+    Some(Measured { seconds: seconds.parse().ok()?, peak_rss_kib })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_reads_what_the_child_prints() {
+        let measured = Measured { seconds: 1.25, peak_rss_kib: Some(4096) };
+        assert_eq!(parse("seconds=1.25 peak_rss_kib=4096\n"), Some(measured));
+        let without = Measured { peak_rss_kib: None, ..measured };
+        assert_eq!(parse("seconds=1.25 peak_rss_kib=unknown\n"), Some(without));
+        assert_eq!(parse("seconds=1.25\n"), None);
+        assert_eq!(parse("error"), None);
+    }
+}

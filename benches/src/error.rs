@@ -1,0 +1,34 @@
+//! Why a benchmark stopped.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// A message for the person at the terminal: what was being done and what went wrong.
+#[derive(Debug)]
+pub struct Error(String);
+
+impl Error {
+    /// An error with this text.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// What the engine says about a flow or a setting that it does not take.
+    pub fn refused(error: impl fmt::Display) -> Self {
+        Self(format!("the engine refuses: {error}"))
+    }
+
+    /// Names the file or folder that an I/O error is about.
+    pub fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |error| Self(format!("{}: {error}", path.display()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}

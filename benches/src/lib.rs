@@ -1,0 +1,76 @@
+//! Millstream beside its peers.
+//!
+//! Every workload runs all competitors in turn, round after round (A B C D A B C D …), in
+//! one process, so that a machine that slows down slows all of them. It prints medians with
+//! the smallest and largest round, and the ratio of ours to the best peer round by round.
+//! Peak memory is the exception: it belongs to a process, so each competitor also runs
+//! alone in a child.
+//!
+//! | workload | question | peers |
+//! | --- | --- | --- |
+//! | [`archive`] | a real job: walk, read, BLAKE3, zstd, store | rayon, a thread per stage, tokio, a loop |
+//! | [`noop`] | what does the way through four stages cost? | crossbeam-channel, tokio |
+//! | [`queued`] | does a unit cost more when many others wait? | the engine with a short queue |
+//! | [`exec`] | one process per unit | `xargs -P2` |
+//!
+//! `cargo run --release -p millstream-benches -- --help` lists the options.
+
+pub mod archive;
+pub mod args;
+pub mod child;
+pub mod compare;
+pub mod error;
+pub mod exec;
+pub mod machine;
+pub mod noop;
+pub mod queued;
+pub mod random;
+pub mod table;
+pub mod tree;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Workload};
+use error::Error;
+
+/// The program: parses the command line, runs the workloads, prints the report.
+pub fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("millstream-benches: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs what `args` asks for and prints the report on standard output.
+///
+/// # Errors
+/// When a workload cannot be set up, or a competitor did not do the whole work.
+pub fn run(args: &Args) -> Result<(), Error> {
+    if let Some(name) = &args.one {
+        return archive::run_one(args, name);
+    }
+    println!("{}\n", machine::describe());
+    if cfg!(debug_assertions) {
+        println!("This is a debug build: it shows that everything runs, its times mean nothing.\n");
+    }
+    let wants = |workload| args.workload == workload || args.workload == Workload::All;
+    if wants(Workload::Archive) {
+        archive::run(args)?;
+    }
+    if wants(Workload::Noop) {
+        noop::run(args)?;
+    }
+    if wants(Workload::Queued) {
+        queued::run(args)?;
+    }
+    if wants(Workload::Exec) {
+        exec::run(args)?;
+    }
+    Ok(())
+}

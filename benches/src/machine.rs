@@ -1,0 +1,66 @@
+//! A line about the machine, so that a printed figure can be judged later.
+
+use std::fs;
+
+/// Processor, cores this process may use, and kernel, in one line.
+#[must_use]
+pub fn describe() -> String {
+    format!("Machine: {}, {} cores, {}.", cpu_model(), cores(), kernel())
+}
+
+/// The number of cores this process may use.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn cpu_model() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    first_value(&text, "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+fn kernel() -> String {
+    let name = rustix::system::uname();
+    format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
+}
+
+/// The highest resident set size this process has had, in KiB; `None` without `/proc`.
+///
+/// `VmHWM` belongs to the address space. `ru_maxrss` is not used because it starts at what
+/// the parent had in memory when it spawned us.
+#[must_use]
+pub fn peak_rss_kib() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/status").ok()?;
+    first_value(&text, "VmHWM")?.strip_suffix(" kB")?.trim().parse().ok()
+}
+
+/// The value of the first `key : value` line.
+fn first_value(text: &str, key: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key).then(|| value.trim().to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_matched_whole() {
+        let text = "VmHWMx: 1 kB\nVmHWM:\t  4096 kB\nVmHWM: 2 kB\n";
+        assert_eq!(first_value(text, "VmHWM").as_deref(), Some("4096 kB"));
+        assert_eq!(first_value(text, "Vm"), None);
+    }
+
+    #[test]
+    fn peak_memory_grows_with_what_is_touched() {
+        let Some(before) = peak_rss_kib() else {
+            return; // No /proc here: the report leaves the column out.
+        };
+        let block = std::hint::black_box(vec![1u8; 64 << 20]);
+        let after = peak_rss_kib().unwrap();
+        assert!(after >= before.max(64 << 10), "{before} KiB, then {after} KiB");
+        drop(block);
+    }
+}

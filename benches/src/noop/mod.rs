@@ -1,0 +1,72 @@
+//! Four stages that do nothing: what the way itself costs.
+//!
+//! `n` numbers go through four no-op stages; the figure is the time for the whole way per
+//! number. The source runs on the calling thread everywhere.
+
+pub mod ours;
+pub mod peers;
+
+use std::time::Instant;
+
+use crate::args::Args;
+use crate::compare::{Competitor, Role, alternate};
+use crate::error::Error;
+
+/// Numbers that go through.
+const UNITS: u64 = 2_000_000;
+const QUICK_UNITS: u64 = 20_000;
+
+/// Someone who sends `n` numbers through four stages and returns how many came out.
+type Pass = fn(n: u64) -> Result<u64, Error>;
+
+const COMPETITORS: [(&str, Role, Pass); 5] = [
+    ("millstream, batch 64", Role::Ours, ours::flow),
+    ("crossbeam threads", Role::Peer, peers::crossbeam_threads),
+    ("tokio mpsc", Role::Peer, peers::tokio_mpsc),
+    ("crossbeam threads, 64 a message", Role::Reference, peers::crossbeam_batches),
+    ("rayon task, no queues", Role::Reference, peers::rayon_tasks),
+];
+
+/// The code of a stage: nothing, but the compiler may not know.
+#[inline(always)]
+pub fn nothing(number: u64) -> u64 {
+    std::hint::black_box(number)
+}
+
+/// Runs all competitors in turn and prints nanoseconds per unit.
+///
+/// # Errors
+/// When a competitor lost numbers.
+pub fn run(args: &Args) -> Result<(), Error> {
+    let n = if args.quick { QUICK_UNITS } else { UNITS };
+    println!("## noop: four stages that do nothing, {n} units\n");
+    let competitors = COMPETITORS.map(|(name, role, pass)| {
+        Competitor::new(name, role, move || {
+            let began = Instant::now();
+            let out = pass(n)?;
+            let nanoseconds = began.elapsed().as_nanos() as f64;
+            if out == n {
+                Ok(nanoseconds / n as f64)
+            } else {
+                Err(Error::new(format!("{n} units went in, {out} came out")))
+            }
+        })
+    });
+    let comparison = alternate("ns per unit", 1, args.rounds, competitors.into())?;
+    println!("{}\n", comparison.render());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_competitor_brings_every_unit_through() {
+        for n in [0, 1, 63, 64, 65, 5000] {
+            for (name, _, pass) in COMPETITORS {
+                assert_eq!(pass(n).unwrap(), n, "{name}");
+            }
+        }
+    }
+}

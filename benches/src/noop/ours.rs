@@ -1,0 +1,35 @@
+//! Four no-op stages as a flow.
+
+use millstream_flow::{Batch, Flow};
+
+use super::nothing;
+use crate::error::Error;
+
+const BATCH: usize = 64;
+/// As many as the peers' four channels of 1024 hold.
+const IN_FLIGHT: u64 = 4096;
+
+/// Sends `n` numbers through; returns how many retired.
+///
+/// # Errors
+/// When the flow is refused.
+pub fn flow(n: u64) -> Result<u64, Error> {
+    let mut b = Flow::builder::<u64>("noop");
+    b.inflight(IN_FLIGHT);
+    let inlets = ["one", "two", "three", "four"].map(|name| b.inlet::<u64>(name));
+    let done = b.retire();
+    for (index, &inlet) in inlets.iter().enumerate() {
+        let stage = b
+            .update(inlet, |number: &mut u64, _| {
+                *number = nothing(*number);
+                Ok(())
+            })
+            .batch(Batch::of(BATCH));
+        match inlets.get(index + 1) {
+            Some(&next) => stage.to(next),
+            None => stage.to(done),
+        };
+    }
+    let flow = b.build(inlets[0]).map_err(Error::refused)?;
+    Ok(flow.run(0..n).retired)
+}

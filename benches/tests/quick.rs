@@ -1,0 +1,72 @@
+//! Every workload runs to its end and reports every competitor; what the times are does not matter here.
+
+use std::process::Command;
+
+/// Runs the program with `args` on sizes that take a moment; returns what it printed.
+fn report(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_millstream-benches"))
+        .args(args)
+        .args(["--quick", "--rounds", "2"])
+        .output()
+        .expect("the program starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?} ended with {}: {stderr}", output.status);
+    String::from_utf8(output.stdout).expect("the report is text")
+}
+
+fn assert_rows(report: &str, names: &[&str]) {
+    for name in names {
+        let rows = report.lines().filter(|line| line.starts_with(&format!("| {name} ")));
+        assert!(rows.count() > 0, "no row for `{name}` in\n{report}");
+    }
+}
+
+#[test]
+fn archive_reports_time_and_memory_of_everyone() {
+    let report = report(&["archive"]);
+    let names = ["millstream 128 MiB", "rayon par_bridge", "crossbeam threads", "tokio spawn_blocking", "sequential"];
+    assert_rows(&report, &names);
+    let (_, memory) = report.split_once("peak RSS").expect("a table of peak memory");
+    assert_rows(memory, &names);
+    assert_rows(memory, &["millstream 32 MiB", "millstream 512 MiB"]);
+}
+
+#[test]
+fn archive_takes_a_tree_of_one_s_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", ".hidden", "naïve name"] {
+        std::fs::write(folder.path().join(name), name).unwrap();
+    }
+    let report = report(&["archive", "--files", folder.path().to_str().unwrap()]);
+    assert!(report.contains("3 files"), "{report}");
+}
+
+#[test]
+fn noop_reports_peers_and_references() {
+    let report = report(&["noop"]);
+    assert_rows(&report, &["millstream, batch 64", "crossbeam threads", "tokio mpsc", "(rayon task, no queues)"]);
+    assert!(report.contains("millstream, batch 64 / "), "{report}");
+}
+
+#[test]
+fn queued_compares_many_waiting_with_few() {
+    let report = report(&["queued"]);
+    assert_eq!(report.matches("10000 waiting / 1000 waiting: ").count(), 2, "{report}");
+}
+
+#[test]
+fn exec_compares_two_commands() {
+    // A stand-in that does nothing: what is checked here is the harness.
+    let report = report(&["exec", "--millstream", "/bin/true"]);
+    assert_rows(&report, &["millstream", "xargs -P2"]);
+}
+
+#[test]
+fn a_competitor_that_does_not_exist_is_an_error() {
+    let output = Command::new(env!("CARGO_BIN_EXE_millstream-benches"))
+        .args(["archive", "--one", "nobody", "--files", ".", "--scratch", "."])
+        .output()
+        .expect("the program starts");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`nobody`"));
+}

@@ -1,0 +1,460 @@
+//! What a flow file says, after it has been checked.
+//!
+//! A [`FlowFile`] is plain data: every name in it resolves, every size and time is a number, every template parses and has
+//! its `{param.…}` fields filled in. Nothing here knows how a flow runs; [`crate::wire`] turns it into an engine flow,
+//! [`crate::ops`] turns an [`OpSpec`] into code. The `span`s are byte ranges of [`FlowFile::text`], for errors that are found
+//! later and still want to point at the line.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::template::{Field, Template};
+
+/// Units in flight when a flow file does not say `inflight`.
+pub const DEFAULT_INFLIGHT: u64 = 256;
+
+/// The most worker threads a flow may have.
+pub const MAX_WORKERS: usize = 4096;
+
+/// A checked flow file.
+#[derive(Debug, Clone)]
+pub struct FlowFile {
+    /// Where the file was read from, as it was given.
+    pub path: PathBuf,
+    /// The whole text, which every `span` indexes.
+    pub text: Arc<str>,
+    /// `name`, or the file's stem.
+    pub name: String,
+    /// The cap on units in flight; at least 1.
+    pub inflight: u64,
+    /// The cap on payload bytes in flight; none when absent.
+    pub memory: Option<u64>,
+    /// Threads that serve the stages; the machine's parallelism when absent.
+    pub workers: Option<usize>,
+    /// `[params]`, with the values given by `-p` in place of the defaults.
+    pub params: BTreeMap<String, String>,
+    /// `[resources]`, in the file's order.
+    pub resources: Vec<ResourceSpec>,
+    /// `[source]`.
+    pub source: SourceSpec,
+    /// Where `[source]` stands in the text.
+    pub source_span: Range<usize>,
+    /// `[[stage]]`, in the file's order; at least one. Units enter at the first.
+    pub stages: Vec<StageSpec>,
+    /// Where `{input}` is used first; absent when the flow runs without an INPUT.
+    pub input_span: Option<Range<usize>>,
+}
+
+/// Where units come from.
+#[derive(Debug, Clone)]
+pub enum SourceSpec {
+    /// `walk = "ROOT"`: one unit a regular file below a folder (or the file itself).
+    Walk {
+        /// The folder; when it is exactly `{input}`, every INPUT of the command line is walked.
+        root: Template,
+        /// Take files and folders whose name starts with a dot (default true).
+        hidden: bool,
+        /// Take files that `.gitignore` and its kin exclude (default true).
+        ignored: bool,
+        /// Follow symbolic links (default false).
+        follow: bool,
+        /// Folders and files below the root that are left out, such as the one the flow writes to. One that does not exist, or
+        /// lies elsewhere, leaves nothing out.
+        except: Vec<Template>,
+    },
+    /// `lines = "FILE"` or `lines = "-"`: one unit a line.
+    Lines {
+        /// Standard input or a file.
+        from: LinesFrom,
+        /// Lines end with a NUL byte instead of a newline, as `find -print0` writes them.
+        null: bool,
+    },
+    /// `args = true`: one unit an INPUT of the command line.
+    Args,
+}
+
+/// Where lines are read from.
+#[derive(Debug, Clone)]
+pub enum LinesFrom {
+    /// Standard input, `"-"`.
+    Stdin,
+    /// A file.
+    File(Template),
+}
+
+/// One entry of `[resources]`.
+#[derive(Debug, Clone)]
+pub struct ResourceSpec {
+    /// The name without `:*`.
+    pub name: String,
+    /// What it is and how much of it there is.
+    pub kind: ResourceKind,
+    /// Whether a unit or a batch takes it.
+    pub hold: Hold,
+    /// For keyed resources: the most keys remembered at once (the engine's default when absent).
+    pub max_keys: Option<u64>,
+    /// The key in the text.
+    pub span: Range<usize>,
+}
+
+/// The kinds of resource a flow file can declare.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ResourceKind {
+    /// `net = 16`: so many tokens.
+    Tokens(u64),
+    /// `"host:*" = 2`: so many tokens for each key.
+    KeyedTokens(u64),
+    /// `api = { rate = "50/s", burst = 10 }`: grants in time.
+    Rate(RateSpec),
+    /// `"host:*" = { rate = "5/s", burst = 2 }`: grants in time for each key.
+    KeyedRate(RateSpec),
+}
+
+impl ResourceKind {
+    /// Whether needs for it name a key.
+    pub fn is_keyed(&self) -> bool {
+        matches!(self, Self::KeyedTokens(_) | Self::KeyedRate(_))
+    }
+
+    /// Whether it is a rate, which is spent and never given back.
+    pub fn is_rate(&self) -> bool {
+        matches!(self, Self::Rate(_) | Self::KeyedRate(_))
+    }
+
+    /// The largest amount one need can ever be granted: tokens, or a rate's burst.
+    pub fn capacity(&self) -> u64 {
+        match self {
+            Self::Tokens(tokens) | Self::KeyedTokens(tokens) => *tokens,
+            Self::Rate(rate) | Self::KeyedRate(rate) => rate.burst,
+        }
+    }
+}
+
+/// `{ rate = "50/s", burst = 10 }`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateSpec {
+    /// Grants a second; greater than zero.
+    pub per_second: f64,
+    /// Grants that may come at once after a pause; at least 1, the default.
+    pub burst: u64,
+}
+
+/// Who takes a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// `hold = "unit"`, the default: every unit takes its own.
+    Unit,
+    /// `hold = "batch"`: taken once for a whole batch of units, as a database connection is.
+    Batch,
+}
+
+/// One `[[stage]]`.
+#[derive(Debug, Clone)]
+pub struct StageSpec {
+    /// Unique in the flow.
+    pub name: String,
+    /// What the stage does to a unit.
+    pub op: OpSpec,
+    /// What a unit needs before it runs here.
+    pub needs: Vec<NeedSpec>,
+    /// `retry`; no retries when absent.
+    pub retry: Option<RetrySpec>,
+    /// The longest one attempt may take.
+    pub timeout: Option<Duration>,
+    /// Whether the op may be run again on the same unit; the op's own nature when absent.
+    pub idempotent: Option<bool>,
+    /// Fewest and most workers at once; 0 to all of them when absent.
+    pub workers: Option<(WorkersBound, WorkersBound)>,
+    /// Whether the stage runs beside the CPU workers; the op's own nature when absent.
+    pub blocking: Option<bool>,
+    /// Units a worker takes at once; 1 when absent.
+    pub batch: Option<BatchSpec>,
+    /// The queue's bound; the engine's default when absent.
+    pub queue: Option<u64>,
+    /// What becomes of a unit that has failed for good.
+    pub after_failure: AfterFailure,
+    /// Where units go next. When the file does not say, the stage that follows in the file, or retirement after the last;
+    /// here always resolved: `None` is retirement.
+    pub next: Option<String>,
+    /// For [`OpSpec::Filter`]: where units that do not match go; `None` retires them.
+    pub otherwise: Option<String>,
+    /// The unit's fields that the stage's templates use, and where in the text.
+    pub fields: Vec<(Field, Range<usize>)>,
+    /// The stage's name in the text.
+    pub span: Range<usize>,
+}
+
+/// An end of `workers = "1..cores"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkersBound {
+    /// A number.
+    Count(usize),
+    /// `cores`: as many as the flow has workers.
+    Cores,
+}
+
+impl WorkersBound {
+    /// The number it stands for in a flow of `workers` threads.
+    pub fn resolve(self, workers: usize) -> usize {
+        match self {
+            Self::Count(count) => count,
+            Self::Cores => workers,
+        }
+    }
+}
+
+/// One entry of a stage's `needs`.
+#[derive(Debug, Clone)]
+pub struct NeedSpec {
+    /// The resource's name, which exists.
+    pub resource: String,
+    /// For a keyed resource: what names the key, `{host}` in `"host:{host}"`.
+    pub key: Option<Template>,
+    /// How much; at least 1 and never more than the resource has.
+    pub amount: u64,
+    /// Held until the unit leaves this stage, later in the flow; `None` gives it back when the unit leaves the stage that asked.
+    pub until: Option<String>,
+    /// The need's key in the text.
+    pub span: Range<usize>,
+}
+
+/// `retry = { times = 3, backoff = "100ms..5s" }`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetrySpec {
+    /// Attempts after the first; at least 1.
+    pub times: u32,
+    /// The first pause and the longest; it doubles in between. Default 100 ms to 10 s.
+    pub backoff: Range<Duration>,
+}
+
+/// `batch = { size = 16, wait = "5ms" }`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchSpec {
+    /// Most units a worker takes at once; at least 1.
+    pub size: usize,
+    /// How long a worker waits for a batch to fill; zero, the default, takes what is there.
+    pub wait: Duration,
+}
+
+/// `after_failure`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AfterFailure {
+    /// `"dead-letter"`: the unit is kept with its reason.
+    #[default]
+    DeadLetter,
+    /// `"skip"`: the unit is retired as skipped.
+    Skip,
+    /// `"stop"`: the unit is dead-lettered and the flow admits no more.
+    Stop,
+}
+
+/// What a stage does.
+#[derive(Debug, Clone)]
+pub enum OpSpec {
+    /// `read`: the file becomes the payload; its memory is reserved first.
+    Read {
+        /// The file; default `{path}`.
+        path: Template,
+    },
+    /// `write`: the payload becomes a file, under a temporary name that is renamed when complete. Parent folders are made.
+    Write {
+        /// The file's name.
+        path: Template,
+        /// Replace an existing file. Without it (and without `skip_existing`) an existing file is a failure and is kept.
+        overwrite: bool,
+        /// An existing file counts as written, as content-addressed stores want it.
+        skip_existing: bool,
+    },
+    /// `blake3`: sets `{blake3}` to the payload's hash.
+    Blake3,
+    /// `sha256`: sets `{sha256}` to the payload's hash.
+    Sha256,
+    /// `zstd`: compresses or decompresses the payload.
+    Zstd {
+        /// Which of the two.
+        mode: ZstdMode,
+    },
+    /// `exec`: runs a program.
+    Exec {
+        /// Program and arguments; at least one element. With `shell`, the first is the script and the others are `$1`, `$2`, ….
+        argv: Vec<Template>,
+        /// Run as `/bin/sh -c SCRIPT sh ARGUMENT…`. The parser refuses a unit's fields in the script, because there a file's
+        /// name could run commands; as arguments they are safe.
+        shell: bool,
+        /// Its standard input.
+        stdin: ExecStdin,
+        /// Its standard output.
+        stdout: ExecStdout,
+        /// Variables added to the environment.
+        env: Vec<(String, Template)>,
+        /// Its working folder; this process's when absent.
+        dir: Option<Template>,
+    },
+    /// `http-get`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx except 408
+    /// and 429, retried by policy for the others.
+    HttpGet {
+        /// What to get, `http://` or `https://`.
+        url: Template,
+        /// The largest body taken; the op's default when absent.
+        max_bytes: Option<u64>,
+        /// Request headers.
+        headers: Vec<(String, Template)>,
+    },
+    /// `filter`: units for which the condition does not hold leave by [`StageSpec::otherwise`].
+    Filter {
+        /// The condition.
+        when: Condition,
+    },
+    /// `append`: adds one line a unit to one file, in order of arrival; each batch is flushed.
+    Append {
+        /// The file, the same for all units.
+        path: Template,
+        /// The line; a newline is added.
+        line: Template,
+        /// The file starts empty in every run: lines go to a temporary name beside it, which takes the file's place when the
+        /// run ends with the source read to its end. A run that is interrupted leaves the previous file as it was.
+        fresh: bool,
+    },
+    /// `check`: a permanent failure when a field differs from what it should be.
+    Check {
+        /// The field.
+        field: CheckField,
+        /// What it should be.
+        equals: Template,
+    },
+    /// `parse`: reads the payload, or the line when there is no payload, into fields.
+    Parse {
+        /// Its format.
+        format: ParseFormat,
+    },
+}
+
+impl OpSpec {
+    /// The op's name in a flow file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Read { .. } => "read",
+            Self::Write { .. } => "write",
+            Self::Blake3 => "blake3",
+            Self::Sha256 => "sha256",
+            Self::Zstd { .. } => "zstd",
+            Self::Exec { .. } => "exec",
+            Self::HttpGet { .. } => "http-get",
+            Self::Filter { .. } => "filter",
+            Self::Append { .. } => "append",
+            Self::Check { .. } => "check",
+            Self::Parse { .. } => "parse",
+        }
+    }
+
+    /// Whether a unit's payload may be larger after it than before.
+    pub fn grows_payload(&self) -> bool {
+        match self {
+            Self::Read { .. } | Self::Zstd { .. } | Self::HttpGet { .. } => true,
+            Self::Exec { stdout, .. } => matches!(stdout, ExecStdout::Payload),
+            _ => false,
+        }
+    }
+}
+
+/// `mode` and `level` of the `zstd` op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZstdMode {
+    /// `mode = "compress"`, the default.
+    Compress {
+        /// 1 (fastest) to 22 (smallest); default 3.
+        level: i32,
+    },
+    /// `mode = "decompress"`.
+    Decompress {
+        /// The largest content taken; no limit when absent.
+        max_bytes: Option<u64>,
+    },
+}
+
+/// Standard input of an `exec`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExecStdin {
+    /// `"payload"`, the default: the payload, empty when there is none.
+    Payload,
+    /// `"null"`: nothing.
+    Null,
+}
+
+/// Standard output of an `exec`.
+#[derive(Debug, Clone)]
+pub enum ExecStdout {
+    /// `"payload"`, the default: it becomes the payload.
+    Payload,
+    /// `{ file = "PATH" }`: it goes to a file, which is put in place when the program has succeeded.
+    File(Template),
+    /// `"null"`: it is thrown away, and the payload stays what it was.
+    Null,
+    /// `"inherit"`: it goes to this process's standard output.
+    Inherit,
+}
+
+/// `when` of the `filter` op.
+#[derive(Debug, Clone)]
+pub enum Condition {
+    /// `{ exists = "PATH" }`: something has this name.
+    Exists(Template),
+    /// `{ missing = "PATH" }`: nothing has this name.
+    Missing(Template),
+    /// `{ text = "{ext}", equals = "rs" }` and the like.
+    Text {
+        /// What is tested.
+        text: Template,
+        /// How.
+        test: TextTest,
+    },
+    /// `{ size = "1KiB..1MiB" }`: the unit's size in bytes; the lower end is included, the upper is not.
+    Size {
+        /// At least this many bytes.
+        at_least: u64,
+        /// Fewer than this many; no upper end when absent.
+        below: Option<u64>,
+    },
+    /// `{ not = { … } }`.
+    Not(Box<Condition>),
+    /// `{ all = [{ … }, …] }`.
+    All(Vec<Condition>),
+    /// `{ any = [{ … }, …] }`.
+    Any(Vec<Condition>),
+}
+
+/// How a [`Condition::Text`] compares; bytes, case-sensitive.
+#[derive(Debug, Clone)]
+pub enum TextTest {
+    /// `equals`.
+    Equals(Template),
+    /// `one_of`.
+    OneOf(Vec<Template>),
+    /// `contains`.
+    Contains(Template),
+    /// `starts_with`.
+    StartsWith(Template),
+    /// `ends_with`.
+    EndsWith(Template),
+}
+
+/// What the `check` op compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckField {
+    /// `"blake3"`: the hash that a `blake3` stage has set.
+    Blake3,
+    /// `"sha256"`: the hash that a `sha256` stage has set.
+    Sha256,
+    /// `"size"`: the payload's bytes.
+    Size,
+}
+
+/// What the `parse` op reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParseFormat {
+    /// `"json"`: an object; its members become the fields `{json.MEMBER}`.
+    Json,
+}

@@ -1,0 +1,107 @@
+//! `when` of the `filter` op.
+
+use super::super::error::Problem;
+use super::super::model::{Condition, TextTest};
+use super::super::reader::{Entry, Section};
+use super::super::size;
+use super::super::template::Template;
+
+/// The keys that start a condition; exactly one is given.
+const KINDS: [&str; 7] = ["exists", "missing", "text", "size", "not", "all", "any"];
+/// The keys that say how `text` is compared; exactly one is given.
+const TESTS: [&str; 5] = ["equals", "one_of", "contains", "starts_with", "ends_with"];
+
+/// Conditions within conditions that are read; no filter that a person can follow comes near.
+const MAX_DEPTH: usize = 16;
+
+const EXAMPLE: &str =
+    "write for example `{ text = \"{ext}\", one_of = [\"jpg\", \"png\"] }` or `{ missing = \"out/{name}\" }`";
+
+pub(super) fn condition(entry: &Entry<'_>) -> Option<Condition> {
+    nested(entry, 0)
+}
+
+fn nested(entry: &Entry<'_>, depth: usize) -> Option<Condition> {
+    if depth == MAX_DEPTH {
+        entry.senseless(format!("conditions are nested more than {MAX_DEPTH} deep"), "too deep");
+        return None;
+    }
+    let mut section = entry.section("the condition", "a condition, which is a table")?;
+    let kind = only_one(&mut section, &KINDS, "a condition", EXAMPLE)?;
+    let all_of = |entry: &Entry<'_>| {
+        let elements = entry.elements("an array of conditions")?;
+        if elements.is_empty() {
+            entry.senseless(format!("`{}` has no conditions in it", entry.name), "empty");
+            return None;
+        }
+        let read: Vec<Option<Condition>> = elements.iter().map(|element| nested(element, depth + 1)).collect();
+        read.into_iter().collect::<Option<Vec<Condition>>>()
+    };
+    let condition = match kind.name.as_str() {
+        "exists" => kind.path_template().map(Condition::Exists),
+        "missing" => kind.path_template().map(Condition::Missing),
+        "text" => {
+            let test = text_test(&mut section);
+            kind.template().zip(test).map(|(text, test)| Condition::Text { text, test })
+        }
+        "size" => kind.parsed("a range of sizes such as \"1KiB..1MiB\"", size_range),
+        "not" => nested(&kind, depth + 1).map(|inner| Condition::Not(Box::new(inner))),
+        "all" => all_of(&kind).map(Condition::All),
+        _ => all_of(&kind).map(Condition::Any),
+    };
+    section.finish();
+    condition
+}
+
+fn text_test(section: &mut Section<'_>) -> Option<TextTest> {
+    let test = only_one(section, &TESTS, "a comparison for `text`", "add `equals = \"…\"`")?;
+    Some(match test.name.as_str() {
+        "equals" => TextTest::Equals(test.template()?),
+        "one_of" => {
+            let read: Vec<Option<Template>> =
+                test.elements("an array of strings")?.iter().map(Entry::template).collect();
+            TextTest::OneOf(read.into_iter().collect::<Option<_>>()?)
+        }
+        "contains" => TextTest::Contains(test.template()?),
+        "starts_with" => TextTest::StartsWith(test.template()?),
+        _ => TextTest::EndsWith(test.template()?),
+    })
+}
+
+/// The one key of `keys` that is there; none and several are problems.
+fn only_one<'a>(section: &mut Section<'a>, keys: &[&'static str], what: &str, example: &str) -> Option<Entry<'a>> {
+    let mut found: Vec<Entry<'a>> = keys.iter().filter_map(|key| section.get(key)).collect();
+    match found.len() {
+        1 => found.pop(),
+        0 => {
+            let help = format!("{example}; the keys are {}", keys.join(", "));
+            section
+                .reading
+                .report(Problem::new(format!("{what} is missing")).at(section.span.clone(), "needs one").help(help));
+            None
+        }
+        _ => {
+            let message = format!("`{}` and `{}` cannot stand together", found[0].name, found[1].name);
+            let problem = Problem::new(message)
+                .at(found[1].key_span.clone(), "the second")
+                .at(found[0].key_span.clone(), "the first");
+            section
+                .reading
+                .report(problem.help("join conditions with `all = [{ … }, { … }]` or `any = [{ … }, { … }]`"));
+            None
+        }
+    }
+}
+
+/// `"1KiB..1MiB"`, open at either end.
+fn size_range(text: &str) -> Result<Condition, String> {
+    let (from, to) = text
+        .split_once("..")
+        .ok_or("a range has two dots in it: `1KiB..` is 1 KiB and more, `..1MiB` is less than 1 MiB")?;
+    let at_least = if from.trim().is_empty() { 0 } else { size::parse(from)? };
+    let below = if to.trim().is_empty() { None } else { Some(size::parse(to)?) };
+    if below.is_some_and(|below| below <= at_least) {
+        return Err(format!("nothing is in the range `{text}`: its upper end is not above its lower end"));
+    }
+    Ok(Condition::Size { at_least, below })
+}

@@ -1,0 +1,270 @@
+//! A flow file's text, read key by key.
+//!
+//! The order is that of dependence: parameters first, because templates use them; then resources and the stages' names,
+//! because needs and edges refer to them; then the stages; and last, on a file without slips, the graph.
+
+mod condition;
+mod op;
+mod resource;
+mod source;
+mod stage;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::{FlowError, Problem, Refusal};
+use super::model::{DEFAULT_INFLIGHT, FlowFile, MAX_WORKERS};
+use super::reader::{Reading, Section};
+use super::template::Field;
+use super::{graph, suggest};
+
+/// The largest flow file that is read, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Reads and checks the flow file at `path`; `given` are the parameters of the command line.
+///
+/// # Errors
+/// The file cannot be read, is not text, or is not a flow: all of its slips at once, as far as one does not hide another.
+pub fn load(path: &Path, given: &[(String, String)]) -> Result<FlowFile, FlowError> {
+    let unreadable = |error| FlowError::Unreadable { path: path.to_owned(), error };
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(FlowError::TooLarge { path: path.to_owned(), limit: MAX_FILE });
+    }
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => parse(path, text, given),
+        Err(error) => {
+            let (valid, rest) = bytes.split_at(error.valid_up_to());
+            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+            Err(FlowError::NotText { path: path.to_owned(), byte: rest[0], line })
+        }
+    }
+}
+
+/// Checks a flow file's text; `path` is its name in errors, and `given` are the parameters of the command line.
+///
+/// # Errors
+/// [`FlowError::Refused`] with all slips found.
+pub fn parse(path: &Path, text: &str, given: &[(String, String)]) -> Result<FlowFile, FlowError> {
+    // A byte order mark would shift every span by its three bytes.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let shared: Arc<str> = text.into();
+    let refuse = |problems| FlowError::from(Refusal::new(path, shared.clone(), problems));
+    let document = toml_edit::Document::parse(text).map_err(|error| {
+        let span = error.span().unwrap_or(text.len()..text.len());
+        let problem = Problem::new(format!("this is not TOML: {}", error.message())).at(span, "here");
+        refuse(vec![problem])
+    })?;
+
+    let mut reading = Reading::new(text);
+    reading.params = params(&reading, document.as_table(), given);
+    let flow = flow_file(&reading, document.as_table(), path, shared.clone());
+    let problems = reading.into_problems();
+    match flow {
+        Some(flow) if problems.is_empty() => match graph::check(&flow) {
+            problems if problems.is_empty() => Ok(flow),
+            problems => Err(refuse(problems)),
+        },
+        _ => Err(refuse(problems)),
+    }
+}
+
+/// `[params]`, with the values given on the command line.
+fn params(reading: &Reading<'_>, table: &toml_edit::Table, given: &[(String, String)]) -> BTreeMap<String, String> {
+    let mut flow = Section::new(reading, table, "the flow".to_owned(), 0..0);
+    let declared = flow.get("params");
+    let section = declared.as_ref().and_then(|entry| entry.section("[params]", "a table of names and defaults"));
+    let mut params = BTreeMap::new();
+    for entry in section.iter().flat_map(Section::entries) {
+        if !entry.name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-') || entry.name.is_empty() {
+            let problem = Problem::new(format!("`{}` cannot name a parameter", entry.name)).at(entry.key_span, "here");
+            reading.report(problem.help("use letters, digits, `_` and `-`, so that `{param.NAME}` can be read"));
+        } else if let Some(value) = entry.scalar() {
+            params.insert(entry.name, value);
+        }
+    }
+    let mut unknown = Vec::new();
+    for (name, value) in given {
+        if let Some(slot) = params.get_mut(name) {
+            slot.clone_from(value);
+        } else {
+            unknown.push(name);
+        }
+    }
+    for name in unknown {
+        let problem = Problem::new(format!("the flow has no parameter `{name}`, which `-p {name}=…` sets"));
+        let problem = match &declared {
+            Some(entry) => problem.at(entry.key_span.clone(), "its parameters are declared here"),
+            None => problem,
+        };
+        let names: Vec<&str> = params.keys().map(String::as_str).collect();
+        reading.report(problem.help(match suggest::closest(name, names.iter().copied()) {
+            Some(near) => format!("did you mean `-p {near}=…`?"),
+            None if names.is_empty() => "it declares none".to_owned(),
+            None => format!("its parameters are {}", names.join(", ")),
+        }));
+    }
+    params
+}
+
+/// Everything but `[params]`. `None` says that a slip which has been reported leaves no flow.
+fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text: Arc<str>) -> Option<FlowFile> {
+    let mut flow = Section::new(reading, table, "the flow".to_owned(), 0..0);
+    flow.get("params");
+    let name = flow.get("name").and_then(|entry| entry.identifier());
+    let inflight = flow.get("inflight").and_then(|entry| entry.count());
+    let memory = flow.get("memory").and_then(|entry| entry.bytes_cap());
+    let workers = flow.get("workers").and_then(|entry| entry.integer(1..=MAX_WORKERS as i64));
+    let resources = resource::resources(flow.get("resources"));
+    let source = flow.get("source");
+    if source.is_none() {
+        let problem = Problem::new("the flow has no `[source]`, so no unit would ever enter it");
+        reading.report(problem.help("add `[source]` with `walk = \"{input}\"`, `lines = \"-\"` or `args = true`"));
+    }
+    let source_span = source.as_ref().map_or(0..0, |entry| entry.key_span.clone());
+    let source = source.and_then(|entry| source::source(&entry));
+    let mut inputs = reading.take_fields();
+    let stages = flow.get("stage");
+    if stages.is_none() {
+        let problem = Problem::new("the flow has no stages");
+        reading.report(problem.help("add `[[stage]]` with a `name` and an `op`"));
+    }
+    let stages = stages.and_then(|entry| stage::stages(&entry, &resources));
+    flow.finish();
+
+    inputs.extend(stages.iter().flatten().flat_map(|stage| stage.fields.iter().cloned()));
+    let input_span = inputs.into_iter().find(|(field, _)| *field == Field::Input).map(|(_, span)| span);
+    let file_stem = || path.file_stem().map_or_else(|| "flow".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    Some(FlowFile {
+        path: path.to_owned(),
+        text,
+        name: name.map_or_else(file_stem, |name| name.value),
+        inflight: inflight.unwrap_or(DEFAULT_INFLIGHT),
+        memory,
+        workers: workers.and_then(|count| usize::try_from(count).ok()),
+        params: reading.params.clone(),
+        resources: resources.into_iter().filter_map(|declared| declared.spec).collect(),
+        source: source?,
+        source_span,
+        stages: stages?,
+        input_span,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::model::{BatchSpec, Hold, OpSpec, RateSpec, ResourceKind, RetrySpec, WorkersBound};
+    use super::{FlowFile, parse};
+
+    /// What `millstream plan --help` shows.
+    const REFERENCE: &str = include_str!("../reference.toml");
+
+    fn reference() -> FlowFile {
+        parse("reference.toml".as_ref(), REFERENCE, &[]).unwrap_or_else(|error| panic!("{}", error.render()))
+    }
+
+    #[test]
+    fn the_reference_is_read_as_it_says() {
+        let flow = reference();
+        assert_eq!(
+            (flow.name.as_str(), flow.inflight, flow.memory, flow.workers),
+            ("example", 64, Some(64 << 20), Some(4))
+        );
+        let kinds: Vec<ResourceKind> = flow.resources.iter().map(|spec| spec.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                ResourceKind::Tokens(16),
+                ResourceKind::KeyedTokens(2),
+                ResourceKind::Rate(RateSpec { per_second: 50.0, burst: 10 }),
+                ResourceKind::KeyedRate(RateSpec { per_second: 10.0, burst: 2 }),
+                ResourceKind::Tokens(2),
+            ]
+        );
+        assert_eq!(flow.resources[3].max_keys, Some(1000));
+        assert_eq!(flow.resources[4].hold, Hold::Batch);
+        let get = &flow.stages[0];
+        assert_eq!(get.needs.len(), 3);
+        assert_eq!((get.needs[1].resource.as_str(), get.needs[1].until.as_deref()), ("host", Some("strip")));
+        assert_eq!(get.needs[1].key.as_ref().unwrap().to_string(), "{host}");
+        assert_eq!(
+            get.retry,
+            Some(RetrySpec { times: 3, backoff: Duration::from_millis(100)..Duration::from_secs(5) })
+        );
+        assert_eq!(get.timeout, Some(Duration::from_secs(30)));
+        assert_eq!(get.workers, Some((WorkersBound::Count(1), WorkersBound::Count(32))));
+        assert_eq!(get.batch, Some(BatchSpec { size: 1, wait: Duration::ZERO }));
+        assert_eq!((get.queue, get.idempotent, get.blocking), (Some(64), Some(true), Some(true)));
+        let edges: Vec<(Option<&str>, Option<&str>)> =
+            flow.stages.iter().map(|stage| (stage.next.as_deref(), stage.otherwise.as_deref())).collect();
+        let next = |name| (Some(name), None);
+        assert_eq!(
+            edges,
+            [next("pages"), next("strip"), next("hash"), next("pack"), next("keep"), next("list"), (None, None)]
+        );
+        assert!(
+            matches!(&flow.stages[5].op, OpSpec::Write { path, skip_existing: true, .. } if path.to_string() == "pages/{shard}/{name}.zst")
+        );
+    }
+
+    #[test]
+    fn what_the_reference_leaves_to_comments_is_read_too() {
+        for (from, to) in [
+            ("lines = \"-\"", "args = true"),
+            (
+                "lines = \"-\"\nnull = false",
+                "walk = \"{input}\"\nhidden = true\nignored = true\nfollow = false\nexcept = [\"{param.out}\", \"x\"]",
+            ),
+            ("op = \"blake3\"", "op = \"sha256\""),
+            ("stdout = \"payload\"", "stdout = { file = \"{param.out}/{name}\" }"),
+            ("env = { LC_ALL = \"C\" }", "dir = \"{input}\"\nshell = true"),
+            ("all = [", "any = [{ size = \"1KiB..1MiB\" },"),
+            ("op = \"blake3\"", "op = \"check\"\nfield = \"size\"\nequals = \"5\""),
+            ("op = \"blake3\"", "op = \"parse\""),
+        ] {
+            // Comments stand between the keys that some cases replace together.
+            let text: String = REFERENCE
+                .lines()
+                .map(|line| line.split("   #").next().unwrap_or("").trim_end().to_owned() + "\n")
+                .collect();
+            let text =
+                text.replace("{line}", "{path}").replace("{host}", "{name}").replace("{json:line}", "{json:path}");
+            let text = text.replace("{blake3}", "{size}").replace("{shard}", "{stem}");
+            let changed = text.replacen(from, to, 1);
+            assert_ne!(text, changed, "{from}");
+            let changed = if to.starts_with("args") { changed.replace("null = false\n", "") } else { changed };
+            assert!(
+                parse("f.toml".as_ref(), &changed, &[]).map_err(|error| panic!("{to}:\n{}", error.render())).is_ok()
+            );
+        }
+    }
+
+    #[test]
+    fn a_flow_of_almost_nothing_has_defaults() {
+        let flow =
+            parse("dir/copy.toml".as_ref(), "[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"read\"", &[])
+                .unwrap();
+        assert_eq!((flow.name.as_str(), flow.inflight, flow.memory, flow.workers), ("copy", 256, None, None));
+        let stage = &flow.stages[0];
+        assert!(stage.retry.is_none() && stage.batch.is_none() && stage.next.is_none() && stage.needs.is_empty());
+        assert!(matches!(&stage.op, OpSpec::Read { path } if path.to_string() == "{path}"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_dos_line_ends_are_read() {
+        let text = "\u{feff}[source]\r\nargs = true\r\n[[stage]]\r\nname = \"a\"\r\nop = \"read\"\r\n";
+        assert!(parse("f.toml".as_ref(), text, &[]).is_ok());
+    }
+
+    #[test]
+    fn the_command_line_sets_parameters() {
+        let text = "[params]\nout = \"x\"\nlevel = 3\n[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"write\"\npath = \"{param.out}{param.level}\"";
+        let flow = parse("f.toml".as_ref(), text, &[("out".to_owned(), "y{}".to_owned())]).unwrap();
+        assert!(matches!(&flow.stages[0].op, OpSpec::Write { path, .. } if path.constant() == Some(b"y{}3")));
+    }
+}

@@ -1,0 +1,158 @@
+//! `op` of a stage, with the keys that belong to it.
+
+use super::super::error::Problem;
+use super::super::model::{CheckField, ExecStdin, ExecStdout, OpSpec, ParseFormat, ZstdMode};
+use super::super::reader::{Entry, Section};
+use super::super::suggest;
+use super::super::template::{Field, Template};
+use super::condition;
+
+/// All ops, in the order in which help lists them.
+const OPS: [&str; 11] =
+    ["read", "write", "append", "blake3", "sha256", "check", "zstd", "exec", "http-get", "filter", "parse"];
+
+/// Reads the op named by the stage's `op`.
+pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
+    let name = section.require("op", "op = \"read\"")?;
+    let text = name.text("the name of an op in quotes")?;
+    match text.value.as_str() {
+        "read" => {
+            let path = section.or("path", Template::of(Field::Path), Entry::path_template);
+            Some(OpSpec::Read { path: path? })
+        }
+        "write" => write(section),
+        "append" => {
+            let path = section.require("path", "path = \"{param.out}/list\"").and_then(|entry| {
+                let path = entry.path_template()?;
+                entry.same_for_all_units(&path, "all units append to one file").then_some(path)
+            });
+            let line = section.require("line", "line = \"{path}\"").and_then(|entry| entry.template());
+            let fresh = section.or("fresh", false, Entry::boolean);
+            Some(OpSpec::Append { path: path?, line: line?, fresh: fresh? })
+        }
+        "blake3" => Some(OpSpec::Blake3),
+        "sha256" => Some(OpSpec::Sha256),
+        "check" => {
+            let fields = [("blake3", CheckField::Blake3), ("sha256", CheckField::Sha256), ("size", CheckField::Size)];
+            let field = section.require("field", "field = \"blake3\"").and_then(|entry| entry.choice(&fields));
+            let equals = section.require("equals", "equals = \"{json.blake3}\"").and_then(|entry| entry.template());
+            Some(OpSpec::Check { field: field?, equals: equals? })
+        }
+        "zstd" => zstd(section),
+        "exec" => exec(section),
+        "http-get" => {
+            let url = section.require("url", "url = \"{line}\"").and_then(|entry| entry.path_template());
+            let max_bytes = section.optional("max_bytes", Entry::bytes_cap);
+            let headers = pairs(section, "headers", "a table of header names and values");
+            Some(OpSpec::HttpGet { url: url?, max_bytes: max_bytes?, headers: headers? })
+        }
+        "filter" => {
+            let when = section.require("when", "when = { text = \"{ext}\", equals = \"jpg\" }");
+            Some(OpSpec::Filter { when: when.and_then(|entry| condition::condition(&entry))? })
+        }
+        "parse" => {
+            let format = section.or("format", ParseFormat::Json, |entry| entry.choice(&[("json", ParseFormat::Json)]));
+            Some(OpSpec::Parse { format: format? })
+        }
+        unknown => {
+            let problem = Problem::new(format!("there is no op `{unknown}`")).at(text.span, "unknown op");
+            let help = match suggest::closest(unknown, OPS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("ops are {}; `exec` runs any other program", OPS.join(", ")),
+            };
+            section.reading.report(problem.help(help));
+            None
+        }
+    }
+}
+
+/// Whether `name` is an op; an unknown op's keys are not reported on top of it.
+pub(super) fn is_known(name: &str) -> bool {
+    OPS.contains(&name)
+}
+
+fn write(section: &mut Section<'_>) -> Option<OpSpec> {
+    let path = section.require("path", "path = \"{param.out}/{name}\"").and_then(|entry| entry.path_template());
+    let overwrite = section.or("overwrite", false, Entry::boolean);
+    let skip = section.get("skip_existing");
+    let skip_existing = skip.as_ref().map_or(Some(false), Entry::boolean);
+    if let (Some(entry), Some(true), Some(true)) = (&skip, overwrite, skip_existing) {
+        entry.senseless("`skip_existing` keeps a file that `overwrite` would replace", "choose one of the two");
+        return None;
+    }
+    Some(OpSpec::Write { path: path?, overwrite: overwrite?, skip_existing: skip_existing? })
+}
+
+fn zstd(section: &mut Section<'_>) -> Option<OpSpec> {
+    let decompress = section.or("mode", false, |entry| entry.choice(&[("compress", false), ("decompress", true)]))?;
+    if decompress {
+        let max_bytes = section.optional("max_bytes", Entry::bytes_cap)?;
+        return Some(OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes } });
+    }
+    let level = section.or("level", 3, |entry| entry.integer(1..=22))?;
+    Some(OpSpec::Zstd { mode: ZstdMode::Compress { level: i32::try_from(level).ok()? } })
+}
+
+fn exec(section: &mut Section<'_>) -> Option<OpSpec> {
+    let shell = section.or("shell", false, Entry::boolean);
+    let argv = section
+        .require("exec", "exec = [\"program\", \"argument\"]")
+        .and_then(|entry| argv(&entry, shell == Some(true)));
+    let stdin = section.or("stdin", ExecStdin::Payload, |entry| {
+        entry.choice(&[("payload", ExecStdin::Payload), ("null", ExecStdin::Null)])
+    });
+    let stdout = section.or("stdout", ExecStdout::Payload, stdout);
+    let env = pairs(section, "env", "a table of variables");
+    let dir = section.optional("dir", Entry::path_template);
+    Some(OpSpec::Exec { argv: argv?, shell: shell?, stdin: stdin?, stdout: stdout?, env: env?, dir: dir? })
+}
+
+fn argv(entry: &Entry<'_>, shell: bool) -> Option<Vec<Template>> {
+    if let (Some(command), false) = (entry.as_text(), shell) {
+        let words: Vec<String> = command.split_whitespace().map(|word| format!("{word:?}")).collect();
+        let problem = Problem::new("`exec` takes a program and its arguments in an array, not a string");
+        let help = format!("write `exec = [{}]`, or add `shell = true`", words.join(", "));
+        entry.reading.report(problem.at(entry.span.clone(), "this is a string").help(help));
+        return None;
+    }
+    let elements =
+        if shell && !entry.is_array() { vec![entry.clone()] } else { entry.elements("an array of strings")? };
+    let read: Vec<Option<Template>> = elements.iter().map(Entry::template).collect();
+    let argv = read.into_iter().collect::<Option<Vec<Template>>>()?;
+    let Some(program) = argv.first() else {
+        entry.senseless("`exec` is empty", "needs a program");
+        return None;
+    };
+    if program.constant() == Some(b"") {
+        entry.senseless("`exec` names no program", "the first element is empty");
+        return None;
+    }
+    if let Some((field, range)) = program.fields().next().filter(|_| shell) {
+        let first = &elements[0];
+        let at = entry.reading.within_string(first.as_text().unwrap_or(""), &first.span, &range);
+        let problem = Problem::new(format!("`{{{field}}}` in a shell script would let the unit's value run commands"));
+        let help = "pass it as an argument: `exec = [\"wc -l \\\"$1\\\"\", \"{path}\"]`; the script sees it as \"$1\"";
+        entry.reading.report(problem.at(at, "not safe here").help(help));
+        return None;
+    }
+    Some(argv)
+}
+
+fn stdout(entry: &Entry<'_>) -> Option<ExecStdout> {
+    if entry.is_table() {
+        let mut section = entry.section("`stdout`", "a table")?;
+        let file = section.require("file", "file = \"{param.out}/{name}\"").and_then(|entry| entry.path_template());
+        section.finish();
+        return file.map(ExecStdout::File);
+    }
+    entry.choice(&[("payload", ExecStdout::Payload), ("null", ExecStdout::Null), ("inherit", ExecStdout::Inherit)])
+}
+
+/// A table of names and templates, in the file's order.
+fn pairs(section: &mut Section<'_>, key: &'static str, expected: &str) -> Option<Vec<(String, Template)>> {
+    let Some(entry) = section.get(key) else { return Some(Vec::new()) };
+    let entries = entry.section(format!("`{key}`"), expected)?.entries();
+    let read: Vec<Option<(String, Template)>> =
+        entries.into_iter().map(|entry| entry.template().map(|value| (entry.name, value))).collect();
+    read.into_iter().collect()
+}

@@ -1,0 +1,76 @@
+//! `[source]`.
+
+use super::super::error::Problem;
+use super::super::model::{LinesFrom, SourceSpec};
+use super::super::reader::Entry;
+use super::super::template::Template;
+
+pub(super) fn source(entry: &Entry<'_>) -> Option<SourceSpec> {
+    let mut section = entry.section("[source]", "a table, `[source]`")?;
+    let kinds: Vec<Entry<'_>> = ["walk", "lines", "args"].into_iter().filter_map(|kind| section.get(kind)).collect();
+    let kind = match kinds.as_slice() {
+        [kind] => kind,
+        [] => {
+            let problem = Problem::new("[source] does not say where units come from")
+                .at(section.span.clone(), "needs one of three keys");
+            section.reading.report(problem.help("add `walk = \"{input}\"`, `lines = \"-\"` or `args = true`"));
+            section.finish();
+            return None;
+        }
+        [first, second, ..] => {
+            let message =
+                format!("[source] has both `{}` and `{}`, and units come from one place", first.name, second.name);
+            let problem = Problem::new(message).at(second.key_span.clone(), "a second source");
+            section.reading.report(problem.at(first.key_span.clone(), "the first").help("keep one of them"));
+            return None;
+        }
+    };
+    let mut flag = |key, default| section.or(key, default, Entry::boolean);
+    let source = match kind.name.as_str() {
+        "walk" => {
+            let (hidden, ignored, follow) = (flag("hidden", true), flag("ignored", true), flag("follow", false));
+            let except = section.or("except", Vec::new(), paths);
+            constant_path(kind).and_then(|root| {
+                Some(SourceSpec::Walk { root, hidden: hidden?, ignored: ignored?, follow: follow?, except: except? })
+            })
+        }
+        "lines" => {
+            let null = flag("null", false);
+            let from = if kind.as_text() == Some("-") {
+                Some(LinesFrom::Stdin)
+            } else {
+                constant_path(kind).map(LinesFrom::File)
+            };
+            from.and_then(|from| Some(SourceSpec::Lines { from, null: null? }))
+        }
+        _ => match kind.boolean() {
+            Some(true) => Some(SourceSpec::Args),
+            Some(false) => {
+                kind.senseless(
+                    "`args` is false, so no unit would ever enter the flow",
+                    "write `true`, or name another source",
+                );
+                None
+            }
+            None => None,
+        },
+    };
+    section.finish();
+    source
+}
+
+/// A path without fields of a unit: the source runs before there is one.
+fn constant_path(entry: &Entry<'_>) -> Option<Template> {
+    let path = entry.path_template()?;
+    entry.same_for_all_units(&path, "the source runs before there is a unit").then_some(path)
+}
+
+/// One path, or an array of them.
+fn paths(entry: &Entry<'_>) -> Option<Vec<Template>> {
+    if entry.as_text().is_some() {
+        return Some(vec![constant_path(entry)?]);
+    }
+    let read: Vec<Option<Template>> =
+        entry.elements("a path or an array of paths")?.iter().map(constant_path).collect();
+    read.into_iter().collect()
+}

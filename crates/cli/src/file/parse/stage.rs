@@ -1,0 +1,297 @@
+//! `[[stage]]`: what all stages have in common.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::super::error::Problem;
+use super::super::model::{
+    AfterFailure, BatchSpec, Hold, MAX_WORKERS, NeedSpec, OpSpec, RetrySpec, StageSpec, WorkersBound,
+};
+use super::super::reader::{Entry, Section, Text};
+use super::super::suggest;
+use super::op;
+use super::resource::Declared;
+
+/// The most units a batch may have.
+const MAX_BATCH: i64 = 65_536;
+/// The most retries.
+const MAX_RETRIES: i64 = 1_000_000;
+/// The most stages of a flow.
+const MAX_STAGES: usize = 1024;
+/// Pauses between attempts when `retry` does not say `backoff`.
+const DEFAULT_BACKOFF: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(10);
+
+/// Reads all stages. `None` says that at least one, which has been reported on, is no stage.
+pub(super) fn stages(entry: &Entry<'_>, resources: &[Declared]) -> Option<Vec<StageSpec>> {
+    let reading = entry.reading;
+    if entry.is_table() {
+        let problem = Problem::new("a stage is written with two brackets").at(entry.key_span.clone(), "one bracket");
+        reading.report(problem.help("write `[[stage]]`"));
+        return None;
+    }
+    let elements = entry.elements("an array of tables, `[[stage]]`")?;
+    if elements.is_empty() {
+        entry.senseless("the flow has no stages", "empty");
+        return None;
+    }
+    if elements.len() > MAX_STAGES {
+        entry.senseless(format!("the flow has {} stages; the most is {MAX_STAGES}", elements.len()), "too many");
+        return None;
+    }
+    let mut sections: Vec<Section<'_>> =
+        elements.iter().filter_map(|element| element.section("a stage", "tables, `[[stage]]`")).collect();
+    let names: Vec<Option<Text>> = sections.iter_mut().map(name).collect();
+    let mut twice = false;
+    for (index, name) in names.iter().enumerate() {
+        let Some(name) = name else { continue };
+        if let Some(first) = names[..index].iter().flatten().find(|first| first.value == name.value) {
+            let problem = Problem::new(format!("two stages are called `{}`", name.value));
+            reading.report(
+                problem
+                    .at(name.span.clone(), "the second")
+                    .at(first.span.clone(), "the first")
+                    .help("give each its own name"),
+            );
+            twice = true;
+        }
+    }
+    let known: Vec<&str> = names.iter().flatten().map(|name| name.value.as_str()).collect();
+    let scope = Scope { stages: &known, resources };
+    let mut read = Vec::new();
+    for (index, section) in sections.into_iter().enumerate() {
+        let following = names.get(index + 1).and_then(Option::as_ref).map(|name| name.value.clone());
+        read.push(stage(section, names[index].as_ref(), following, &scope));
+    }
+    read.into_iter().collect::<Option<Vec<StageSpec>>>().filter(|stages| !twice && stages.len() == elements.len())
+}
+
+/// What a stage can refer to.
+struct Scope<'a> {
+    stages: &'a [&'a str],
+    resources: &'a [Declared],
+}
+
+fn name(section: &mut Section<'_>) -> Option<Text> {
+    let name = section.require("name", "name = \"…\"").and_then(|entry| entry.identifier())?;
+    section.what = format!("stage `{}`", name.value);
+    section.span = name.span.clone();
+    Some(name)
+}
+
+fn stage(
+    mut section: Section<'_>,
+    name: Option<&Text>,
+    following: Option<String>,
+    scope: &Scope<'_>,
+) -> Option<StageSpec> {
+    let needs = section.or("needs", Vec::new(), |entry| needs(entry, scope));
+    let retry = section.optional("retry", retry);
+    let timeout = section.optional("timeout", timeout);
+    let idempotent = section.optional("idempotent", Entry::boolean);
+    let workers = section.optional("workers", workers);
+    let blocking = section.optional("blocking", Entry::boolean);
+    let batch = section.optional("batch", batch);
+    let queue = section.optional("queue", Entry::count);
+    let after_failure = section.or("after_failure", AfterFailure::default(), |entry| {
+        entry.choice(&[
+            ("dead-letter", AfterFailure::DeadLetter),
+            ("skip", AfterFailure::Skip),
+            ("stop", AfterFailure::Stop),
+        ])
+    });
+    let next = section.or("next", following, |entry| edge(entry, scope));
+    let op_name = section.get("op");
+    let op = op::op(&mut section);
+    let otherwise = match op {
+        Some(OpSpec::Filter { .. }) => section.or("else", None, |entry| edge(entry, scope)),
+        _ => Some(None),
+    };
+    let fields = section.reading.take_fields();
+    // Which keys a stage has depends on its op: without one, only those of all stages are known, and the others are no slips.
+    if op_name.and_then(|entry| entry.as_text()).is_some_and(op::is_known) {
+        section.finish();
+    }
+    let name = name?;
+    Some(StageSpec {
+        name: name.value.clone(),
+        op: op?,
+        needs: needs?,
+        retry: retry?,
+        timeout: timeout?,
+        idempotent: idempotent?,
+        workers: workers?,
+        blocking: blocking?,
+        batch: batch?,
+        queue: queue?,
+        after_failure: after_failure?,
+        next: next?,
+        otherwise: otherwise?,
+        fields,
+        span: name.span.clone(),
+    })
+}
+
+/// `next` and `else`: a stage's name, or `"end"` for retirement. The outer `None` says that it is neither.
+fn edge(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<Option<String>> {
+    let text = entry.text("the name of a stage in quotes, or \"end\"")?;
+    if scope.stages.contains(&text.value.as_str()) {
+        return Some(Some(text.value));
+    }
+    if text.value == "end" {
+        return Some(None);
+    }
+    no_stage(entry, &text, scope);
+    None
+}
+
+fn no_stage(entry: &Entry<'_>, text: &Text, scope: &Scope<'_>) {
+    let problem = Problem::new(format!("`{}` leads to `{}`, and no stage has that name", entry.name, text.value));
+    let help = match suggest::closest(&text.value, scope.stages.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the stages are {}", scope.stages.join(", ")),
+    };
+    entry.reading.report(problem.at(text.span.clone(), "no such stage").help(help));
+}
+
+fn needs(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<Vec<NeedSpec>> {
+    let section = entry.section("`needs`", "a table such as `{ net = 1 }`")?;
+    let read: Vec<Option<NeedSpec>> = section.entries().iter().map(|entry| need(entry, scope)).collect();
+    read.into_iter().collect()
+}
+
+fn need(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<NeedSpec> {
+    let reading = entry.reading;
+    let (resource, key) =
+        entry.name.split_once(':').map_or((entry.name.as_str(), None), |(name, key)| (name, Some(key)));
+    let Some(declared) = scope.resources.iter().find(|declared| declared.name == resource) else {
+        let problem = Problem::new(format!("`{resource}` is needed, and [resources] does not declare it"));
+        let help = match suggest::closest(resource, scope.resources.iter().map(|declared| declared.name.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if key.is_some() => format!("declare it: `\"{resource}:*\" = 2` under [resources]"),
+            None => format!("declare it: `{resource} = 2` under [resources]"),
+        };
+        reading.report(problem.at(entry.key_span.clone(), "no such resource").help(help));
+        return None;
+    };
+    let spec = declared.spec.as_ref()?;
+    let refuse = |problem: Problem, label: &str, help: String| {
+        reading.report(problem.at(entry.key_span.clone(), label).at(spec.span.clone(), "declared here").help(help));
+        None
+    };
+    let key = match (key, spec.kind.is_keyed()) {
+        (None, false) => None,
+        (Some(key), true) if !key.is_empty() => {
+            // The key starts behind the resource's name and the colon.
+            Some(reading.template(&entry.name, resource.len() + 1, &entry.key_span)?)
+        }
+        (Some(_), false) => {
+            let problem = Problem::new(format!("resource `{resource}` has no keys, and this need names one"));
+            return refuse(
+                problem,
+                "has a key",
+                format!("write `{resource}`, or declare the resource as `\"{resource}:*\"`"),
+            );
+        }
+        (_, true) => {
+            let problem = Problem::new(format!("resource `{resource}` has keys, and this need names none"));
+            return refuse(problem, "needs a key", format!("write `\"{resource}:{{host}}\"`, with what names the key"));
+        }
+    };
+    let (amount, until) = if entry.is_table() {
+        let mut section = entry.section(format!("the need of `{resource}`"), "a table")?;
+        let amount = section.or("amount", 1, Entry::count);
+        let until = section.optional("until", |until| held_until(until, scope));
+        section.finish();
+        (amount?, until?)
+    } else {
+        (entry.count()?, None)
+    };
+    if amount > spec.kind.capacity() {
+        let has = if spec.kind.is_rate() { "has a burst of" } else { "has" };
+        let message = format!(
+            "{amount} of `{resource}` are needed, and it {has} {}: the unit would wait for ever",
+            spec.kind.capacity()
+        );
+        return refuse(Problem::new(message), "too much", "ask for less, or declare more".to_owned());
+    }
+    if until.is_some() && (spec.kind.is_rate() || spec.hold == Hold::Batch) {
+        let why = if spec.kind.is_rate() { "a rate is spent and never given back" } else { "it is held by a batch" };
+        let message = format!("`{resource}` cannot be held until a later stage: {why}");
+        return refuse(Problem::new(message), "has `until`", "leave `until` out".to_owned());
+    }
+    Some(NeedSpec { resource: resource.to_owned(), key, amount, until, span: entry.key_span.clone() })
+}
+
+fn held_until(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<String> {
+    let text = entry.text("the name of a stage in quotes")?;
+    if !scope.stages.contains(&text.value.as_str()) {
+        no_stage(entry, &text, scope);
+        return None;
+    }
+    Some(text.value)
+}
+
+fn retry(entry: &Entry<'_>) -> Option<RetrySpec> {
+    let times = |entry: &Entry<'_>| entry.integer(1..=MAX_RETRIES).and_then(|times| u32::try_from(times).ok());
+    if !entry.is_table() {
+        return Some(RetrySpec { times: times(entry)?, backoff: DEFAULT_BACKOFF });
+    }
+    let mut section = entry.section("`retry`", "a table")?;
+    let times = section.require("times", "times = 3").and_then(|entry| times(&entry));
+    let backoff = section.or("backoff", DEFAULT_BACKOFF, Entry::duration_range);
+    section.finish();
+    Some(RetrySpec { times: times?, backoff: backoff? })
+}
+
+fn timeout(entry: &Entry<'_>) -> Option<Duration> {
+    let timeout = entry.duration()?;
+    if timeout.is_zero() {
+        entry.senseless("`timeout` is zero, so every unit would fail", "must be more than zero");
+        return None;
+    }
+    Some(timeout)
+}
+
+fn batch(entry: &Entry<'_>) -> Option<BatchSpec> {
+    let size = |entry: &Entry<'_>| entry.integer(1..=MAX_BATCH).and_then(|size| usize::try_from(size).ok());
+    if !entry.is_table() {
+        return Some(BatchSpec { size: size(entry)?, wait: Duration::ZERO });
+    }
+    let mut section = entry.section("`batch`", "a table")?;
+    let size = section.require("size", "size = 16").and_then(|entry| size(&entry));
+    let wait = section.or("wait", Duration::ZERO, Entry::duration);
+    section.finish();
+    Some(BatchSpec { size: size?, wait: wait? })
+}
+
+/// `4` is at most four; `"1..cores"` is a floor and a ceiling.
+fn workers(entry: &Entry<'_>) -> Option<(WorkersBound, WorkersBound)> {
+    if entry.as_integer().is_some() {
+        let count = usize::try_from(entry.integer(1..=MAX_WORKERS as i64)?).ok()?;
+        return Some((WorkersBound::Count(0), WorkersBound::Count(count)));
+    }
+    entry.parsed("a number or a range such as \"1..cores\"", |text| {
+        let bound = |text: &str| match text.trim() {
+            "cores" => Ok(WorkersBound::Cores),
+            number => match number.parse() {
+                Ok(count) if count <= MAX_WORKERS => Ok(WorkersBound::Count(count)),
+                Ok(_) => Err(format!("a flow has at most {MAX_WORKERS} workers")),
+                Err(_) => Err(format!("`{number}` is neither a number nor `cores`")),
+            },
+        };
+        let (from, to) = match text.split_once("..") {
+            Some((from, to)) => (bound(from)?, bound(to.strip_prefix('=').unwrap_or(to))?),
+            None => (WorkersBound::Count(0), bound(text)?),
+        };
+        match (from, to) {
+            (_, WorkersBound::Count(0)) => Err("at most zero workers would do nothing".to_owned()),
+            (WorkersBound::Count(from), WorkersBound::Count(to)) if from > to => {
+                Err(format!("the range is the wrong way round: write `{to}..{from}`"))
+            }
+            (WorkersBound::Cores, WorkersBound::Count(count)) => {
+                Err(format!("the range is the wrong way round: write `{count}..cores`"))
+            }
+            bounds => Ok(bounds),
+        }
+    })
+}

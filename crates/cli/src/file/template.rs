@@ -1,0 +1,462 @@
+//! Templates: text with `{fields}` of a unit in it.
+//!
+//! `{path}` stands for a field, `{{` and `}}` for braces. Two forms refine a field: `{json:path}` renders it as a JSON string,
+//! quotes included, and `{blake3[..2]}` renders its first two bytes. A rendered template is bytes, not text, because a path
+//! need not be UTF-8.
+//!
+//! `{param.x}` and `{input}` are the same for every unit of a run; [`Template::bind`] turns them into text before it starts, so
+//! that a missing one is an error about the flow and never about a unit.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use crate::json_bytes;
+
+use super::suggest;
+
+/// Something a unit, or the run, has a value for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// `{path}`: the file's path, as the walk or the argument gave it.
+    Path,
+    /// `{name}`: the path's last component; of a URL its path's, or `index.html` when that ends with a slash.
+    Name,
+    /// `{stem}`: the name without its extension.
+    Stem,
+    /// `{ext}`: the name's extension without the dot; empty when there is none.
+    Ext,
+    /// `{dir}`: the path without its last component; `.` when nothing is left.
+    Dir,
+    /// `{rel}`: the path relative to the walk's root.
+    Rel,
+    /// `{size}`: bytes, decimal: the file's, or the payload's for a unit that is no file. What later stages make of the payload
+    /// does not change it.
+    Size,
+    /// `{line}`: the line, without its ending.
+    Line,
+    /// `{host}`: host and port of the line when it is a URL.
+    Host,
+    /// `{blake3}`: what a `blake3` stage computed, 64 hexadecimal digits.
+    Blake3,
+    /// `{sha256}`: what a `sha256` stage computed, 64 hexadecimal digits.
+    Sha256,
+    /// `{shard}`: the first two digits of `{blake3}`.
+    Shard,
+    /// `{input}`: the first INPUT of the command line.
+    Input,
+    /// `{param.NAME}`: a parameter of the flow.
+    Param(String),
+    /// `{json.NAME}`: a member of the object that a `parse` stage read.
+    Json(String),
+}
+
+/// The fields without a dot, in the order in which help lists them.
+const PLAIN: [(&str, Field); 13] = [
+    ("path", Field::Path),
+    ("name", Field::Name),
+    ("stem", Field::Stem),
+    ("ext", Field::Ext),
+    ("dir", Field::Dir),
+    ("rel", Field::Rel),
+    ("size", Field::Size),
+    ("line", Field::Line),
+    ("host", Field::Host),
+    ("blake3", Field::Blake3),
+    ("sha256", Field::Sha256),
+    ("shard", Field::Shard),
+    ("input", Field::Input),
+];
+
+impl Field {
+    /// The field that `name` stands for.
+    fn parse(name: &str) -> Result<Self, String> {
+        if let Some((_, field)) = PLAIN.iter().find(|(plain, _)| *plain == name) {
+            return Ok(field.clone());
+        }
+        match name.split_once('.') {
+            Some(("param", rest)) if !rest.is_empty() => Ok(Self::Param(rest.to_owned())),
+            Some(("json", rest)) if !rest.is_empty() => Ok(Self::Json(rest.to_owned())),
+            _ => {
+                let known = PLAIN.map(|(plain, _)| plain);
+                Err(suggest::closest(name, known).map_or_else(
+                    || format!("fields are {}, param.NAME and json.NAME", known.join(", ")),
+                    |near| format!("did you mean `{{{near}}}`?"),
+                ))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Param(name) => write!(f, "param.{name}"),
+            Self::Json(name) => write!(f, "json.{name}"),
+            plain => {
+                let name = PLAIN.iter().find(|(_, field)| field == plain).map_or("", |(name, _)| name);
+                f.write_str(name)
+            }
+        }
+    }
+}
+
+/// Something that has values for fields: a unit's record.
+pub trait Fields {
+    /// The field's value, or `None` when this unit has none (no `blake3` stage has run, the line is not a URL, …).
+    fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>>;
+}
+
+/// A parsed template; see the [module](self).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(Vec<u8>),
+    Field(Placeholder),
+}
+
+/// One `{…}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Placeholder {
+    field: Field,
+    /// `{json:…}`.
+    json: bool,
+    /// `{…[..N]}`.
+    prefix: Option<usize>,
+    /// Where it stands in the template's text, braces included.
+    range: Range<usize>,
+}
+
+/// Why a text is not a template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TemplateError {
+    /// What is wrong, in bytes of the template's text.
+    pub range: Range<usize>,
+    /// What is wrong, in words.
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+/// Why a template could not be rendered for a unit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the unit has no value for `{{{field}}}`")]
+pub struct RenderError {
+    /// The field without a value.
+    pub field: Field,
+}
+
+impl Template {
+    /// Reads a template.
+    ///
+    /// # Errors
+    /// An unknown field, an empty or unclosed `{`, or a `}` that closes nothing.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let mut pieces = Vec::new();
+        let mut literal = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text[at..];
+            let plain = rest.find(['{', '}']).unwrap_or(rest.len());
+            literal.extend_from_slice(&rest.as_bytes()[..plain]);
+            at += plain;
+            let rest = &text[at..];
+            if rest.starts_with("{{") || rest.starts_with("}}") {
+                literal.push(rest.as_bytes()[0]);
+                at += 2;
+            } else if let Some(inner) = rest.strip_prefix('{') {
+                // A `{` or the end before the `}` means that this one was never closed.
+                let close = inner.find(['{', '}']).filter(|close| inner.as_bytes()[*close] == b'}');
+                let Some(close) = close else {
+                    return Err(TemplateError {
+                        range: at..at + 1,
+                        message: "this `{` is never closed".to_owned(),
+                        help: "write `{{` for a brace that is not a field".to_owned(),
+                    });
+                };
+                let range = at..at + close + 2;
+                at = range.end;
+                if !literal.is_empty() {
+                    pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                }
+                pieces.push(Piece::Field(Placeholder::parse(&inner[..close], range)?));
+            } else if rest.starts_with('}') {
+                return Err(TemplateError {
+                    range: at..at + 1,
+                    message: "this `}` closes nothing".to_owned(),
+                    help: "write `}}` for a brace that is not a field".to_owned(),
+                });
+            }
+        }
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(literal));
+        }
+        Ok(Self { pieces })
+    }
+
+    /// A template of one field and nothing else.
+    pub fn of(field: Field) -> Self {
+        let placeholder = Placeholder { field, json: false, prefix: None, range: 0..0 };
+        Self { pieces: vec![Piece::Field(placeholder)] }
+    }
+
+    /// A template that is `text` for every unit.
+    pub fn of_bytes(text: &[u8]) -> Self {
+        Self { pieces: vec![Piece::Text(text.to_vec())] }
+    }
+
+    /// The fields it uses, each with its place in the template's text.
+    pub fn fields(&self) -> impl Iterator<Item = (&Field, Range<usize>)> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Field(placeholder) => Some((&placeholder.field, placeholder.range.clone())),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// Whether it is exactly this field, so that a caller may treat the field itself (all INPUTs, not only the first).
+    pub fn is_only(&self, field: &Field) -> bool {
+        matches!(self.pieces.as_slice(), [Piece::Field(only)] if only.field == *field && !only.json && only.prefix.is_none())
+    }
+
+    /// The text, when it is the same for every unit: nothing but text and bound fields.
+    pub fn constant(&self) -> Option<&[u8]> {
+        match self.pieces.as_slice() {
+            [] => Some(b""),
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Fills in the fields that `params` and `input` have values for; others stay.
+    pub fn bind(&mut self, params: &BTreeMap<String, String>, input: Option<&[u8]>) {
+        let mut bound = Vec::with_capacity(self.pieces.len());
+        for piece in self.pieces.drain(..) {
+            let text = match piece {
+                Piece::Text(text) => Ok(text),
+                Piece::Field(placeholder) => {
+                    let value = match &placeholder.field {
+                        Field::Param(name) => params.get(name).map(String::as_bytes),
+                        Field::Input => input,
+                        _ => None,
+                    };
+                    value.map(|value| placeholder.render(value)).ok_or(placeholder)
+                }
+            };
+            match (text, bound.last_mut()) {
+                (Ok(text), Some(Piece::Text(before))) => before.extend(text),
+                (Ok(text), _) => bound.push(Piece::Text(text)),
+                (Err(placeholder), _) => bound.push(Piece::Field(placeholder)),
+            }
+        }
+        self.pieces = bound;
+    }
+
+    /// The bytes for one unit.
+    ///
+    /// # Errors
+    /// The unit has no value for a field.
+    pub fn render(&self, fields: &dyn Fields) -> Result<Vec<u8>, RenderError> {
+        let mut rendered = Vec::new();
+        self.render_into(fields, &mut rendered)?;
+        Ok(rendered)
+    }
+
+    /// Appends the bytes for one unit to `out`, which keeps a caller's buffer in use.
+    ///
+    /// # Errors
+    /// The unit has no value for a field; `out` then holds what came before it.
+    pub fn render_into(&self, fields: &dyn Fields, out: &mut Vec<u8>) -> Result<(), RenderError> {
+        self.render_marked(fields, out, |_, _| {})
+    }
+
+    /// As [`Template::render_into`], and tells `mark` which bytes of `out` each field became: what makes a path of it has to
+    /// know which parts are the flow's own words and which are data.
+    ///
+    /// # Errors
+    /// The unit has no value for a field; `out` then holds what came before it.
+    pub fn render_marked(
+        &self,
+        fields: &dyn Fields,
+        out: &mut Vec<u8>,
+        mut mark: impl FnMut(&Field, Range<usize>),
+    ) -> Result<(), RenderError> {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text),
+                Piece::Field(placeholder) => {
+                    let value = fields
+                        .field(&placeholder.field)
+                        .ok_or_else(|| RenderError { field: placeholder.field.clone() })?;
+                    let start = out.len();
+                    placeholder.render_into(&value, out);
+                    mark(&placeholder.field, start..out.len());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Placeholder {
+    /// Reads what stands between the braces; `range` covers the braces too.
+    fn parse(inner: &str, range: Range<usize>) -> Result<Self, TemplateError> {
+        let error = |message: String, help: String| TemplateError { range: range.clone(), message, help };
+        let (json, rest) = inner.strip_prefix("json:").map_or((false, inner), |rest| (true, rest));
+        let (name, prefix) = match rest.split_once("[..") {
+            None => (rest, None),
+            Some((name, length)) => {
+                let length = length.strip_suffix(']').and_then(|digits| digits.parse().ok()).ok_or_else(|| {
+                    error(
+                        format!("`{{{inner}}}` is not a field with a length"),
+                        "the first N bytes of a field are written `{field[..N]}`".to_owned(),
+                    )
+                })?;
+                (name, Some(length))
+            }
+        };
+        if name.is_empty() {
+            return Err(error(
+                "a field needs a name".to_owned(),
+                "write `{{}}` for braces that are not a field".to_owned(),
+            ));
+        }
+        let field = Field::parse(name).map_err(|help| error(format!("no field is called `{name}`"), help))?;
+        Ok(Self { field, json, prefix, range })
+    }
+
+    fn render(&self, value: &[u8]) -> Vec<u8> {
+        let mut rendered = Vec::with_capacity(value.len());
+        self.render_into(value, &mut rendered);
+        rendered
+    }
+
+    fn render_into(&self, value: &[u8], out: &mut Vec<u8>) {
+        let value = self.prefix.map_or(value, |length| &value[..length.min(value.len())]);
+        if self.json {
+            json_bytes::write_string(value, out);
+        } else {
+            out.extend_from_slice(value);
+        }
+    }
+}
+
+impl fmt::Display for Template {
+    /// The template's text; what has been bound shows as text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => {
+                    f.write_str(&String::from_utf8_lossy(text).replace('{', "{{").replace('}', "}}"))?;
+                }
+                Piece::Field(Placeholder { field, json, prefix, .. }) => {
+                    f.write_str(if *json { "{json:" } else { "{" })?;
+                    write!(f, "{field}")?;
+                    if let Some(length) = prefix {
+                        write!(f, "[..{length}]")?;
+                    }
+                    f.write_str("}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::collections::BTreeMap;
+
+    use super::{Field, Fields, Template};
+
+    struct Unit;
+
+    impl Fields for Unit {
+        fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>> {
+            match field {
+                Field::Path => Some(Cow::Borrowed(b"a/\xFF\".x")),
+                Field::Blake3 => Some(Cow::Borrowed(b"abcdef")),
+                Field::Json(name) if name == "a.b" => Some(Cow::Borrowed(b"member")),
+                _ => None,
+            }
+        }
+    }
+
+    fn render(text: &str) -> Vec<u8> {
+        Template::parse(text).unwrap().render(&Unit).unwrap()
+    }
+
+    #[test]
+    fn fields_and_text_alternate() {
+        assert_eq!(render("<{path}>{blake3}"), b"<a/\xFF\".x>abcdef");
+        assert_eq!(render("{{}}{{{blake3}}}"), b"{}{abcdef}");
+        assert_eq!(render("{json.a.b}"), b"member");
+        assert_eq!(render(""), b"");
+        assert_eq!(render("{json:path}"), b"\"a/\\udcff\\\".x\"");
+        assert_eq!(render("{blake3[..2]}/{blake3[..99]}{json:blake3[..1]}"), b"ab/abcdef\"a\"");
+    }
+
+    #[test]
+    fn slips_are_pointed_at() {
+        for (text, range, word) in [
+            ("a{path", 1..2, "never closed"),
+            ("{path{name}", 0..1, "never closed"),
+            ("a}b", 1..2, "closes nothing"),
+            ("x{}", 1..3, "needs a name"),
+            ("{json:}", 0..7, "needs a name"),
+            ("é{pth}", 2..7, "no field"),
+            ("{param.}", 0..8, "no field"),
+            ("{path[..x]}", 0..11, "length"),
+            ("{path[..2}", 0..10, "length"),
+        ] {
+            let error = Template::parse(text).unwrap_err();
+            assert_eq!(error.range, range, "{text}");
+            assert!(error.message.contains(word), "{text}: {}", error.message);
+        }
+        assert!(Template::parse("{pth}").unwrap_err().help.contains("`{path}`"));
+    }
+
+    #[test]
+    fn a_field_without_a_value_is_named() {
+        let error = Template::parse("{sha256}").unwrap().render(&Unit).unwrap_err();
+        assert_eq!(error.to_string(), "the unit has no value for `{sha256}`");
+    }
+
+    #[test]
+    fn binding_leaves_only_the_units_fields() {
+        let params = BTreeMap::from([("out".to_owned(), "o{}".to_owned())]);
+        let mut template = Template::parse("{input}/{param.out}/{json:param.out}/{path}").unwrap();
+        template.bind(&params, None);
+        assert_eq!(template.to_string(), "{input}/o{{}}/\"o{{}}\"/{path}");
+        template.bind(&params, Some(b"in"));
+        assert_eq!(template.to_string(), "in/o{{}}/\"o{{}}\"/{path}");
+        assert_eq!(template.constant(), None);
+        let mut constant = Template::parse("{input}/x").unwrap();
+        constant.bind(&params, Some(b"in"));
+        assert_eq!(constant.constant(), Some(&b"in/x"[..]));
+    }
+
+    #[test]
+    fn the_text_shown_is_read_back() {
+        for text in ["", "a{{b}}", "{path}-{json:json.x}{blake3[..2]}", "{param.x}{input}{shard}{rel}"] {
+            let template = Template::parse(text).unwrap();
+            assert_eq!(template.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn only_a_bare_field_is_only_that_field() {
+        let is_only = |text: &str| Template::parse(text).unwrap().is_only(&Field::Input);
+        assert!(is_only("{input}"));
+        assert!(!is_only("{input}/"));
+        assert!(!is_only("{json:input}"));
+        assert!(!is_only("{input[..3]}"));
+        assert!(!is_only("{path}"));
+    }
+}

@@ -1,0 +1,26 @@
+//! The `millstream` command as a library, so that tests reach its parts.
+//!
+//! From the command line to the last report line:
+//!
+//! - [`args`]: the command line;
+//! - [`file`]: flow files, from text to a checked model;
+//! - [`source`] and [`record`]: where units come from, and what they are;
+//! - [`ops`]: what stages do to them;
+//! - [`wire`]: the model as an engine flow;
+//! - [`plan`]: `millstream plan`;
+//! - [`run`](mod@run): `millstream run`, with its [`screen`] and its [`dead_letters`];
+//! - [`steer`]: the control socket, `millstream status` and `millstream set`;
+//! - [`json_bytes`]: paths as JSON strings, without loss.
+
+pub mod args;
+pub mod dead_letters;
+pub mod file;
+pub mod json_bytes;
+pub mod ops;
+pub mod plan;
+pub mod record;
+pub mod run;
+pub mod screen;
+pub mod source;
+pub mod steer;
+pub mod wire;

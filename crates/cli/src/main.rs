@@ -1,0 +1,18 @@
+//! The command; what it does is in the library beside it.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use millstream_cli::args::{Cli, Command};
+use millstream_cli::plan::plan;
+use millstream_cli::run::run;
+use millstream_cli::steer::client;
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run(args) => run(&args),
+        Command::Plan(args) => plan(&args),
+        Command::Status(args) => client::status(args.run.as_deref(), args.json),
+        Command::Set(args) => client::set(&args.run, &args.settings),
+    }
+}

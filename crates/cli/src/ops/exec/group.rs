@@ -1,0 +1,115 @@
+//! A program that runs in a process group of its own, which cannot be forgotten.
+//!
+//! The group's number is the program's process number. Until the program is reaped the kernel keeps the number from
+//! being used again, so the group is signalled only before that: a [`Group`] that is dropped kills all of it, then
+//! reaps.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::time::Timespec;
+
+/// The longest pause between two looks at a program, on a kernel whose processes are no descriptors.
+const LONGEST_LOOK: Duration = Duration::from_millis(10);
+
+/// See the [module](self).
+pub(super) struct Group {
+    child: Child,
+    leader: Pid,
+    /// Opened when the first wait needs it.
+    handle: Option<OwnedFd>,
+    reaped: bool,
+}
+
+impl Group {
+    /// Starts the command as the leader of a new group.
+    pub(super) fn spawn(command: &mut Command) -> io::Result<Self> {
+        let child = command.process_group(0).spawn()?;
+        let leader = Pid::from_child(&child);
+        Ok(Self { child, leader, handle: None, reaped: false })
+    }
+
+    /// This side of the pipes that the command asked for.
+    pub(super) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
+    }
+
+    /// Waits for the program's end, at most so long; its status when it has ended.
+    pub(super) fn wait(&mut self, most: Duration) -> io::Result<Option<ExitStatus>> {
+        if self.ended_within(most)? { self.reap().map(Some) } else { Ok(None) }
+    }
+
+    /// Ends all of the group: asks it, waits at most `grace` for the leader, and then leaves no choice.
+    pub(super) fn end(&mut self, grace: Duration) {
+        self.signal(Signal::TERM);
+        // Whether it has obeyed or cannot be watched makes no difference to what follows.
+        let _ = self.ended_within(grace);
+        self.kill();
+    }
+
+    /// Whether the leader has ended, which waits for it at most so long. It stays unreaped, and its number taken.
+    fn ended_within(&mut self, most: Duration) -> io::Result<bool> {
+        if self.handle.is_none() {
+            match pidfd_open(self.leader, PidfdFlags::empty()) {
+                Ok(handle) => self.handle = Some(handle),
+                Err(Errno::NOSYS | Errno::MFILE | Errno::NFILE | Errno::PERM) => return self.ended_by_looking(most),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        let handle = self.handle.as_ref().expect("opened above");
+        let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+        match poll(&mut [PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)], Some(&most)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn ended_by_looking(&self, most: Duration) -> io::Result<bool> {
+        use rustix::process::{WaitId, WaitIdOptions, waitid};
+        let end = Instant::now() + most;
+        let mut pause = Duration::from_micros(50);
+        loop {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            if waitid(WaitId::Pid(self.leader), options)?.is_some() {
+                return Ok(true);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LONGEST_LOOK);
+        }
+    }
+
+    fn reap(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait()?;
+        self.reaped = true;
+        Ok(status)
+    }
+
+    fn signal(&self, signal: Signal) {
+        // The one error there can be is that nobody is left.
+        let _ = kill_process_group(self.leader, signal);
+    }
+
+    fn kill(&mut self) {
+        if !self.reaped {
+            self.signal(Signal::KILL);
+            let _ = self.reap();
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

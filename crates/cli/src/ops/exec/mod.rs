@@ -1,0 +1,236 @@
+//! `exec`: runs a program for a unit.
+//!
+//! The program gets an argument vector, never a shell's idea of one (`shell = true` asks for `/bin/sh -c`), in a
+//! process group of its own. The payload is written to its standard input while its standard output and error are read,
+//! by one thread and one `poll`, so that neither side can wait for the other for ever. Standard output becomes the
+//! payload, a file that appears when the program has succeeded, or is left alone; of standard error the last
+//! [`STDERR_TAIL`] bytes go into the failure's message.
+//!
+//! The run ends when the program has ended and nobody holds its output any more, as a shell's `$(…)` does. When the
+//! time limit passes or the flow is abandoned, the whole group gets SIGTERM, a moment later SIGKILL, and is gone when
+//! the op returns. A descendant that has left the group with `setsid` is its own master and is not followed.
+
+mod group;
+mod program;
+mod talk;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use millstream_flow::{Cx, Failure};
+
+use self::group::Group;
+use self::talk::Ending;
+use super::failing::io_failure;
+use super::place::{Existing, Placing};
+use super::safe_path::PathTemplate;
+use super::{Op, OpError};
+use crate::file::model::{ExecStdin, ExecStdout};
+use crate::file::template::Template;
+use crate::record::Record;
+
+/// Bytes of standard error that a failure's message shows.
+pub(super) const STDERR_TAIL: usize = 4 << 10;
+
+/// See the [module](self).
+pub(super) struct Exec {
+    program: Program,
+    arguments: Vec<Template>,
+    stdin: ExecStdin,
+    stdout: Stdout,
+    env: Vec<(String, Template)>,
+    dir: Option<PathTemplate>,
+}
+
+/// What is run.
+enum Program {
+    /// Found on the search path before the first unit.
+    Found { name: OsString, path: PathBuf },
+    /// It has a slash in it, or differs from unit to unit.
+    Named(Template),
+}
+
+enum Stdout {
+    Payload,
+    File(PathTemplate),
+    Null,
+    Inherit,
+}
+
+impl Exec {
+    pub(super) fn new(
+        argv: &[Template],
+        shell: bool,
+        stdin: ExecStdin,
+        stdout: &ExecStdout,
+        env: &[(String, Template)],
+        dir: Option<&Template>,
+    ) -> Result<Self, OpError> {
+        let (program, arguments) = if shell {
+            // `-c`, the script, what the script is called, and then its arguments.
+            let word = |text| Template::parse(text).map_err(|error| OpError::new(error.message, error.help));
+            let mut arguments = vec![word("-c")?];
+            arguments.extend(argv.iter().take(1).cloned());
+            arguments.push(word("sh")?);
+            arguments.extend(argv.iter().skip(1).cloned());
+            (Program::Found { name: "sh".into(), path: "/bin/sh".into() }, arguments)
+        } else {
+            let Some((program, arguments)) = argv.split_first() else {
+                return Err(OpError::new(
+                    "`exec` names no program",
+                    "write it as `exec = [\"program\", \"argument\", …]`",
+                ));
+            };
+            (Program::new(program)?, arguments.to_vec())
+        };
+        Ok(Self {
+            program,
+            arguments,
+            stdin,
+            stdout: match stdout {
+                ExecStdout::Payload => Stdout::Payload,
+                ExecStdout::File(path) => Stdout::File(PathTemplate::new(path)),
+                ExecStdout::Null => Stdout::Null,
+                ExecStdout::Inherit => Stdout::Inherit,
+            },
+            env: env.to_vec(),
+            dir: dir.map(PathTemplate::new),
+        })
+    }
+
+    /// The command for one unit, and the name it has in messages.
+    fn command(&self, record: &Record) -> Result<(Command, OsString), Failure> {
+        let render = |template: &Template| match template.render(record) {
+            Ok(bytes) => Ok(OsString::from_vec(bytes)),
+            Err(error) => Err(Failure::from(error).to_permanent()),
+        };
+        let (mut command, name) = match &self.program {
+            Program::Found { name, path } => {
+                let mut command = Command::new(path);
+                command.arg0(name);
+                (command, name.clone())
+            }
+            Program::Named(template) => {
+                let name = render(template)?;
+                (Command::new(&name), name)
+            }
+        };
+        for argument in &self.arguments {
+            command.arg(render(argument)?);
+        }
+        for (name, value) in &self.env {
+            command.env(name, render(value)?);
+        }
+        if let Some(dir) = &self.dir {
+            command.current_dir(dir.render(record)?);
+        }
+        Ok((command, name))
+    }
+}
+
+impl Op for Exec {
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        let (mut command, name) = self.command(record)?;
+        let input: &[u8] = if self.stdin == ExecStdin::Payload { &record.payload } else { &[] };
+        command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+        command.stderr(Stdio::piped());
+        let mut placing = None;
+        command.stdout(match &self.stdout {
+            Stdout::Payload => Stdio::piped(),
+            Stdout::Null => Stdio::null(),
+            Stdout::Inherit => Stdio::inherit(),
+            Stdout::File(path) => {
+                let path = path.render(record)?;
+                let (file_placing, file) =
+                    Placing::create(path.clone()).map_err(|error| io_failure("write", &path, &error))?;
+                placing = Some(file_placing);
+                file.into()
+            }
+        });
+        let group = Group::spawn(&mut command).map_err(|error| not_started(&name, &error))?;
+        // The command holds this side's copy of an output file, which must not outlive the program's.
+        drop(command);
+        let (ending, spoken) = talk::with(group, input, record.payload.len() as u64, cx)?;
+        judge(&name, &ending, &spoken.stderr)?;
+        if let Some(placing) = placing {
+            let path = placing.target().to_owned();
+            placing.put(Existing::Replace).map_err(|error| io_failure("write", &path, &error))?;
+        }
+        if matches!(self.stdout, Stdout::Payload) {
+            record.payload = spoken.stdout;
+            record.headroom = 0;
+        }
+        Ok(())
+    }
+}
+
+impl Program {
+    fn new(template: &Template) -> Result<Self, OpError> {
+        let Some(name) = template.constant().filter(|name| !name.contains(&b'/')) else {
+            return Ok(Self::Named(template.clone()));
+        };
+        let name = OsString::from_vec(name.to_vec());
+        // Looked up once: the search costs a failed system call for each folder of the path that does not have it.
+        match program::find(&name, std::env::var_os("PATH").as_deref()) {
+            Some(path) => Ok(Self::Found { name, path }),
+            None => Err(OpError::new(
+                format!("no program `{}` is on the search path", name.display()),
+                "install it, or give its path with a slash in it",
+            )),
+        }
+    }
+}
+
+/// Whether the program has succeeded.
+fn judge(name: &OsString, ending: &Ending, stderr: &talk::Tail) -> Result<(), Failure> {
+    let name = Path::new(name).display();
+    match ending {
+        Ending::Exited(status) if status.success() => Ok(()),
+        Ending::Exited(status) => Err(Failure::msg(format!("`{name}` {}{stderr}", how(*status)))),
+        Ending::TimedOut => Err(Failure::timeout(format!("`{name}` and all it started were killed{stderr}"))),
+        Ending::Cancelled(failure) => {
+            Err(Failure::msg(format!("`{name}` and all it started were killed: {failure}{stderr}")).to_permanent())
+        }
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => match signal_name(signal) {
+            Some(name) => format!("was killed by {name} (signal {signal})"),
+            None => format!("was killed by signal {signal}"),
+        },
+        (None, None) => format!("ended in an unknown way ({status})"),
+    }
+}
+
+fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
+        _ => return None,
+    })
+}
+
+fn not_started(name: &OsString, error: &std::io::Error) -> Failure {
+    io_failure("run", Path::new(name), error)
+}
+
+#[cfg(test)]
+mod tests;

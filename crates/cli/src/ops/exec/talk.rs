@@ -1,0 +1,229 @@
+//! Feeding a program and listening to it, with one thread.
+
+use std::fmt;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::time::{Duration, Instant};
+
+use millstream_flow::{Cause, Cx, Failure};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+
+use super::super::growing;
+use super::STDERR_TAIL;
+use super::group::Group;
+
+/// Pause between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How often a program that says nothing is left alone to look whether the flow was abandoned.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Most reads of standard error after the group was ended: a descendant that left the group may go on for ever.
+const LAST_READS: usize = 32;
+
+/// How a run ended.
+pub(super) enum Ending {
+    /// The program has ended by itself.
+    Exited(ExitStatus),
+    /// The time limit passed, and the group was ended.
+    TimedOut,
+    /// The flow was abandoned, and the group was ended.
+    Cancelled(Failure),
+}
+
+/// What a program said.
+pub(super) struct Spoken {
+    /// All of its standard output, when that was captured.
+    pub(super) stdout: Vec<u8>,
+    /// The end of its standard error.
+    pub(super) stderr: Tail,
+}
+
+/// The last bytes of a stream.
+#[derive(Default)]
+pub(super) struct Tail {
+    bytes: Vec<u8>,
+    cut: bool,
+}
+
+impl Tail {
+    /// Reads some of what is there; whether there can be more.
+    fn read(&mut self, from: &ChildStderr) -> io::Result<bool> {
+        let mut room = [MaybeUninit::uninit(); STDERR_TAIL];
+        let said = match rustix::io::read(from, &mut room) {
+            Ok((said, _)) => said,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
+            Err(errno) => return Err(errno.into()),
+        };
+        let more = !said.is_empty();
+        self.bytes.extend_from_slice(said);
+        if self.bytes.len() > STDERR_TAIL {
+            self.cut = true;
+            self.bytes.drain(..self.bytes.len() - STDERR_TAIL);
+        }
+        Ok(more)
+    }
+}
+
+impl fmt::Display for Tail {
+    /// Nothing, or how a message goes on: `; standard error: …`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.bytes.trim_ascii();
+        if text.is_empty() {
+            return Ok(());
+        }
+        write!(f, "; standard error: {}{}", if self.cut { "…" } else { "" }, String::from_utf8_lossy(text))
+    }
+}
+
+/// Writes `input`, reads what the program says and waits for its end. `held` is what the unit's payload takes already.
+///
+/// # Errors
+/// No memory was granted for the output, or the operating system failed; the group is gone then too.
+pub(super) fn with(mut group: Group, input: &[u8], held: u64, cx: &mut Cx<'_>) -> Result<(Ending, Spoken), Failure> {
+    let (stdin, stdout, stderr) = group.pipes();
+    let mut talk =
+        Talk { stdin, stdout, stderr, input, held, spoken: Spoken { stdout: Vec::new(), stderr: Tail::default() } };
+    talk.set_nonblocking()?;
+    loop {
+        let wait = cx.deadline().map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()).min(LOOK));
+        if talk.is_over() {
+            if let Some(status) = group.wait(wait)? {
+                return Ok((Ending::Exited(status), talk.spoken));
+            }
+        } else {
+            talk.step(wait, cx)?;
+        }
+        if let Err(failure) = cx.check() {
+            group.end(GRACE);
+            talk.last_words();
+            let ending = if failure.cause() == Cause::Timeout { Ending::TimedOut } else { Ending::Cancelled(failure) };
+            return Ok((ending, talk.spoken));
+        }
+    }
+}
+
+/// This side of a program's pipes; `None` when closed or not wanted.
+struct Talk<'a> {
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    input: &'a [u8],
+    held: u64,
+    spoken: Spoken,
+}
+
+impl Talk<'_> {
+    fn set_nonblocking(&self) -> io::Result<()> {
+        let fds = [
+            self.stdin.as_ref().map(AsFd::as_fd),
+            self.stdout.as_ref().map(AsFd::as_fd),
+            self.stderr.as_ref().map(AsFd::as_fd),
+        ];
+        for fd in fds.into_iter().flatten() {
+            // A new pipe has no other flag that this call could change.
+            fcntl_setfl(fd, OFlags::NONBLOCK)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the program can neither be told nor heard any more.
+    fn is_over(&self) -> bool {
+        self.stdout.is_none() && self.stderr.is_none() && self.stdin.is_none()
+    }
+
+    /// Waits, at most so long, until a pipe is ready, and uses those that are.
+    fn step(&mut self, most: Duration, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        let [stdin, stdout, stderr] = self.ready(most)?;
+        if !stdin.is_empty() {
+            self.tell()?;
+        }
+        // A pipe whose writers are gone and that holds nothing is not worth a read.
+        if stdout == PollFlags::HUP {
+            self.stdout = None;
+        } else if !stdout.is_empty() {
+            self.hear(cx)?;
+        }
+        if stderr == PollFlags::HUP {
+            self.stderr = None;
+        } else if let Some(pipe) = self.stderr.as_ref().filter(|_| !stderr.is_empty())
+            && !self.spoken.stderr.read(pipe)?
+        {
+            self.stderr = None;
+        }
+        if self.stdout.is_none() {
+            growing::trim(&mut self.spoken.stdout);
+        }
+        Ok(())
+    }
+
+    /// What standard input, output and error are ready for.
+    fn ready(&self, most: Duration) -> io::Result<[PollFlags; 3]> {
+        let pipes = [
+            self.stdin.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::OUT)),
+            self.stdout.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
+            self.stderr.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
+        ];
+        let mut asked: Vec<PollFd<'_>> =
+            pipes.iter().flatten().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
+        match poll(&mut asked, Some(&Timespec::try_from(most).expect("a look is short"))) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let mut answers = asked.iter().map(PollFd::revents);
+        Ok(pipes.map(|pipe| pipe.and_then(|_| answers.next()).unwrap_or(PollFlags::empty())))
+    }
+
+    /// Writes what standard input takes now. A program that does not want to read it all is no failure.
+    fn tell(&mut self) -> io::Result<()> {
+        let Some(stdin) = &self.stdin else { return Ok(()) };
+        match rustix::io::write(stdin, self.input) {
+            Ok(written) => self.input = &self.input[written..],
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::PIPE) => self.input = &[],
+            Err(errno) => return Err(errno.into()),
+        }
+        if self.input.is_empty() {
+            self.stdin = None;
+        }
+        Ok(())
+    }
+
+    /// Reads some of standard output into memory that was granted first.
+    fn hear(&mut self, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        let Some(stdout) = &self.stdout else { return Ok(()) };
+        let heard = &mut self.spoken.stdout;
+        if heard.len() == heard.capacity() {
+            let capacity = growing::next_capacity(heard);
+            cx.reserve(self.held + capacity as u64)?;
+            growing::grow_to(heard, capacity)?;
+        }
+        match growing::read_some(stdout, heard, usize::MAX) {
+            Ok(0) => self.stdout = None,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Reads what the program had still written to standard error when it was ended.
+    fn last_words(&mut self) {
+        let Some(pipe) = &self.stderr else { return };
+        for _ in 0..LAST_READS {
+            let ready = PollFd::new(pipe, PollFlags::IN);
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            // What cannot be heard any more is missing from a message that is sent anyway.
+            if poll(&mut [ready], Some(&now)).is_ok_and(|ready| ready == 0)
+                || !self.spoken.stderr.read(pipe).unwrap_or(false)
+            {
+                return;
+            }
+        }
+    }
+}

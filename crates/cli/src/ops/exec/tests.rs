@@ -1,0 +1,201 @@
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::{Exec, STDERR_TAIL};
+use crate::file::model::{ExecStdin, ExecStdout};
+use crate::file::template::Template;
+use crate::ops::one_stage::{run, run_all, run_within};
+use crate::record::Record;
+
+fn template(text: &str) -> Template {
+    Template::parse(text).unwrap()
+}
+
+fn exec_with(argv: &[&str], stdin: ExecStdin, stdout: &ExecStdout) -> Exec {
+    let argv: Vec<Template> = argv.iter().map(|argument| template(argument)).collect();
+    Exec::new(&argv, false, stdin, stdout, &[], None).unwrap()
+}
+
+fn exec(argv: &[&str]) -> Exec {
+    exec_with(argv, ExecStdin::Payload, &ExecStdout::Payload)
+}
+
+fn sh(script: &str) -> Exec {
+    Exec::new(&[template(script)], true, ExecStdin::Payload, &ExecStdout::Payload, &[], None).unwrap()
+}
+
+fn record(payload: impl Into<Vec<u8>>) -> Record {
+    let mut record = Record::line(b"a line".to_vec());
+    record.payload = payload.into();
+    record
+}
+
+/// Whether a process of this number runs; one that nobody has reaped yet does not.
+fn runs(process: &str) -> bool {
+    fs::read_to_string(format!("/proc/{}/stat", process.trim()))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with(['Z', 'X']))
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < end, "in ten seconds: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_payload_goes_in_and_comes_out() {
+    for length in [0, 1, 65_535, 65_536, 65_537, 3_000_000] {
+        let payload: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
+        let back = run(exec(&["cat"]), record(payload.clone())).unwrap().payload;
+        assert!(back == payload, "{length} bytes");
+        assert!(back.capacity() <= length + length / 8 + 1024);
+    }
+}
+
+#[test]
+fn a_program_that_writes_more_than_it_has_read_does_not_block() {
+    let script = "head -c 1000000 /dev/zero; cat; head -c 1000000 /dev/zero >&2";
+    assert_eq!(run(sh(script), record(vec![b'x'; 500_000])).unwrap().payload.len(), 1_500_000);
+}
+
+#[test]
+fn a_program_that_does_not_want_its_input_is_no_failure() {
+    assert_eq!(run(exec(&["echo", "done"]), record(vec![b'x'; 1_000_000])).unwrap().payload, b"done\n");
+}
+
+#[test]
+fn arguments_are_arguments_whatever_is_in_them() {
+    let mut unit = Record::line(b"$(touch /tmp/no) ; \"'* \xFF".to_vec());
+    unit.payload.clear();
+    let back = run(exec(&["printf", "%s", "<{line}>"]), unit).unwrap().payload;
+    assert_eq!(back, b"<$(touch /tmp/no) ; \"'* \xFF>");
+}
+
+#[test]
+fn environment_folder_and_shell_are_as_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = [("UNIT".to_owned(), template("[{line}]"))];
+    let dir = template(folder.path().to_str().unwrap());
+    let script = [template("echo \"$0\" \"$1\" \"$UNIT\" \"$(pwd -P)\""), template("({line})")];
+    let op = Exec::new(&script, true, ExecStdin::Null, &ExecStdout::Payload, &env, Some(&dir)).unwrap();
+    let said = run(op, record("ignored")).unwrap().payload;
+    assert_eq!(
+        String::from_utf8(said).unwrap(),
+        format!("sh (a line) [a line] {}\n", folder.path().canonicalize().unwrap().display())
+    );
+}
+
+#[test]
+fn output_that_is_not_wanted_leaves_the_payload() {
+    let op = exec_with(&["echo", "noise"], ExecStdin::Null, &ExecStdout::Null);
+    assert_eq!(run(op, record("kept")).unwrap().payload, b"kept");
+}
+
+#[test]
+fn an_output_file_appears_when_the_program_has_succeeded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a/b");
+    let stdout = ExecStdout::File(template(path.to_str().unwrap()));
+    let op = |argv: &[&str]| exec_with(argv, ExecStdin::Payload, &stdout);
+    assert_eq!(run(op(&["cat"]), record("content")).unwrap().payload, b"content", "the payload stays");
+    assert_eq!(fs::read(&path).unwrap(), b"content");
+    assert!(run(op(&["sh", "-c", "echo half; exit 1"]), record("")).is_err());
+    assert_eq!(fs::read(&path).unwrap(), b"content");
+    run(op(&["echo", "new"]), record("")).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"new\n");
+    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no temporary file is left");
+}
+
+#[test]
+fn a_failure_says_status_signal_and_what_was_said() {
+    let error = run(sh("echo out; echo wrong >&2; exit 7"), record("kept")).unwrap_err();
+    assert_eq!(error, "`sh` exited with status 7; standard error: wrong");
+    assert_eq!(run(sh("kill -SEGV $$"), record("")).unwrap_err(), "`sh` was killed by SIGSEGV (signal 11)");
+    let error = run(sh("head -c 100000 /dev/zero | tr '\\0' x >&2; echo end >&2; false"), record("")).unwrap_err();
+    assert!(error.ends_with("xend") && error.contains("standard error: …x"), "{error}");
+    assert!(error.len() < STDERR_TAIL + 100);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_said_before_the_first_unit() {
+    let argv = [template("no-such-program-anywhere")];
+    let error = Exec::new(&argv, false, ExecStdin::Null, &ExecStdout::Null, &[], None).err().unwrap();
+    assert_eq!(error.message, "no program `no-such-program-anywhere` is on the search path");
+    let error = run(exec(&["/nowhere/{line}"]), record("")).unwrap_err();
+    assert!(error.contains("cannot run /nowhere/a line: No such file"), "{error}");
+    let error = run(exec(&["/etc/passwd"]), record("")).unwrap_err();
+    assert!(error.contains("cannot run /etc/passwd: Permission denied"), "{error}");
+}
+
+/// Starts a script that writes the numbers of its processes to a file, lets its time limit pass, and expects all of
+/// them gone.
+fn leaves_nobody(script: &str, limit: Duration, within: Duration) {
+    let folder = tempfile::tempdir().unwrap();
+    let numbers = folder.path().join("numbers");
+    let env = [("NUMBERS".to_owned(), template(numbers.to_str().unwrap()))];
+    let op = Exec::new(&[template(script)], true, ExecStdin::Payload, &ExecStdout::Payload, &env, None).unwrap();
+    let start = Instant::now();
+    // Larger than a pipe, so that its writing is interrupted too.
+    let error = run_within(op, record(vec![b'x'; 200_000]), limit).unwrap_err();
+    assert!(start.elapsed() < within, "{:?}", start.elapsed());
+    assert!(error.contains("time limit") && error.contains("`sh` and all it started were killed"), "{error}");
+    let numbers = fs::read_to_string(&numbers).unwrap();
+    assert!(numbers.lines().count() >= 2, "the script has started its processes: {numbers}");
+    for number in numbers.lines() {
+        // The leader is reaped by the op; orphans are by whoever adopts them, which takes a moment.
+        wait_until("the process has gone", || !runs(number));
+    }
+}
+
+// The engine tries twice; each attempt has the limit and, for who ignores SIGTERM, half a second of grace.
+
+#[test]
+fn a_time_limit_ends_the_whole_group() {
+    let script = "echo $$ >> $NUMBERS; sleep 100 & echo $! >> $NUMBERS; sleep 100";
+    leaves_nobody(script, Duration::from_millis(200), Duration::from_secs(3));
+}
+
+#[test]
+fn who_ignores_sigterm_is_killed() {
+    let script = "trap '' TERM; echo $$ >> $NUMBERS; (while :; do sleep 0.05; done) & echo $! >> $NUMBERS; \
+                  wait; while :; do :; done";
+    leaves_nobody(script, Duration::from_millis(200), Duration::from_secs(4));
+}
+
+#[test]
+fn who_outlives_the_leader_and_holds_its_output_is_killed() {
+    let script = "echo $$ >> $NUMBERS; sleep 100 & echo $! >> $NUMBERS; exit 0";
+    leaves_nobody(script, Duration::from_millis(200), Duration::from_secs(3));
+}
+
+#[test]
+fn who_closes_its_output_and_stays_is_killed() {
+    let script = "echo $$ >> $NUMBERS; sleep 100 >&- 2>&- <&- & echo $! >> $NUMBERS; exec >&- 2>&- <&-; wait";
+    leaves_nobody(script, Duration::from_millis(200), Duration::from_secs(3));
+}
+
+#[test]
+fn what_was_said_before_the_time_limit_is_in_the_message() {
+    let error =
+        run_within(sh("echo 'still at it' >&2; sleep 100"), record(""), Duration::from_millis(300)).unwrap_err();
+    assert!(error.ends_with("standard error: still at it"), "{error}");
+}
+
+#[test]
+fn output_of_who_outlives_the_leader_is_waited_for() {
+    let said = run(sh("(sleep 0.2; echo late) & echo early"), record("")).unwrap().payload;
+    assert_eq!(said, b"early\nlate\n");
+}
+
+#[test]
+fn no_descriptor_and_no_child_is_left_over() {
+    let count = || fs::read_dir("/proc/self/fd").unwrap().count();
+    let units = |number| (0..number).map(|_| record("x"));
+    run_all(exec(&["cat"]), units(10)).unwrap();
+    let before = count();
+    run_all(exec(&["cat"]), units(200)).unwrap();
+    // Other tests run at the same time and hold some of their own.
+    assert!(count() < before + 100, "{before} before, {} after", count());
+}

@@ -1,0 +1,192 @@
+//! `filter`: tells units for which a condition holds from the others.
+
+use std::io;
+
+use millstream_flow::{Cx, Failure};
+
+use super::Op;
+use super::failing::io_failure;
+use super::safe_path::PathTemplate;
+use crate::file::model::{Condition, TextTest};
+use crate::file::template::Template;
+use crate::record::Record;
+
+/// See the [module](self).
+pub(super) struct Filter {
+    when: Test,
+}
+
+impl Filter {
+    pub(super) fn new(when: &Condition) -> Self {
+        Self { when: Test::new(when) }
+    }
+}
+
+impl Op for Filter {
+    fn run(&self, record: &mut Record, _cx: &mut Cx<'_>) -> Result<(), Failure> {
+        record.filtered = !self.when.holds(record)?;
+        Ok(())
+    }
+
+    fn idempotent(&self) -> bool {
+        true
+    }
+}
+
+/// A condition whose paths are checked like all others.
+enum Test {
+    Exists(PathTemplate),
+    Missing(PathTemplate),
+    Text { text: Template, test: TextTest },
+    Size { at_least: u64, below: Option<u64> },
+    Not(Box<Test>),
+    All(Vec<Test>),
+    Any(Vec<Test>),
+}
+
+impl Test {
+    fn new(condition: &Condition) -> Self {
+        match condition {
+            Condition::Exists(path) => Self::Exists(PathTemplate::new(path)),
+            Condition::Missing(path) => Self::Missing(PathTemplate::new(path)),
+            Condition::Text { text, test } => Self::Text { text: text.clone(), test: test.clone() },
+            Condition::Size { at_least, below } => Self::Size { at_least: *at_least, below: *below },
+            Condition::Not(inner) => Self::Not(Box::new(Self::new(inner))),
+            Condition::All(inner) => Self::All(inner.iter().map(Self::new).collect()),
+            Condition::Any(inner) => Self::Any(inner.iter().map(Self::new).collect()),
+        }
+    }
+
+    fn holds(&self, record: &Record) -> Result<bool, Failure> {
+        Ok(match self {
+            Self::Exists(path) => exists(path, record)?,
+            Self::Missing(path) => !exists(path, record)?,
+            Self::Text { text, test } => text_holds(&rendered(text, record)?, test, record)?,
+            Self::Size { at_least, below } => {
+                let size = record.known_size();
+                size >= *at_least && below.is_none_or(|below| size < below)
+            }
+            Self::Not(inner) => !inner.holds(record)?,
+            Self::All(inner) => {
+                for test in inner {
+                    if !test.holds(record)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Self::Any(inner) => {
+                for test in inner {
+                    if test.holds(record)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+        })
+    }
+}
+
+/// Whether something has this name, be it a link that leads nowhere.
+fn exists(path: &PathTemplate, record: &Record) -> Result<bool, Failure> {
+    let path = path.render(record)?;
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(io_failure("look for", &path, &error)),
+    }
+}
+
+fn text_holds(text: &[u8], test: &TextTest, record: &Record) -> Result<bool, Failure> {
+    Ok(match test {
+        TextTest::Equals(other) => text == rendered(other, record)?,
+        TextTest::OneOf(others) => {
+            for other in others {
+                if text == rendered(other, record)? {
+                    return Ok(true);
+                }
+            }
+            false
+        }
+        TextTest::Contains(part) => {
+            let part = rendered(part, record)?;
+            part.is_empty() || text.windows(part.len()).any(|window| window == part)
+        }
+        TextTest::StartsWith(start) => text.starts_with(&rendered(start, record)?),
+        TextTest::EndsWith(end) => text.ends_with(&rendered(end, record)?),
+    })
+}
+
+fn rendered(template: &Template, record: &Record) -> Result<Vec<u8>, Failure> {
+    template.render(record).map_err(|error| Failure::from(error).to_permanent())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Filter;
+    use crate::file::model::{Condition, TextTest};
+    use crate::file::template::Template;
+    use crate::ops::one_stage::run;
+    use crate::record::Record;
+
+    fn template(text: &str) -> Template {
+        Template::parse(text).unwrap()
+    }
+
+    fn passes(when: &Condition, path: &str) -> bool {
+        let mut record = Record::line(path.into());
+        record.size = Some(100);
+        !run(Filter::new(when), record).unwrap().filtered
+    }
+
+    fn text(field: &str, test: TextTest) -> Condition {
+        Condition::Text { text: template(field), test }
+    }
+
+    #[test]
+    fn text_tests_compare_bytes() {
+        let one_of = text("{ext}", TextTest::OneOf(vec![template("rs"), template("toml")]));
+        assert!(passes(&one_of, "a/b.rs") && passes(&one_of, "Cargo.toml") && !passes(&one_of, "b.RS"));
+        assert!(passes(&text("{name}", TextTest::Contains(template("ab"))), "x/cabd"));
+        assert!(!passes(&text("{name}", TextTest::Contains(template("ab"))), "ab/cd"));
+        assert!(passes(&text("{name}", TextTest::Contains(template(""))), "x"));
+        assert!(passes(&text("{name}", TextTest::StartsWith(template("c"))), "x/cabd"));
+        assert!(passes(&text("{name}", TextTest::EndsWith(template("{ext}"))), "x/a.b"));
+        assert!(passes(&text("{stem}", TextTest::Equals(template("a"))), "x/a.b"));
+    }
+
+    #[test]
+    fn sizes_include_the_lower_end_only() {
+        for (at_least, below, expected) in
+            [(100, None, true), (101, None, false), (0, Some(100), false), (0, Some(101), true)]
+        {
+            assert_eq!(passes(&Condition::Size { at_least, below }, "x"), expected, "{at_least}..{below:?}");
+        }
+    }
+
+    #[test]
+    fn existing_and_missing_ask_the_file_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = template(&format!("{}/{{line}}", folder.path().display()));
+        std::os::unix::fs::symlink("/nowhere/at/all", folder.path().join("link")).unwrap();
+        assert!(passes(&Condition::Exists(path.clone()), "link"));
+        assert!(!passes(&Condition::Missing(path.clone()), "link"));
+        assert!(passes(&Condition::Missing(path.clone()), "other"));
+        assert!(passes(&Condition::Missing(path), "link/below"));
+    }
+
+    #[test]
+    fn conditions_combine() {
+        let yes = || Condition::Size { at_least: 0, below: None };
+        let no = || Condition::Not(Box::new(yes()));
+        assert!(passes(&Condition::All(vec![yes(), yes()]), "x") && !passes(&Condition::All(vec![yes(), no()]), "x"));
+        assert!(passes(&Condition::Any(vec![no(), yes()]), "x") && !passes(&Condition::Any(vec![no(), no()]), "x"));
+        assert!(passes(&Condition::All(vec![]), "x") && !passes(&Condition::Any(vec![]), "x"));
+    }
+
+    #[test]
+    fn a_condition_on_what_is_not_known_is_a_failure() {
+        let when = text("{blake3}", TextTest::Equals(template("x")));
+        assert!(run(Filter::new(&when), Record::line(b"x".to_vec())).unwrap_err().contains("blake3"));
+    }
+}

@@ -1,0 +1,104 @@
+//! What stages do to units: one file an op.
+//!
+//! [`build`] turns an [`OpSpec`] of a flow file into an [`Op`]. An op is shared by all workers of its stage, works on
+//! one [`Record`] at a time, and leaves the record as it found it when it fails: a retry and a dead letter then still
+//! have the input. Nothing here creates a file or starts a program before the first unit runs, so that `millstream
+//! plan` may build ops.
+
+mod append;
+mod blake3;
+mod check;
+mod exec;
+mod failing;
+mod filter;
+mod growing;
+mod http_get;
+mod once;
+mod parse;
+mod place;
+mod read;
+mod safe_path;
+mod sha256;
+mod write;
+mod zstd;
+
+#[cfg(test)]
+mod one_stage;
+
+use millstream_flow::{Cx, Failure};
+
+pub(crate) use self::zstd::most_growth;
+use crate::file::model::OpSpec;
+use crate::record::Record;
+
+/// What a stage does.
+pub trait Op: Send + Sync {
+    /// Runs on one unit.
+    ///
+    /// # Errors
+    /// The attempt failed; the record is then what it was before.
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure>;
+
+    /// Whether it mostly waits for something other than this machine's cores, so that its stage should run beside the
+    /// CPU workers unless the flow file says otherwise.
+    fn blocking(&self) -> bool {
+        false
+    }
+
+    /// Whether a second run on the same unit does no harm, unless the flow file says otherwise.
+    fn idempotent(&self) -> bool {
+        false
+    }
+
+    /// Called once, after the last unit. `complete` says that the source was read to its end and every unit of it left
+    /// the flow.
+    ///
+    /// # Errors
+    /// What the op has gathered over the run could not be put in place.
+    fn finish(&self, complete: bool) -> Result<(), Failure> {
+        let _ = complete;
+        Ok(())
+    }
+}
+
+/// Why an [`OpSpec`] that parsed cannot run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct OpError {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+impl OpError {
+    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), help: help.into() }
+    }
+}
+
+/// The op that `spec` describes.
+///
+/// # Errors
+/// What can be known before the first unit: a program that is not on the path, a header that is not one, an `append`
+/// whose file would differ from unit to unit.
+pub fn build(spec: &OpSpec) -> Result<Box<dyn Op>, OpError> {
+    let op: Box<dyn Op> = match spec {
+        OpSpec::Read { path } => Box::new(read::Read::new(path)),
+        OpSpec::Write { path, overwrite, skip_existing } => {
+            Box::new(write::Write::new(path, *overwrite, *skip_existing))
+        }
+        OpSpec::Blake3 => Box::new(blake3::Blake3),
+        OpSpec::Sha256 => Box::new(sha256::Sha256),
+        OpSpec::Zstd { mode } => zstd::build(*mode),
+        OpSpec::Exec { argv, shell, stdin, stdout, env, dir } => {
+            Box::new(exec::Exec::new(argv, *shell, *stdin, stdout, env, dir.as_ref())?)
+        }
+        OpSpec::HttpGet { url, max_bytes, headers } => Box::new(http_get::HttpGet::new(url, *max_bytes, headers)?),
+        OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
+        OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh)?),
+        OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),
+        OpSpec::Parse { format } => Box::new(parse::Parse::new(*format)),
+    };
+    Ok(Box::new(once::Once::new(op)))
+}

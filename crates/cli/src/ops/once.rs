@@ -1,0 +1,89 @@
+//! An op that has done its work on a unit is not run on it again before another op has been.
+//!
+//! The engine may run a unit a second time in a stage after the op has succeeded: when it succeeded too late for the
+//! stage's time limit, or when the result had to wait for memory. Most ops change the record in place, and a payload
+//! compressed twice, or a file written and then found to exist, would be wrong. So a record remembers which op it was
+//! changed by last.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use millstream_flow::{Cx, Failure};
+
+use super::Op;
+use crate::record::Record;
+
+/// See the [module](self).
+pub(super) struct Once {
+    op: Box<dyn Op>,
+    /// Never 0, which records carry that no op has changed.
+    number: u32,
+}
+
+impl Once {
+    pub(super) fn new(op: Box<dyn Op>) -> Self {
+        static NUMBERS: AtomicU32 = AtomicU32::new(1);
+        // Relaxed: the number only has to differ; it publishes nothing.
+        Self { op, number: NUMBERS.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Op for Once {
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        if record.done_by != self.number {
+            self.op.run(record, cx)?;
+            record.done_by = self.number;
+        }
+        Ok(())
+    }
+
+    fn blocking(&self) -> bool {
+        self.op.blocking()
+    }
+
+    fn idempotent(&self) -> bool {
+        self.op.idempotent()
+    }
+
+    fn finish(&self, complete: bool) -> Result<(), Failure> {
+        self.op.finish(complete)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use millstream_flow::{Cx, Failure};
+
+    use super::Once;
+    use crate::ops::Op;
+    use crate::ops::one_stage::{run, run_within};
+    use crate::record::Record;
+
+    /// Doubles the payload, and takes its time.
+    struct Double(Duration);
+
+    impl Op for Double {
+        fn run(&self, record: &mut Record, _cx: &mut Cx<'_>) -> Result<(), Failure> {
+            std::thread::sleep(self.0);
+            record.payload.extend_from_within(..);
+            Ok(())
+        }
+    }
+
+    fn record() -> Record {
+        Record::holding(vec![0; 10])
+    }
+
+    #[test]
+    fn an_op_that_was_late_is_not_run_again_when_retried() {
+        let op = Once::new(Box::new(Double(Duration::from_millis(50))));
+        assert_eq!(run_within(op, record(), Duration::from_millis(10)).unwrap().payload.len(), 20);
+    }
+
+    #[test]
+    fn another_op_runs_on_the_same_record() {
+        let once = run(Once::new(Box::new(Double(Duration::ZERO))), record()).unwrap();
+        assert_eq!(run(Once::new(Box::new(Double(Duration::ZERO))), once).unwrap().payload.len(), 40);
+    }
+}

@@ -1,0 +1,88 @@
+//! Test support: a flow of one stage, so that ops are tested with the engine's own context.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use millstream_flow::{Cx, Flow, Retry};
+
+use super::Op;
+use crate::record::Record;
+
+/// Runs an op on one record; the record, or the message it failed with.
+pub(crate) fn run(op: impl IntoOp, record: Record) -> Result<Record, String> {
+    one(op, record, None, None)
+}
+
+/// As [`run`], with this byte budget.
+pub(crate) fn run_under(op: impl IntoOp, record: Record, memory: u64) -> Result<Record, String> {
+    one(op, record, Some(memory), None)
+}
+
+/// As [`run`], with this time limit.
+pub(crate) fn run_within(op: impl IntoOp, record: Record, limit: Duration) -> Result<Record, String> {
+    one(op, record, None, Some(limit))
+}
+
+/// Runs an op on many records by two workers; the first failure's message.
+pub(crate) fn run_all(op: impl IntoOp, records: impl Iterator<Item = Record>) -> Result<Vec<Record>, String> {
+    drive(op, records, None, None)
+}
+
+fn one(op: impl IntoOp, record: Record, memory: Option<u64>, limit: Option<Duration>) -> Result<Record, String> {
+    drive(op, std::iter::once(record), memory, limit)
+        .map(|mut records| records.pop().expect("what does not fail is retired"))
+}
+
+fn drive(
+    op: impl IntoOp,
+    records: impl Iterator<Item = Record>,
+    memory: Option<u64>,
+    limit: Option<Duration>,
+) -> Result<Vec<Record>, String> {
+    let op = op.into_op();
+    let mut builder = Flow::builder("one stage");
+    builder.workers(2);
+    if let Some(memory) = memory {
+        builder.memory(memory);
+    }
+    let retired = Arc::new(Mutex::new(Vec::new()));
+    let keeper = Arc::clone(&retired);
+    builder.on_retire(move |record: Record| keeper.lock().unwrap().push(record));
+    let (stage, done) = (builder.inlet("op"), builder.retire());
+    let idempotent = op.idempotent();
+    let mut handle = builder
+        .update(stage, move |record: &mut Record, cx: &mut Cx<'_>| op.run(record, cx))
+        .bytes(Record::bytes)
+        .retry(Retry::times(1).backoff(Duration::from_millis(1)..Duration::from_millis(1)));
+    if idempotent {
+        handle = handle.idempotent();
+    }
+    if let Some(limit) = limit {
+        handle = handle.timeout(limit);
+    }
+    handle.to(done);
+    let report = builder.build(stage).unwrap().run(records);
+    if let Some(letter) = report.dead_letters.first() {
+        return Err(letter.message.clone());
+    }
+    let retired = std::mem::take(&mut *retired.lock().unwrap());
+    Ok(retired)
+}
+
+/// An op, shared or not.
+pub(crate) trait IntoOp {
+    /// The op for the flow's workers.
+    fn into_op(self) -> Arc<dyn Op>;
+}
+
+impl<O: Op + 'static> IntoOp for O {
+    fn into_op(self) -> Arc<dyn Op> {
+        Arc::new(self)
+    }
+}
+
+impl<O: Op + 'static> IntoOp for Arc<O> {
+    fn into_op(self) -> Arc<dyn Op> {
+        self
+    }
+}

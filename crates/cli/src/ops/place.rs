@@ -1,0 +1,211 @@
+//! Files that appear complete or not at all.
+//!
+//! A [`Placing`] is a file under a temporary name in the folder of its target. [`Placing::put`] renames it to the
+//! target; dropped before that, it is removed. Whoever looks at the target sees the former content or the whole new
+//! one, never a part, whatever happens to this process. Data is not forced to the disk: after a loss of power the file
+//! system decides what is left.
+//!
+//! The temporary name is short and its own (`.millstream-PID-NUMBER.tmp`), so that a target whose name is as long as
+//! names may be still has one.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{CWD, RenameFlags};
+use rustix::io::Errno;
+
+/// Names tried for one temporary file before giving up; more than one only when an earlier process left its own behind.
+const MOST_NAMES: u32 = 100;
+
+/// What happens to a target that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Existing {
+    /// It is kept, and [`Placing::put`] fails with [`io::ErrorKind::AlreadyExists`].
+    Keep,
+    /// It is replaced.
+    Replace,
+}
+
+/// A file that does not have its name yet.
+#[derive(Debug)]
+pub(super) struct Placing {
+    temporary: PathBuf,
+    target: PathBuf,
+    put: bool,
+}
+
+impl Placing {
+    /// Creates the temporary file, and the target's parent folders when they are missing.
+    ///
+    /// # Errors
+    /// The target names a folder, or the file system's refusal.
+    pub(super) fn create(target: PathBuf) -> io::Result<(Self, File)> {
+        if target.as_os_str().as_encoded_bytes().ends_with(b"/") || target.file_name().is_none() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "the path names a folder, not a file"));
+        }
+        let mut made_parents = false;
+        for _ in 0..MOST_NAMES {
+            let temporary = target.with_file_name(temporary_name());
+            match File::options().write(true).create_new(true).mode(0o666).open(&temporary) {
+                Ok(file) => return Ok((Self { temporary, target, put: false }, file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !made_parents => {
+                    // Most folders exist when a file is written: asking first would cost a call for every file.
+                    std::fs::create_dir_all(parent_of(&target))?;
+                    made_parents = true;
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "every temporary name tried is taken by a file of an earlier process",
+        ))
+    }
+
+    /// The target.
+    pub(super) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// The target exists and is to be kept, or the file system's refusal. The temporary file is removed then.
+    pub(super) fn put(mut self, existing: Existing) -> io::Result<()> {
+        match existing {
+            Existing::Replace => std::fs::rename(&self.temporary, &self.target)?,
+            Existing::Keep => rename_new(&self.temporary, &self.target)?,
+        }
+        self.put = true;
+        Ok(())
+    }
+}
+
+impl Drop for Placing {
+    fn drop(&mut self) {
+        if !self.put {
+            // Nothing more can be done for a name that cannot be removed; the failure that led here is the one to
+            // report.
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn temporary_name() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: the number only has to differ; it publishes nothing.
+    format!(".millstream-{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Renames without replacing. File systems that cannot do this in one step make a second name and remove the first;
+/// those that have no second names are asked whether the target exists, which another process can make untrue in
+/// between.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => link_new(from, to),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn link_new(from: &Path, to: &Path) -> io::Result<()> {
+    match rustix::fs::linkat(CWD, from, CWD, to, rustix::fs::AtFlags::empty()) {
+        Ok(()) => std::fs::remove_file(from),
+        Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => {
+            if to.symlink_metadata().is_ok() {
+                return Err(Errno::EXIST.into());
+            }
+            std::fs::rename(from, to)
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{ErrorKind, Write};
+
+    use super::{Existing, Placing, link_new};
+
+    fn names(folder: &std::path::Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_target_appears_only_when_put() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a/b/file");
+        let (placing, mut file) = Placing::create(target.clone()).unwrap();
+        file.write_all(b"content").unwrap();
+        assert!(!target.exists());
+        placing.put(Existing::Keep).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"content");
+        assert_eq!(names(target.parent().unwrap()), ["file"]);
+    }
+
+    #[test]
+    fn an_existing_target_is_kept_or_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("file");
+        fs::write(&target, "old").unwrap();
+        let (placing, _file) = Placing::create(target.clone()).unwrap();
+        assert_eq!(placing.put(Existing::Keep).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        let (placing, mut file) = Placing::create(target.clone()).unwrap();
+        file.write_all(b"new").unwrap();
+        placing.put(Existing::Replace).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert_eq!(names(folder.path()), ["file"], "no temporary file is left");
+    }
+
+    #[test]
+    fn dropped_before_it_is_put_nothing_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let (placing, file) = Placing::create(folder.path().join("file")).unwrap();
+        drop((placing, file));
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn a_name_of_the_greatest_length_has_a_temporary_name_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("n".repeat(255));
+        let (placing, _file) = Placing::create(target.clone()).unwrap();
+        placing.put(Existing::Keep).unwrap();
+        assert!(target.exists());
+    }
+
+    #[test]
+    fn a_folder_is_no_target() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut target = folder.path().join("x").into_os_string();
+        target.push("/");
+        assert_eq!(Placing::create(target.into()).unwrap_err().kind(), ErrorKind::IsADirectory);
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn the_way_without_a_rename_that_keeps_is_as_strict() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::write(&from, "new").unwrap();
+        fs::write(&to, "old").unwrap();
+        assert_eq!(link_new(&from, &to).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&to).unwrap(), b"old");
+        fs::remove_file(&to).unwrap();
+        link_new(&from, &to).unwrap();
+        assert_eq!(names(folder.path()), ["to"]);
+    }
+}

@@ -1,0 +1,162 @@
+//! Templates that name files, rendered so that data cannot leave the folder the flow's author named.
+//!
+//! In `path = "out/{name}"` the author says `out/` and a URL, a line or a JSON member says the rest. A rest of
+//! `../../.ssh/authorized_keys`, or of `/etc/passwd` where the template starts with the field, would go where nobody
+//! meant it to. So a component `..` that data has a part in is refused, and so is an absolute path that data makes
+//! absolute. `{path}` and `{dir}` at the very start are the exception: they *are* a path, the unit's own, and what is
+//! written beside it or read from it goes there by intention. Elsewhere they are data like all else.
+//!
+//! The check is on the text: a symbolic link that already lies in the author's folder is followed as usual.
+
+use std::ffi::OsString;
+use std::ops::Range;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use millstream_flow::Failure;
+
+use crate::file::template::{Field, Template};
+use crate::record::Record;
+
+/// A template that is rendered to a path.
+#[derive(Debug)]
+pub(super) struct PathTemplate {
+    template: Template,
+}
+
+impl PathTemplate {
+    pub(super) fn new(template: &Template) -> Self {
+        Self { template: template.clone() }
+    }
+
+    /// The path for one unit.
+    ///
+    /// # Errors
+    /// A field without a value, an empty path, a NUL byte, or data that would leave the author's folder: all permanent.
+    pub(super) fn render(&self, record: &Record) -> Result<PathBuf, Failure> {
+        let mut path = Vec::with_capacity(128);
+        let mut starts_with_data = false;
+        self.template
+            .render_marked(record, &mut path, |field, range| {
+                starts_with_data |= range.start == 0 && is_data(field, &range);
+            })
+            .map_err(|error| Failure::from(error).to_permanent())?;
+        if path.is_empty() {
+            return Err(Failure::permanent(format!("`{}` is an empty path for this unit", self.template)));
+        }
+        if path.contains(&0) {
+            return Err(self.refused(&path, "it contains a NUL byte, which no path can"));
+        }
+        if starts_with_data && path[0] == b'/' {
+            return Err(self
+                .refused(&path, "data makes it absolute; begin the template with a folder, or with {path} or {dir}"));
+        }
+        let mut start = 0;
+        for component in path.split(|byte| *byte == b'/') {
+            let range = start..start + component.len();
+            start = range.end + 1;
+            if component == b".." && self.has_data_in(record, &range)? {
+                return Err(self.refused(&path, "`..` in data would leave the folder that the template names"));
+            }
+        }
+        Ok(PathBuf::from(OsString::from_vec(path)))
+    }
+
+    /// The path, when it is the same for every unit.
+    pub(super) fn constant(&self) -> Option<PathBuf> {
+        self.template.constant().map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
+    }
+
+    /// Whether a field's data lies in these bytes of the rendered path. Renders again, as only a path with `..` in it
+    /// asks.
+    fn has_data_in(&self, record: &Record, bytes: &Range<usize>) -> Result<bool, Failure> {
+        let mut found = false;
+        self.template.render_marked(record, &mut Vec::new(), |field, range| {
+            found |= is_data(field, &range) && range.start < bytes.end && bytes.start < range.end;
+        })?;
+        Ok(found)
+    }
+
+    fn refused(&self, path: &[u8], why: &str) -> Failure {
+        Failure::permanent(format!("the path `{}`, from `{}`, is refused: {why}", path.escape_ascii(), self.template))
+    }
+}
+
+/// Whether what the field became is data and not the unit's own path at the template's very start. An empty field
+/// counts, since it makes the text that follows it the start.
+fn is_data(field: &Field, range: &Range<usize>) -> bool {
+    let own_path = range.start == 0 && !range.is_empty() && matches!(field, Field::Path | Field::Dir);
+    !own_path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PathTemplate;
+    use crate::file::template::Template;
+    use crate::record::Record;
+
+    fn rendered(template: &str, record: &Record) -> Result<String, String> {
+        PathTemplate::new(&Template::parse(template).unwrap())
+            .render(record)
+            .map(|path| path.to_str().unwrap().to_owned())
+            .map_err(|failure| {
+                assert!(failure.is_permanent());
+                failure.to_string()
+            })
+    }
+
+    fn of_line(template: &str, line: &str) -> Result<String, String> {
+        rendered(template, &Record::line(line.into()))
+    }
+
+    fn of_member(template: &str, value: &str) -> Result<String, String> {
+        let mut record = Record::line(b"l".to_vec());
+        record.json = vec![("x".to_owned(), value.into())];
+        rendered(template, &record)
+    }
+
+    #[test]
+    fn data_stays_below_the_named_folder() {
+        assert_eq!(of_line("out/{line}", "a/b").unwrap(), "out/a/b");
+        assert_eq!(of_line("out/{line}", "/etc/passwd").unwrap(), "out//etc/passwd");
+        assert_eq!(of_line("out/{line}", "a..b/...").unwrap(), "out/a..b/...");
+        assert_eq!(of_line("/abs/{line}", "x").unwrap(), "/abs/x");
+        assert_eq!(of_line("../out/{line}", "x").unwrap(), "../out/x", "the author's own `..` is the author's wish");
+    }
+
+    #[test]
+    fn data_that_leaves_the_folder_is_refused() {
+        for line in ["..", "../x", "a/../../x", "a/..", "/../x"] {
+            let error = of_line("out/{line}", line).unwrap_err();
+            assert!(error.contains("`..` in data"), "{line}: {error}");
+        }
+        assert!(of_line("out/{name}", "http://h/a/..").is_err());
+        assert!(of_member("out/{json.x}", "../y").is_err());
+        assert!(of_member("out/.{json.x}/y", ".").is_err(), "half of the `..` is data");
+        assert!(of_member("out/{json.x}./y", ".").is_err());
+        assert!(of_line("out/{path}", "../x").is_err(), "{{path}} is data when it is not the start");
+    }
+
+    #[test]
+    fn data_cannot_make_a_path_absolute() {
+        for (template, value) in [("{json.x}", "/etc/passwd"), ("{json.x}/etc/passwd", ""), ("{json.x}{line}", "/")] {
+            let error = of_member(template, value).unwrap_err();
+            assert!(error.contains("absolute"), "{template}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_units_own_path_may_lie_anywhere() {
+        assert_eq!(of_line("{path}", "/etc/../x").unwrap(), "/etc/../x");
+        assert_eq!(of_line("{path}.zst", "../x").unwrap(), "../x.zst");
+        assert_eq!(of_line("{dir}/new-{name}", "/a/../b/c").unwrap(), "/a/../b/new-c");
+        assert!(of_line("{dir}/{name}", "/a/..").is_err());
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        assert!(of_member("{json.x}", "").unwrap_err().contains("empty path"));
+        assert!(of_member("out/{json.x}", "a\0b").unwrap_err().contains("NUL"));
+        assert!(of_line("out/{blake3}", "x").unwrap_err().contains("blake3"));
+    }
+}

@@ -1,0 +1,316 @@
+//! The payload of a flow file's units: where a unit comes from, what stages have found out about it, and its bytes.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::file::template::{Field, Fields};
+
+/// What `{name}` is for a URL whose path ends with a slash or is missing, as download programs have it.
+const INDEX_NAME: &[u8] = b"index.html";
+
+/// A unit of a flow file.
+///
+/// Paths and lines are bytes and need not be UTF-8. Stages change a record in place; what a stage cannot know stays
+/// `None` and makes a template that asks for it fail with the field's name.
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    /// The file's path, the line, or the argument.
+    text: Vec<u8>,
+    /// Where in `text` the part relative to the walk's root starts.
+    rel_at: usize,
+    origin: Origin,
+    /// The file's bytes: from the walk, then corrected by the `read` stage.
+    pub size: Option<u64>,
+    /// Payload bytes that a later `read` stage will bring. They count from admission on, so that memory is granted
+    /// before the unit enters.
+    pub declared: u64,
+    /// Bytes by which a later `zstd` stage may make the payload larger, which happens when it does not compress. They count
+    /// too, or a byte budget filled with such payloads would have no room for any of them to go on.
+    pub headroom: u64,
+    /// The unit's bytes.
+    pub payload: Vec<u8>,
+    /// Set by a `blake3` stage.
+    pub blake3: Option<[u8; 32]>,
+    /// Set by a `sha256` stage.
+    pub sha256: Option<[u8; 32]>,
+    /// The members of the object that a `parse` stage has read, in the object's order.
+    pub json: Vec<(String, Vec<u8>)>,
+    /// Whether the last `filter` stage found that its condition does not hold.
+    pub filtered: bool,
+    /// The op that has changed the record last; 0 when none has.
+    pub(crate) done_by: u32,
+    /// Why the source could not produce this unit, which then is to be given up on in the first stage.
+    pub fault: Option<String>,
+}
+
+/// What a record's text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Origin {
+    /// A path that a walk has found.
+    #[default]
+    File,
+    /// A line.
+    Line,
+    /// An argument of the command line.
+    Argument,
+}
+
+impl Record {
+    /// A file that a walk has found; its part relative to the walk's root starts at `rel_at`.
+    ///
+    /// # Panics
+    /// When `rel_at` lies behind the path's end.
+    pub fn file(path: Vec<u8>, rel_at: usize) -> Self {
+        assert!(rel_at <= path.len(), "the relative part of a path lies within it");
+        Self { text: path, rel_at, ..Self::default() }
+    }
+
+    /// A line, without its ending.
+    pub fn line(line: Vec<u8>) -> Self {
+        Self { text: line, origin: Origin::Line, ..Self::default() }
+    }
+
+    /// An argument of the command line.
+    pub fn argument(argument: Vec<u8>) -> Self {
+        Self { text: argument, origin: Origin::Argument, ..Self::default() }
+    }
+
+    /// A record of a payload and nothing else.
+    #[cfg(test)]
+    pub(crate) fn holding(payload: impl Into<Vec<u8>>) -> Self {
+        Self { payload: payload.into(), ..Self::default() }
+    }
+
+    /// The same record, which the source could not produce.
+    #[must_use]
+    pub fn with_fault(mut self, fault: impl Into<String>) -> Self {
+        self.fault = Some(fault.into());
+        self
+    }
+
+    /// What identifies the unit to a reader: the path, the line or the argument.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The unit's text as a path.
+    pub fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.text))
+    }
+
+    /// The line, when the unit is one (or an argument, which serves as one).
+    pub fn line_text(&self) -> Option<&[u8]> {
+        (self.origin != Origin::File).then_some(&self.text)
+    }
+
+    /// Payload bytes the unit holds, or will hold once it has been read, and its headroom.
+    pub fn bytes(&self) -> u64 {
+        self.declared + self.payload.len() as u64 + self.headroom
+    }
+
+    /// The member of the parsed object with this name; the last one when it occurs twice.
+    pub fn json_member(&self, name: &str) -> Option<&[u8]> {
+        self.json.iter().rev().find(|(member, _)| member == name).map(|(_, value)| value.as_slice())
+    }
+
+    /// The size, `{size}`: the file's, which is asked for here when no stage has needed it before; otherwise the
+    /// payload's.
+    pub fn known_size(&self) -> u64 {
+        self.size
+            .or_else(|| {
+                (self.origin == Origin::File).then(|| self.path().metadata().ok().map(|found| found.len())).flatten()
+            })
+            .unwrap_or(self.payload.len() as u64)
+    }
+
+    /// The part of the text that names something: a path as it is, a URL without scheme, host, query and fragment.
+    fn name_path(&self) -> NamePath<'_> {
+        match self.line_text().and_then(url_parts) {
+            Some((_, path)) => NamePath { path, url: true },
+            None => NamePath { path: &self.text, url: false },
+        }
+    }
+}
+
+impl Fields for Record {
+    fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>> {
+        let hex = |hash: &Option<[u8; 32]>, digits: usize| {
+            hash.map(|hash| Cow::Owned(hex::encode(&hash[..digits / 2]).into_bytes()))
+        };
+        match field {
+            Field::Path => Some(Cow::Borrowed(&self.text)),
+            Field::Name => Some(Cow::Borrowed(self.name_path().name())),
+            Field::Stem => Some(Cow::Borrowed(split_extension(self.name_path().name()).0)),
+            Field::Ext => Some(Cow::Borrowed(split_extension(self.name_path().name()).1)),
+            Field::Dir => Some(Cow::Borrowed(self.name_path().dir())),
+            Field::Rel => Some(Cow::Borrowed(&self.text[self.rel_at..])),
+            Field::Size => Some(Cow::Owned(self.known_size().to_string().into_bytes())),
+            Field::Line => self.line_text().map(Cow::Borrowed),
+            Field::Host => self.line_text().and_then(host).map(Cow::Owned),
+            Field::Blake3 => hex(&self.blake3, 64),
+            Field::Sha256 => hex(&self.sha256, 64),
+            Field::Shard => hex(&self.blake3, 2),
+            Field::Json(name) => self.json_member(name).map(Cow::Borrowed),
+            // The same for every unit of a run: filled in before it starts.
+            Field::Input | Field::Param(_) => None,
+        }
+    }
+}
+
+/// A path whose last component is a unit's name.
+struct NamePath<'a> {
+    path: &'a [u8],
+    url: bool,
+}
+
+impl<'a> NamePath<'a> {
+    fn name(&self) -> &'a [u8] {
+        let path = if self.url { self.path } else { trim_slashes(self.path) };
+        match path.iter().rposition(|byte| *byte == b'/').map_or(path, |slash| &path[slash + 1..]) {
+            b"" if self.url => INDEX_NAME,
+            name => name,
+        }
+    }
+
+    fn dir(&self) -> &'a [u8] {
+        let path = if self.url { self.path } else { trim_slashes(self.path) };
+        match path.iter().rposition(|byte| *byte == b'/') {
+            None => b".",
+            Some(0) => b"/",
+            Some(slash) => &path[..slash],
+        }
+    }
+}
+
+/// `path` without slashes at its end; the root stays.
+fn trim_slashes(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(path.len().min(1), |last| last + 1);
+    &path[..end]
+}
+
+/// A name's stem and its extension without the dot; a dot at the start does not begin an extension.
+fn split_extension(name: &[u8]) -> (&[u8], &[u8]) {
+    match name.iter().rposition(|byte| *byte == b'.') {
+        None | Some(0) => (name, b""),
+        Some(_) if name == b".." => (name, b""),
+        Some(dot) => (&name[..dot], &name[dot + 1..]),
+    }
+}
+
+/// A URL's authority and its path, which is empty or starts with a slash.
+fn url_parts(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let scheme_end = line.windows(3).position(|three| three == b"://")?;
+    let scheme = &line[..scheme_end];
+    let is_scheme = scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    if !is_scheme {
+        return None;
+    }
+    let rest = &line[scheme_end + 3..];
+    let (authority, rest) =
+        rest.split_at(rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len()));
+    let path_end = rest.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(rest.len());
+    Some((authority, &rest[..path_end]))
+}
+
+/// A URL's host in lower case, with the port when it is not the scheme's own: two spellings of one server are one key.
+fn host(line: &[u8]) -> Option<Vec<u8>> {
+    let (authority, _) = url_parts(line)?;
+    let host = authority.iter().rposition(|byte| *byte == b'@').map_or(authority, |at| &authority[at + 1..]);
+    let own_port: &[u8] = match line.get(..6)?.to_ascii_lowercase().as_slice() {
+        b"https:" => b":443",
+        b"http:/" => b":80",
+        _ => b":",
+    };
+    let host = host.strip_suffix(own_port).or_else(|| host.strip_suffix(b":")).unwrap_or(host);
+    (!host.is_empty()).then(|| host.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Record;
+    use crate::file::template::{Field, Fields};
+
+    fn field(record: &Record, field: &Field) -> String {
+        String::from_utf8(record.field(field).expect("the record has this field").into_owned()).expect("UTF-8")
+    }
+
+    #[test]
+    fn a_path_has_name_stem_ext_and_dir() {
+        for (path, name, stem, ext, dir) in [
+            ("a/b.tar.gz", "b.tar.gz", "b.tar", "gz", "a"),
+            ("b", "b", "b", "", "."),
+            ("/b.c", "b.c", "b", "c", "/"),
+            ("x/.bashrc", ".bashrc", ".bashrc", "", "x"),
+            ("x/y/", "y", "y", "", "x"),
+            ("x.d/y", "y", "y", "", "x.d"),
+            ("a/..", "..", "..", "", "a"),
+            ("", "", "", "", "."),
+        ] {
+            let record = Record::line(path.into());
+            assert_eq!(field(&record, &Field::Name), name, "{path}");
+            assert_eq!(field(&record, &Field::Stem), stem, "{path}");
+            assert_eq!(field(&record, &Field::Ext), ext, "{path}");
+            assert_eq!(field(&record, &Field::Dir), dir, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_url_has_host_and_name() {
+        for (url, host, name) in [
+            ("http://Example.COM/a/b.html?x=/1#f", "example.com", "b.html"),
+            ("https://h:8443/", "h:8443", "index.html"),
+            ("https://h:443", "h", "index.html"),
+            ("http://h:80/x", "h", "x"),
+            ("http://h:443/x", "h:443", "x"),
+            ("http://user:pass@h:81?q", "h:81", "index.html"),
+            ("http://[::1]:99/p", "[::1]:99", "p"),
+            ("HTTP://A:80/", "a", "index.html"),
+        ] {
+            let record = Record::line(url.into());
+            assert_eq!(field(&record, &Field::Host), host, "{url}");
+            assert_eq!(field(&record, &Field::Name), name, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_has_no_host() {
+        for line in ["", "example.com/a", "http:///a", "://h/", "a b://h/", "http://"] {
+            assert!(Record::line(line.into()).field(&Field::Host).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_walked_file_has_rel_and_no_line() {
+        let record = Record::file(b"root/a/b".to_vec(), 5);
+        assert_eq!(field(&record, &Field::Rel), "a/b");
+        assert_eq!(field(&record, &Field::Path), "root/a/b");
+        assert!(record.field(&Field::Line).is_none());
+        assert!(record.field(&Field::Host).is_none());
+        assert!(record.field(&Field::Blake3).is_none());
+    }
+
+    #[test]
+    fn shard_is_the_first_two_digits_of_blake3() {
+        let mut record = Record::line(b"x".to_vec());
+        record.blake3 = Some([0xAB; 32]);
+        assert_eq!(field(&record, &Field::Shard), "ab");
+        assert_eq!(field(&record, &Field::Blake3), "ab".repeat(32));
+    }
+
+    #[test]
+    fn size_is_the_files_and_else_the_payloads() {
+        let mut record = Record::line(b"x".to_vec());
+        record.payload = vec![0; 7];
+        assert_eq!(field(&record, &Field::Size), "7");
+        record.size = Some(9);
+        assert_eq!(field(&record, &Field::Size), "9");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        std::fs::write(&path, b"12345").unwrap();
+        let record = Record::file(path.into_os_string().into_encoded_bytes(), 0);
+        assert_eq!(field(&record, &Field::Size), "5", "asked for when no stage has needed it before");
+    }
+}

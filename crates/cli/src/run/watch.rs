@@ -1,0 +1,129 @@
+//! The main loop of a run: shows progress, obeys interrupts, and waits for the end.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use millstream_flow::{Control, Report, Snapshot};
+
+use crate::screen::Screen;
+
+/// How often progress is shown.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a flow that was abandoned may take to end: more than the second that draining gives to running code.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What happens to a run.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// Nothing more will be admitted.
+    Fed {
+        /// Whether the source was read to its end, rather than admission closed.
+        whole: bool,
+    },
+    /// SIGINT or SIGTERM.
+    Interrupt,
+    /// The flow is over.
+    Drained(Box<Report>),
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) struct Ending {
+    /// What the flow did; absent if it was abandoned and still did not end.
+    pub(super) report: Option<Box<Report>>,
+    /// Interrupts that came.
+    pub(super) interrupts: u32,
+    /// Whether the source was read to its end.
+    pub(super) whole: bool,
+    /// The flow at the moment it was abandoned, if it was.
+    pub(super) abandoned: Option<Box<Snapshot>>,
+}
+
+/// Watches a flow to its end. `total` is the number of units the source will yield, if it knows; `drain` is called
+/// once, when nothing more is to be admitted, and makes [`Event::Drained`] come when all units have left.
+pub(super) fn watch(
+    control: &Control,
+    events: &Receiver<Event>,
+    screen: &mut Screen,
+    total: Option<u64>,
+    drain: impl FnOnce(),
+) -> Ending {
+    let mut drain = Some(drain);
+    let mut ending = Ending { report: None, interrupts: 0, whole: false, abandoned: None };
+    let mut give_up: Option<Instant> = None;
+    loop {
+        match events.recv_timeout(TICK) {
+            Ok(Event::Fed { whole }) => {
+                ending.whole = whole;
+                if let Some(drain) = drain.take() {
+                    drain();
+                }
+            }
+            Ok(Event::Interrupt) => {
+                ending.interrupts += 1;
+                match ending.interrupts {
+                    1 => {
+                        control.stop();
+                        let in_flight = control.snapshot().in_flight;
+                        screen.say(&format!(
+                            "interrupted: no more units are admitted; again abandons the {in_flight} in flight"
+                        ));
+                        if let Some(drain) = drain.take() {
+                            drain();
+                        }
+                    }
+                    2 => {
+                        ending.abandoned = Some(Box::new(control.snapshot()));
+                        control.abandon();
+                        give_up = Some(Instant::now() + GRACE);
+                    }
+                    _ => break,
+                }
+            }
+            Ok(Event::Drained(report)) => {
+                ending.report = Some(report);
+                break;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            // The feeder and the signals' thread hold senders as long as the process lives.
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if give_up.is_some_and(|moment| Instant::now() >= moment) {
+            break;
+        }
+        let now = control.snapshot();
+        screen.show(&now, if ending.whole { Some(now.admitted) } else { total });
+    }
+    screen.clear();
+    ending
+}
+
+/// Where a flow's units are, in words: `3 running and 9 waiting in zstd`; nothing if none is anywhere.
+pub(super) fn whereabouts(now: &Snapshot) -> String {
+    let places: Vec<String> = now
+        .stages
+        .iter()
+        .filter(|stage| stage.running + stage.waiting > 0)
+        .map(|stage| match (stage.running, stage.waiting) {
+            (running, 0) => format!("{running} running in {}", stage.name),
+            (0, waiting) => format!("{waiting} waiting in {}", stage.name),
+            (running, waiting) => format!("{running} running and {waiting} waiting in {}", stage.name),
+        })
+        .collect();
+    places.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::sample::snapshot;
+
+    #[test]
+    fn units_are_told_stage_by_stage() {
+        let mut now = snapshot();
+        for (stage, (running, waiting)) in now.stages.iter_mut().zip([(0, 0), (1, 0), (0, 2), (3, 4)]) {
+            (stage.running, stage.waiting) = (running, waiting);
+        }
+        assert_eq!(whereabouts(&now), "1 running in blake3, 2 waiting in zstd, 3 running and 4 waiting in write");
+    }
+}

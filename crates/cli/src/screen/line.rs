@@ -1,0 +1,72 @@
+//! A line of a screen that never gets wider than it may.
+
+use super::look::{Look, Paint};
+use super::text;
+
+/// Collects pieces of text, coloured or not, and cuts what does not fit.
+#[derive(Debug)]
+pub struct Line {
+    text: String,
+    room: usize,
+    look: Look,
+}
+
+impl Line {
+    /// An empty line of at most `columns`.
+    pub fn new(columns: usize, look: Look) -> Self {
+        Self { text: String::new(), room: columns, look }
+    }
+
+    /// Adds text; what is wider than the room that is left is cut.
+    pub fn add(&mut self, paint: Option<Paint>, text: &str) -> &mut Self {
+        let text = text::fit(text, self.room);
+        self.room -= text::width(&text);
+        let text = if self.look.unicode { text } else { text.replace('…', "~").into() };
+        match paint {
+            Some(paint) => self.text += &self.look.paint(paint, &text),
+            None => self.text += &text,
+        }
+        self
+    }
+
+    /// Adds a part after a separator, or nothing if it does not fit whole. The first part of a line is cut instead.
+    pub fn part(&mut self, paint: Option<Paint>, text: &str) -> &mut Self {
+        if self.text.is_empty() {
+            return self.add(paint, text);
+        }
+        let separator = self.look.separator();
+        if text::width(separator) + text::width(text) <= self.room {
+            self.add(None, separator).add(paint, text);
+        }
+        self
+    }
+
+    /// Adds a bar filled up to `share`, or nothing if it does not fit whole.
+    pub fn bar(&mut self, share: f64, columns: usize) -> &mut Self {
+        if columns <= self.room {
+            self.room -= columns;
+            self.text += &self.look.bar(share, columns);
+        }
+        self
+    }
+
+    /// The line.
+    pub fn done(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_that_do_not_fit_are_left_out_whole() {
+        let mut line = Line::new(12, Look::FILE);
+        line.part(None, "alpha").part(None, "too long").part(None, "beta");
+        assert_eq!(line.done(), "alpha · beta");
+        let mut line = Line::new(4, Look::FILE);
+        line.part(None, "alpha").part(None, "x");
+        assert_eq!(line.done(), "alp…");
+    }
+}

@@ -1,0 +1,107 @@
+//! What the command shows: progress while a flow runs, and the report when it is over.
+//!
+//! | file | shows |
+//! | --- | --- |
+//! | [`frame`] | the live picture on a terminal, drawn by [`terminal`] |
+//! | [`plain`] | a line every two seconds where there is no terminal |
+//! | [`table`] | the report as tables of text |
+//! | [`json`], [`html`] | the report as a file, written by [`report_file`] |
+//!
+//! All of them are pure functions from a [`Snapshot`] or a [`Report`](millstream_flow::Report) to text; [`Screen`]
+//! decides which progress is shown and is the only one that writes to standard error.
+
+pub mod frame;
+pub mod html;
+pub mod json;
+pub mod line;
+pub mod look;
+pub mod meter;
+pub mod plain;
+pub mod report_file;
+#[cfg(test)]
+pub(crate) mod sample;
+pub mod table;
+pub mod terminal;
+pub mod text;
+pub mod writable;
+
+use std::io::{self, Stderr, Write};
+
+use millstream_flow::Snapshot;
+
+use self::look::Look;
+use self::meter::Meter;
+use self::terminal::Terminal;
+
+/// How often there is a line where there is no terminal.
+const PLAIN_EVERY_NS: u64 = 2_000_000_000;
+
+/// Shows the progress of one flow on standard error.
+#[derive(Debug)]
+pub struct Screen {
+    mode: Mode,
+    meter: Meter,
+}
+
+#[derive(Debug)]
+enum Mode {
+    Live(Terminal<Stderr>),
+    Plain { next_ns: u64 },
+    Quiet,
+}
+
+impl Screen {
+    /// The progress that fits standard error: a live frame on a terminal, else plain lines, or nothing if `quiet`.
+    ///
+    /// With `shared`, something else writes to the same terminal while the flow runs (a stage's programs): plain lines
+    /// mix with that, a frame would be torn.
+    pub fn open(quiet: bool, shared: bool) -> Self {
+        let mode = if quiet {
+            Mode::Quiet
+        } else if !shared && Look::of_terminal(&io::stderr()).is_some() {
+            Mode::Live(Terminal::new(io::stderr()))
+        } else {
+            Mode::Plain { next_ns: PLAIN_EVERY_NS }
+        };
+        Self { mode, meter: Meter::default() }
+    }
+
+    /// Shows the flow as it is now. `total` is the number of units that will have been admitted in all, if known.
+    pub fn show(&mut self, snapshot: &Snapshot, total: Option<u64>) {
+        let pace = self.meter.read(snapshot, total);
+        let shown = match &mut self.mode {
+            Mode::Quiet => Ok(()),
+            Mode::Plain { next_ns } => {
+                if snapshot.wall_ns < *next_ns {
+                    return;
+                }
+                *next_ns = snapshot.wall_ns + PLAIN_EVERY_NS;
+                writeln!(io::stderr(), "{}", plain::line(snapshot, &pace))
+            }
+            Mode::Live(terminal) => match Look::of_terminal(&io::stderr()) {
+                Some(look) => terminal.draw(&frame::frame(snapshot, &pace, look), look.columns),
+                None => Ok(()),
+            },
+        };
+        if shown.is_err() {
+            // Nobody reads standard error any more; the flow goes on without.
+            self.mode = Mode::Quiet;
+        }
+    }
+
+    /// Writes a line about what happens to the run; unless quiet.
+    pub fn say(&mut self, message: &str) {
+        if !matches!(self.mode, Mode::Quiet) {
+            self.clear();
+            let _ = writeln!(io::stderr(), "{message}");
+        }
+    }
+
+    /// Takes a live frame away, so that other text can follow.
+    pub fn clear(&mut self) {
+        if let Mode::Live(terminal) = &mut self.mode {
+            let columns = Look::of_terminal(&io::stderr()).map_or(80, |look| look.columns);
+            let _ = terminal.clear(columns);
+        }
+    }
+}

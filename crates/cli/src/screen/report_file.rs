@@ -1,0 +1,122 @@
+//! `--report FILE`: where the report goes and in which form, checked before the run begins.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use millstream_flow::Report;
+
+use super::writable::{self, NotWritable, Way};
+use super::{html, json};
+
+/// Why a report cannot go where it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportFileError {
+    /// The ending does not say which form is meant.
+    #[error("--report {}: its name ends in {found}; expected .json or .html", path.display())]
+    Ending {
+        /// The file asked for.
+        path: PathBuf,
+        /// What it ends in, in words.
+        found: String,
+    },
+    /// The file cannot be written there.
+    #[error(transparent)]
+    Place(#[from] NotWritable),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Json,
+    Html,
+}
+
+/// A report file that can be written, as far as one can know before.
+#[derive(Debug, Clone)]
+pub struct ReportFile {
+    path: PathBuf,
+    form: Form,
+}
+
+impl ReportFile {
+    /// Checks the file's ending and that its folder lets a file be made.
+    ///
+    /// # Errors
+    /// [`ReportFileError`], which says what to do.
+    pub fn check(path: &Path) -> Result<Self, ReportFileError> {
+        let ending = path.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
+        let form = match ending.as_deref() {
+            Some("json") => Form::Json,
+            Some("html" | "htm") => Form::Html,
+            _ => {
+                let found = path.extension().map_or_else(|| "nothing".into(), |e| format!(".{}", e.to_string_lossy()));
+                return Err(ReportFileError::Ending { path: path.to_owned(), found });
+            }
+        };
+        writable::check(path, Way::Replace)?;
+        Ok(Self { path: path.to_owned(), form })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the report: a reader sees the old file or the whole new one.
+    ///
+    /// # Errors
+    /// Those of the file system; the old file, if there was one, is as it was.
+    pub fn write(&self, report: &Report, dead_letters: Option<&Path>) -> Result<(), NotWritable> {
+        let text = match self.form {
+            Form::Json => json::json(report, dead_letters),
+            Form::Html => html::html(report, dead_letters),
+        };
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.tmp", std::process::id()));
+        let temporary = self.path.with_file_name(name);
+        let written = File::create_new(&temporary)
+            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+            .and_then(|()| fs::rename(&temporary, &self.path));
+        written.map_err(|source| {
+            let _ = fs::remove_file(&temporary);
+            let help = "the run itself is over and its results stand".to_owned();
+            NotWritable { path: self.path.clone(), source, help }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::sample::report;
+
+    #[test]
+    fn only_json_and_html_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["report", "report.txt", "report.json.gz", ".json"] {
+            let error = ReportFile::check(&folder.path().join(name)).unwrap_err().to_string();
+            assert!(error.contains("expected .json or .html"), "{error}");
+        }
+        for name in ["report.json", "report.html", "REPORT.HTML"] {
+            ReportFile::check(&folder.path().join(name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_place_that_cannot_hold_a_file_is_refused_before_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = ReportFile::check(&folder.path().join("none/report.json")).unwrap_err().to_string();
+        assert!(error.contains("make the folder"), "{error}");
+    }
+
+    #[test]
+    fn a_report_replaces_the_old_one_and_leaves_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        fs::write(&path, "old").unwrap();
+        ReportFile::check(&path).unwrap().write(&report(), None).unwrap();
+        assert!(fs::read_to_string(&path).unwrap().contains("\"archive\""));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

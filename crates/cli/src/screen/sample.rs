@@ -1,0 +1,146 @@
+//! Hand-made snapshots and reports for the tests of the screens.
+
+use millstream_flow::{
+    Outcome, Phase, Quantiles, Report, ResourceReport, ResourceSnapshot, Snapshot, StageReport, StageSnapshot,
+    WaitedFor, Waiting,
+};
+
+const STAGES: [&str; 4] = ["read", "blake3", "zstd", "write"];
+
+fn quantiles(p50: u64) -> Quantiles {
+    Quantiles { p50, p90: p50 * 2, p99: p50 * 5, max: p50 * 9, mean: p50 + p50 / 4, count: 1_000 }
+}
+
+/// A flow of four stages in the middle of its work, held by its disk.
+pub(crate) fn snapshot() -> Snapshot {
+    let stages = STAGES
+        .iter()
+        .zip(1..)
+        .map(|(name, i)| StageSnapshot {
+            name: (*name).to_owned(),
+            waiting: 3 * i,
+            waiting_for: if i == 4 { vec![Waiting { resource: "disk".into(), units: 10 }] } else { vec![] },
+            granted: i,
+            running: i % 3,
+            units: 12_345 - 40 * i,
+            failures: if i == 3 { 2 } else { 0 },
+            retries: 0,
+            dead_lettered: if i == 3 { 2 } else { 0 },
+            requeued: 0,
+            busy_ns: 2_500_000_000 * i,
+            workers_busy: i % 3,
+            workers_min: 1,
+            workers_max: 4,
+            blocking: i == 1,
+            oldest_ns: 1_500_000 * i,
+            service_ns: quantiles(120_000 * i),
+            wait_ns: quantiles(900_000 * i),
+            waited_for: vec![WaitedFor { resource: "a worker".into(), total_ns: 80_000_000 * i, units: 700 }],
+        })
+        .collect();
+    Snapshot {
+        flow: "archive".into(),
+        wall_ns: 42_100_000_000,
+        admitted: 12_400,
+        retired: 12_185,
+        skipped: 0,
+        dead_lettered: 2,
+        in_flight: 213,
+        inflight_cap: 256,
+        bytes_in_flight: 13_107_200,
+        memory_cap: 64 << 20,
+        peak_in_flight: 256,
+        peak_bytes_in_flight: 60 << 20,
+        oversize: 1,
+        waiting_for_memory: 0,
+        delayed: 0,
+        phase: Phase::Running,
+        workers: 2,
+        workers_busy: 2,
+        stages,
+        resources: vec![
+            ResourceSnapshot {
+                name: "disk".into(),
+                kind: "tokens".into(),
+                capacity: 2,
+                rate_per_s: None,
+                in_use: 2,
+                peak_in_use: 2,
+                waiters: 10,
+                keys: 0,
+            },
+            ResourceSnapshot {
+                name: "api".into(),
+                kind: "rate".into(),
+                capacity: 10,
+                rate_per_s: Some(50.0),
+                in_use: 0,
+                peak_in_use: 10,
+                waiters: 0,
+                keys: 0,
+            },
+        ],
+    }
+}
+
+/// The same flow when it is over.
+pub(crate) fn report() -> Report {
+    let now = snapshot();
+    let stages = now
+        .stages
+        .iter()
+        .map(|stage| StageReport {
+            name: stage.name.clone(),
+            units: 12_398,
+            failures: stage.failures,
+            retries: stage.retries,
+            dead_lettered: stage.dead_lettered,
+            requeued: 0,
+            busy_ns: stage.busy_ns,
+            workers_min: 1,
+            workers_max: 4,
+            service_ns: stage.service_ns,
+            wait_ns: stage.wait_ns,
+            waited_for: if stage.name == "write" {
+                vec![
+                    WaitedFor { resource: "disk".into(), total_ns: 31_000_000_000, units: 9_000 },
+                    WaitedFor { resource: "a worker".into(), total_ns: 4_000_000_000, units: 11_000 },
+                ]
+            } else {
+                stage.waited_for.clone()
+            },
+        })
+        .collect();
+    let resources = now
+        .resources
+        .iter()
+        .map(|resource| ResourceReport {
+            name: resource.name.clone(),
+            kind: resource.kind.clone(),
+            capacity: resource.capacity,
+            rate_per_s: resource.rate_per_s,
+            peak_in_use: resource.peak_in_use,
+        })
+        .collect();
+    Report {
+        flow: now.flow,
+        outcome: Outcome::Complete,
+        admitted: 12_400,
+        retired: 12_398,
+        skipped: 0,
+        dead_lettered: 2,
+        left: 0,
+        wall_s: 42.1,
+        peak_in_flight: 256,
+        peak_bytes_in_flight: 60 << 20,
+        oversize: 1,
+        inflight_cap: 256,
+        memory_cap: 64 << 20,
+        workers: 2,
+        bottleneck: "disk: units waited 31 s for its 2 tokens in write".into(),
+        latency_ns: quantiles(5_000_000),
+        stages,
+        resources,
+        dead_letters: Vec::new(),
+    }
+}

@@ -1,0 +1,212 @@
+//! The report as tables of text.
+
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use millstream_flow::{Outcome, Quantiles, Report, StageReport};
+
+use super::look::Look;
+use super::text;
+
+/// The whole report, ready to be printed, with a line end after its last line.
+///
+/// ```text
+/// archive: complete in 42.1 s, 12,400 units, 295/s
+///
+///  stage   units  failed      busy  service p50     p99  wait p99  waited mostly for, in all
+///  read   12,398       0     2.5 s       120 µs  600 µs    4.5 ms  a worker 80 ms
+///  …
+///
+///  resource  kind    capacity  peak in use
+///  disk      tokens         2            2
+///
+/// bottleneck  disk: units waited 31 s for its 2 tokens in write
+/// in flight   at most 256 (cap 256), 60 MiB (cap 64 MiB)
+/// latency     p50 5 ms, p99 25 ms, max 45 ms
+/// units       admitted 12,400 = retired 12,398 + dead-lettered 2 + left 0
+/// ```
+pub fn table(report: &Report, look: Look) -> String {
+    let mut out = format!("{}\n\n{}\n", headline(report), trimmed(&stages(report, look)));
+    if !report.resources.is_empty() {
+        out += &format!("{}\n", trimmed(&resources(report, look)));
+    }
+    for (name, value) in facts(report) {
+        out += &format!("{name:<12}{value}\n");
+    }
+    out
+}
+
+/// What came of the run, in one line.
+pub fn headline(report: &Report) -> String {
+    let mean = if report.wall_s > 0.0 { report.retired as f64 / report.wall_s } else { 0.0 };
+    format!(
+        "{}: {} in {}, {} retired, {}",
+        text::printable(&report.flow),
+        outcome(report.outcome),
+        text::seconds(report.wall_s),
+        text::counted(report.retired, "unit"),
+        text::rate(mean)
+    )
+}
+
+/// How a run ended, in words.
+pub fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Complete => "complete",
+        Outcome::Stopped => "stopped",
+        Outcome::StoppedByFailure => "stopped by a failure",
+        Outcome::Abandoned => "abandoned",
+    }
+}
+
+/// The equation that holds for every run.
+pub fn conservation(report: &Report) -> String {
+    format!(
+        "admitted {} = retired {} + dead-lettered {} + left {}",
+        text::count(report.admitted),
+        text::count(report.retired),
+        text::count(report.dead_lettered),
+        text::count(report.left)
+    )
+}
+
+/// What a stage's units waited for most, with how long they did in all.
+pub fn mostly_for(stage: &StageReport) -> String {
+    stage.waited_for.iter().find(|waited| waited.total_ns > 0).map_or_else(String::new, |waited| {
+        format!("{} {}", text::printable(&waited.resource), text::span(waited.total_ns))
+    })
+}
+
+/// A quantile, or a dash where nothing was measured.
+pub fn measured(quantiles: &Quantiles, of: fn(&Quantiles) -> u64) -> String {
+    if quantiles.count == 0 { "–".to_owned() } else { text::span(of(quantiles)) }
+}
+
+/// What is to be said about the whole run, as names and values.
+pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("bottleneck", text::printable(&report.bottleneck).into_owned())];
+    let memory = match report.memory_cap {
+        u64::MAX => text::bytes(report.peak_bytes_in_flight),
+        cap => format!("{} (cap {})", text::bytes(report.peak_bytes_in_flight), text::bytes(cap)),
+    };
+    facts.push((
+        "in flight",
+        format!("at most {} (cap {}), {memory}", text::count(report.peak_in_flight), text::count(report.inflight_cap)),
+    ));
+    if report.oversize > 0 {
+        let alone = if report.oversize == 1 { "was larger" } else { "were larger" };
+        facts.push((
+            "oversize",
+            format!("{} {alone} than the whole byte budget and ran alone", text::counted(report.oversize, "unit")),
+        ));
+    }
+    let latency = &report.latency_ns;
+    facts.push((
+        "latency",
+        format!(
+            "p50 {}, p99 {}, max {}",
+            measured(latency, |q| q.p50),
+            measured(latency, |q| q.p99),
+            measured(latency, |q| q.max)
+        ),
+    ));
+    if report.skipped > 0 {
+        facts.push(("skipped", format!("{}, counted as retired", text::counted(report.skipped, "unit"))));
+    }
+    facts.push(("units", conservation(report)));
+    facts
+}
+
+fn stages(report: &Report, look: Look) -> Table {
+    let heading = ["stage", "units", "failed", "busy", "service p50", "p99", "wait p99", "waited mostly for, in all"];
+    let mut table = bare(&heading, look);
+    for stage in &report.stages {
+        table.add_row(aligned([
+            text::printable(&stage.name).into_owned(),
+            text::count(stage.units),
+            text::count(stage.failures),
+            text::span(stage.busy_ns),
+            measured(&stage.service_ns, |q| q.p50),
+            measured(&stage.service_ns, |q| q.p99),
+            measured(&stage.wait_ns, |q| q.p99),
+            mostly_for(stage),
+        ]));
+    }
+    table
+}
+
+fn resources(report: &Report, look: Look) -> Table {
+    let mut table = bare(&["resource", "capacity", "peak in use", "kind"], look);
+    for resource in &report.resources {
+        let capacity = match resource.rate_per_s {
+            Some(rate) => format!("{}, burst {}", text::rate(rate), text::count(resource.capacity)),
+            None => text::count(resource.capacity),
+        };
+        table.add_row(aligned([
+            text::printable(&resource.name).into_owned(),
+            capacity,
+            text::count(resource.peak_in_use),
+            resource.kind.clone(),
+        ]));
+    }
+    table
+}
+
+/// The table's lines, each with a line end and without the spaces that fill its last column.
+fn trimmed(table: &Table) -> String {
+    table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
+}
+
+/// A table of columns without rules, as wide as the place it goes to.
+fn bare(heading: &[&str], look: Look) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(u16::try_from(look.columns).unwrap_or(u16::MAX))
+        .force_no_tty()
+        .set_header(aligned(heading.iter().map(|text| (*text).to_owned())));
+    table
+}
+
+/// Cells of which the first and the last hold words, and all between numbers.
+fn aligned(cells: impl IntoIterator<Item = String>) -> Vec<Cell> {
+    let cells: Vec<_> = cells.into_iter().collect();
+    let last = cells.len() - 1;
+    let align = |i| if i == 0 || i == last { CellAlignment::Left } else { CellAlignment::Right };
+    cells.into_iter().enumerate().map(|(i, text)| Cell::new(text).set_alignment(align(i))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::sample::report;
+
+    #[test]
+    fn the_report_names_the_bottleneck_and_accounts_for_every_unit() {
+        let text = table(&report(), Look::FILE);
+        assert!(text.starts_with("archive: complete in 42.1 s, 12,398 units retired, 294/s\n"));
+        assert!(text.contains("bottleneck  disk: units waited 31 s for its 2 tokens in write\n"));
+        assert!(text.ends_with("units       admitted 12,400 = retired 12,398 + dead-lettered 2 + left 0\n"));
+        let write = text.lines().find(|line| line.trim_start().starts_with("write")).unwrap();
+        assert!(write.contains("12,398") && write.contains("10 s") && write.ends_with("disk 31 s"), "{write:?}");
+        assert!(text.contains("50/s, burst 10"));
+        assert!(text.lines().all(|line| text::width(line) <= 100), "{text}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_wraps_cells_and_loses_none() {
+        let text = table(&report(), Look { columns: 50, ..Look::FILE });
+        let stages: Vec<_> = text.lines().skip(1).take_while(|line| !line.contains("resource")).collect();
+        assert!(stages.iter().all(|line| text::width(line) <= 50), "{text}");
+        assert!(text.contains("12,398"), "{text}");
+    }
+
+    #[test]
+    fn a_stage_without_units_shows_no_times() {
+        let mut report = report();
+        report.stages[0].service_ns = Quantiles::default();
+        report.stages[0].wait_ns = Quantiles::default();
+        let text = table(&report, Look::FILE);
+        let read = text.lines().find(|line| line.trim_start().starts_with("read")).unwrap();
+        assert_eq!(read.matches('–').count(), 3, "{read:?}");
+    }
+}

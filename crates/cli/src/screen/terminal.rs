@@ -1,0 +1,103 @@
+//! A block of lines at the bottom of a terminal that is drawn again in its place.
+//!
+//! The cursor rests below the block. To draw again it goes up by as many rows as the block takes *now*: a terminal made
+//! narrower in between has wrapped the old lines, so the rows are counted with today's width. Nothing of the terminal's
+//! state is changed (no raw mode, no hidden cursor), hence nothing needs to be put back if the process dies.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use super::text;
+
+/// Draws over what it drew before.
+#[derive(Debug)]
+pub struct Terminal<W> {
+    out: W,
+    /// Widths of the lines that stand on the terminal.
+    drawn: Vec<usize>,
+}
+
+impl<W: Write> Terminal<W> {
+    /// A terminal on which nothing has been drawn yet.
+    pub fn new(out: W) -> Self {
+        Self { out, drawn: Vec::new() }
+    }
+
+    /// Replaces what was drawn before by `lines` on a terminal of `columns`.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub fn draw(&mut self, lines: &[String], columns: usize) -> io::Result<()> {
+        let mut text = self.home(columns);
+        for line in lines {
+            // Erase to the right after the text: a longer old line must not show behind it.
+            let _ = writeln!(text, "{line}\x1b[K");
+        }
+        text.push_str("\x1b[J");
+        self.drawn = lines.iter().map(|line| text::width(&without_escapes(line))).collect();
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Takes the block away, so that other text can follow where it began.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub fn clear(&mut self, columns: usize) -> io::Result<()> {
+        if self.drawn.is_empty() {
+            return Ok(());
+        }
+        let text = self.home(columns) + "\x1b[J";
+        self.drawn.clear();
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// What brings the cursor to where the block begins.
+    fn home(&self, columns: usize) -> String {
+        let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns.max(1)).max(1)).sum();
+        if rows == 0 { String::new() } else { format!("\r\x1b[{rows}A") }
+    }
+}
+
+/// The text without its colour escapes.
+fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, escape)) = rest.split_once("\x1b[") {
+        out.push_str(before);
+        rest = escape.split_once('m').map_or("", |(_, after)| after);
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(terminal: &mut Terminal<Vec<u8>>) -> String {
+        String::from_utf8(std::mem::take(&mut terminal.out)).unwrap()
+    }
+
+    #[test]
+    fn a_block_is_drawn_over_the_one_before() {
+        let mut terminal = Terminal::new(Vec::new());
+        terminal.draw(&["one".into(), "\x1b[1mtwo\x1b[0m".into()], 10).unwrap();
+        assert_eq!(drawn(&mut terminal), "one\x1b[K\n\x1b[1mtwo\x1b[0m\x1b[K\n\x1b[J");
+        terminal.draw(&["three".into()], 10).unwrap();
+        assert_eq!(drawn(&mut terminal), "\r\x1b[2Athree\x1b[K\n\x1b[J");
+        terminal.clear(10).unwrap();
+        assert_eq!(drawn(&mut terminal), "\r\x1b[1A\x1b[J");
+        terminal.clear(10).unwrap();
+        assert_eq!(drawn(&mut terminal), "");
+    }
+
+    #[test]
+    fn lines_wrapped_by_a_narrower_terminal_are_counted_as_they_stand() {
+        let mut terminal = Terminal::new(Vec::new());
+        terminal.draw(&["0123456789".into(), String::new()], 80).unwrap();
+        drawn(&mut terminal);
+        terminal.draw(&["x".into()], 4).unwrap();
+        assert_eq!(drawn(&mut terminal), "\r\x1b[4Ax\x1b[K\n\x1b[J");
+    }
+}

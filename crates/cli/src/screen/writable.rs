@@ -1,0 +1,95 @@
+//! Whether a file can be written at a place, asked before a run begins and not when its work is done.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// A file cannot be written there.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be written: {source}; {help}", path.display())]
+pub struct NotWritable {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system says.
+    pub source: io::Error,
+    /// What to do.
+    pub help: String,
+}
+
+/// How a file will be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// At the end of what is there.
+    Append,
+    /// As a new file that takes the place of the old one.
+    Replace,
+}
+
+/// Checks that the file at `path` can be written, or made where there is none. Making one is tried, not asked about:
+/// a full or read-only file system and a foreign folder all say no in their own way.
+///
+/// # Errors
+/// [`NotWritable`], which says what to do.
+pub fn check(path: &Path, way: Way) -> Result<(), NotWritable> {
+    let refuse = |source: io::Error, help: String| Err(NotWritable { path: path.to_owned(), source, help });
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    match fs::metadata(folder) {
+        Err(error) => return refuse(error, format!("make the folder {} first", folder.display())),
+        Ok(found) if !found.is_dir() => {
+            return refuse(io::ErrorKind::NotADirectory.into(), format!("{} is not a folder", folder.display()));
+        }
+        Ok(_) => {}
+    }
+    if let Ok(found) = fs::metadata(path) {
+        if found.is_dir() {
+            return refuse(io::ErrorKind::IsADirectory.into(), "name a file in it".to_owned());
+        }
+        if let Err(error) = access(path, Access::WRITE_OK) {
+            return refuse(error.into(), "choose a file you may write to".to_owned());
+        }
+        if way == Way::Append {
+            return Ok(());
+        }
+    }
+    let mut trial = OsString::from(".");
+    trial.push(path.file_name().unwrap_or_default());
+    trial.push(format!(".{}.trial", std::process::id()));
+    let trial = folder.join(trial);
+    match File::create(&trial).and_then(|_| fs::remove_file(&trial)) {
+        Ok(()) => Ok(()),
+        Err(error) => refuse(error, format!("choose another folder than {}", folder.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_cannot_hold_a_file_is_refused_with_advice() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        fs::create_dir(folder.path().join("folder")).unwrap();
+        for (path, expected) in [
+            ("none/file", "make the folder"),
+            ("file/report", "is not a folder"),
+            ("folder", "name a file in it"),
+            ("/proc/report", "choose another folder than /proc"),
+        ] {
+            let error = check(&folder.path().join(path), Way::Append).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        for way in [Way::Append, Way::Replace] {
+            check(&folder.path().join("file"), way).unwrap();
+            check(&folder.path().join("new"), way).unwrap();
+            check(Path::new("new"), way).unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left of the trial");
+    }
+}

@@ -1,0 +1,124 @@
+//! What a walk leaves out: folders and files below its root, named in the flow file by any path that leads there.
+//!
+//! A flow that writes into the folder it walks would otherwise take up its own results.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::file::template::{Field, Fields};
+use crate::record::Record;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Except {
+    /// Paths relative to the walk's root; an empty one is the root itself.
+    rels: Vec<PathBuf>,
+}
+
+impl Except {
+    /// Those of `paths` that lie below `root`, which exists; they need not exist yet.
+    ///
+    /// # Errors
+    /// The root's own place, or the working folder, cannot be found out.
+    pub(super) fn below(root: &Path, paths: &[PathBuf]) -> io::Result<Self> {
+        if paths.is_empty() {
+            return Ok(Self { rels: Vec::new() });
+        }
+        let root = root.canonicalize()?;
+        let mut rels = Vec::new();
+        for path in paths {
+            let place = place(path)?;
+            rels.extend(place.strip_prefix(&root).map(Path::to_owned));
+        }
+        Ok(Self { rels })
+    }
+
+    /// Whether the root itself is left out.
+    pub(super) fn is_all(&self) -> bool {
+        self.rels.iter().any(|rel| rel.as_os_str().is_empty())
+    }
+
+    /// Whether the record's file is left out.
+    pub(super) fn covers(&self, record: &Record) -> bool {
+        let rel = record.field(&Field::Rel);
+        let rel = rel.as_deref().map_or(Path::new(""), |rel| Path::new(std::ffi::OsStr::from_bytes(rel)));
+        self.rels.iter().any(|left_out| rel.starts_with(left_out))
+    }
+}
+
+/// Where `path` is, links resolved as far as it exists; what does not exist yet is taken as it is written.
+fn place(path: &Path) -> io::Result<PathBuf> {
+    let mut existing = std::path::absolute(path)?;
+    let mut rest: Vec<OsString> = Vec::new();
+    loop {
+        match existing.canonicalize() {
+            Ok(mut place) => {
+                place.extend(rest.iter().rev());
+                return Ok(place);
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(error),
+        }
+        // A path that ends with `..` has no name to put back, and its parent is not where it leads.
+        let Some(name) = existing.file_name().map(OsString::from) else {
+            return Err(io::Error::other(format!("cannot tell where {} is", path.display())));
+        };
+        rest.push(name);
+        existing.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    use super::Except;
+    use crate::record::Record;
+
+    fn record(rel: &str) -> Record {
+        Record::file(format!("root/{rel}").into_bytes(), 5)
+    }
+
+    #[test]
+    fn what_lies_below_is_left_out_and_its_namesakes_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let except = Except::below(folder.path(), &[folder.path().join("out"), folder.path().join("a/b")]).unwrap();
+        for (rel, covered) in
+            [("out", true), ("out/x/y", true), ("outer", false), ("b/out", false), ("a/b/c", true), ("a/c", false)]
+        {
+            assert_eq!(except.covers(&record(rel)), covered, "{rel}");
+        }
+        assert!(!except.is_all());
+    }
+
+    #[test]
+    fn any_path_that_leads_there_will_do() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("tree/out")).unwrap();
+        symlink("tree", folder.path().join("link")).unwrap();
+        for path in ["link/out", "tree/../tree/out", "tree/./out/"] {
+            let except = Except::below(&folder.path().join("tree"), &[folder.path().join(path)]).unwrap();
+            assert!(except.covers(&record("out/x")), "{path}");
+        }
+        let through = Except::below(&folder.path().join("link"), &[folder.path().join("tree/out/new")]).unwrap();
+        assert!(through.covers(&record("out/new/x")) && !through.covers(&record("out/x")));
+    }
+
+    #[test]
+    fn what_lies_elsewhere_leaves_nothing_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let parent = folder.path().parent().unwrap().to_owned();
+        let except = Except::below(folder.path(), &[parent, PathBuf::from("/nowhere")]).unwrap();
+        assert!(!except.covers(&record("x")) && !except.is_all());
+    }
+
+    #[test]
+    fn the_root_itself_is_everything() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Except::below(folder.path(), &[folder.path().join(".")]).unwrap().is_all());
+    }
+}

@@ -1,0 +1,166 @@
+//! `lines`: one unit a line of a file or of standard input.
+//!
+//! Lines are read as they are asked for, and only one is held: any length of input takes the same memory. A line is
+//! bytes up to a newline (a carriage return before it belongs to the ending) or up to a NUL byte; the last one needs no
+//! ending. A line longer than [`LONGEST_LINE`] is not kept: in its place comes a record that says so, and the next line
+//! is read as usual.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use crate::record::Record;
+
+/// The longest line taken, in bytes.
+pub(super) const LONGEST_LINE: usize = 16 << 20;
+
+/// Bytes asked of the operating system at once.
+const READ: usize = 64 << 10;
+
+/// How much of a line that is too long its record shows.
+const SHOWN: usize = 64;
+
+/// See the [module](self).
+pub(super) struct Lines<R> {
+    reader: BufReader<R>,
+    /// How the input is called in messages.
+    name: String,
+    ending: u8,
+    longest: usize,
+    number: u64,
+    buffer: Vec<u8>,
+    failed: bool,
+}
+
+impl<R: Read> Lines<R> {
+    pub(super) fn new(input: R, name: String, null: bool) -> Self {
+        Self {
+            reader: BufReader::with_capacity(READ, input),
+            name,
+            ending: if null { 0 } else { b'\n' },
+            longest: LONGEST_LINE,
+            number: 0,
+            buffer: Vec::new(),
+            failed: false,
+        }
+    }
+
+    fn read(&mut self) -> io::Result<Option<Record>> {
+        self.buffer.clear();
+        // One more than the longest line and its ending of two bytes, so that what is too long can be told from what is
+        // not.
+        let most = self.longest as u64 + 3;
+        if self.reader.by_ref().take(most).read_until(self.ending, &mut self.buffer)? == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        let ended = self.buffer.last() == Some(&self.ending);
+        let mut line = self.buffer.as_slice();
+        if ended {
+            line = &line[..line.len() - 1];
+            if self.ending == b'\n' {
+                line = line.strip_suffix(b"\r").unwrap_or(line);
+            }
+        }
+        if line.len() <= self.longest {
+            return Ok(Some(Record::line(line.to_vec())));
+        }
+        let shown = line[..SHOWN.min(line.len())].to_vec();
+        if !ended {
+            self.reader.skip_until(self.ending)?;
+        }
+        self.buffer = Vec::new();
+        let fault = format!(
+            "line {} of {} is longer than {} bytes, the most a line may have",
+            self.number, self.name, self.longest
+        );
+        Ok(Some(Record::line(shown).with_fault(fault)))
+    }
+}
+
+impl<R: Read> Iterator for Lines<R> {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        if self.failed {
+            return None;
+        }
+        self.read().unwrap_or_else(|error| {
+            self.failed = true;
+            let fault = format!("cannot read {} after line {}: {error}", self.name, self.number);
+            Some(Record::line(Vec::new()).with_fault(fault))
+        })
+    }
+}
+
+/// The lines of a file, or the one record that says why it cannot be read.
+pub(super) fn of_file(path: &Path, null: bool) -> Box<dyn Iterator<Item = Record> + Send> {
+    match File::open(path) {
+        Ok(file) => Box::new(Lines::new(file, path.display().to_string(), null)),
+        Err(error) => {
+            let record = Record::line(path.as_os_str().as_encoded_bytes().to_vec());
+            Box::new(std::iter::once(record.with_fault(format!("cannot read {}: {error}", path.display()))))
+        }
+    }
+}
+
+/// Standard input as a file of its own, read without the buffer of [`io::stdin`].
+pub(super) fn stdin() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Read};
+
+    use super::Lines;
+    use crate::record::Record;
+
+    fn texts(input: &[u8], null: bool) -> Vec<Vec<u8>> {
+        Lines::new(input, "test".to_owned(), null).map(|record| record.text().to_vec()).collect()
+    }
+
+    #[test]
+    fn endings_are_no_part_of_a_line() {
+        assert_eq!(texts(b"a\nb\r\n\n\r\nc\rd\ne", false), [&b"a"[..], b"b", b"", b"", b"c\rd", b"e"]);
+        assert_eq!(texts(b"a\nb\0\0c\r\0d", true), [&b"a\nb"[..], b"", b"c\r", b"d"]);
+        assert_eq!(texts(b"", false), [b""; 0]);
+        assert_eq!(texts(b"\n", false), [b""]);
+        assert_eq!(texts(b"\xFF\xFE\n", false), [b"\xFF\xFE"]);
+    }
+
+    fn limited(input: &[u8]) -> Vec<Record> {
+        let mut lines = Lines::new(input, "test".to_owned(), false);
+        lines.longest = 100;
+        lines.collect()
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_a_fault_and_the_next_one_is_read() {
+        for ending in ["\n", "\r\n"] {
+            for length in 98..110 {
+                let records = limited(format!("{}{ending}next\n", "x".repeat(length)).as_bytes());
+                assert_eq!(records.len(), 2, "{length}");
+                assert_eq!(records[0].fault.is_some(), length > 100, "{length}");
+                assert_eq!(records[1].text(), b"next");
+            }
+        }
+        let fault = limited(&[b'x'; 1000])[0].fault.clone().unwrap();
+        assert_eq!(fault, "line 1 of test is longer than 100 bytes, the most a line may have");
+    }
+
+    #[test]
+    fn an_error_is_one_fault_and_the_end() {
+        struct Failing;
+        impl Read for Failing {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("broken"))
+            }
+        }
+        let input = (&b"a\nb\n"[..]).chain(Failing);
+        let records: Vec<Record> = Lines::new(input, "test".to_owned(), false).collect();
+        assert_eq!(records.len(), 3);
+        assert_eq!(records[2].fault.as_deref(), Some("cannot read test after line 2: broken"));
+    }
+}

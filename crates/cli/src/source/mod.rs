@@ -1,0 +1,167 @@
+//! Where units come from: one file a source.
+//!
+//! [`open`] gives an iterator of [`Record`]s, which the feeder pulls as fast as the flow admits them. What can be known
+//! before the first unit (an INPUT that does not exist) is an error of the command; what goes wrong later (a folder
+//! that cannot be read) is a record with a [`fault`](Record::fault), so that it is counted and reported like any other
+//! unit that fails.
+
+mod args;
+mod except;
+mod lines;
+mod walk;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use self::except::Except;
+use crate::file::model::{FlowFile, LinesFrom, OpSpec, SourceSpec, ZstdMode};
+use crate::file::template::{Field, Template};
+use crate::record::Record;
+
+/// The units of a run, in order.
+pub type Source = Box<dyn Iterator<Item = Record> + Send>;
+
+/// Why a source cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The flow walks or reads what is given on the command line, and nothing was given.
+    #[error("the flow's source needs an INPUT, and none was given")]
+    NoInput,
+    /// A template of the source has a field whose value is not known before the first unit.
+    #[error("the source's `{template}` has no value before the first unit")]
+    NotConstant {
+        /// The template.
+        template: String,
+    },
+    /// The folder to walk is itself one that `except` leaves out.
+    #[error("nothing is left to walk: `except` leaves out {} itself", root.display())]
+    AllExcepted {
+        /// The folder.
+        root: PathBuf,
+    },
+    /// A file or folder cannot be opened.
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's reason.
+        error: io::Error,
+    },
+}
+
+/// Opens a flow's source over the command line's INPUTs.
+///
+/// # Errors
+/// An INPUT is missing, or what the source begins with cannot be opened.
+pub fn open(flow: &FlowFile, inputs: &[OsString]) -> Result<Source, SourceError> {
+    match &flow.source {
+        SourceSpec::Walk { root, hidden, ignored, follow, except } => {
+            let options = walk::Options {
+                hidden: *hidden,
+                ignored: *ignored,
+                follow: *follow,
+                sizes: flow.stages.iter().any(|stage| reads_the_unit(&stage.op)),
+                compresses: flow.stages.iter().any(|stage| compresses(&stage.op)),
+            };
+            let mut left_out = Vec::new();
+            for folder in except {
+                left_out.extend(paths(folder, inputs)?);
+            }
+            let mut walks = Vec::new();
+            for root in paths(root, inputs)? {
+                let unreadable = |error| SourceError::Unreadable { path: root.clone(), error };
+                walk::check(&root).map_err(unreadable)?;
+                let except = Except::below(&root, &left_out).map_err(unreadable)?;
+                if except.is_all() {
+                    return Err(SourceError::AllExcepted { root });
+                }
+                walks.push((root, except));
+            }
+            // Opened one after the other: there may be more INPUTs than files that may be open.
+            Ok(Box::new(walks.into_iter().flat_map(move |(root, except)| {
+                walk::open(&root, options).filter(move |record| !except.covers(record))
+            })))
+        }
+        SourceSpec::Lines { from: LinesFrom::Stdin, null } => {
+            let stdin = lines::stdin().map_err(|error| SourceError::Unreadable { path: "-".into(), error })?;
+            Ok(Box::new(lines::Lines::new(stdin, "standard input".to_owned(), *null)))
+        }
+        SourceSpec::Lines { from: LinesFrom::File(file), null } => {
+            let mut all = Vec::new();
+            for path in paths(file, inputs)? {
+                check_file(&path).map_err(|error| SourceError::Unreadable { path: path.clone(), error })?;
+                all.push(path);
+            }
+            let null = *null;
+            Ok(Box::new(all.into_iter().flat_map(move |path| lines::of_file(&path, null))))
+        }
+        SourceSpec::Args if inputs.is_empty() => Err(SourceError::NoInput),
+        SourceSpec::Args => Ok(Box::new(args::Args::new(inputs.to_vec()))),
+    }
+}
+
+/// Whether the op makes the unit's own file its payload.
+fn reads_the_unit(op: &OpSpec) -> bool {
+    matches!(op, OpSpec::Read { path } if path.is_only(&Field::Path))
+}
+
+/// Whether the op may make a payload larger than it was read.
+fn compresses(op: &OpSpec) -> bool {
+    matches!(op, OpSpec::Zstd { mode: ZstdMode::Compress { .. } })
+}
+
+/// What a source's template stands for: every INPUT when it is `{input}` and nothing else, one path otherwise.
+fn paths(template: &Template, inputs: &[OsString]) -> Result<Vec<PathBuf>, SourceError> {
+    let needs_input = template.fields().any(|(field, _)| *field == Field::Input);
+    if needs_input && inputs.is_empty() {
+        return Err(SourceError::NoInput);
+    }
+    if template.is_only(&Field::Input) {
+        return Ok(inputs.iter().map(PathBuf::from).collect());
+    }
+    let mut bound = template.clone();
+    bound.bind(&BTreeMap::new(), inputs.first().map(|input| input.as_bytes()));
+    match bound.constant() {
+        Some(path) => Ok(vec![PathBuf::from(OsStr::from_bytes(path))]),
+        None => Err(SourceError::NotConstant { template: template.to_string() }),
+    }
+}
+
+fn check_file(path: &Path) -> io::Result<()> {
+    if path.metadata()?.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder, and `lines` reads a file"));
+    }
+    rustix::fs::access(path, rustix::fs::Access::READ_OK)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    use super::{SourceError, paths};
+    use crate::file::template::Template;
+
+    fn paths_of(template: &str, inputs: &[&str]) -> Result<Vec<PathBuf>, SourceError> {
+        let inputs: Vec<OsString> = inputs.iter().map(OsString::from).collect();
+        paths(&Template::parse(template).unwrap(), &inputs)
+    }
+
+    #[test]
+    fn input_alone_stands_for_every_input() {
+        assert_eq!(paths_of("{input}", &["a", "b"]).unwrap(), [PathBuf::from("a"), PathBuf::from("b")]);
+        assert_eq!(paths_of("{input}/list", &["a", "b"]).unwrap(), [PathBuf::from("a/list")]);
+        assert_eq!(paths_of("list", &[]).unwrap(), [PathBuf::from("list")]);
+    }
+
+    #[test]
+    fn a_source_without_what_it_needs_is_an_error() {
+        assert!(matches!(paths_of("{input}", &[]), Err(SourceError::NoInput)));
+        assert!(matches!(paths_of("{input}/list", &[]), Err(SourceError::NoInput)));
+        assert!(matches!(paths_of("{name}", &["a"]), Err(SourceError::NotConstant { .. })));
+    }
+}

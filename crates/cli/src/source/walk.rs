@@ -1,0 +1,433 @@
+//! `walk`: one unit a regular file below a folder.
+//!
+//! Files come in the order of their names, folder by folder, so two walks over the same tree give the same units in the
+//! same order. The kernel says with each name whether it is a file or a folder; a file's size is asked for only when
+//! the flow reads it, and relative to its open folder, so that long paths cost no more than short ones. Symbolic links
+//! are followed only when that is asked for; sockets, pipes and devices are no units.
+//!
+//! Rules of `.gitignore` and its kin are what the `ignore` crate is for: a walk that leaves ignored files out goes
+//! through it, and pays about twice as much for a file.
+
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat};
+use rustix::io::Errno;
+
+use crate::ops::most_growth;
+use crate::record::Record;
+
+/// Folders held open at once; below them, files are asked for by their whole path.
+const MOST_OPEN: usize = 64;
+
+/// Room for the names that one call brings.
+const NAMES: usize = 32 << 10;
+
+/// What a walk takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Options {
+    /// Names that start with a dot.
+    pub(super) hidden: bool,
+    /// Files that `.gitignore` and its kin exclude.
+    pub(super) ignored: bool,
+    /// What symbolic links lead to.
+    pub(super) follow: bool,
+    /// Ask for sizes, which become what the units declare.
+    pub(super) sizes: bool,
+    /// Declare room for payloads that grow when they are compressed.
+    pub(super) compresses: bool,
+}
+
+/// Whether a walk from this root can start.
+///
+/// # Errors
+/// The root does not exist or cannot be read, or is neither a folder nor a regular file.
+pub(super) fn check(root: &Path) -> io::Result<()> {
+    let found = root.metadata()?;
+    if found.is_file() {
+        // Whether its content can be read is for the stage to find out that wants it.
+        return Ok(());
+    }
+    if !found.is_dir() {
+        return Err(io::Error::other("it is neither a folder nor a regular file"));
+    }
+    rustix::fs::access(root, Access::READ_OK | Access::EXEC_OK)?;
+    Ok(())
+}
+
+/// Starts a walk. A root that cannot be read (any more) is one record that says so.
+pub(super) fn open(root: &Path, options: Options) -> Box<dyn Iterator<Item = Record> + Send> {
+    try_open(root, options).unwrap_or_else(|error| {
+        let record = Record::file(root.as_os_str().as_bytes().to_vec(), 0);
+        Box::new(std::iter::once(record.with_fault(format!("cannot walk: {error}"))))
+    })
+}
+
+fn try_open(root: &Path, options: Options) -> io::Result<Box<dyn Iterator<Item = Record> + Send>> {
+    let found = root.metadata()?;
+    if found.is_file() {
+        return Ok(Box::new(std::iter::once(single(root, found.len(), options))));
+    }
+    if options.ignored { Ok(Box::new(Walk::open(root, options)?)) } else { Ok(Box::new(selective(root, options))) }
+}
+
+/// The unit of a walk whose root is a file.
+fn single(path: &Path, size: u64, options: Options) -> Record {
+    let bytes = path.as_os_str().as_bytes().to_vec();
+    let rel_at = bytes.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    with_size(Record::file(bytes, rel_at), size, options)
+}
+
+fn with_size(mut record: Record, size: u64, options: Options) -> Record {
+    if options.sizes {
+        record.size = Some(size);
+        record.declared = size;
+        record.headroom = if options.compresses { most_growth(size) } else { 0 };
+    }
+    record
+}
+
+/// A walk that takes everything.
+struct Walk {
+    options: Options,
+    /// The path of the folder on top of the stack, with a slash at its end.
+    path: Vec<u8>,
+    /// Where in `path` the part relative to the root starts.
+    rel_at: usize,
+    folders: Vec<Folder>,
+    names: Vec<u8>,
+}
+
+/// A folder whose names are being visited.
+struct Folder {
+    /// The open folder, for as many as may be open.
+    fd: Option<OwnedFd>,
+    /// Device and number, to find out when a link leads back to it. Known when links are followed.
+    identity: Option<(u64, u64)>,
+    /// What is left to visit; the next is the last.
+    entries: Vec<Entry>,
+    /// The length of `Walk::path` for this folder.
+    path_len: usize,
+}
+
+struct Entry {
+    name: CString,
+    kind: FileType,
+}
+
+impl Walk {
+    fn open(root: &Path, options: Options) -> io::Result<Self> {
+        let mut path = root.as_os_str().as_bytes().to_vec();
+        if path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        let mut walk =
+            Self { options, rel_at: path.len(), path, folders: Vec::new(), names: Vec::with_capacity(NAMES) };
+        // The root is followed even when it is a link: it was named.
+        let fd = rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        walk.enter(fd)?;
+        Ok(walk)
+    }
+
+    /// Reads the names of the open folder at `self.path` and puts it on the stack.
+    fn enter(&mut self, fd: OwnedFd) -> io::Result<()> {
+        let identity = if self.options.follow {
+            let stat = rustix::fs::fstat(&fd)?;
+            Some((stat.st_dev, stat.st_ino))
+        } else {
+            None
+        };
+        if identity.is_some() && self.folders.iter().any(|folder| folder.identity == identity) {
+            return Err(io::Error::other("a symbolic link leads back to a folder it lies in"));
+        }
+        let mut entries = Vec::new();
+        let mut names = RawDir::new(fd.as_fd(), self.names.spare_capacity_mut());
+        while let Some(entry) = names.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            let first = name.to_bytes().first();
+            let is_self_or_parent = matches!(name.to_bytes(), b"." | b"..");
+            if is_self_or_parent || (first == Some(&b'.') && !self.options.hidden) {
+                continue;
+            }
+            entries.push(Entry { name: name.to_owned(), kind: entry.file_type() });
+        }
+        entries.sort_unstable_by(|one, other| other.name.cmp(&one.name));
+        let fd = (self.folders.len() < MOST_OPEN).then_some(fd);
+        self.folders.push(Folder { fd, identity, entries, path_len: self.path.len() });
+        Ok(())
+    }
+
+    /// Visits the entry that `self.path` ends with; a record when it is a unit.
+    fn visit(&mut self, entry: &Entry) -> Result<Option<Record>, String> {
+        let mut kind = entry.kind;
+        let mut size = None;
+        // Some file systems do not say what a name stands for, and a link has to be followed to know.
+        if kind == FileType::Unknown || (kind == FileType::Symlink && self.options.follow) {
+            let stat = self.stat(entry).map_err(|errno| format!("cannot find out what this is: {errno}"))?;
+            kind = FileType::from_raw_mode(stat.st_mode);
+            size = Some(stat.st_size);
+        }
+        match kind {
+            FileType::RegularFile => {
+                let record = Record::file(self.path.clone(), self.rel_at);
+                if !self.options.sizes {
+                    return Ok(Some(record));
+                }
+                let size = match size {
+                    Some(size) => size,
+                    None => self.stat(entry).map_err(|errno| format!("cannot ask for its size: {errno}"))?.st_size,
+                };
+                Ok(Some(with_size(record, u64::try_from(size).unwrap_or(0), self.options)))
+            }
+            FileType::Directory => {
+                let fd = self.open_folder(entry).map_err(|errno| format!("cannot read the folder: {errno}"))?;
+                self.path.push(b'/');
+                self.enter(fd).map_err(|error| format!("cannot read the folder: {error}"))?;
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn stat(&self, entry: &Entry) -> Result<Stat, Errno> {
+        let flags = if self.options.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        match self.folders.last().and_then(|folder| folder.fd.as_ref()) {
+            Some(fd) => rustix::fs::statat(fd, &entry.name, flags),
+            None => rustix::fs::statat(CWD, self.path.as_slice(), flags),
+        }
+    }
+
+    fn open_folder(&self, entry: &Entry) -> Result<OwnedFd, Errno> {
+        let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        flags.set(OFlags::NOFOLLOW, !self.options.follow);
+        match self.folders.last().and_then(|folder| folder.fd.as_ref()) {
+            Some(fd) => rustix::fs::openat(fd, &entry.name, flags, Mode::empty()),
+            None => rustix::fs::openat(CWD, self.path.as_slice(), flags, Mode::empty()),
+        }
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        loop {
+            let folder = self.folders.last_mut()?;
+            let Some(entry) = folder.entries.pop() else {
+                self.folders.pop();
+                continue;
+            };
+            self.path.truncate(folder.path_len);
+            self.path.extend_from_slice(entry.name.to_bytes());
+            match self.visit(&entry) {
+                Ok(None) => {}
+                Ok(Some(record)) => return Some(record),
+                Err(fault) => return Some(Record::file(self.path.clone(), self.rel_at).with_fault(fault)),
+            }
+        }
+    }
+}
+
+/// A walk that leaves out what ignore files exclude, and `.git` itself, which no repository lists.
+fn selective(root: &Path, options: Options) -> impl Iterator<Item = Record> + Send + use<> {
+    let rel_at = root.as_os_str().len() + usize::from(!root.as_os_str().as_bytes().ends_with(b"/"));
+    let walk = ignore::WalkBuilder::new(root)
+        .hidden(!options.hidden)
+        .follow_links(options.follow)
+        .require_git(false)
+        .sort_by_file_name(OsStr::cmp)
+        .filter_entry(|entry| entry.file_name() != ".git")
+        .build();
+    walk.filter_map(move |found| match found {
+        Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+            let path = entry.path().as_os_str().as_bytes().to_vec();
+            let record = Record::file(path, rel_at);
+            if !options.sizes {
+                return Some(record);
+            }
+            Some(match entry.metadata() {
+                Ok(found) => with_size(record, found.len(), options),
+                Err(error) => record.with_fault(format!("cannot ask for its size: {error}")),
+            })
+        }
+        Ok(_) => None,
+        Err(error) => {
+            let path = path_of(&error).unwrap_or_default();
+            Some(Record::file(path, 0).with_fault(format!("cannot visit: {error}")))
+        }
+    })
+}
+
+/// The path that an error of the `ignore` crate is about.
+fn path_of(error: &ignore::Error) -> Option<Vec<u8>> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path.as_os_str().as_bytes().to_vec()),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        ignore::Error::Loop { child, .. } => Some(child.as_os_str().as_bytes().to_vec()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+
+    use super::{MOST_OPEN, Options, check, open};
+    use crate::file::template::{Field, Fields};
+    use crate::record::Record;
+
+    const ALL: Options = Options { hidden: true, ignored: true, follow: false, sizes: true, compresses: false };
+
+    fn records(root: &Path, options: Options) -> Vec<Record> {
+        open(root, options).collect()
+    }
+
+    /// The relative paths of units; faults are marked.
+    fn rels(root: &Path, options: Options) -> Vec<String> {
+        let rel = |record: &Record| String::from_utf8_lossy(&record.field(&Field::Rel).unwrap()).into_owned();
+        records(root, options)
+            .iter()
+            .map(|record| if record.fault.is_some() { format!("!{}", rel(record)) } else { rel(record) })
+            .collect()
+    }
+
+    fn tree() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, content) in [
+            ("b/x.txt", "12"),
+            ("b/.hidden", "1"),
+            ("a.txt", "123"),
+            ("b/c/d", ""),
+            (".dot/e", "1234"),
+            ("target/f", "1"),
+        ] {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn every_regular_file_is_a_unit_in_the_order_of_names() {
+        let folder = tree();
+        symlink("a.txt", folder.path().join("link")).unwrap();
+        assert_eq!(rels(folder.path(), ALL), [".dot/e", "a.txt", "b/.hidden", "b/c/d", "b/x.txt", "target/f"]);
+        assert_eq!(rels(folder.path(), Options { hidden: false, ..ALL }), ["a.txt", "b/c/d", "b/x.txt", "target/f"]);
+    }
+
+    #[test]
+    fn paths_start_with_the_root_as_it_was_given() {
+        let folder = tree();
+        let with_slash = folder.path().join("");
+        for root in [folder.path(), with_slash.as_path()] {
+            for options in [ALL, Options { ignored: false, ..ALL }] {
+                for record in records(root, options) {
+                    assert!(record.path().starts_with(folder.path()));
+                    assert!(record.path().is_file());
+                    assert!(!String::from_utf8_lossy(record.text()).contains("//"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_ways_of_walking_see_the_same_tree() {
+        let folder = tree();
+        for hidden in [true, false] {
+            let options = Options { hidden, ..ALL };
+            assert_eq!(rels(folder.path(), options), rels(folder.path(), Options { ignored: false, ..options }));
+        }
+    }
+
+    #[test]
+    fn ignored_files_are_left_out_when_asked_for() {
+        let folder = tree();
+        fs::write(folder.path().join(".gitignore"), "target\n*.txt\n").unwrap();
+        fs::create_dir(folder.path().join(".git")).unwrap();
+        fs::write(folder.path().join(".git/config"), "").unwrap();
+        let found = rels(folder.path(), Options { ignored: false, ..ALL });
+        assert_eq!(found, [".dot/e", ".gitignore", "b/.hidden", "b/c/d"]);
+        assert_eq!(rels(folder.path(), ALL).len(), 8);
+    }
+
+    #[test]
+    fn sizes_are_declared_when_the_flow_reads() {
+        let folder = tree();
+        let bytes = |options| records(folder.path(), options).iter().map(Record::bytes).sum::<u64>();
+        assert_eq!(bytes(ALL), 11);
+        assert_eq!(bytes(Options { ignored: false, ..ALL }), 11);
+        assert_eq!(bytes(Options { sizes: false, ..ALL }), 0);
+        assert!(bytes(Options { compresses: true, ..ALL }) > 11);
+    }
+
+    #[test]
+    fn a_root_that_is_a_file_is_one_unit() {
+        let folder = tree();
+        let found = records(&folder.path().join("b/x.txt"), ALL);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].field(&Field::Rel).unwrap(), &b"x.txt"[..]);
+        assert_eq!(found[0].bytes(), 2);
+        for root in [&folder.path().join("missing"), Path::new("/dev/null")] {
+            assert!(check(root).is_err());
+            assert!(records(root, ALL)[0].fault.is_some());
+        }
+    }
+
+    #[test]
+    fn links_are_followed_when_asked_for_and_loops_end() {
+        let folder = tree();
+        symlink("../b", folder.path().join("b/c/up")).unwrap();
+        symlink("..", folder.path().join("b/loop")).unwrap();
+        symlink("a.txt", folder.path().join("link")).unwrap();
+        symlink("/nowhere/at/all", folder.path().join("nowhere")).unwrap();
+        let found = rels(folder.path(), Options { follow: true, ..ALL });
+        assert!(found.contains(&"link".to_owned()) && found.contains(&"!nowhere".to_owned()), "{found:?}");
+        assert!(found.iter().any(|rel| rel.starts_with("!b/loop")), "{found:?}");
+        assert!(found.len() < 20, "{found:?}");
+    }
+
+    #[test]
+    fn names_that_are_no_text_are_kept_as_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = std::ffi::OsStr::from_bytes(b"\xFF\xFE");
+        fs::write(folder.path().join(name), "x").unwrap();
+        let found = records(folder.path(), ALL);
+        assert_eq!(found[0].field(&Field::Name).unwrap(), &b"\xFF\xFE"[..]);
+    }
+
+    #[test]
+    fn folders_deeper_than_may_be_open_are_walked_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut deep = folder.path().to_owned();
+        for depth in 0..MOST_OPEN * 2 {
+            deep.push("d");
+            fs::create_dir(&deep).unwrap();
+            fs::write(deep.join("f"), vec![0; depth]).unwrap();
+        }
+        let found = records(folder.path(), ALL);
+        assert_eq!(found.len(), MOST_OPEN * 2);
+        assert!(found.iter().all(|record| record.fault.is_none() && record.path().is_file()));
+        assert_eq!(found.iter().map(Record::bytes).sum::<u64>(), (0..MOST_OPEN as u64 * 2).sum::<u64>());
+    }
+
+    #[test]
+    fn an_unreadable_folder_is_a_fault_and_the_walk_goes_on() {
+        let folder = tree();
+        let closed = folder.path().join("b/c");
+        fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
+        // Whoever may read everything sees no fault.
+        let may_read_all = fs::read_dir(&closed).is_ok();
+        let found = rels(folder.path(), ALL);
+        fs::set_permissions(&closed, PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(found.contains(&"!b/c".to_owned()), !may_read_all, "{found:?}");
+        assert!(found.contains(&"b/x.txt".to_owned()));
+    }
+}

@@ -1,0 +1,26 @@
+//! Looking into a running flow and changing it from another process.
+//!
+//! `millstream run` listens on a Unix socket; `millstream status` and `millstream set` talk to it. The socket has
+//! mode 0600 and lies in a folder of mode 0700 that belongs to the user ([`place`]): who may connect may steer.
+//!
+//! # Protocol
+//!
+//! Lines of JSON, UTF-8, each ended by a newline; one answer for each request, in order; a connection may carry any
+//! number. A request is at most [`protocol::REQUEST_BYTES`] long.
+//!
+//! ```text
+//! → {"do":"status"}
+//! ← {"ok":true,"snapshot":{"flow":"archive","retired":12185,…}}
+//! → {"do":"set","settings":["inflight=64","stage.zstd.workers=1"]}
+//! ← {"ok":true,"changed":["inflight=64 (was 256)","stage.zstd.workers=1..1 (was 1..4)"]}
+//! → {"do":"set","settings":["resource.dsik=2"]}
+//! ← {"ok":false,"error":"`resource.dsik` cannot be set in this flow","settable":["inflight=64",…]}
+//! ```
+//!
+//! The snapshot has the members of [`millstream_flow::Snapshot`]; the settings are those of [`setting`], all or none.
+
+pub mod client;
+pub mod place;
+pub mod protocol;
+pub mod server;
+pub mod setting;

@@ -1,0 +1,265 @@
+//! Where control sockets lie, what they are called, and which of them still have a run behind them.
+//!
+//! The folder is `$XDG_RUNTIME_DIR/millstream`, or `/tmp/millstream-UID` where there is no such folder. `/tmp` is
+//! shared: the folder is used only if it is a folder (no link), belongs to the user and lets nobody else in, so that
+//! nobody can put a socket of theirs in its place.
+//!
+//! A socket is called after its run, flow name and process id: `archive-4711`. A run that was killed leaves its
+//! socket behind; such a socket refuses connections and its process is gone, and whoever lists the folder next
+//! removes it.
+
+use std::env;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, getuid, test_kill_process};
+
+/// A socket's path may not be longer than about 100 bytes; so much of a flow's name fits beside the folder's.
+const NAME_BYTES: usize = 40;
+
+/// The folders a control socket may lie in, the preferred first.
+pub fn folders() -> Vec<PathBuf> {
+    let shared = PathBuf::from(format!("/tmp/millstream-{}", getuid().as_raw()));
+    match env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute()) {
+        Some(folder) => vec![folder.join("millstream"), shared],
+        None => vec![shared],
+    }
+}
+
+/// Makes the first folder that can be had, or says why none can.
+///
+/// # Errors
+/// Those of the last folder tried.
+pub fn make_folder() -> io::Result<PathBuf> {
+    let mut refused = None;
+    for folder in folders() {
+        match private(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) => refused = Some(error),
+        }
+    }
+    Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+}
+
+/// Makes the folder if it is not there, and checks that it is the user's own.
+fn private(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(io::Error::new(error.kind(), format!("{}: {error}", folder.display())));
+        }
+        _ => {}
+    }
+    let found = fs::symlink_metadata(folder)?;
+    let owner = getuid().as_raw();
+    if !found.is_dir() || found.uid() != owner || found.mode() & 0o077 != 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{} is not safe for a control socket: expected a folder of user {owner} with mode 0700, found {} \
+                 of user {} with mode {:04o}; remove it, or choose a path with --control",
+                folder.display(),
+                if found.is_dir() { "a folder" } else { "no folder" },
+                found.uid(),
+                found.mode() & 0o7777
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The name of this process's run of a flow.
+pub fn run_name(flow: &str, pid: u32) -> String {
+    let mut name: String =
+        flow.chars().map(|c| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }).collect();
+    while name.len() > NAME_BYTES {
+        name.pop();
+    }
+    // A name that starts with a dot would hide the socket.
+    if name.starts_with('.') {
+        name.replace_range(..1, "_");
+    }
+    format!("{name}-{pid}")
+}
+
+/// A control socket in one of the folders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Flow name and process id.
+    pub name: String,
+    /// The socket.
+    pub path: PathBuf,
+}
+
+impl Run {
+    fn pid(&self) -> Option<Pid> {
+        self.name.rsplit_once('-').and_then(|(_, pid)| pid.parse().ok()).and_then(Pid::from_raw)
+    }
+
+    fn flow(&self) -> &str {
+        self.name.rsplit_once('-').map_or(&self.name, |(flow, _)| flow)
+    }
+
+    /// Whether somebody answers; a socket that nobody will ever answer at again is removed.
+    fn is_live(&self) -> bool {
+        match UnixStream::connect(&self.path) {
+            Ok(_) => true,
+            Err(error) => {
+                // A run between making its socket and listening refuses too, but its process is there.
+                let gone = self.pid().is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH));
+                if error.kind() == io::ErrorKind::ConnectionRefused && gone {
+                    let _ = fs::remove_file(&self.path);
+                }
+                false
+            }
+        }
+    }
+}
+
+/// The runs that answer now, by name.
+pub fn runs() -> Vec<Run> {
+    folders().iter().flat_map(|folder| runs_in(folder)).collect()
+}
+
+fn runs_in(folder: &Path) -> Vec<Run> {
+    // Somebody else's folder is as good as none.
+    if !folder.exists() || private(folder).is_err() {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut runs: Vec<_> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()))
+        .map(|entry| Run { name: entry.file_name().to_string_lossy().into_owned(), path: entry.path() })
+        .filter(Run::is_live)
+        .collect();
+    runs.sort_by(|a, b| a.name.cmp(&b.name));
+    runs
+}
+
+/// Why a RUN means no run, or several.
+#[derive(Debug, thiserror::Error)]
+pub enum NoRun {
+    /// Nothing runs at all.
+    #[error("no flow is running{}", asked.as_ref().map_or_else(String::new, |run| format!(": there is no run {run}")))]
+    None {
+        /// The run asked for.
+        asked: Option<String>,
+    },
+    /// Others run.
+    #[error("there is no run {asked}; running now: {}", names.join(", "))]
+    Unknown {
+        /// The run asked for.
+        asked: String,
+        /// Those that run.
+        names: Vec<String>,
+    },
+    /// Several fit.
+    #[error("{asked} runs {} times; name one of: {}", names.len(), names.join(", "))]
+    Ambiguous {
+        /// The run asked for.
+        asked: String,
+        /// Those that fit.
+        names: Vec<String>,
+    },
+}
+
+/// The run that is meant: by the path of its socket (anything with a `/`), its name, its process id, or its flow's
+/// name if that runs once.
+///
+/// # Errors
+/// [`NoRun`], which names the runs there are.
+pub fn find(asked: &Path) -> Result<Run, NoRun> {
+    let text = asked.to_string_lossy();
+    if text.contains('/') {
+        let name = asked.file_name().map_or_else(|| text.clone().into_owned(), |n| n.to_string_lossy().into_owned());
+        return Ok(Run { name, path: asked.to_owned() });
+    }
+    choose(&text, &runs())
+}
+
+fn choose(asked: &str, runs: &[Run]) -> Result<Run, NoRun> {
+    if runs.is_empty() {
+        return Err(NoRun::None { asked: Some(asked.to_owned()) });
+    }
+    if let Some(run) = runs.iter().find(|run| run.name == asked) {
+        return Ok(run.clone());
+    }
+    let names = |runs: &[Run]| runs.iter().map(|run| run.name.clone()).collect();
+    let pid = |run: &Run| run.pid().map(|pid| pid.as_raw_nonzero().to_string());
+    let fitting: Vec<_> =
+        runs.iter().filter(|run| run.flow() == asked || pid(run).as_deref() == Some(asked)).cloned().collect();
+    match fitting.as_slice() {
+        [run] => Ok(run.clone()),
+        [] => Err(NoRun::Unknown { asked: asked.to_owned(), names: names(runs) }),
+        _ => Err(NoRun::Ambiguous { asked: asked.to_owned(), names: names(&fitting) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn run(name: &str) -> Run {
+        Run { name: name.to_owned(), path: PathBuf::from(name) }
+    }
+
+    #[test]
+    fn a_run_name_is_a_file_name_of_bounded_length() {
+        assert_eq!(run_name("archive", 7), "archive-7");
+        assert_eq!(run_name("../a b/c", 7), "_._a_b_c-7");
+        assert_eq!(run_name("日本語", 7), "日本語-7");
+        assert!(run_name(&"ü".repeat(1000), u32::MAX).len() <= NAME_BYTES + 11);
+    }
+
+    #[test]
+    fn a_folder_that_others_reach_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("millstream");
+        private(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        private(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        let error = private(&folder).unwrap_err().to_string();
+        assert!(error.contains("mode 0755") && error.contains("--control"), "{error}");
+        let link = base.path().join("link");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+        symlink(&folder, &link).unwrap();
+        assert!(private(&link).unwrap_err().to_string().contains("no folder"));
+    }
+
+    #[test]
+    fn dead_sockets_are_removed_and_live_ones_listed() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("millstream");
+        private(&folder).unwrap();
+        let own = std::process::id();
+        // No process can have this id: it is above what the kernel gives out.
+        drop(UnixListener::bind(folder.join("gone-2147483647")).unwrap());
+        drop(UnixListener::bind(folder.join(format!("starting-{own}"))).unwrap());
+        let _live = UnixListener::bind(folder.join(format!("live-{own}"))).unwrap();
+        fs::write(folder.join("no-socket-1"), "").unwrap();
+        let names: Vec<_> = runs_in(&folder).into_iter().map(|run| run.name).collect();
+        assert_eq!(names, [format!("live-{own}")]);
+        assert!(!folder.join("gone-2147483647").exists(), "a dead socket is removed");
+        assert!(folder.join(format!("starting-{own}")).exists(), "a socket whose process lives is left alone");
+        assert!(folder.join("no-socket-1").exists());
+    }
+
+    #[test]
+    fn a_run_is_found_by_name_flow_or_process() {
+        let runs = vec![run("archive-7"), run("fetch-8"), run("fetch-9")];
+        assert_eq!(choose("fetch-9", &runs).unwrap().name, "fetch-9");
+        assert_eq!(choose("archive", &runs).unwrap().name, "archive-7");
+        assert_eq!(choose("8", &runs).unwrap().name, "fetch-8");
+        assert!(matches!(choose("fetch", &runs), Err(NoRun::Ambiguous { names, .. }) if names.len() == 2));
+        let error = choose("nope", &runs).unwrap_err().to_string();
+        assert!(error.contains("archive-7, fetch-8, fetch-9"), "{error}");
+        assert!(matches!(choose("nope", &[]), Err(NoRun::None { .. })));
+        assert_eq!(find(Path::new("./x")).unwrap().path, Path::new("./x"));
+    }
+}

@@ -1,0 +1,343 @@
+//! `inflight=64`, `resource.disk=2`: what can be changed in a running flow, read and applied.
+//!
+//! | setting | changes |
+//! | --- | --- |
+//! | `inflight=N` | the cap on units in flight |
+//! | `memory=SIZE`, `memory=none` | the cap on payload bytes in flight |
+//! | `resource.NAME=N` | a resource's tokens (of each key, if keyed; 0 pauses whoever needs it), or a rate's burst |
+//! | `resource.NAME=N/s` (`/m`, `/h`) | a rate |
+//! | `stage.NAME.workers=N`, `=N..M` | a stage's ceiling of workers, or its floor and ceiling |
+//!
+//! Several settings are one change: all are read and checked against the running flow before the first is applied,
+//! and if the engine refuses one all the same, those before it are taken back.
+
+use std::fmt;
+
+use millstream_flow::{Control, Rate, ResourceSnapshot, SetError, Snapshot, StageSnapshot};
+
+use crate::file::{size, time};
+use crate::screen::text;
+
+/// Why a change was refused. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// There is nothing of that name in this flow.
+    #[error("`{key}` cannot be set in this flow")]
+    Unknown {
+        /// What was asked for.
+        key: String,
+    },
+    /// The value does not fit what is to be set.
+    #[error("`{key}={value}`: {message}")]
+    Value {
+        /// What was asked for.
+        key: String,
+        /// The value that does not fit.
+        value: String,
+        /// Why not, and what would.
+        message: String,
+    },
+    /// The engine refused.
+    #[error("`{setting}`: {message}")]
+    Refused {
+        /// The setting, as it was understood.
+        setting: String,
+        /// What the engine says.
+        message: String,
+    },
+}
+
+/// One change, with the names it uses known to exist.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    /// The cap on units in flight.
+    InFlight(u64),
+    /// The cap on payload bytes in flight; `u64::MAX` is none.
+    Memory(u64),
+    /// Tokens of a resource.
+    Capacity {
+        /// The resource's name.
+        resource: String,
+        /// Tokens; of each key where keyed.
+        tokens: u64,
+    },
+    /// The rate of a resource.
+    Rate {
+        /// The resource's name.
+        resource: String,
+        /// Tokens a second.
+        per_second: f64,
+        /// The most at once after a quiet time.
+        burst: u64,
+    },
+    /// Floor and ceiling of a stage's workers.
+    Workers {
+        /// The stage's name.
+        stage: String,
+        /// The floor.
+        min: u64,
+        /// The ceiling.
+        max: u64,
+    },
+}
+
+impl Setting {
+    /// Reads `key` and `value` for a flow that looks like `now`.
+    ///
+    /// # Errors
+    /// [`SettingError`], which says what is wrong with which of them.
+    pub fn parse(key: &str, value: &str, now: &Snapshot) -> Result<Self, SettingError> {
+        let wrong = |message: String| SettingError::Value { key: key.to_owned(), value: value.to_owned(), message };
+        let unknown = || SettingError::Unknown { key: key.to_owned() };
+        if key == "inflight" {
+            return positive(value).map(Self::InFlight).map_err(wrong);
+        }
+        if key == "memory" {
+            return match value {
+                "none" => Ok(Self::Memory(u64::MAX)),
+                _ => match size::parse(value).map_err(wrong)? {
+                    0 => Err(wrong("a cap of zero bytes would let nothing in; `none` lifts the cap".to_owned())),
+                    bytes => Ok(Self::Memory(bytes)),
+                },
+            };
+        }
+        if let Some(name) = key.strip_prefix("resource.") {
+            let name = name.strip_suffix(":*").unwrap_or(name);
+            let resource = now.resources.iter().find(|resource| resource.name == name).ok_or_else(unknown)?;
+            return Self::parse_resource(resource, value).map_err(wrong);
+        }
+        if let Some(name) = key.strip_prefix("stage.").and_then(|rest| rest.strip_suffix(".workers")) {
+            let stage = now.stages.iter().find(|stage| stage.name == name).ok_or_else(unknown)?;
+            return Self::parse_workers(stage, value, now.workers).map_err(wrong);
+        }
+        Err(unknown())
+    }
+
+    fn parse_resource(resource: &ResourceSnapshot, value: &str) -> Result<Self, String> {
+        let name = resource.name.clone();
+        match (value.contains('/'), resource.rate_per_s) {
+            (true, None) => Err(format!("{name} holds {}; expected their number", resource.kind)),
+            (true, Some(_)) => {
+                let per_second = time::parse_rate(value)?;
+                Ok(Self::Rate { resource: name, per_second, burst: resource.capacity })
+            }
+            (false, Some(per_second)) => {
+                let burst = positive(value)
+                    .map_err(|_| format!("{name} is a rate; expected one such as 20/s, or a number for its burst"))?;
+                Ok(Self::Rate { resource: name, per_second, burst })
+            }
+            (false, None) => whole(value).map(|tokens| Self::Capacity { resource: name, tokens }),
+        }
+    }
+
+    fn parse_workers(stage: &StageSnapshot, value: &str, cores: u64) -> Result<Self, String> {
+        let bound = |text: &str| if text == "cores" { Ok(cores) } else { positive(text) };
+        let (min, max) = match value.split_once("..") {
+            Some((min, max)) => {
+                (if min == "0" { 0 } else { bound(min)? }, bound(max.strip_prefix('=').unwrap_or(max))?)
+            }
+            // A lower ceiling takes the floor down with it.
+            None => bound(value).map(|max| (stage.workers_min.min(max), max))?,
+        };
+        if min > max {
+            return Err(format!("the floor {min} is above the ceiling {max}"));
+        }
+        Ok(Self::Workers { stage: stage.name.clone(), min, max })
+    }
+
+    /// The setting that brings back what this one is about to change.
+    fn undo(&self, now: &Snapshot) -> Self {
+        let resource = |name: &str| now.resources.iter().find(|resource| resource.name == name);
+        match self {
+            Self::InFlight(_) => Self::InFlight(now.inflight_cap),
+            Self::Memory(_) => Self::Memory(now.memory_cap),
+            Self::Capacity { resource: name, tokens } => {
+                let tokens = resource(name).map_or(*tokens, |resource| resource.capacity);
+                Self::Capacity { resource: name.clone(), tokens }
+            }
+            Self::Rate { resource: name, per_second, burst } => {
+                let before = resource(name);
+                Self::Rate {
+                    resource: name.clone(),
+                    per_second: before.and_then(|resource| resource.rate_per_s).unwrap_or(*per_second),
+                    burst: before.map_or(*burst, |resource| resource.capacity),
+                }
+            }
+            Self::Workers { stage: name, min, max } => {
+                let before = now.stages.iter().find(|stage| stage.name == *name);
+                let (min, max) = before.map_or((*min, *max), |stage| (stage.workers_min, stage.workers_max));
+                Self::Workers { stage: name.clone(), min, max }
+            }
+        }
+    }
+
+    fn apply(&self, control: &Control) -> Result<(), SetError> {
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        match self {
+            Self::InFlight(units) => control.set_inflight(*units),
+            Self::Memory(bytes) => control.set_memory(*bytes),
+            Self::Capacity { resource, tokens } => control.set_capacity(resource, *tokens),
+            Self::Rate { resource, per_second, burst } => {
+                control.set_rate(resource, Rate::per_second(*per_second).burst(*burst))
+            }
+            Self::Workers { stage, min, max } => control.set_workers(stage, size(*min)..=size(*max)),
+        }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InFlight(units) => write!(f, "inflight={units}"),
+            Self::Memory(u64::MAX) => f.write_str("memory=none"),
+            Self::Memory(bytes) => write!(f, "memory={}", size::show(*bytes)),
+            Self::Capacity { resource, tokens } => write!(f, "resource.{resource}={tokens}"),
+            Self::Rate { resource, per_second, burst } => {
+                write!(f, "resource.{resource}={per_second}/s (burst {burst})")
+            }
+            Self::Workers { stage, min, max } => write!(f, "stage.{stage}.workers={min}..{max}"),
+        }
+    }
+}
+
+/// Applies settings, each `key=value`, all or none, and says what each was and is now.
+///
+/// # Errors
+/// The first [`SettingError`]; then nothing has changed.
+pub fn apply_all(settings: &[String], control: &Control) -> Result<Vec<String>, SettingError> {
+    let now = control.snapshot();
+    let settings = settings
+        .iter()
+        .map(|setting| match setting.split_once('=') {
+            Some((key, value)) => Setting::parse(key.trim(), value.trim(), &now),
+            None => Err(SettingError::Value {
+                key: setting.clone(),
+                value: String::new(),
+                message: "expected KEY=VALUE".to_owned(),
+            }),
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut undo: Vec<Setting> = Vec::new();
+    let mut changes = Vec::new();
+    for setting in &settings {
+        if let Err(error) = setting.apply(control) {
+            for before in undo.iter().rev() {
+                // What the flow ran with a moment ago is a valid setting.
+                let _ = before.apply(control);
+            }
+            return Err(SettingError::Refused { setting: setting.to_string(), message: error.to_string() });
+        }
+        let before = setting.undo(&now);
+        changes.push(format!("{setting} (was {})", before.value()));
+        undo.push(before);
+    }
+    Ok(changes)
+}
+
+impl Setting {
+    /// What stands behind the `=`.
+    fn value(&self) -> String {
+        let text = self.to_string();
+        text.split_once('=').map_or(text.clone(), |(_, value)| value.to_owned())
+    }
+}
+
+/// What can be set in a flow that looks like `now`, with what it is, one a line.
+pub fn settable(now: &Snapshot) -> Vec<String> {
+    let mut lines = vec![format!("inflight={}", now.inflight_cap), Setting::Memory(now.memory_cap).to_string()];
+    for resource in &now.resources {
+        let name = &resource.name;
+        match resource.rate_per_s {
+            Some(per_second) => lines.push(format!("resource.{name}={per_second}/s")),
+            None => lines.push(format!("resource.{name}={}", resource.capacity)),
+        }
+    }
+    for stage in &now.stages {
+        lines.push(format!("stage.{}.workers={}..{}", stage.name, stage.workers_min, stage.workers_max));
+    }
+    lines.iter().map(|line| text::printable(line).into_owned()).collect()
+}
+
+fn whole(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "expected a whole number".to_owned())
+}
+
+fn positive(text: &str) -> Result<u64, String> {
+    match whole(text)? {
+        0 => Err("a cap of zero would let nothing through; expected 1 or more".to_owned()),
+        n => Ok(n),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::sample::snapshot;
+
+    fn parse(setting: &str) -> Result<Setting, SettingError> {
+        let (key, value) = setting.split_once('=').unwrap();
+        Setting::parse(key, value, &snapshot())
+    }
+
+    #[test]
+    fn every_kind_of_setting_is_read() {
+        for (text, expected) in [
+            ("inflight=64", Setting::InFlight(64)),
+            ("memory=128MiB", Setting::Memory(128 << 20)),
+            ("memory=none", Setting::Memory(u64::MAX)),
+            ("resource.disk=3", Setting::Capacity { resource: "disk".into(), tokens: 3 }),
+            ("resource.disk=0", Setting::Capacity { resource: "disk".into(), tokens: 0 }),
+            ("resource.disk:*=3", Setting::Capacity { resource: "disk".into(), tokens: 3 }),
+            ("resource.api=20/s", Setting::Rate { resource: "api".into(), per_second: 20.0, burst: 10 }),
+            ("resource.api=5", Setting::Rate { resource: "api".into(), per_second: 50.0, burst: 5 }),
+            ("stage.zstd.workers=3", Setting::Workers { stage: "zstd".into(), min: 1, max: 3 }),
+            ("stage.zstd.workers=2..3", Setting::Workers { stage: "zstd".into(), min: 2, max: 3 }),
+            ("stage.zstd.workers=0..3", Setting::Workers { stage: "zstd".into(), min: 0, max: 3 }),
+            ("stage.zstd.workers=1..cores", Setting::Workers { stage: "zstd".into(), min: 1, max: 2 }),
+        ] {
+            assert_eq!(parse(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_reason() {
+        for (text, reason) in [
+            ("inflight=0", "cap of zero"),
+            ("inflight=-1", "whole number"),
+            ("inflight=", "whole number"),
+            ("memory=lots", "memory=lots"),
+            ("memory=0", "none"),
+            ("resource.disk=2/s", "holds tokens"),
+            ("resource.api=fast", "is a rate"),
+            ("resource.api=0/s", "resource.api"),
+            ("stage.zstd.workers=4..2", "above the ceiling"),
+            ("stage.zstd.workers=0", "cap of zero"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(matches!(error, SettingError::Value { .. }), "{text}: {error:?}");
+            assert!(error.to_string().contains(reason), "{text}: {error}");
+        }
+        for text in ["workers=3", "resource.dsik=2", "stage.nope.workers=1", "stage.zstd=1", "=1", "resource.=1"] {
+            assert!(matches!(parse(text), Err(SettingError::Unknown { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_settable_can_be_set_as_it_is_shown() {
+        let lines = settable(&snapshot());
+        assert_eq!(lines.len(), 2 + 2 + 4);
+        for line in lines {
+            parse(&line).unwrap();
+        }
+    }
+
+    #[test]
+    fn undoing_restores_what_was() {
+        let now = snapshot();
+        for text in ["inflight=64", "memory=1MiB", "resource.disk=9", "resource.api=1/s", "stage.zstd.workers=1"] {
+            let before = parse(text).unwrap().undo(&now);
+            assert_eq!(before.undo(&now), before, "{text}");
+            assert_ne!(before, parse(text).unwrap(), "{text}");
+        }
+    }
+}

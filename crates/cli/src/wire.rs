@@ -1,0 +1,281 @@
+//! A flow file as an engine flow: every stage an op over [`Record`]s, every edge, need and policy as the file says.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use millstream_flow::{
+    AfterFailure, Batch, BuildError, DeadLetter, Failure, Flow, FlowBuilder, HoldAndAsk, Inlet, Need, NeedsCycle, Rate,
+    Resource, Retry, select,
+};
+
+use crate::file::model::{self, FlowFile, Hold, NeedSpec, OpSpec, ResourceKind, StageSpec};
+use crate::file::{FlowError, Problem, Refusal};
+use crate::ops::{self, Op};
+use crate::record::Record;
+
+/// An engine flow with the ops that its stages run.
+pub struct Wired {
+    /// The flow; its units are the source's records.
+    pub flow: Flow<Record, Record>,
+    /// What to call when it is over.
+    pub ops: Ops,
+}
+
+/// The ops of a flow's stages, which outlive it: some have something to finish when the last unit has left.
+pub struct Ops {
+    stages: Vec<(String, Arc<dyn Op>)>,
+}
+
+impl fmt::Debug for Wired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wired").field("ops", &self.ops).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Ops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.stages.iter().map(|(stage, _)| stage)).finish()
+    }
+}
+
+impl Ops {
+    /// Finishes every op, in the order of the stages. `complete` says that the source was read to its end and every unit of it
+    /// has left the flow.
+    ///
+    /// # Errors
+    /// The stages whose ops could not put in place what they had gathered, each with the reason. The others are finished all
+    /// the same.
+    pub fn finish(&self, complete: bool) -> Result<(), Vec<(String, Failure)>> {
+        let finished =
+            self.stages.iter().map(|(stage, op)| op.finish(complete).map_err(|failure| (stage.clone(), failure)));
+        let failed: Vec<(String, Failure)> = finished.filter_map(Result::err).collect();
+        if failed.is_empty() { Ok(()) } else { Err(failed) }
+    }
+}
+
+/// Builds the engine flow that `file` describes; `on_dead_letter` takes the units that were given up on.
+///
+/// # Errors
+/// An op that cannot run here, or what the engine's static checks refuse, shown in the flow file.
+pub fn wire(file: &FlowFile, on_dead_letter: impl Fn(DeadLetter) + Send + Sync + 'static) -> Result<Wired, FlowError> {
+    let refuse = |problems| FlowError::from(Refusal::new(&file.path, file.text.clone(), problems));
+    let ops = build_ops(file).map_err(refuse)?;
+    let mut builder = Flow::builder::<Record>(file.name.clone());
+    builder.inflight(file.inflight).on_dead_letter(on_dead_letter);
+    if let Some(bytes) = file.memory {
+        builder.memory(bytes);
+    }
+    if let Some(threads) = file.workers {
+        builder.workers(threads);
+    }
+    let resources: Vec<Resource> = file.resources.iter().map(|spec| declare(&mut builder, spec)).collect();
+    let inlets: Vec<Inlet<Record>> = file.stages.iter().map(|stage| builder.inlet(stage.name.clone())).collect();
+    let mut wiring = Wiring { file, builder, resources, inlets };
+    for (index, (_, op)) in ops.stages.iter().enumerate() {
+        wiring.define(index, Arc::clone(op));
+    }
+    let Wiring { builder, inlets, .. } = wiring;
+    let flow = builder.build(inlets[0]).map_err(|error| refuse(vec![build_problem(file, &error)]))?;
+    Ok(Wired { flow, ops })
+}
+
+/// The stages' ops, or all reasons why some cannot run.
+fn build_ops(file: &FlowFile) -> Result<Ops, Vec<Problem>> {
+    let mut stages = Vec::new();
+    let mut problems = Vec::new();
+    for stage in &file.stages {
+        match ops::build(&stage.op) {
+            Ok(op) => stages.push((stage.name.clone(), Arc::from(op))),
+            Err(error) => {
+                let problem = Problem::new(error.message).at(stage.span.clone(), "this stage cannot run");
+                problems.push(problem.help(error.help));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(Ops { stages }) } else { Err(problems) }
+}
+
+fn declare(builder: &mut FlowBuilder<Record>, spec: &model::ResourceSpec) -> Resource {
+    let rate = |rate: model::RateSpec| Rate::per_second(rate.per_second).burst(rate.burst);
+    let resource = match spec.kind {
+        ResourceKind::Tokens(tokens) => builder.tokens(&spec.name, tokens),
+        ResourceKind::KeyedTokens(tokens) => builder.keyed_tokens(&spec.name, tokens),
+        ResourceKind::Rate(spec_rate) => builder.rate(&spec.name, rate(spec_rate)),
+        ResourceKind::KeyedRate(spec_rate) => builder.keyed_rate(&spec.name, rate(spec_rate)),
+    };
+    if let Some(keys) = spec.max_keys {
+        builder.max_keys(resource, usize::try_from(keys).unwrap_or(usize::MAX));
+    }
+    resource
+}
+
+/// A flow half built: everything is declared, and stage after stage is defined.
+struct Wiring<'a> {
+    file: &'a FlowFile,
+    builder: FlowBuilder<Record>,
+    resources: Vec<Resource>,
+    inlets: Vec<Inlet<Record>>,
+}
+
+impl Wiring<'_> {
+    fn inlet(&self, name: &str) -> Inlet<Record> {
+        let index = self.file.stages.iter().position(|stage| stage.name == name);
+        self.inlets[index.expect("the parser has resolved every stage's name")]
+    }
+
+    fn define(&mut self, index: usize, op: Arc<dyn Op>) {
+        let spec = &self.file.stages[index];
+        let needs: Vec<Need<Record>> = spec.needs.iter().map(|need| self.need(need)).collect();
+        let next = spec.next.as_deref().map(|name| self.inlet(name));
+        let otherwise = spec.otherwise.as_deref().map(|name| self.inlet(name));
+        let retire = self.builder.retire();
+        let idempotent = spec.idempotent.unwrap_or_else(|| op.idempotent());
+        let blocking = spec.blocking.unwrap_or_else(|| op.blocking());
+        let threads = self.file.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+
+        let enters = index == 0;
+        let code = move |record: &mut Record, cx: &mut millstream_flow::Cx<'_>| match &record.fault {
+            Some(fault) if enters => Err(Failure::permanent(fault.clone())),
+            _ => op.run(record, cx),
+        };
+        let mut stage = self.builder.update(self.inlets[index], code).bytes(Record::bytes);
+        for need in needs {
+            stage = stage.need(need);
+        }
+        if let Some(retry) = &spec.retry {
+            stage = stage.retry(Retry::times(retry.times).backoff(retry.backoff.clone()));
+        }
+        if let Some(limit) = spec.timeout {
+            stage = stage.timeout(limit);
+        }
+        if idempotent {
+            stage = stage.idempotent();
+        }
+        if blocking {
+            stage = stage.blocking();
+        }
+        if let Some((floor, ceiling)) = spec.workers {
+            let floor = floor.resolve(threads);
+            // `"4..cores"` on a machine with fewer cores keeps its promise of four.
+            stage = stage.workers(floor..=ceiling.resolve(threads).max(floor));
+        }
+        if let Some(batch) = spec.batch {
+            stage = stage.batch(Batch::of(batch.size).wait(batch.wait));
+        }
+        if let Some(units) = spec.queue {
+            stage = stage.queue(units);
+        }
+        stage = stage.after_failure(match spec.after_failure {
+            model::AfterFailure::DeadLetter => AfterFailure::DeadLetter,
+            model::AfterFailure::Skip => AfterFailure::Skip,
+            model::AfterFailure::Stop => AfterFailure::StopFlow,
+        });
+        let exit = |inlet: Option<Inlet<Record>>| inlet.map_or_else(|| retire.into(), Into::into);
+        match (&spec.op, next) {
+            (OpSpec::Filter { .. }, _) => {
+                stage.to(select(|record: &Record| usize::from(record.filtered), [exit(next), exit(otherwise)]));
+            }
+            (_, Some(next)) => stage.to(next),
+            (_, None) => stage.to(retire),
+        }
+    }
+
+    fn need(&self, spec: &NeedSpec) -> Need<Record> {
+        let index = self.file.resources.iter().position(|resource| resource.name == spec.resource);
+        let index = index.expect("the parser has resolved every resource's name");
+        let mut need = match spec.key.clone() {
+            // A unit without a value for the key (its line is no URL) shares one key with its like; its stage's op then says
+            // what is wrong with it.
+            Some(key) => Need::keyed(self.resources[index], move |record: &Record| {
+                String::from_utf8_lossy(&key.render(record).unwrap_or_default()).into_owned()
+            })
+            .amount(spec.amount),
+            None => Need::tokens(self.resources[index], spec.amount),
+        };
+        if let Some(until) = &spec.until {
+            need = need.until(self.inlet(until));
+        }
+        if self.file.resources[index].hold == Hold::Batch {
+            need = need.per_batch();
+        }
+        need
+    }
+}
+
+/// What the engine's checks refuse, with its places in the flow file.
+fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
+    let problem = Problem::new(error.to_string());
+    match error {
+        BuildError::NeedsCycle(cycle) => cycle_problem(file, cycle),
+        BuildError::NeedTooLarge { stage, resource, .. } => {
+            problem.at(need_span(file, stage, resource), "too much").help("ask for less, or declare more")
+        }
+        BuildError::UntilUnreachable { stage, resource, .. } => {
+            problem.at(need_span(file, stage, resource), "this need")
+        }
+        BuildError::Workers { stage, .. }
+        | BuildError::BatchSize { stage, .. }
+        | BuildError::Unreachable { stage, .. }
+        | BuildError::NeverRetires { stage } => problem.at(stage_span(file, stage), "this stage"),
+        BuildError::DuplicateResource { resource } => match file.resources.iter().find(|spec| spec.name == *resource) {
+            Some(spec) => problem.at(spec.span.clone(), "this resource"),
+            None => problem,
+        },
+        _ => problem,
+    }
+}
+
+/// A cycle of needs, with a caret at every stage that takes part in it.
+fn cycle_problem(file: &FlowFile, cycle: &NeedsCycle) -> Problem {
+    let mut problem = Problem::new("a cycle of needs: units could wait for one another for ever");
+    for HoldAndAsk { holds, asks, stage } in &cycle.0 {
+        let label = format!("asks for {} while holding {}", quoted(asks), quoted(holds));
+        problem = problem.at(need_span(file, stage, asks), label);
+    }
+    let mut resources: Vec<&str> = cycle.0.iter().map(|step| step.holds.as_str()).collect();
+    resources.sort_unstable();
+    resources.dedup();
+    let queues: Vec<String> =
+        resources.iter().filter_map(|name| queue_of(name)).map(|stage| format!("`{stage}`")).collect();
+    problem.help(if !queues.is_empty() {
+        format!(
+            "a place in a bounded queue is taken in the stage before it and held until the unit leaves the queue's stage: leave \
+             `queue` out of {}",
+            queues.join(" or ")
+        )
+    } else if let [one] = resources.as_slice() {
+        format!("a unit asks for more of `{one}` while it still holds some: let it end earlier what `until` holds")
+    } else {
+        let names: Vec<String> = resources.iter().map(|name| quoted(name)).collect();
+        format!(
+            "take {} in the same order everywhere, or together in one stage, or give one back (leave `until` out) before asking \
+             for the other",
+            names.join(" and ")
+        )
+    })
+}
+
+/// A resource as an error names it.
+fn quoted(resource: &str) -> String {
+    queue_of(resource).map_or_else(|| format!("`{resource}`"), |stage| format!("a place in the queue of `{stage}`"))
+}
+
+/// The stage whose bounded queue's places are this resource, as the engine calls it.
+fn queue_of(resource: &str) -> Option<&str> {
+    resource.strip_prefix("queue of ")
+}
+
+fn stage_spec<'a>(file: &'a FlowFile, name: &str) -> Option<&'a StageSpec> {
+    file.stages.iter().find(|stage| stage.name == name)
+}
+
+fn stage_span(file: &FlowFile, name: &str) -> Range<usize> {
+    stage_spec(file, name).map_or(0..0, |stage| stage.span.clone())
+}
+
+/// Where `stage` asks for `resource`; the stage itself for what it does not ask for by name, a place in the next queue.
+fn need_span(file: &FlowFile, stage: &str, resource: &str) -> Range<usize> {
+    let need = stage_spec(file, stage).and_then(|spec| spec.needs.iter().find(|need| need.resource == resource));
+    need.map_or_else(|| stage_span(file, stage), |need| need.span.clone())
+}

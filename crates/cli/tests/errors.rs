@@ -1,0 +1,324 @@
+//! What the command says about a flow file that is wrong: the place, the reason, what to do, and exit status 2.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn plan(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_millstream"))
+        .arg("plan")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("the command runs")
+}
+
+/// What `millstream plan` says about `text`, which must be refused, without any line breaks in it.
+fn refused(text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.toml"), text).unwrap();
+    let output = plan(folder.path(), &[&["f.toml"], arguments].concat());
+    let said = String::from_utf8(output.stderr).expect("errors are text");
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(output.stdout.is_empty(), "nothing but the error is printed");
+    assert!(!said.contains("panicked"), "{said}");
+    // Messages wrap at the terminal's width; a test looks for them as they were before.
+    said.replace("\n  │ ", " ").replace("\n        ", " ")
+}
+
+/// A flow file that is right, but for what a case adds: top-level keys, resources, and lines of its one stage.
+fn flow(top: &str, resources: &str, stage: &str) -> String {
+    format!(
+        "{top}\n[params]\nout = \"o\"\n[resources]\n{resources}\n[source]\nlines = \"-\"\n[[stage]]\nname = \"one\"\n{stage}\n"
+    )
+}
+
+/// Asserts that the file is refused with all of `fragments`.
+#[track_caller]
+fn says(text: &str, fragments: &[&str]) {
+    let said = refused(text, &[]);
+    for fragment in fragments {
+        assert!(said.contains(fragment), "`{fragment}` is not in:\n{said}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_shown_with_the_right_one() {
+    says(
+        &flow("infligth = 3", "", "op = \"read\""),
+        &["no key `infligth`", "[f.toml:1:1]", "did you mean `inflight`?"],
+    );
+    says(
+        &flow("", "", "op = \"read\"\nneds = {}"),
+        &["stage `one` has no key `neds`", "[f.toml:11:1]", "did you mean `needs`?"],
+    );
+    says(&flow("", "", "op = \"read\"\nfrobnicate = 1"), &["its keys are name, needs,", "op, path"]);
+    says(&flow("", "", "op = \"zstd\"\npath = \"x\""), &["stage `one` has no key `path`", "mode, level"]);
+}
+
+#[test]
+fn an_unknown_op_is_shown_with_the_right_one() {
+    says(&flow("", "", "op = \"blake2\""), &["there is no op `blake2`", "[f.toml:10:6]", "did you mean `blake3`?"]);
+    says(&flow("", "", "op = \"teleport\""), &["ops are read, write,", "`exec` runs any other program"]);
+}
+
+#[test]
+fn a_missing_key_is_shown_with_an_example() {
+    says(&flow("", "", ""), &["stage `one` has no `op`", "[f.toml:9:8]", "add `op = "]);
+    says(&flow("", "", "op = \"write\""), &["stage `one` has no `path`", "add `path = "]);
+    says(&flow("", "", "op = \"read\"\nretry = { backoff = \"1s\" }"), &["`retry` has no `times`"]);
+    says("[[stage]]\nname = \"a\"\nop = \"read\"", &["the flow has no `[source]`", "walk = \"{input}\""]);
+    says("[source]\nlines = \"-\"", &["the flow has no stages", "[[stage]]"]);
+    says("[source]\n[[stage]]\nname=\"a\"\nop=\"read\"", &["does not say where units come from", "[f.toml:1:2]"]);
+}
+
+#[test]
+fn a_mistyped_required_key_is_one_slip_and_not_two() {
+    let said = refused(flow("", "", "op = \"write\"\npaht = \"x\""), &[]);
+    assert!(said.contains("did you mean `path`?"), "{said}");
+    assert!(!said.contains("has no `path`"), "{said}");
+}
+
+#[test]
+fn a_wrong_type_is_named() {
+    says(
+        &flow("inflight = \"many\"", "", "op = \"read\""),
+        &["`inflight` takes a whole number, not a string", "[f.toml:1:12]"],
+    );
+    says(&flow("memory = true", "", "op = \"read\""), &["`memory` takes a size such as \"64MiB\", not a boolean"]);
+    says(&flow("", "", "op = \"read\"\ntimeout = 30"), &["`timeout` takes a time such as \"30s\", not an integer"]);
+    says(&flow("", "", "op = \"exec\"\nexec = \"wc -l\""), &["write `exec = [\"wc\", \"-l\"]`, or add `shell = true`"]);
+    says(
+        &flow("", "", "op = \"read\"\nneeds = [\"net\"]"),
+        &["`needs` takes a table such as `{ net = 1 }`, not an array"],
+    );
+    says("source = 3\n[stage]\nname = \"a\"", &["`source` takes a table", "write `[[stage]]`"]);
+}
+
+#[test]
+fn a_need_without_its_resource_is_refused() {
+    says(
+        &flow("", "net = 2", "op = \"read\"\nneeds = { nett = 1 }"),
+        &["`nett` is needed", "[f.toml:11:11]", "did you mean `net`?"],
+    );
+    says(&flow("", "", "op = \"read\"\nneeds = { disk = 1 }"), &["declare it: `disk = 2` under [resources]"]);
+    says(
+        &flow("", "net = 2", "op = \"read\"\nneeds = { net = 3 }"),
+        &["3 of `net` are needed, and it has 2", "declared here"],
+    );
+    says(&flow("", "net = 2", "op = \"read\"\nneeds = { \"net:{host}\" = 1 }"), &["resource `net` has no keys"]);
+    says(&flow("", "\"host:*\" = 2", "op = \"read\"\nneeds = { host = 1 }"), &["has keys, and this need names none"]);
+}
+
+#[test]
+fn an_unknown_template_field_is_pointed_at_within_the_string() {
+    says(
+        &flow("", "", "op = \"write\"\npath = \"a/{nme}\""),
+        &["no field is called `nme`", "[f.toml:11:11]", "did you mean `{name}`?"],
+    );
+    says(
+        &flow("", "", "op = \"write\"\npath = 'a/{param.uot}'"),
+        &["no parameter `uot`", "[f.toml:11:11]", "did you mean `{param.out}`?"],
+    );
+    says(
+        &flow("", "\"host:*\" = 1", "op = \"read\"\nneeds = { \"host:{hst}\" = 1 }"),
+        &["no field is called `hst`", "[f.toml:11:17]"],
+    );
+    says(&flow("", "", "op = \"write\"\npath = \"a/{name\""), &["this `{` is never closed", "[f.toml:11:11]"]);
+    says(&flow("", "", "op = \"write\"\npath = \"\\u0061/{nme}\""), &["no field is called `nme`", "[f.toml:11:8]"]);
+}
+
+#[test]
+fn a_field_that_no_unit_has_yet_is_refused() {
+    says(
+        &flow("", "", "op = \"write\"\npath = \"{blake3}\""),
+        &["no `blake3` stage comes before `one`", "[f.toml:11:9]"],
+    );
+    says(
+        &flow("", "", "op = \"check\"\nfield = \"sha256\"\nequals = \"x\""),
+        &["no `sha256` stage comes before `one`"],
+    );
+    says(
+        "[source]\nwalk = \"{input}\"\n[[stage]]\nname = \"a\"\nop = \"http-get\"\nurl = \"{line}\"",
+        &["`{line}` is a line's"],
+    );
+    says(
+        &flow("", "", "op = \"append\"\npath = \"{name}\"\nline = \"x\""),
+        &["`path` cannot use `{name}`", "all units append to one file"],
+    );
+}
+
+#[test]
+fn sizes_times_and_rates_are_checked() {
+    says(&flow("memory = \"64Mega\"", "", "op = \"read\""), &["`Mega` is not a unit of size", "[f.toml:1:10]"]);
+    says(&flow("", "", "op = \"read\"\ntimeout = \"30\""), &["has no unit: write `30s`"]);
+    says(
+        &flow("", "", "op = \"read\"\nretry = { times = 3, backoff = \"5s..1s\" }"),
+        &["the wrong way round: write `1s..5s`"],
+    );
+    says(&flow("", "api = { rate = \"fast\" }", "op = \"read\""), &["`fast` is not a rate", "[f.toml:5:16]"]);
+    says(&flow("", "api = \"5/s\"", "op = \"read\""), &["for a rate write `{ rate = \"5/s\" }`"]);
+    says(&flow("", "", "op = \"read\"\nworkers = \"4..2\""), &["the wrong way round: write `2..4`"]);
+    says(&flow("", "", "op = \"zstd\"\nlevel = 99"), &["`level` is 99; the most is 22"]);
+}
+
+#[test]
+fn caps_of_zero_are_refused() {
+    for (text, key) in [
+        (flow("inflight = 0", "", "op = \"read\""), "inflight"),
+        (flow("memory = 0", "", "op = \"read\""), "memory"),
+        (flow("memory = \"0MiB\"", "", "op = \"read\""), "memory"),
+        (flow("workers = 0", "", "op = \"read\""), "workers"),
+        (flow("", "net = 0", "op = \"read\""), "net"),
+        (flow("", "net = { capacity = 0 }", "op = \"read\""), "capacity"),
+        (flow("", "net = { rate = \"1/s\", burst = 0 }", "op = \"read\""), "burst"),
+        (flow("", "", "op = \"read\"\nqueue = 0"), "queue"),
+        (flow("", "", "op = \"read\"\nbatch = { size = 0 }"), "size"),
+        (flow("", "", "op = \"read\"\nworkers = 0"), "workers"),
+        (flow("", "net = 1", "op = \"read\"\nneeds = { net = 0 }"), "net"),
+    ] {
+        says(&text, &[&format!("`{key}` is zero, so nothing could ever pass")]);
+    }
+    says(&flow("", "", "op = \"read\"\ntimeout = \"0s\""), &["`timeout` is zero, so every unit would fail"]);
+    says(&flow("", "net = { rate = \"0/s\" }", "op = \"read\""), &["would never grant anything"]);
+}
+
+#[test]
+fn the_graph_is_checked() {
+    let stage = |name: &str, more: &str| format!("[[stage]]\nname = \"{name}\"\nop = \"blake3\"\n{more}\n");
+    let flow = |stages: &[String]| format!("[resources]\nnet = 1\n[source]\nlines = \"-\"\n{}", stages.concat());
+    says(&flow(&[stage("a", ""), stage("a", "")]), &["two stages are called `a`", "the first", "the second"]);
+    says(&flow(&[stage("get", "next = \"gett\""), stage("b", "")]), &["`next` leads to `gett`", "did you mean `get`?"]);
+    says(&flow(&[stage("a", "next = \"c\""), stage("b", ""), stage("c", "")]), &["no unit ever reaches stage `b`"]);
+    says(&flow(&[stage("a", ""), stage("b", "next = \"a\"")]), &["a unit that enters stage `a` never leaves the flow"]);
+    says(
+        &flow(&[stage("a", ""), stage("b", "needs = { net = { until = \"a\" } }")]),
+        &["`net` is held until `a`, and units never go there from `b`"],
+    );
+    says(&flow(&[stage("a", "else = \"b\""), stage("b", "")]), &["stage `a` has no key `else`"]);
+}
+
+#[test]
+fn a_cycle_of_needs_is_shown_at_the_stages_that_make_it() {
+    let text = r#"[resources]
+left = 1
+right = 1
+[source]
+lines = "-"
+[[stage]]
+name = "way"
+op = "filter"
+when = { text = "{line}", equals = "x" }
+else = "right first"
+[[stage]]
+name = "left first"
+op = "blake3"
+needs = { left = { until = "then right" } }
+[[stage]]
+name = "then right"
+op = "blake3"
+needs = { right = 1 }
+next = "end"
+[[stage]]
+name = "right first"
+op = "blake3"
+needs = { right = { until = "then left" } }
+[[stage]]
+name = "then left"
+op = "blake3"
+needs = { left = 1 }
+"#;
+    says(
+        text,
+        &[
+            "a cycle of needs: units could wait for one another for ever",
+            "18 │ needs = { right = 1 }",
+            "asks for `right` while holding `left`",
+            "27 │ needs = { left = 1 }",
+            "asks for `left` while holding `right`",
+            "take `left` and `right` in the same order everywhere",
+        ],
+    );
+}
+
+#[test]
+fn a_loop_through_bounded_queues_is_a_cycle_of_needs() {
+    let text = r#"[source]
+lines = "-"
+[[stage]]
+name = "work"
+op = "blake3"
+queue = 4
+[[stage]]
+name = "again"
+op = "filter"
+queue = 4
+when = { text = "{line}", equals = "x" }
+next = "work"
+else = "end"
+"#;
+    says(
+        text,
+        &["a cycle of needs", "asks for a place in the queue of `work` while holding a place in the queue of `again`"],
+    );
+}
+
+#[test]
+fn several_slips_are_reported_at_once() {
+    let said = refused(flow("inflight = 0", "net = 1", "op = \"rea\"\nneeds = { nte = 1 }\ntimeout = 5"), &[]);
+    for fragment in
+        ["`inflight` is zero", "there is no op `rea`", "`nte` is needed", "`timeout` takes a time", "4 errors"]
+    {
+        assert!(said.contains(fragment), "`{fragment}` is not in:\n{said}");
+    }
+}
+
+#[test]
+fn a_parameter_that_the_flow_does_not_declare_is_refused() {
+    let text = flow("", "", "op = \"read\"");
+    let said = refused(&text, &["-p", "uot=x"]);
+    assert!(said.contains("the flow has no parameter `uot`") && said.contains("did you mean `-p out=…`?"), "{said}");
+    let said = refused(&text, &["-p", "colour=x"]);
+    assert!(said.contains("its parameters are out"), "{said}");
+}
+
+#[test]
+fn fields_in_a_shell_script_are_refused() {
+    let stage = "op = \"exec\"\nshell = true\nexec = [\"cat {path}\"]";
+    says(
+        &flow("", "", stage),
+        &["`{path}` in a shell script would let the unit's value run commands", "[f.toml:12:14]", "\"$1\""],
+    );
+}
+
+#[test]
+fn what_is_no_toml_is_refused_with_its_place() {
+    says("a = [1,\nb", &["this is not TOML", "[f.toml:2:"]);
+    says("name = \"x", &["this is not TOML", "[f.toml:1:"]);
+    says("name = \"x\"\nname = \"y\"", &["this is not TOML", "duplicate key", "[f.toml:2:1]"]);
+    says(&format!("name = \"{}\" x", "y".repeat(10_000)), &["this is not TOML", "line 1, byte"]);
+}
+
+#[test]
+fn what_is_no_text_is_refused() {
+    let said = refused(b"name = \"x\"\n\xFF\xFE", &[]);
+    assert!(said.contains("f.toml is not a flow file: it is not UTF-8 text (byte 0xff in line 2)"), "{said}");
+    let said = refused(vec![b'#'; 2 << 20], &[]);
+    assert!(said.contains("larger than a flow file may be"), "{said}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, reason) in [("none.toml", "No such file"), (".", "Is a directory")] {
+        let output = plan(folder.path(), &[path]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said.contains(path) && said.contains(reason), "{said}");
+    }
+}
+
+#[test]
+fn nothing_in_a_flow_file_steers_the_terminal() {
+    let said = refused("\"\\u001b[31mred\" = 1\nname = \"\\u001b]0;title\\u0007\"\n", &[]);
+    assert!(!said.contains('\u{1b}') && !said.contains('\u{7}'), "{said:?}");
+}

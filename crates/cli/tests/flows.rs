@@ -1,0 +1,260 @@
+//! The ready flows under `flows/`, run for real: what they promise in their comments.
+
+mod run_support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use run_support::{Room, ended};
+
+const ARCHIVE: &str = include_str!("../../../flows/archive.toml");
+const VERIFY: &str = include_str!("../../../flows/verify.toml");
+const COMMANDS: &str = include_str!("../../../flows/commands.toml");
+const FETCH: &str = include_str!("../../../flows/fetch.toml");
+
+/// A room with a flow and a folder `in` of files of all sorts; two of them are equal.
+fn room_with_files(flow: &str) -> Room {
+    let room = Room::new(flow);
+    let strange = OsStr::from_bytes(b"in/not \xFF text\n.bin");
+    fs::create_dir_all(room.path("in/deep/er")).unwrap();
+    room.write("in/a.txt", "some text\n".repeat(1000));
+    room.write("in/deep/same as a", "some text\n".repeat(1000));
+    room.write("in/deep/er/$(touch oops)", "x");
+    room.write("in/empty", "");
+    room.write("in/large", (0..300_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
+    room.write(strange, [0, 255, 0]);
+    room
+}
+
+/// The regular files below a folder: their paths in it and their contents.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// The lines of an archive's manifest, in the order of their text, for the order in which units arrive is not fixed.
+fn manifest(room: &Room, archive: &str) -> Vec<String> {
+    let mut lines: Vec<String> = room.read(&format!("{archive}/manifest.jsonl")).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn an_archive_has_every_content_once_and_every_file_in_its_manifest() {
+    let room = room_with_files(ARCHIVE);
+    ended(&room.run(&["run", "flow.toml", "in", "-p", "out=out"]), 0);
+    let input = files(&room.path("in"));
+    let contents: BTreeSet<&Vec<u8>> = input.values().collect();
+    let objects = files(&room.path("out/objects"));
+    assert_eq!(objects.len(), contents.len(), "equal contents are stored once");
+    for (path, compressed) in &objects {
+        let content = zstd::decode_all(compressed.as_slice()).unwrap();
+        let hash = blake3::hash(&content).to_hex();
+        assert_eq!(path, Path::new(&format!("{}/{hash}.zst", &hash[..2])));
+        assert!(contents.contains(&content));
+    }
+    let mut expected: Vec<String> = input
+        .iter()
+        .map(|(path, content)| {
+            let mut name = Vec::new();
+            millstream_cli::json_bytes::write_string(Path::new("in").join(path).as_os_str().as_bytes(), &mut name);
+            let (name, hash) = (String::from_utf8(name).unwrap(), blake3::hash(content).to_hex());
+            format!("{{\"path\":{name},\"size\":{},\"blake3\":\"{hash}\"}}", content.len())
+        })
+        .collect();
+    expected.sort();
+    assert_eq!(manifest(&room, "out"), expected);
+    assert_eq!(files(&room.path("out")).len(), objects.len() + 1, "nothing temporary is left");
+}
+
+#[test]
+fn a_second_archive_run_stores_nothing_new() {
+    let room = room_with_files(ARCHIVE);
+    let identities = || {
+        let identity = |path: &PathBuf| {
+            let found = fs::metadata(room.path("out/objects").join(path)).unwrap();
+            (path.clone(), found.ino(), found.mtime(), found.mtime_nsec())
+        };
+        files(&room.path("out/objects")).keys().map(identity).collect::<Vec<_>>()
+    };
+    ended(&room.run(&["run", "flow.toml", "in", "-p", "out=out"]), 0);
+    let (objects, lines) = (identities(), manifest(&room, "out"));
+    ended(&room.run(&["run", "flow.toml", "in", "-p", "out=out", "--report", "report.json"]), 0);
+    assert_eq!(identities(), objects);
+    assert_eq!(manifest(&room, "out"), lines);
+    let report = room.json("report.json");
+    let zstd = report["stages"].as_array().unwrap().iter().find(|stage| stage["name"] == "zstd").unwrap();
+    assert_eq!(zstd["units"], 0, "nothing was compressed for nothing");
+}
+
+#[test]
+fn an_archive_within_the_folder_it_archives_does_not_take_itself_up() {
+    let room = room_with_files(ARCHIVE);
+    for _ in 0..2 {
+        ended(&room.run(&["run", "flow.toml", "in", "-p", "out=in/archive"]), 0);
+        assert_eq!(manifest(&room, "in/archive").len(), 6);
+    }
+    let (_, err) = ended(&room.run(&["run", "flow.toml", "in", "-p", "out=in"]), 2);
+    assert!(err.contains("nothing is left to walk"), "{err}");
+}
+
+#[test]
+fn verify_accepts_a_sound_archive_and_finds_every_flipped_byte_and_missing_object() {
+    let room = room_with_files(ARCHIVE);
+    ended(&room.run(&["run", "flow.toml", "in", "-p", "out=out"]), 0);
+    room.write("verify.toml", VERIFY);
+    let verify = ["run", "verify.toml", "out", "--dead-letters", "dead.jsonl"];
+    ended(&room.run(&verify), 0);
+    assert!(!room.path("dead.jsonl").exists());
+
+    for (object, sound) in files(&room.path("out/objects")) {
+        let hash = object.file_stem().unwrap().to_str().unwrap();
+        let files_with_it = manifest(&room, "out").iter().filter(|line| line.contains(hash)).count();
+        let path = room.path("out/objects").join(&object);
+        let at = sound.len() - 1;
+        let mut flipped = sound.clone();
+        flipped[at] ^= 0x10;
+        for broken in [Some(flipped), Some(sound[..at].to_vec()), None] {
+            match broken {
+                Some(content) => fs::write(&path, content).unwrap(),
+                None => fs::remove_file(&path).unwrap(),
+            }
+            let (_, err) = ended(&room.run(&verify), 1);
+            assert!(room.path("dead.jsonl").exists(), "{err}");
+            let letters = room.json_lines("dead.jsonl");
+            assert_eq!(letters.len(), files_with_it, "{}", object.display());
+            assert!(letters.iter().all(|letter| letter["line"].as_str().unwrap().contains(hash)));
+            fs::remove_file(room.path("dead.jsonl")).unwrap();
+        }
+        fs::write(&path, sound).unwrap();
+    }
+    ended(&room.run(&verify), 0);
+}
+
+#[test]
+fn commands_compresses_every_file_but_compressed_ones() {
+    let room = room_with_files(COMMANDS);
+    room.write("in/old.gz", "left out");
+    ended(&room.run(&["run", "flow.toml", "in", "-p", "out=out"]), 0);
+    let mut expected = files(&room.path("in"));
+    expected.remove(Path::new("old.gz"));
+    let compressed = files(&room.path("out"));
+    assert_eq!(compressed.len(), expected.len());
+    for (path, content) in expected {
+        let mut name = path.into_os_string();
+        name.push(".gz");
+        assert_eq!(gunzip(&compressed[Path::new(&name)]), content, "{}", name.display());
+    }
+    assert!(!room.path("oops").exists(), "a file's name is no command");
+}
+
+fn gunzip(compressed: &[u8]) -> Vec<u8> {
+    let mut child = Command::new("gzip").arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(compressed).unwrap());
+        child.wait_with_output().unwrap().stdout
+    })
+}
+
+/// A server on a port of its own, which counts how many requests it serves at once.
+struct Server {
+    address: SocketAddr,
+    most_at_once: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
+}
+
+impl Server {
+    /// Answers every path with itself; `/none` is not found, and `/late` is unavailable the first two times.
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server =
+            Self { address: listener.local_addr().unwrap(), most_at_once: Arc::default(), requests: Arc::default() };
+        let (most, requests) = (Arc::clone(&server.most_at_once), Arc::clone(&server.requests));
+        thread::spawn(move || {
+            let (at_once, late): (Arc<AtomicUsize>, Arc<AtomicUsize>) = Default::default();
+            for stream in listener.incoming() {
+                let (mut stream, most, requests) = (stream.unwrap(), Arc::clone(&most), Arc::clone(&requests));
+                let (at_once, late) = (Arc::clone(&at_once), Arc::clone(&late));
+                thread::spawn(move || {
+                    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+                    while let Some(request) = lines.next() {
+                        while lines.next().is_some_and(|header| !header.is_empty()) {}
+                        most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        requests.fetch_add(1, Ordering::SeqCst);
+                        thread::sleep(Duration::from_millis(5));
+                        let path = request.split(' ').nth(1).unwrap_or("").to_owned();
+                        let status = match path.as_str() {
+                            "/none" => "404 Not Found",
+                            "/late" if late.fetch_add(1, Ordering::SeqCst) < 2 => "503 Service Unavailable",
+                            _ => "200 OK",
+                        };
+                        at_once.fetch_sub(1, Ordering::SeqCst);
+                        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{path}", path.len());
+                        if stream.write_all(answer.as_bytes()).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        server
+    }
+}
+
+#[test]
+fn fetch_stores_every_page_two_requests_a_host_at_once_and_tries_again() {
+    let room = Room::new(FETCH);
+    let servers = [Server::start(), Server::start(), Server::start()];
+    let mut urls = String::new();
+    for server in &servers {
+        for page in 0..20 {
+            urls += &format!("http://{}/page/{page}?q={page}\n", server.address);
+        }
+    }
+    urls += &format!("http://{0}/late\nhttp://{0}/none\nno url at all\n", servers[0].address);
+    room.write("urls", urls);
+    let (_, err) = ended(&room.run(&["run", "flow.toml", "urls", "-p", "out=out", "--dead-letters", "dead.jsonl"]), 1);
+    assert!(err.contains("2 units dead-lettered"), "{err}");
+
+    for server in &servers {
+        let most = server.most_at_once.load(Ordering::SeqCst);
+        assert!((1..=2).contains(&most), "{most} requests at once");
+    }
+    assert_eq!(servers[0].requests.load(Ordering::SeqCst), 20 + 3 + 1, "the late page is asked for three times");
+    let pages = files(&room.path("out"));
+    assert_eq!(pages.len(), 61 + 1, "every page is a file, and there is a list");
+    for (path, content) in &pages {
+        if path != Path::new("pages.jsonl") {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            assert!(name.starts_with(&blake3::hash(content).to_hex()[..12]), "{name}");
+        }
+    }
+    assert_eq!(room.json_lines("out/pages.jsonl").len(), 61);
+    let mut dead: Vec<String> =
+        room.json_lines("dead.jsonl").iter().map(|letter| letter["line"].as_str().unwrap().to_owned()).collect();
+    dead.sort();
+    assert_eq!(dead, [format!("http://{}/none", servers[0].address), "no url at all".to_owned()]);
+}

@@ -1,0 +1,195 @@
+//! What stages do to real files and processes, seen from outside the command.
+
+mod run_support;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use run_support::Room;
+
+/// Copies a tree, and lists what it has copied.
+const COPY: &str = r#"
+    [source]
+    walk = "from"
+    [[stage]]
+    name = "read"
+    op = "read"
+    [[stage]]
+    name = "write"
+    op = "write"
+    path = "to/{rel}"
+    [[stage]]
+    name = "list"
+    op = "append"
+    path = "list"
+    line = "{rel} {size}"
+    fresh = true
+"#;
+
+fn files_below(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten() {
+            let entry = entry.expect("an entry");
+            if entry.file_type().expect("a type").is_dir() {
+                folders.push(entry.path());
+            } else {
+                found.push(entry.path().to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_copy_is_the_same_tree_and_a_second_one_keeps_it() {
+    let room = Room::new(COPY);
+    for (name, content) in [("from/a", &b"1"[..]), ("from/b/c d", b"\xFF\0"), ("from/b/.e/f", b"")] {
+        fs::create_dir_all(room.path(name).parent().expect("a parent")).expect("folders");
+        room.write(name, content);
+    }
+    assert_eq!(room.run(&["run", "flow.toml", "--quiet"]).status.code(), Some(0));
+    for name in ["a", "b/c d", "b/.e/f"] {
+        assert_eq!(fs::read(room.path("to").join(name)).unwrap(), fs::read(room.path("from").join(name)).unwrap());
+    }
+    let mut list: Vec<String> = room.read("list").lines().map(str::to_owned).collect();
+    list.sort();
+    assert_eq!(list, ["a 1", "b/.e/f 0", "b/c d 2"]);
+
+    room.write("from/a", "changed");
+    let again = room.run(&["run", "flow.toml", "--quiet", "--dead-letters", "letters"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(room.read("to/a"), "1");
+    let letters = room.json_lines("letters");
+    assert_eq!(letters.len(), 3);
+    assert!(letters.iter().all(|letter| letter["message"].as_str().expect("text").contains("exists and is kept")));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_whole_leaves_nothing_behind() {
+    let room = Room::new(COPY);
+    fs::create_dir(room.path("from")).expect("a folder");
+    room.write("from/large", vec![b'x'; 200_000]);
+    room.write("from/small", "small");
+    // A limit on file sizes fails a write in its middle, as a full disk does.
+    let output = Command::new("/bin/sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_millstream")])
+        .args(["run", "flow.toml", "--quiet", "--dead-letters", "letters"])
+        .current_dir(room.path(""))
+        .env("XDG_RUNTIME_DIR", room.path("runtime"))
+        .output()
+        .expect("a shell");
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let letters = room.json_lines("letters");
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0]["message"], "cannot write to/large: File too large (os error 27)");
+    assert_eq!(files_below(&room.path("to")), [room.path("to/small").to_string_lossy()]);
+}
+
+#[test]
+fn data_cannot_write_outside_the_named_folder() {
+    let room = Room::new(
+        r#"
+        [source]
+        lines = "-"
+        [[stage]]
+        name = "write"
+        op = "write"
+        path = "to/{line}"
+        "#,
+    );
+    let mut command = room.command(&["run", "flow.toml", "--quiet", "--dead-letters", "letters"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("the command starts");
+    let lines = b"good\n../bad\nx/../../bad\n/abs\n";
+    child.stdin.take().expect("piped").write_all(lines).expect("the command reads");
+    assert_eq!(child.wait().expect("a child").code(), Some(1));
+    let expected = ["abs", "good"].map(|name| room.path("to").join(name).to_string_lossy().into_owned());
+    assert_eq!(files_below(&room.path("to")), expected);
+    assert!(!room.path("bad").exists());
+    assert_eq!(room.json_lines("letters").len(), 2);
+}
+
+#[test]
+fn children_of_an_abandoned_run_are_gone_when_it_ends() {
+    let room = Room::new(
+        r#"
+        [source]
+        args = true
+        [[stage]]
+        name = "sleep"
+        op = "exec"
+        exec = ["sh", "-c", "echo $$ > pid-{line}; sleep 100 & echo $! >> pid-{line}; wait"]
+        "#,
+    );
+    let running = room.start(&["run", "flow.toml", "a", "b"]);
+    for name in ["pid-a", "pid-b"] {
+        run_support::until(name, || fs::read_to_string(room.path(name)).is_ok_and(|pids| pids.lines().count() == 2));
+    }
+    running.signal(libc::SIGINT);
+    std::thread::sleep(Duration::from_millis(300));
+    running.signal(libc::SIGINT);
+    let (status, _, stderr) = running.end();
+    assert_eq!(status.code(), Some(3), "{stderr}");
+    for pid in [room.read("pid-a"), room.read("pid-b")].concat().lines() {
+        run_support::until("the child is gone", || {
+            fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z"))
+        });
+    }
+}
+
+#[test]
+fn many_lines_take_the_memory_of_a_few() {
+    const LINES: usize = 1_000_000;
+    let room = Room::new(
+        r#"
+        [source]
+        lines = "-"
+        [[stage]]
+        name = "none"
+        op = "filter"
+        when = { text = "{line}", equals = "" }
+        "#,
+    );
+    let mut child = room.command(&["run", "flow.toml", "--quiet"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let status = format!("/proc/{}/status", child.id());
+    let resident_kib = || -> u64 {
+        let status = fs::read_to_string(&status).expect("it runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
+        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+    };
+    let mut stdin = child.stdin.take().expect("piped");
+    let chunk = "a line of some length\n".repeat(LINES / 10);
+    let mut after = Vec::new();
+    for _ in 0..10 {
+        stdin.write_all(chunk.as_bytes()).expect("the command reads");
+        after.push(resident_kib());
+    }
+    drop(stdin);
+    assert_eq!(child.wait().expect("a child").code(), Some(0));
+    let growth = after.iter().max().expect("ten").saturating_sub(after[0]);
+    assert!(growth < 8 << 10, "resident memory in KiB: {after:?}");
+}
+
+#[test]
+fn every_one_of_many_programs_is_run_and_counted() {
+    let room = Room::new(
+        r#"
+        [source]
+        lines = "-"
+        [[stage]]
+        name = "true"
+        op = "exec"
+        exec = ["true"]
+        "#,
+    );
+    let mut command = room.command(&["run", "flow.toml", "--quiet", "--report", "report.json"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
+    child.stdin.take().expect("piped").write_all("x\n".repeat(500).as_bytes()).expect("the command reads");
+    assert_eq!(child.wait().expect("a child").code(), Some(0));
+    assert_eq!(room.json("report.json")["retired"], 500);
+}

@@ -1,0 +1,183 @@
+//! `millstream plan`: what it prints of a flow that is right.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn flows() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../flows")
+}
+
+fn plan(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_millstream")).arg("plan").args(arguments).output().expect("the command runs")
+}
+
+/// What `millstream plan` prints about `text`, which must be accepted.
+fn planned(text: &str, arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flow.toml");
+    std::fs::write(&file, text).unwrap();
+    let output = plan(&[&[file.to_str().unwrap()], arguments].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The first line that begins with `name` behind spaces, with its words one space apart.
+#[track_caller]
+fn line(plan: &str, name: &str) -> String {
+    let found = plan.lines().find(|line| line.split_whitespace().next() == Some(name));
+    let found = found.unwrap_or_else(|| panic!("no line begins with `{name}` in:\n{plan}"));
+    found.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const FETCH: &str = r#"
+name = "pages"
+inflight = 64
+memory = "64MiB"
+workers = 4
+[params]
+out = "pages"
+[resources]
+net = 16
+"host:*" = 2
+api = { rate = "50/s", burst = 10 }
+"polite:*" = { rate = "5/s", burst = 2, max_keys = 100 }
+disk = { capacity = 2, hold = "batch" }
+[source]
+lines = "-"
+[[stage]]
+name = "get"
+op = "http-get"
+url = "{line}"
+needs = { net = 1, "host:{host}" = { amount = 1, until = "strip" }, "polite:{host}" = 1, api = 2 }
+retry = { times = 3, backoff = "100ms..5s" }
+timeout = "30s"
+[[stage]]
+name = "html"
+op = "filter"
+queue = 32
+when = { text = "{name}", ends_with = ".html" }
+else = "keep"
+[[stage]]
+name = "strip"
+op = "exec"
+exec = ["sed", "s/<[^>]*>//g"]
+workers = "1..cores"
+idempotent = true
+after_failure = "skip"
+needs = { net = 1 }
+[[stage]]
+name = "keep"
+op = "write"
+path = "{param.out}/{name}"
+needs = { disk = 1 }
+batch = { size = 16, wait = "5ms" }
+"#;
+
+#[test]
+fn the_ready_flows_are_accepted_and_fit_80_columns() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(flows()).unwrap() {
+        let path = entry.unwrap().path();
+        let output = plan(&[path.to_str().unwrap()]);
+        assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        // The first line has the file's path in it, which may be of any length.
+        for line in text.lines().skip(1) {
+            assert!(line.chars().count() <= 80, "{}: {line}", path.display());
+        }
+        seen += 1;
+    }
+    assert!(seen >= 4, "archive, verify, commands and fetch are there");
+}
+
+#[test]
+fn a_plan_shows_graph_bounds_needs_order_and_memory() {
+    let plan = planned(FETCH, &[]);
+    assert!(plan.starts_with("pages: 4 stages, from "), "{plan}");
+    assert!(plan.contains("source → get → html → strip → keep → end"), "{plan}");
+    assert!(plan.contains("html, else → keep"), "{plan}");
+    assert_eq!(line(&plan, "workers"), "workers 4 shared by all stages, and up to 64 for stages that block");
+    assert_eq!(line(&plan, "strip"), "strip exec 64 1..4 by time");
+    assert_eq!(line(&plan, "keep"), "keep write 64 0..4 16, waits 5ms");
+    assert_eq!(line(&plan, "html"), "html filter 32 0..4 by time");
+    let words = plan.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("together: 1 net, 1 host:{host} (held until `strip`), 1 polite:{host}, 2 api"), "{plan}");
+    assert_eq!(line(&plan, "net"), "net 16 tokens");
+    assert_eq!(line(&plan, "host:*"), "host:* 2 tokens for each key, at most 65,536 keys");
+    assert_eq!(line(&plan, "polite:*"), "polite:* 5/s, burst 2 for each key, at most 100 keys");
+    assert!(words.contains("api 50/s, burst 10"), "{plan}");
+    assert_eq!(line(&plan, "disk"), "disk 2 tokens, held by a batch");
+    assert!(plan.contains("at most 30s an attempt, 3 retries after 100ms..5s, then a dead letter"), "{plan}");
+    assert!(plan.contains("strip  then skipped"), "{plan}");
+    assert!(plan.contains("host → net → disk"), "what is held comes before what is then asked for: {plan}");
+    assert!(plan.contains("`strip` asks for net while holding host"), "{plan}");
+    assert!(plan.contains("64 MiB of payload, in at most 64 units"), "{plan}");
+}
+
+#[test]
+fn caps_of_the_command_line_take_the_place_of_the_flows() {
+    let plan = planned(FETCH, &["--inflight", "8", "--memory", "1MiB", "--workers", "2", "-p", "out=elsewhere"]);
+    assert!(plan.contains("1 MiB of payload, in at most 8 units"), "{plan}");
+    assert_eq!(line(&plan, "strip"), "strip exec 8 1..2 by time");
+    assert!(plan.contains("out = elsewhere"), "{plan}");
+}
+
+#[test]
+fn a_flow_without_a_cap_on_bytes_is_told_so() {
+    let plan = planned("[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"read\"", &[]);
+    assert!(plan.contains("Not bounded in bytes: the payloads of 256 units, however large."), "{plan}");
+    assert!(plan.contains("units from  the INPUTs, one each"), "{plan}");
+}
+
+#[test]
+fn a_stage_that_may_go_beyond_the_cap_is_named() {
+    let stage = "[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"exec\"\nexec = [\"cat\"]\n";
+    let text = format!("memory = \"1MiB\"\n{stage}");
+    assert!(planned(&text, &[]).contains("`a` may go beyond that while a payload grows"));
+    assert!(!planned(&format!("{text}idempotent = true"), &[]).contains("may go beyond"));
+    assert!(!planned(&format!("{text}stdout = \"null\""), &[]).contains("may go beyond"));
+}
+
+#[test]
+fn a_plan_runs_nothing_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let text = format!(
+        "[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"exec\"\nexec = [\"touch\", \"{mark}\"]\n\
+         [[stage]]\nname = \"b\"\nop = \"append\"\npath = \"{mark}\"\nline = \"x\"\nfresh = true",
+        mark = mark.display()
+    );
+    planned(&text, &[]);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let file = flows().join("archive.toml");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_millstream"))
+        .args(["plan", file.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said, "");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let file = flows().join("archive.toml");
+    let output = Command::new(env!("CARGO_BIN_EXE_millstream"))
+        .args(["plan", file.to_str().unwrap()])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("could not be written to standard output"));
+}

@@ -1,0 +1,207 @@
+//! `millstream run`: reports, dead letters, exit statuses, and what goes to which stream.
+
+mod run_support;
+
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
+
+use run_support::{Room, code, ended, text};
+
+/// Each line is a number of a shell's exit status.
+const EXIT: &str = r#"
+name = "exit"
+inflight = 8
+[resources]
+slot = 2
+[source]
+lines = "{input}"
+[[stage]]
+name = "check"
+op = "exec"
+exec = ["sh", "-c", "exit $0", "{line}"]
+needs = { slot = 1 }
+"#;
+
+#[test]
+fn a_run_without_failure_reports_every_unit() {
+    let room = Room::new(EXIT);
+    room.write("in", "0\n".repeat(20));
+    let (out, err) = ended(&room.run(&["run", "flow.toml", "in", "--report", "report.json"]), 0);
+    assert!(out.contains("admitted 20 = retired 20 + dead-lettered 0 + left 0"), "{out}");
+    assert!(out.contains("bottleneck"), "{out}");
+    assert!(err.contains("control socket"), "{err}");
+    let report = room.json("report.json");
+    assert_eq!(report["flow"], "exit");
+    assert_eq!(report["outcome"], "complete");
+    for (member, expected) in [("admitted", 20), ("retired", 20), ("dead_lettered", 0), ("left", 0)] {
+        assert_eq!(report[member], expected, "{member}");
+    }
+    assert!(report["wall_s"].as_f64().unwrap() > 0.0);
+    assert!((1..=8).contains(&report["peak_in_flight"].as_u64().unwrap()));
+    let stage = &report["stages"][0];
+    assert_eq!((&stage["name"], &stage["units"], &stage["failures"]), (&"check".into(), &20.into(), &0.into()));
+    for times in ["service_ns", "wait_ns"] {
+        let [p50, p99, max] = ["p50", "p99", "max"].map(|quantile| stage[times][quantile].as_u64().unwrap());
+        assert!(p50 <= p99 && p99 <= max, "{times}: {p50} {p99} {max}");
+    }
+    let slot = &report["resources"][0];
+    assert_eq!((&slot["name"], &slot["capacity"]), (&"slot".into(), &2.into()));
+    assert!((1..=2).contains(&slot["peak_in_use"].as_u64().unwrap()));
+    assert_eq!(report["dead_letters_file"], serde_json::Value::Null);
+    assert!(!room.path("report.dead-letters.jsonl").exists(), "no dead letter, no file");
+}
+
+#[test]
+fn dead_letters_are_counted_named_and_kept_beside_the_report() {
+    let room = Room::new(EXIT);
+    room.write("in", "0\n7\n0\n9\n");
+    let (out, err) = ended(&room.run(&["run", "flow.toml", "in", "--report", "report.json"]), 1);
+    assert!(out.contains("admitted 4 = retired 2 + dead-lettered 2 + left 0"), "{out}");
+    assert!(err.contains('2') && err.contains("report.dead-letters.jsonl"), "{err}");
+    let mut letters = room.json_lines("report.dead-letters.jsonl");
+    letters.sort_by_key(|letter| letter["unit"].as_u64());
+    let units: Vec<_> =
+        letters.iter().map(|letter| (letter["unit"].as_u64().unwrap(), letter["line"].clone())).collect();
+    assert_eq!(units, [(1, "7".into()), (3, "9".into())]);
+    for letter in &letters {
+        assert_eq!(letter["stage"], "check");
+        assert_eq!(letter["cause"], "error");
+        assert!(letter["attempts"].as_u64().unwrap() >= 1);
+        assert!(letter["message"].as_str().unwrap().contains(letter["line"].as_str().unwrap()), "{letter}");
+    }
+    assert_eq!(room.json("report.json")["dead_letters_file"], "report.dead-letters.jsonl");
+}
+
+#[test]
+fn a_second_run_adds_its_dead_letters_to_those_of_the_first() {
+    let room = Room::new(EXIT);
+    room.write("in", "1\n");
+    ended(&room.run(&["run", "flow.toml", "in"]), 1);
+    ended(&room.run(&["run", "flow.toml", "in", "--quiet"]), 1);
+    let letters = room.json_lines("exit.dead-letters.jsonl");
+    assert_eq!(letters.len(), 2);
+    assert_ne!(letters[0]["run"], letters[1]["run"]);
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_are_in_the_dead_letter() {
+    let room = Room::new(&EXIT.replace(r#""exit $0", "{line}""#, r#""exit 5""#));
+    room.write("in", b"a\xffb\n");
+    ended(&room.run(&["run", "flow.toml", "in", "--dead-letters", "dead"]), 1);
+    let letters = room.json_lines("dead");
+    assert_eq!(letters[0]["line"], "a\u{fffd}b");
+    assert_eq!(letters[0]["line_hex"], "61ff62");
+}
+
+#[test]
+fn quiet_shows_nothing_but_errors() {
+    let room = Room::new(EXIT);
+    room.write("in", "0\n0\n");
+    let (out, err) = ended(&room.run(&["run", "flow.toml", "in", "--quiet"]), 0);
+    assert_eq!((out.as_str(), err.as_str()), ("", ""));
+    room.write("in", "0\n3\n");
+    let (out, err) = ended(&room.run(&["run", "flow.toml", "in", "--quiet"]), 1);
+    assert_eq!(out, "");
+    assert_eq!(err.lines().count(), 1, "the dead letters and nothing else: {err}");
+}
+
+#[test]
+fn an_html_report_is_a_page() {
+    let room = Room::new(EXIT);
+    room.write("in", "0\n");
+    ended(&room.run(&["run", "flow.toml", "in", "--report", "report.html"]), 0);
+    let page = room.read("report.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("admitted 1 = retired 1"), "{page}");
+}
+
+#[test]
+fn what_could_not_be_written_is_refused_before_anything_runs() {
+    let room = Room::new(&EXIT.replace("exit $0", "touch ran"));
+    room.write("in", "0\n");
+    room.write("file", "");
+    for wrong in [
+        ["--report", "report.pdf"],
+        ["--report", "report"],
+        ["--report", "missing/report.json"],
+        ["--report", "file/report.json"],
+        ["--dead-letters", "missing/dead"],
+        ["--dead-letters", "."],
+        ["--control", "missing/socket"],
+        ["--control", "file"],
+    ] {
+        let output = room.run(&["run", "flow.toml", "in", wrong[0], wrong[1]]);
+        let (out, err) = ended(&output, 2);
+        assert_eq!(out, "", "{wrong:?}");
+        assert!(!err.is_empty(), "{wrong:?}");
+        assert!(!room.path("ran").exists(), "{wrong:?} ran the flow");
+    }
+    assert_eq!(room.read("file"), "", "what is no socket is left alone");
+}
+
+#[test]
+fn a_closed_standard_output_changes_nothing() {
+    let room = Room::new(EXIT);
+    for (lines, expected) in [("0\n", 0), ("1\n", 1)] {
+        room.write("in", lines);
+        let mut child =
+            room.command(&["run", "flow.toml", "in"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        ended(&output, expected);
+    }
+}
+
+#[test]
+fn a_report_that_standard_output_cannot_take_is_an_error_of_its_own() {
+    let room = Room::new(EXIT);
+    room.write("in", "0\n");
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = room.command(&["run", "flow.toml", "in"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let (_, err) = ended(&output, 4);
+    assert!(err.contains("standard output"), "{err}");
+}
+
+#[test]
+fn an_empty_input_is_a_run_of_no_units() {
+    let room = Room::new(EXIT);
+    room.write("in", "");
+    let (out, _) = ended(&room.run(&["run", "flow.toml", "in", "--report", "report.json"]), 0);
+    assert!(out.contains("admitted 0 = retired 0 + dead-lettered 0 + left 0"), "{out}");
+    assert_eq!(room.json("report.json")["admitted"], 0);
+}
+
+#[test]
+fn without_a_terminal_progress_is_a_line_now_and_then() {
+    let room = Room::new(&EXIT.replace("exit $0", "sleep 5"));
+    room.write("in", "0\n");
+    let output = room.run(&["run", "flow.toml", "in"]);
+    let (out, err) = ended(&output, 0);
+    let progress: Vec<_> = err.lines().filter(|line| line.contains("held by")).collect();
+    assert!((1..=3).contains(&progress.len()), "{err}");
+    assert!(progress[0].contains("0 retired") && progress[0].contains("1 in flight"), "{err}");
+    assert!(!err.contains('\x1b') && !out.contains('\x1b'), "no escapes where there is no terminal");
+}
+
+#[test]
+fn inputs_need_not_be_utf_8() {
+    let room = Room::new(
+        r#"
+        name = "bytes"
+        [source]
+        walk = "{input}"
+        [[stage]]
+        name = "fail"
+        op = "exec"
+        exec = ["false"]
+        "#,
+    );
+    let name = OsStr::from_bytes(b"caf\xe9");
+    std::fs::create_dir(room.path("files")).unwrap();
+    room.write(std::path::Path::new("files").join(name), "x");
+    let output = room.run(&["run", "flow.toml", "files"]);
+    assert_eq!(code(output.status), 1, "{}", text(&output.stderr));
+    let letters = room.json_lines("bytes.dead-letters.jsonl");
+    assert_eq!(letters[0]["path_hex"], hex::encode(b"files/caf\xe9"));
+}

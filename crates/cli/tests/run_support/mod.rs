@@ -1,0 +1,175 @@
+//! Runs the command in a folder of its own, with a run-time folder of its own.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Longer than anything here takes on a busy machine; a test that gets there has hung.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder with a flow file, in which commands run.
+pub(crate) struct Room {
+    folder: tempfile::TempDir,
+}
+
+impl Room {
+    /// A room with `flow.toml` in it.
+    pub(crate) fn new(flow: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(folder.path().join("runtime")).expect("a folder");
+        fs::write(folder.path().join("flow.toml"), flow).expect("a flow file");
+        Self { folder }
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).expect("a file");
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub(crate) fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// The lines of a file of JSON lines.
+    pub(crate) fn json_lines(&self, name: &str) -> Vec<Value> {
+        self.read(name).lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    }
+
+    /// `millstream ARGS…`
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .env("XDG_RUNTIME_DIR", self.path("runtime"))
+            .env_remove("NO_COLOR")
+            .env_remove("TERM")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `millstream ARGS…` to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the command starts")
+    }
+
+    /// Starts `millstream ARGS…` and waits until its control socket is there.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        Running::start(self.command(args))
+    }
+
+    pub(crate) fn wait_for(&self, name: &str) {
+        until(&format!("{name} is there"), || self.path(name).exists());
+    }
+}
+
+/// A flow that is running.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    /// The control socket.
+    pub(crate) control: PathBuf,
+    stderr: Receiver<String>,
+    seen: String,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
+        let (send, stderr) = channel();
+        let lines = BufReader::new(child.stderr.take().expect("piped"));
+        thread::spawn(move || lines.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+        let mut running = Self { child, control: PathBuf::new(), stderr, seen: String::new() };
+        let line = running.line_with("control socket");
+        let path =
+            line.split_whitespace().find(|word| word.starts_with('/')).unwrap_or_else(|| panic!("no path: {line}"));
+        running.control = PathBuf::from(path);
+        running
+    }
+
+    /// Waits for a line on standard error that contains `text`.
+    pub(crate) fn line_with(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.stderr.recv_timeout(left) {
+                Ok(line) => {
+                    self.seen += &format!("{line}\n");
+                    if line.contains(text) {
+                        return line;
+                    }
+                }
+                Err(_) => panic!("no line with {text:?} on standard error, only:\n{}", self.seen),
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        let pid = i32::try_from(self.child.id()).expect("a process id");
+        // SAFETY: `kill` takes two numbers; the process is a child that has not been waited for.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+
+    /// Waits for the end: exit status, standard output, standard error.
+    pub(crate) fn end(mut self) -> (ExitStatus, String, String) {
+        let mut status = None;
+        until("the run ends", || {
+            status = self.child.try_wait().expect("a child");
+            status.is_some()
+        });
+        let mut stdout = String::new();
+        self.child.stdout.take().expect("piped").read_to_string(&mut stdout).expect("UTF-8");
+        for line in &self.stderr {
+            self.seen += &format!("{line}\n");
+        }
+        (status.expect("ended"), stdout, self.seen.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until it is so.
+pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain until {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The exit status, which is no signal.
+pub(crate) fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| panic!("ended by signal {:?}", status.signal()))
+}
+
+/// The output of a command that ended as expected.
+pub(crate) fn ended(output: &Output, expected: i32) -> (String, String) {
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(code(output.status), expected, "standard output:\n{out}\nstandard error:\n{err}");
+    assert!(!err.contains("panicked"), "{err}");
+    (out, err)
+}

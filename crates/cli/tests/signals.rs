@@ -1,0 +1,111 @@
+//! `millstream run` and signals: once drains, twice abandons.
+
+mod run_support;
+
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use run_support::{Room, Running, code, until};
+
+/// Units that run until there is a file `open`, two at a time.
+const GATE: &str = r#"
+name = "gate"
+inflight = 4
+[source]
+lines = "{input}"
+[[stage]]
+name = "pass"
+op = "exec"
+exec = ["sh", "-c", "echo $$ > began.$0; while [ ! -e open ]; do sleep 0.02; done", "{line}"]
+workers = 2
+"#;
+
+fn gated(args: &[&str]) -> (Room, Running) {
+    let room = Room::new(GATE);
+    room.write("in", (0..50).map(|i| format!("{i}\n")).collect::<String>());
+    let args: Vec<_> = ["run", "flow.toml", "in", "--report", "report.json"].iter().chain(args).copied().collect();
+    let running = room.start(&args);
+    until("two units run", || room.path("began.0").exists() && room.path("began.1").exists());
+    (room, running)
+}
+
+#[test]
+fn one_interrupt_stops_admission_and_lets_what_is_in_flight_finish() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let (room, mut running) = gated(&[]);
+        running.signal(signal);
+        running.line_with("no more units are admitted");
+        room.write("open", "");
+        let (status, out, err) = running.end();
+        assert_eq!(code(status), 3, "{err}");
+        let report = room.json("report.json");
+        assert_eq!(report["outcome"], "stopped");
+        let admitted = report["admitted"].as_u64().unwrap();
+        assert!((2..50).contains(&admitted), "{report}");
+        assert_eq!((&report["retired"], &report["left"]), (&admitted.into(), &0.into()));
+        assert!(out.contains("left 0"), "{out}");
+    }
+}
+
+#[test]
+fn two_interrupts_abandon_a_stage_that_hangs_and_say_what_was_left() {
+    let (room, mut running) = gated(&[]);
+    running.signal(libc::SIGINT);
+    running.line_with("no more units are admitted");
+    let begun = Instant::now();
+    running.signal(libc::SIGINT);
+    let (status, _, err) = running.end();
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert_eq!(code(status), 3, "{err}");
+    assert!(err.contains("units left; when abandoned: 2 running and 2 waiting in pass"), "{err}");
+    let report = room.json("report.json");
+    assert_eq!(report["outcome"], "abandoned");
+    let [admitted, retired, dead, left] =
+        ["admitted", "retired", "dead_lettered", "left"].map(|member| report[member].as_u64().unwrap());
+    assert_eq!(admitted, retired + dead + left);
+    assert!(dead + left > 0, "{report}");
+    for unit in ["began.0", "began.1"] {
+        let pid: i32 = room.read(unit).trim().parse().unwrap();
+        // SAFETY: `kill` takes two numbers, and with signal 0 does nothing but ask.
+        until("its programs are gone", || unsafe { libc::kill(pid, 0) } == -1);
+    }
+}
+
+#[test]
+fn a_source_that_waits_for_standard_input_does_not_hold_an_interrupt_up() {
+    let room = Room::new(&GATE.replace("{input}", "-"));
+    let mut command = room.command(&["run", "flow.toml"]);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(command);
+    let mut stdin = running.child.stdin.take().unwrap();
+    stdin.write_all(b"0\n").unwrap();
+    room.wait_for("began.0");
+    running.signal(libc::SIGINT);
+    running.line_with("no more units are admitted");
+    room.write("open", "");
+    let (status, out, err) = running.end();
+    assert_eq!(code(status), 3, "{err}");
+    assert!(out.contains("admitted 1 = retired 1 + dead-lettered 0 + left 0"), "{out}");
+    drop(stdin);
+}
+
+#[test]
+fn quiet_says_nothing_about_an_interrupt() {
+    let room = Room::new(GATE);
+    room.write("in", "0\n1\n2\n");
+    let mut child = room
+        .command(&["run", "flow.toml", "in", "--quiet"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    room.wait_for("began.0");
+    // SAFETY: `kill` takes two numbers; the process is a child that has not been waited for.
+    assert_eq!(unsafe { libc::kill(i32::try_from(child.id()).unwrap(), libc::SIGINT) }, 0);
+    room.write("open", "");
+    until("the run ends", || child.try_wait().unwrap().is_some());
+    let output = child.wait_with_output().unwrap();
+    let (out, err) = run_support::ended(&output, 3);
+    assert_eq!((out.as_str(), err.as_str()), ("", ""));
+}

@@ -1,0 +1,706 @@
+//! Building a flow: stages, needs and edges, then the static checks.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::check::{BuildError, Graph, Node};
+use crate::cx::Cx;
+use crate::engine::{Body, Column, Lane, Making, NO_STAGE, Parts, Shared, StageConfig, TypedLane, Updating};
+use crate::engine::{StageSetup, State, TypedGate, Want, Wants};
+use crate::exit::{BytesFn, Entry, EntryNeeds, Exit, Inlet, Retire, Wiring};
+use crate::failure::{DeadLetter, Failure};
+use crate::flow::Flow;
+use crate::need::{Hold, Need};
+use crate::plan::{Plan, PlanNeed, PlanResource, PlanStage};
+use crate::policy::{AfterFailure, Batch, Retry};
+use crate::report::Report;
+use crate::resource::{Pool, Rate, Resource, ResourceSpec, Supply};
+use crate::stage::{FnStage, Stage};
+use crate::ticket::Sink;
+
+/// Default cap on units in flight.
+pub const DEFAULT_INFLIGHT: u64 = 256;
+/// Default bound on the number of keys of one keyed resource.
+pub const DEFAULT_MAX_KEYS: usize = 65_536;
+/// Default ceiling of workers of a blocking stage.
+pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
+
+/// Tells the flows of a process apart; only uniqueness matters, so relaxed is enough.
+static FLOWS: AtomicU64 = AtomicU64::new(1);
+
+/// Builds a [`Flow`] whose retired units yield `R`.
+///
+/// Declare the ways in ([`inlet`](Self::inlet)), define the stages ([`stage`](Self::stage),
+/// [`update`](Self::update)) each ending in [`to`](StageBuilder::to), then [`build`](Self::build).
+pub struct FlowBuilder<R> {
+    id: u64,
+    name: String,
+    inflight: u64,
+    memory: u64,
+    workers: usize,
+    resources: Vec<ResourceSpec>,
+    names: Vec<String>,
+    drafts: Vec<Option<Draft>>,
+    entries: Vec<Box<dyn Any + Send>>,
+    columns: HashMap<TypeId, Box<dyn Any + Send>>,
+    sink: Arc<Sink<R>>,
+    letters: Option<Box<dyn Fn(DeadLetter) + Send + Sync>>,
+    errors: Vec<BuildError>,
+}
+
+/// A stage as its [`StageBuilder`] leaves it.
+struct Draft {
+    lane: Box<dyn Lane>,
+    config: StageConfig,
+    needs: Vec<NeedDraft>,
+    edges: Vec<u16>,
+    retires: bool,
+    workers: Option<(usize, usize)>,
+    blocking: bool,
+    batch: Batch,
+    queue: Option<u64>,
+}
+
+/// A need without its payload type.
+#[derive(Clone, Copy)]
+struct NeedDraft {
+    resource: u16,
+    amount: Option<u64>,
+    keyed: bool,
+    hold: Hold,
+}
+
+impl<R> std::fmt::Debug for FlowBuilder<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FlowBuilder").field("name", &self.name).field("stages", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl<R: Send + 'static> FlowBuilder<R> {
+    pub(crate) fn new(name: String) -> Self {
+        FlowBuilder {
+            id: FLOWS.fetch_add(1, Ordering::Relaxed),
+            name,
+            inflight: DEFAULT_INFLIGHT,
+            memory: u64::MAX,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            resources: Vec::new(),
+            names: Vec::new(),
+            drafts: Vec::new(),
+            entries: Vec::new(),
+            columns: HashMap::new(),
+            sink: Sink::new(),
+            letters: None,
+            errors: Vec::new(),
+        }
+    }
+
+    /// The cap on units in flight (default [`DEFAULT_INFLIGHT`]). It can be changed while the flow runs.
+    pub fn inflight(&mut self, units: u64) -> &mut Self {
+        self.inflight = units;
+        self
+    }
+
+    /// The cap on payload bytes in flight (default: none), as [`StageBuilder::bytes`] weighs them.
+    ///
+    /// A unit that is larger than all of it is admitted alone, and reported as oversize.
+    pub fn memory(&mut self, bytes: u64) -> &mut Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// How many threads serve all stages that do not block (default: one per core).
+    pub fn workers(&mut self, threads: usize) -> &mut Self {
+        self.workers = threads;
+        self
+    }
+
+    /// Takes every dead letter whose unit has no ticket, on the worker that gave the unit up.
+    ///
+    /// Without this, a flow's report keeps the first [`Report::DEAD_LETTERS_KEPT`] of them.
+    pub fn on_dead_letter(&mut self, take: impl Fn(DeadLetter) + Send + Sync + 'static) -> &mut Self {
+        self.letters = Some(Box::new(take));
+        self
+    }
+
+    /// Takes the result of every retired unit that has no ticket, on the worker that retired it.
+    ///
+    /// Without this, results are dropped. The first call counts.
+    pub fn on_retire(&mut self, take: impl Fn(R) + Send + Sync + 'static) -> &mut Self {
+        let _ = self.sink.on_retire.set(Box::new(take));
+        self
+    }
+
+    // ---- resources ------------------------------------------------------------------------------------
+
+    /// A number of tokens.
+    pub fn tokens(&mut self, name: impl Into<String>, capacity: u64) -> Resource {
+        self.resource(name.into(), Supply::Tokens(capacity), false, false)
+    }
+
+    /// Tokens that come at a rate and are spent.
+    pub fn rate(&mut self, name: impl Into<String>, rate: Rate) -> Resource {
+        self.resource(name.into(), Supply::Rate(rate), false, false)
+    }
+
+    /// A number of tokens for each key. Keys are made on demand and forgotten when nobody uses them.
+    pub fn keyed_tokens(&mut self, name: impl Into<String>, per_key: u64) -> Resource {
+        self.resource(name.into(), Supply::Tokens(per_key), true, false)
+    }
+
+    /// A rate for each key.
+    pub fn keyed_rate(&mut self, name: impl Into<String>, per_key: Rate) -> Resource {
+        self.resource(name.into(), Supply::Rate(per_key), true, false)
+    }
+
+    /// The most keys of a keyed resource that may exist at once (default [`DEFAULT_MAX_KEYS`]); a unit with
+    /// a further key waits until one is forgotten.
+    pub fn max_keys(&mut self, resource: Resource, keys: usize) -> &mut Self {
+        if let Some(spec) = self.resources.get_mut(usize::from(resource.index)).filter(|_| resource.flow == self.id) {
+            spec.max_keys = keys;
+        }
+        self
+    }
+
+    /// A pool of objects, for [`Need::object`].
+    pub fn pool<C: Send + 'static>(
+        &mut self,
+        name: impl Into<String>,
+        objects: impl IntoIterator<Item = C>,
+    ) -> Pool<C> {
+        let objects: Vec<C> = objects.into_iter().collect();
+        let resource = self.resource(name.into(), Supply::Tokens(objects.len() as u64), false, true);
+        Pool { resource, objects: Arc::new(Mutex::new(objects)), make: None }
+    }
+
+    /// A pool of up to `most` objects that are made when first needed, and made anew after a panic.
+    pub fn pool_with<C: Send + 'static>(
+        &mut self,
+        name: impl Into<String>,
+        most: u64,
+        make: impl Fn() -> C + Send + Sync + 'static,
+    ) -> Pool<C> {
+        let resource = self.resource(name.into(), Supply::Tokens(most), false, true);
+        Pool { resource, objects: Arc::new(Mutex::new(Vec::new())), make: Some(Arc::new(make)) }
+    }
+
+    fn resource(&mut self, name: String, supply: Supply, keyed: bool, pool: bool) -> Resource {
+        if self.resources.iter().any(|spec| spec.name == name) {
+            self.errors.push(BuildError::DuplicateResource { resource: name.clone() });
+        }
+        match supply {
+            Supply::Tokens(0) => self.errors.push(BuildError::ZeroCapacity { resource: name.clone() }),
+            Supply::Rate(rate) if !rate.is_valid() => self.errors.push(BuildError::BadRate {
+                resource: name.clone(),
+                per_second: rate.per_second,
+                burst: rate.burst,
+            }),
+            _ => {}
+        }
+        let index = self.resources.len() as u16;
+        self.resources.push(ResourceSpec { name, supply, keyed, pool, max_keys: DEFAULT_MAX_KEYS });
+        Resource { index, flow: self.id }
+    }
+
+    // ---- stages ---------------------------------------------------------------------------------------
+
+    /// Declares a stage that takes `T`: the way into it, before it is defined.
+    pub fn inlet<T: Send + 'static>(&mut self, name: impl Into<String>) -> Inlet<T> {
+        let name = name.into();
+        if self.names.contains(&name) {
+            self.errors.push(BuildError::DuplicateStage { stage: name.clone() });
+        }
+        let index = self.names.len() as u16;
+        let column = self.columns.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(Arc::new(Column::<T>::new())));
+        let column = column.downcast_ref::<Arc<Column<T>>>().expect("columns are kept by their type").clone();
+        let entry = Arc::new(Entry { index, column, needs: OnceLock::new() });
+        self.names.push(name);
+        self.drafts.push(None);
+        self.entries.push(Box::new(entry));
+        Inlet { index, flow: self.id, takes: PhantomData }
+    }
+
+    /// The way out.
+    pub fn retire(&self) -> Retire<R> {
+        Retire { flow: self.id, yields: PhantomData }
+    }
+
+    /// Defines a stage by a closure that makes a new value of its input.
+    pub fn stage<In, Out, F>(&mut self, inlet: Inlet<In>, code: F) -> StageBuilder<'_, R, In, impl Body<In, Out = Out>>
+    where
+        In: Send + 'static,
+        Out: Send + 'static,
+        F: Fn(&mut In, &mut Cx<'_>) -> Result<Out, Failure> + Send + Sync + 'static,
+    {
+        StageBuilder::new(self, inlet, Making(FnStage(code)))
+    }
+
+    /// Defines a stage by a closure that changes its input in place; the unit goes on with the same payload.
+    pub fn update<T, F>(&mut self, inlet: Inlet<T>, code: F) -> StageBuilder<'_, R, T, impl Body<T, Out = T>>
+    where
+        T: Send + 'static,
+        F: Fn(&mut T, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync + 'static,
+    {
+        StageBuilder::new(self, inlet, Updating(code))
+    }
+
+    /// Defines a stage by a type of its own.
+    pub fn stage_of<In, S>(
+        &mut self,
+        inlet: Inlet<In>,
+        stage: S,
+    ) -> StageBuilder<'_, R, In, impl Body<In, Out = S::Out>>
+    where
+        In: Send + 'static,
+        S: Stage<In>,
+    {
+        StageBuilder::new(self, inlet, Making(stage))
+    }
+
+    // ---- build ----------------------------------------------------------------------------------------
+
+    /// Runs the static checks and makes the flow; units enter it at `entry`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the flow, see [`BuildError`]. What the checks prove of a flow that
+    /// passes is in its [`plan`](Flow::plan).
+    pub fn build<In: Send + 'static>(mut self, entry: Inlet<In>) -> Result<Flow<In, R>, BuildError> {
+        if let Some(error) = self.errors.drain(..).next() {
+            return Err(error);
+        }
+        let entry_handle = self.entries.get(usize::from(entry.index)).and_then(|e| e.downcast_ref::<Arc<Entry<In>>>());
+        let Some(entry_handle) = entry_handle.filter(|_| entry.flow == self.id).cloned() else {
+            return Err(BuildError::Foreign { stage: "the entry".into() });
+        };
+        self.check_limits()?;
+        let mut drafts = Vec::with_capacity(self.drafts.len());
+        for (draft, name) in std::mem::take(&mut self.drafts).into_iter().zip(&self.names) {
+            drafts.push(draft.ok_or_else(|| BuildError::UndefinedStage { stage: name.clone() })?);
+        }
+        for draft in &drafts {
+            self.check_needs(draft)?;
+        }
+        let places = self.add_queue_places(&mut drafts);
+        let graph = Graph {
+            entry: entry.index,
+            resources: self.resources.iter().map(|spec| spec.name.clone()).collect(),
+            stages: drafts.iter().zip(&self.names).map(|(draft, name)| draft.node(name)).collect(),
+        };
+        let proof = graph.check()?;
+        let plan = self.plan(&drafts, &proof, &places);
+
+        let n = self.resources.len();
+        let setups = drafts.iter().map(|draft| draft.setup(self.workers, n)).collect();
+        let entry_place = places.get(usize::from(entry.index)).copied().flatten();
+        let mut order: Vec<u16> = (0..drafts.len() as u16).collect();
+        order.sort_by_key(|&s| (proof.distance[usize::from(s)], std::cmp::Reverse(s)));
+        let units = Arc::new(Column::new());
+        let mut state =
+            State::new(units.clone(), setups, &self.resources, &proof.ranks, order, entry.index, entry_place);
+        state.inflight_cap = self.inflight;
+        state.memory_cap = self.memory;
+        state.workers = self.workers;
+
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let letters = self.letters.take().unwrap_or_else(|| {
+            let kept = kept.clone();
+            Box::new(move |letter| {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                if kept.len() < Report::DEAD_LETTERS_KEPT {
+                    kept.push(letter);
+                }
+            })
+        });
+        let (lanes, configs) = drafts.into_iter().map(|draft| (draft.lane, draft.config)).unzip();
+        let gate = Arc::new(TypedGate::new(entry_handle, self.memory));
+        let parts = Parts {
+            name: self.name,
+            flow_id: self.id,
+            stages: configs,
+            lanes,
+            units,
+            letters,
+            gate: gate.clone(),
+            state,
+        };
+        Ok(Flow { shared: Shared::new(parts), gate, sink: self.sink, kept, plan })
+    }
+
+    fn check_limits(&self) -> Result<(), BuildError> {
+        const STAGES_MOST: usize = 1024;
+        const RESOURCES_MOST: usize = 1024;
+        if self.inflight == 0 {
+            return Err(BuildError::ZeroInflight);
+        }
+        if self.memory == 0 {
+            return Err(BuildError::ZeroMemory);
+        }
+        if self.workers == 0 {
+            return Err(BuildError::ZeroWorkers);
+        }
+        for (what, count, most) in [
+            ("stages", self.names.len(), STAGES_MOST),
+            ("resources", self.resources.len(), RESOURCES_MOST),
+            ("units in flight", usize::try_from(self.inflight).unwrap_or(usize::MAX), Column::<u8>::ROWS_MOST),
+        ] {
+            if count > most {
+                return Err(BuildError::TooMany { what, count, most });
+            }
+        }
+        match self.resources.iter().find(|spec| spec.max_keys == 0) {
+            Some(spec) => Err(BuildError::ZeroKeys { resource: spec.name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_needs(&self, draft: &Draft) -> Result<(), BuildError> {
+        let stage = || draft.config.name.to_string();
+        for need in &draft.needs {
+            let spec = &self.resources[usize::from(need.resource)];
+            let resource = spec.name.clone();
+            let capacity = match spec.supply {
+                Supply::Tokens(tokens) => tokens,
+                Supply::Rate(rate) => rate.burst,
+            };
+            let total: u64 = if need.keyed {
+                need.amount.unwrap_or(1)
+            } else {
+                draft.needs.iter().filter(|n| n.resource == need.resource).filter_map(|n| n.amount).sum()
+            };
+            if spec.keyed && !need.keyed {
+                return Err(BuildError::KeyMissing { stage: stage(), resource });
+            }
+            if !spec.keyed && need.keyed {
+                return Err(BuildError::KeyUnexpected { stage: stage(), resource });
+            }
+            if need.hold == Hold::Batch && (need.keyed || need.amount.is_none()) {
+                return Err(BuildError::BatchNeedByUnit { stage: stage(), resource });
+            }
+            if need.amount == Some(0) {
+                return Err(BuildError::NeedOfZero { stage: stage(), resource });
+            }
+            if total > capacity {
+                return Err(BuildError::NeedTooLarge { stage: stage(), resource, amount: total, capacity });
+            }
+        }
+        if let Some((floor, ceiling)) = draft.workers.filter(|&(floor, ceiling)| ceiling == 0 || floor > ceiling) {
+            return Err(BuildError::Workers { stage: stage(), floor, ceiling });
+        }
+        if let Some(size) = draft.batch.size.filter(|&size| size == 0 || size > Batch::MOST) {
+            return Err(BuildError::BatchSize { stage: stage(), size, most: Batch::MOST });
+        }
+        if draft.queue == Some(0) {
+            return Err(BuildError::ZeroQueue { stage: stage() });
+        }
+        Ok(())
+    }
+
+    /// Makes a bounded queue's places a resource: asked for by the stages before it, held until it is left.
+    fn add_queue_places(&mut self, drafts: &mut [Draft]) -> Vec<Option<u16>> {
+        let mut places = Vec::with_capacity(drafts.len());
+        for s in 0..drafts.len() {
+            let Some(bound) = drafts[s].queue else {
+                places.push(None);
+                continue;
+            };
+            let index = self.resources.len() as u16;
+            self.resources.push(ResourceSpec {
+                name: format!("queue of {}", self.names[s]),
+                supply: Supply::Tokens(bound),
+                keyed: false,
+                pool: false,
+                max_keys: DEFAULT_MAX_KEYS,
+            });
+            let need = NeedDraft { resource: index, amount: Some(1), keyed: false, hold: Hold::Until(s as u16) };
+            drafts
+                .iter_mut()
+                .filter(|draft| draft.edges.contains(&(s as u16)))
+                .for_each(|draft| draft.needs.push(need));
+            places.push(Some(index));
+        }
+        places
+    }
+
+    fn plan(&self, drafts: &[Draft], proof: &crate::check::Proof, places: &[Option<u16>]) -> Plan {
+        let mut order: Vec<usize> = (0..self.resources.len()).collect();
+        order.sort_by_key(|&r| proof.ranks[r]);
+        let name_of = |s: &u16| self.names[usize::from(*s)].clone();
+        let stages = drafts.iter().zip(&self.names).zip(places).map(|((draft, name), place)| {
+            let (workers_min, workers_max) = draft.workers(self.workers);
+            PlanStage {
+                name: name.clone(),
+                queue_bound: place.map_or(self.inflight, |_| draft.queue.unwrap_or(self.inflight)),
+                workers_min: workers_min as u64,
+                workers_max: workers_max as u64,
+                blocking: draft.blocking,
+                batch: draft.batch,
+                idempotent: draft.config.idempotent,
+                timeout: draft.config.timeout,
+                retries: draft.config.retry.times,
+                after_failure: draft.config.after_failure,
+                needs: draft
+                    .needs
+                    .iter()
+                    .map(|need| PlanNeed {
+                        resource: self.resources[usize::from(need.resource)].name.clone(),
+                        amount: need.amount,
+                        keyed: need.keyed,
+                        per_batch: need.hold == Hold::Batch,
+                        until: if let Hold::Until(stage) = need.hold { Some(name_of(&stage)) } else { None },
+                    })
+                    .collect(),
+                next: draft.edges.iter().map(name_of).collect(),
+                retires: draft.retires,
+            }
+        });
+        Plan {
+            flow: self.name.clone(),
+            inflight: self.inflight,
+            memory: self.memory,
+            workers: self.workers as u64,
+            stages: stages.collect(),
+            resources: self.resources.iter().map(PlanResource::of).collect(),
+            order: order.into_iter().map(|r| self.resources[r].name.clone()).collect(),
+            pairs: proof.pairs.clone(),
+        }
+    }
+}
+
+impl Draft {
+    fn workers(&self, shared: usize) -> (usize, usize) {
+        let default = if self.blocking { (0, DEFAULT_BLOCKING_WORKERS) } else { (0, shared) };
+        self.workers.unwrap_or(default)
+    }
+
+    fn node(&self, name: &str) -> Node {
+        let asks = self.needs.iter().map(|need| {
+            let until = if let Hold::Until(stage) = need.hold { Some(stage) } else { None };
+            (need.resource, until)
+        });
+        Node { name: name.into(), next: self.edges.clone(), retires: self.retires, asks: asks.collect() }
+    }
+
+    fn setup(&self, shared: usize, resources: usize) -> StageSetup {
+        let (floor, ceiling) = self.workers(shared);
+        let mut wants = Wants::new();
+        let mut permits = Wants::new();
+        for need in self.needs.iter().filter(|need| !need.keyed) {
+            let Some(amount) = need.amount else { continue };
+            let for_batch = need.hold == Hold::Batch;
+            let list = if for_batch { &mut permits } else { &mut wants };
+            let until = if let Hold::Until(stage) = need.hold { stage } else { NO_STAGE };
+            let instance = u32::from(need.resource);
+            match list.iter_mut().find(|want| want.instance == instance) {
+                Some(want) => {
+                    want.amount += amount;
+                    want.until = if want.until == NO_STAGE { until } else { want.until };
+                }
+                None => list.push(Want { instance, until, for_batch, amount }),
+            }
+        }
+        StageSetup {
+            name: self.config.name.clone(),
+            blocking: self.blocking,
+            dynamic: self.needs.iter().any(|need| need.keyed || need.amount.is_none()),
+            wants,
+            permits,
+            batch: self.batch,
+            floor,
+            ceiling,
+            resources,
+        }
+    }
+}
+
+/// Defines one stage: its needs and policies, and where its units go.
+///
+/// The definition takes effect with [`to`](Self::to).
+#[must_use = "a stage is defined by its exit: end with `.to(…)`"]
+pub struct StageBuilder<'b, R, In, B> {
+    flow: &'b mut FlowBuilder<R>,
+    inlet: Inlet<In>,
+    body: B,
+    needs: Vec<Need<In>>,
+    bytes: Option<BytesFn<In>>,
+    retry: Retry,
+    after_failure: AfterFailure,
+    timeout: Option<Duration>,
+    idempotent: bool,
+    workers: Option<(usize, usize)>,
+    blocking: bool,
+    batch: Batch,
+    queue: Option<u64>,
+}
+
+impl<R, In, B> std::fmt::Debug for StageBuilder<'_, R, In, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StageBuilder").field("inlet", &self.inlet).field("needs", &self.needs).finish_non_exhaustive()
+    }
+}
+
+impl<'b, R, In, B> StageBuilder<'b, R, In, B>
+where
+    R: Send + 'static,
+    In: Send + 'static,
+    B: Body<In>,
+{
+    fn new(flow: &'b mut FlowBuilder<R>, inlet: Inlet<In>, body: B) -> Self {
+        StageBuilder {
+            flow,
+            inlet,
+            body,
+            needs: Vec::new(),
+            bytes: None,
+            retry: Retry::never(),
+            after_failure: AfterFailure::DeadLetter,
+            timeout: None,
+            idempotent: false,
+            workers: None,
+            blocking: false,
+            batch: Batch::auto(),
+            queue: None,
+        }
+    }
+
+    /// Adds a need. All needs of a unit are granted at once.
+    pub fn need(mut self, need: Need<In>) -> Self {
+        self.needs.push(need);
+        self
+    }
+
+    /// How many payload bytes an input of this stage is (default: what the unit weighed before).
+    pub fn bytes(mut self, weigh: impl Fn(&In) -> u64 + Send + Sync + 'static) -> Self {
+        self.bytes = Some(Box::new(weigh));
+        self
+    }
+
+    /// The stage's floor and ceiling of workers.
+    ///
+    /// The floor is a promise: that many workers run the stage when it has granted work, beside the shared
+    /// ones if need be. Default: no floor, and a ceiling of all workers
+    /// ([`DEFAULT_BLOCKING_WORKERS`] for a blocking stage).
+    pub fn workers(mut self, floor_to_ceiling: RangeInclusive<usize>) -> Self {
+        self.workers = Some((*floor_to_ceiling.start(), *floor_to_ceiling.end()));
+        self
+    }
+
+    /// The stage's code waits rather than computes: it gets threads of its own, up to its ceiling of workers,
+    /// and takes no place of the shared ones.
+    pub fn blocking(mut self) -> Self {
+        self.blocking = true;
+        self
+    }
+
+    /// How many units a worker takes at once.
+    pub fn batch(mut self, batch: Batch) -> Self {
+        self.batch = batch;
+        self
+    }
+
+    /// Running the stage again on the same input does no harm, so a unit may be cancelled and queued again
+    /// when the byte budget is exceeded.
+    pub fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+
+    /// The time one attempt may take. See [`Cx::cancelled`].
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// At most this many units in the stage, waiting or running (default: the cap on units in flight).
+    pub fn queue(mut self, units: u64) -> Self {
+        self.queue = Some(units);
+        self
+    }
+
+    /// How often and how soon a failed unit is tried again (default: never).
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// What happens when the last attempt has failed (default: a dead letter).
+    pub fn after_failure(mut self, policy: AfterFailure) -> Self {
+        self.after_failure = policy;
+        self
+    }
+
+    /// Ends the definition: where the stage's results go. An exit for another type does not compile.
+    ///
+    /// ```compile_fail
+    /// # use millstream_flow::*;
+    /// let mut flow = Flow::builder::<()>("wrong");
+    /// let (length, shout) = (flow.inlet::<String>("length"), flow.inlet::<String>("shout"));
+    /// flow.stage(length, |text: &mut String, _| Ok(text.len())).to(shout); // a usize into a stage for String
+    /// ```
+    pub fn to<X: Exit<B::Out>>(self, exit: X) {
+        let flow = self.flow;
+        let index = usize::from(self.inlet.index);
+        let mut wiring = Wiring {
+            flow: flow.id,
+            entries: &flow.entries,
+            sink: &flow.sink,
+            edges: Vec::new(),
+            retires: false,
+            foreign: self.inlet.flow != flow.id,
+        };
+        let exit = exit.wire(&mut wiring);
+        let Wiring { mut edges, retires, mut foreign, .. } = wiring;
+        edges.sort_unstable();
+        edges.dedup();
+        foreign |= self.needs.iter().any(|need| need.resource.flow != flow.id);
+        let name: Arc<str> = flow.names.get(index).map_or("?", String::as_str).into();
+        let entry = flow.entries.get(index).and_then(|e| e.downcast_ref::<Arc<Entry<In>>>());
+        let Some(entry) = entry.filter(|_| !foreign) else {
+            flow.errors.push(BuildError::Foreign { stage: name.to_string() });
+            return;
+        };
+        let needs = self.needs.iter().map(|need| NeedDraft {
+            resource: need.resource.index,
+            amount: need.amount_with.is_none().then_some(need.amount),
+            keyed: need.key.is_some(),
+            hold: need.hold,
+        });
+        let needs: Vec<NeedDraft> = needs.collect();
+        let dynamic = self.needs.into_iter().filter(Need::is_dynamic).collect();
+        if entry.needs.set(EntryNeeds { dynamic, bytes: self.bytes }).is_err() {
+            flow.errors.push(BuildError::DefinedTwice { stage: name.to_string() });
+            return;
+        }
+        let objects = needs.iter().filter(|n| n.hold == Hold::Batch || flow.resources[usize::from(n.resource)].pool);
+        let config = StageConfig {
+            name,
+            retry: self.retry,
+            after_failure: self.after_failure,
+            timeout: self.timeout,
+            idempotent: self.idempotent,
+            objects: objects.map(|n| n.resource).collect(),
+        };
+        let lane = TypedLane {
+            column: entry.column.clone(),
+            body: self.body,
+            exit,
+            tickets: flow.sink.clone(),
+            takes: PhantomData,
+        };
+        flow.drafts[index] = Some(Draft {
+            lane: Box::new(lane),
+            config,
+            needs,
+            edges,
+            retires,
+            workers: self.workers,
+            blocking: self.blocking,
+            batch: self.batch,
+            queue: self.queue,
+        });
+    }
+}

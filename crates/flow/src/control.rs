@@ -1,0 +1,169 @@
+//! Looking into a flow and steering it while it runs.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use crate::engine::Shared;
+use crate::resource::{Rate, Supply};
+use crate::snapshot::Snapshot;
+
+/// Why a setting was refused. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetError {
+    /// There is no such stage.
+    #[error("there is no stage `{stage}`: the stages are {known}")]
+    #[expect(missing_docs, reason = "the message says what the fields are")]
+    UnknownStage { stage: String, known: String },
+    /// There is no such resource.
+    #[error("there is no resource `{resource}`: the resources are {known}")]
+    #[expect(missing_docs, reason = "the message says what the fields are")]
+    UnknownResource { resource: String, known: String },
+    /// Tokens were given for a rate, or a rate for tokens.
+    #[error("resource `{resource}` is {is}: set its {settable}")]
+    #[expect(missing_docs, reason = "the message says what the fields are")]
+    WrongKind { resource: String, is: &'static str, settable: &'static str },
+    /// A pool's capacity is the number of its objects.
+    #[error("resource `{resource}` is a pool of {objects} objects, which cannot be changed")]
+    #[expect(missing_docs, reason = "the message says what the fields are")]
+    Pool { resource: String, objects: u64 },
+    /// The value makes no sense.
+    #[error("{what} cannot be {value}: {must}")]
+    #[expect(missing_docs, reason = "the message says what the fields are")]
+    BadValue { what: String, value: String, must: &'static str },
+}
+
+/// A handle to a flow, for looking and steering. Cheap to clone; works before, while and after the flow runs.
+///
+/// Lowering a cap never loses or stops a unit: what is above it runs on, and nothing new comes until there is
+/// room.
+#[derive(Debug, Clone)]
+pub struct Control {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Control {
+    /// Everything that goes on in the flow at this moment. Cost: some microseconds per stage, under the
+    /// flow's lock.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared.snapshot()
+    }
+
+    /// Closes admission; what is in flight drains.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+
+    /// Closes admission, dispatches nothing more, and tells running code to end
+    /// ([`Cx::cancelled`](crate::Cx::cancelled)).
+    pub fn abandon(&self) {
+        self.shared.abandon();
+    }
+
+    /// Sets the cap on units in flight.
+    ///
+    /// # Errors
+    /// If `units` is zero.
+    pub fn set_inflight(&self, units: u64) -> Result<(), SetError> {
+        let most = crate::engine::Column::<u8>::ROWS_MOST as u64;
+        if units == 0 || units > most {
+            let must = "it must be from 1 to 4 billion units";
+            return Err(SetError::BadValue { what: "inflight".into(), value: units.to_string(), must });
+        }
+        self.shared.change(|state| state.inflight_cap = units);
+        Ok(())
+    }
+
+    /// Sets the cap on payload bytes in flight; `u64::MAX`: none.
+    ///
+    /// # Errors
+    /// If `bytes` is zero.
+    pub fn set_memory(&self, bytes: u64) -> Result<(), SetError> {
+        if bytes == 0 {
+            let must = "it must be at least one byte";
+            return Err(SetError::BadValue { what: "memory".into(), value: "0".into(), must });
+        }
+        self.shared.gate.set_memory(bytes);
+        self.shared.change(|state| state.memory_cap = bytes);
+        Ok(())
+    }
+
+    /// Sets the number of tokens of a resource (of each key, if it is keyed). Zero pauses whoever needs it.
+    ///
+    /// # Errors
+    /// If there is no such resource, or it is a rate or a pool.
+    pub fn set_capacity(&self, resource: &str, tokens: u64) -> Result<(), SetError> {
+        self.set_supply(resource, Supply::Tokens(tokens))
+    }
+
+    /// Sets a rate (of each key, if it is keyed).
+    ///
+    /// # Errors
+    /// If there is no such resource, it is not a rate, or the rate is not positive.
+    pub fn set_rate(&self, resource: &str, rate: Rate) -> Result<(), SetError> {
+        if !rate.is_valid() {
+            let must = "a rate and its burst must be more than zero";
+            return Err(SetError::BadValue { what: format!("rate `{resource}`"), value: rate.to_string(), must });
+        }
+        self.set_supply(resource, Supply::Rate(rate))
+    }
+
+    fn set_supply(&self, resource: &str, supply: Supply) -> Result<(), SetError> {
+        self.shared.try_change(|state| {
+            let Some(index) = state.resources.iter().position(|r| r.spec.name == resource) else {
+                let known = names(state.resources.iter().map(|r| r.spec.name.as_str()));
+                return Err(SetError::UnknownResource { resource: resource.into(), known });
+            };
+            let spec = &mut state.resources[index].spec;
+            match (spec.supply, supply) {
+                (Supply::Tokens(objects), _) if spec.pool => {
+                    return Err(SetError::Pool { resource: resource.into(), objects });
+                }
+                (Supply::Tokens(_), Supply::Tokens(_)) | (Supply::Rate(_), Supply::Rate(_)) => spec.supply = supply,
+                (Supply::Tokens(_), _) => {
+                    let (is, settable) = ("a number of tokens", "capacity, as in 4");
+                    return Err(SetError::WrongKind { resource: resource.into(), is, settable });
+                }
+                (Supply::Rate(_), _) => {
+                    let (is, settable) = ("a rate", "rate, as in 20/s");
+                    return Err(SetError::WrongKind { resource: resource.into(), is, settable });
+                }
+            }
+            state.serve_all(index as u16);
+            Ok(())
+        })
+    }
+
+    /// Sets a stage's floor and ceiling of workers.
+    ///
+    /// # Errors
+    /// If there is no such stage, the ceiling is zero, or the floor is above it.
+    pub fn set_workers(&self, stage: &str, floor_to_ceiling: RangeInclusive<usize>) -> Result<(), SetError> {
+        let (floor, ceiling) = (*floor_to_ceiling.start(), *floor_to_ceiling.end());
+        self.shared.try_change(|state| {
+            let Some(index) = state.stages.iter().position(|s| &*s.name == stage) else {
+                let known = names(state.stages.iter().map(|s| &*s.name));
+                return Err(SetError::UnknownStage { stage: stage.into(), known });
+            };
+            if ceiling == 0 || floor > ceiling || ceiling > WORKERS_MOST {
+                return Err(SetError::BadValue {
+                    what: format!("workers of stage `{stage}`"),
+                    value: format!("{floor}..={ceiling}"),
+                    must: "the ceiling must be from 1 to 65536 and at least the floor",
+                });
+            }
+            state.stages[index].floor = floor;
+            state.stages[index].ceiling = ceiling;
+            state.mark_pump(index as u16);
+            Ok(())
+        })
+    }
+}
+
+/// The largest ceiling of workers that can be set.
+const WORKERS_MOST: usize = 65_536;
+
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let list: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    if list.is_empty() { "none".into() } else { list.join(", ") }
+}

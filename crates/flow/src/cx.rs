@@ -1,0 +1,104 @@
+//! What a stage's code sees of the engine while it runs on a unit.
+
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use crate::engine::{Shared, Unit};
+use crate::failure::Failure;
+use crate::resource::{Pool, PoolObject};
+
+/// The context of one attempt of one unit in one stage.
+///
+/// Every method is wait-free except [`reserve`](Cx::reserve) and [`object`](Cx::object), which take a short
+/// lock, and costs at most one clock read.
+#[derive(Debug)]
+pub struct Cx<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) unit: &'a mut Unit,
+    pub(crate) stage: u16,
+    pub(crate) deadline: Option<Instant>,
+    /// A stage's code runs on one thread and the context belongs to it.
+    pub(crate) not_send: PhantomData<*mut ()>,
+}
+
+impl Cx<'_> {
+    /// The stage's name.
+    pub fn stage(&self) -> &str {
+        &self.shared.stages[usize::from(self.stage)].name
+    }
+
+    /// Which attempt of this unit in this stage it is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.unit.attempts + 1
+    }
+
+    /// The unit's number in its flow, from 0 in order of admission.
+    pub fn unit(&self) -> u64 {
+        self.unit.id
+    }
+
+    /// When the stage's time limit ends, if it has one.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Whether to give up now: the time limit has passed or the flow was abandoned.
+    ///
+    /// A thread can't be stopped from outside, so a stage that may run long asks this now and then; whatever
+    /// it returns after its time limit is discarded and counts as a time-out.
+    pub fn cancelled(&self) -> bool {
+        self.shared.is_abandoned() || self.deadline.is_some_and(|d| Instant::now() >= d)
+    }
+
+    /// [`cancelled`](Cx::cancelled) as a result, for `?`.
+    ///
+    /// # Errors
+    /// A failure that says why, to be returned by the stage.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.shared.is_abandoned() {
+            return Err(Failure::cancelled());
+        }
+        if self.deadline.is_some_and(|d| Instant::now() >= d) {
+            return Err(Failure::timeout("the stage's time limit passed"));
+        }
+        Ok(())
+    }
+
+    /// Accounts for a payload that grows to `total_bytes`, before it does.
+    ///
+    /// # Errors
+    /// When the flow's byte budget has no room and the stage is idempotent: return the failure at once
+    /// (dropping what was made so far). The engine keeps the unit's input, waits until there is room, and
+    /// runs the unit again; this does not count as an attempt. In a stage that is not idempotent the budget
+    /// is exceeded instead, and the excess shows in the report.
+    pub fn reserve(&mut self, total_bytes: u64) -> Result<(), Failure> {
+        if total_bytes <= self.unit.bytes || self.shared.grow(self.unit, self.stage, total_bytes) {
+            Ok(())
+        } else {
+            Err(Failure::over_budget(total_bytes))
+        }
+    }
+
+    /// An object of a pool the stage needs ([`Need::object`](crate::Need::object)).
+    ///
+    /// # Panics
+    /// If the stage does not need the pool, or takes a second object of it.
+    pub fn object<'p, C>(&self, pool: &'p Pool<C>) -> PoolObject<'p, C> {
+        let stage = &self.shared.stages[usize::from(self.stage)];
+        assert!(
+            pool.resource.flow == self.shared.flow_id && stage.objects.contains(&pool.resource.index),
+            "stage `{}` takes an object of a pool that it does not need: add `.need(Need::object(&pool))`",
+            stage.name
+        );
+        let object = pool.take();
+        assert!(object.is_present(), "stage `{}` takes a second object of one pool", stage.name);
+        object
+    }
+
+    /// Makes the unit wait this long, without a worker, before it enters its next stage.
+    ///
+    /// It keeps what it holds until a later stage.
+    pub fn delay(&mut self, pause: Duration) {
+        self.unit.delay_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+    }
+}

@@ -1,0 +1,118 @@
+//! Admission: a unit's way in.
+
+use std::collections::VecDeque;
+
+use super::column::Row;
+use super::state::State;
+use super::unit::{Ask, Grant};
+
+/// What is known of a unit before it is admitted.
+pub(crate) struct Candidate {
+    pub(crate) bytes: u64,
+    /// The entry stage's needs of it, if they differ by unit.
+    pub(crate) asks: Vec<Ask>,
+    pub(crate) ticketed: bool,
+    /// It must not enter its first queue before this.
+    pub(crate) not_before_ns: u64,
+}
+
+impl State {
+    /// Whether a unit of `bytes` may enter now. A unit larger than the whole budget enters alone.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.has_room_beside(0, 0, bytes)
+    }
+
+    /// The same if `units` units with `their_bytes` were in flight beside those that are.
+    pub(crate) fn has_room_beside(&self, units: usize, their_bytes: u64, bytes: u64) -> bool {
+        let in_flight = self.in_flight + units as u64;
+        let memory = self.bytes.saturating_add(their_bytes).saturating_add(bytes) <= self.memory_cap;
+        let place = self.entry_place.is_none_or(|place| {
+            let instance = &self.instances[usize::from(place)];
+            let capacity = self.resources[usize::from(place)].capacity();
+            instance.in_use + (units as u64) < capacity && instance.waiters.is_empty()
+        });
+        in_flight < self.inflight_cap && (memory || in_flight == 0) && place && self.memory_waiters.is_empty()
+    }
+
+    /// Lets a unit in, at the end of `run`, which the caller then enqueues. `place` puts its payload into the
+    /// row's cell.
+    pub(crate) fn admit(
+        &mut self,
+        candidate: Candidate,
+        run: &mut VecDeque<Row>,
+        now: u64,
+        place: impl FnOnce(&mut Row),
+    ) {
+        let mut row = self.free_rows.pop().unwrap_or_else(|| {
+            let number = self.rows_made;
+            self.rows_made += 1;
+            // SAFETY: numbers are given out once, and rows are only moved from then on.
+            unsafe { Row::new(number) }
+        });
+        let id = self.admitted;
+        self.admitted += 1;
+        self.in_flight += 1;
+        self.peak_in_flight = self.peak_in_flight.max(self.in_flight);
+        self.bytes += candidate.bytes;
+        self.peak_bytes = self.peak_bytes.max(self.bytes);
+        self.oversize += u64::from(candidate.bytes > self.memory_cap);
+        let entry = self.entry;
+        let unit = self.units.unit(&mut row);
+        unit.reset(id, now, candidate.bytes);
+        unit.ticketed = candidate.ticketed;
+        if self.stages[usize::from(entry)].dynamic {
+            unit.needs().asks = candidate.asks;
+        }
+        if let Some(resource) = self.entry_place {
+            let instance = u32::from(resource);
+            let grant = Grant { instance, until: entry, from: super::unit::NO_STAGE, amount: 1 };
+            if let Some(held) = self.take(grant, now) {
+                self.units.unit(&mut row).needs().held.push(held);
+            }
+        }
+        place(&mut row);
+        if candidate.not_before_ns > now {
+            self.delayed += 1;
+            self.set_timer(candidate.not_before_ns, super::state::TimerAction::Enqueue(row, entry));
+        } else {
+            run.push_back(row);
+        }
+    }
+
+    /// A worker will come by the gate soon (see `gate`).
+    pub(crate) fn gate_is_attended(&self) -> bool {
+        let entry = &self.stages[usize::from(self.entry)];
+        self.busy_soon > 0
+            || self.threads.signals > 0
+            || (self.busy_shared >= self.workers && !entry.blocking && entry.floor == 0)
+    }
+
+    /// Takes the unit that has waited longest in the entry stage's queue out of the flow, to make room. It
+    /// is still in flight until [`bury`](Self::bury).
+    pub(crate) fn drop_oldest(&mut self) -> Option<Row> {
+        let entry = usize::from(self.entry);
+        self.stages[entry].waiting.pop_front(&mut self.spares).map(|(row, _)| row)
+    }
+
+    /// The end of a unit that was given up on outside of a worker.
+    pub(crate) fn bury(&mut self, row: Row, now: u64) {
+        let entry = self.entry;
+        self.stage(entry).stats.dead_lettered += 1;
+        self.dead_lettered += 1;
+        self.leave(row, now);
+        self.flow_on(now);
+    }
+
+    /// Whether admitting more would keep workers busier. Otherwise the source may sleep on until half of
+    /// the flow is empty: waking it for every unit would cost more than the units do.
+    pub(crate) fn wants_more(&self) -> bool {
+        let enough = 2 * self.workers as u64;
+        let room = self.inflight_cap.saturating_sub(self.in_flight);
+        room > 0
+            && (room >= self.inflight_cap / 2 || {
+                let grantable: usize = self.stages.iter().map(|stage| stage.waiting.len() + stage.granted).sum();
+                let batch = self.stages[usize::from(self.entry)].batch_target();
+                (grantable as u64) < enough * batch as u64
+            })
+    }
+}

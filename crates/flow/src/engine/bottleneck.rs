@@ -1,0 +1,73 @@
+//! Naming what limited a flow, in words.
+
+use crate::snapshot::Snapshot;
+
+/// A stage or the workers are the limit if they were busy for this part of the time.
+const BUSY: f64 = 0.8;
+
+/// What limited the flow whose last snapshot this is; submitters waited `room_waited_ns` for room.
+///
+/// In order: a stage at its own ceiling, the shared workers, a resource that units waited for, admission's
+/// caps, the source. Each is judged by averages over the whole run.
+pub(crate) fn name(flow: &Snapshot, room_waited_ns: u64) -> String {
+    if flow.admitted == 0 {
+        return "nothing: no unit was admitted".into();
+    }
+    let wall = flow.wall_ns.max(1) as f64;
+    let shared: Vec<_> = flow.stages.iter().filter(|stage| !stage.blocking).collect();
+
+    let ceilings = flow.stages.iter().filter(|stage| stage.blocking || stage.workers_max < flow.workers);
+    let fullest = ceilings
+        .map(|stage| (stage.busy_ns as f64 / wall / stage.workers_max.max(1) as f64, stage))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some((busy, stage)) = fullest.filter(|(busy, _)| *busy >= BUSY) {
+        let workers = if stage.workers_max == 1 {
+            "its one worker was".into()
+        } else {
+            format!("its {} workers were", stage.workers_max)
+        };
+        return format!("stage `{}`: {workers} busy {:.0} % of the time", stage.name, percent(busy));
+    }
+
+    let busy_ns: u64 = shared.iter().map(|stage| stage.busy_ns).sum();
+    let busy = busy_ns as f64 / wall / flow.workers.max(1) as f64;
+    if let Some(most) = shared.iter().max_by_key(|stage| stage.busy_ns).filter(|_| busy >= BUSY) {
+        let part = percent(most.busy_ns as f64 / busy_ns.max(1) as f64);
+        return format!(
+            "the {} workers: busy {:.0} % of the time, {part:.0} % of it in stage `{}`",
+            flow.workers,
+            percent(busy),
+            most.name
+        );
+    }
+
+    let waits = flow.stages.iter().flat_map(|stage| stage.waited_for.iter().map(move |waited| (stage, waited)));
+    let longest = waits.filter(|(_, waited)| waited.resource != "a worker").max_by_key(|(_, waited)| waited.total_ns);
+    let average = |ns: u64| ns as f64 / wall;
+    if let Some((stage, waited)) = longest.filter(|(_, waited)| average(waited.total_ns) >= 0.5) {
+        return format!(
+            "{}: on average {:.1} units of stage `{}` waited for it",
+            waited.resource,
+            average(waited.total_ns),
+            stage.name
+        );
+    }
+
+    if average(room_waited_ns) >= 0.5 {
+        let memory = flow.peak_bytes_in_flight as f64 >= 0.8 * flow.memory_cap as f64;
+        return if memory && flow.peak_in_flight < flow.inflight_cap {
+            format!("the byte budget: the source waited for it {:.0} % of the time", percent(average(room_waited_ns)))
+        } else {
+            format!(
+                "the cap of {} units in flight: the source waited for it {:.0} % of the time",
+                flow.inflight_cap,
+                percent(average(room_waited_ns))
+            )
+        };
+    }
+    format!("the source: workers were busy only {:.0} % of the time", percent(busy))
+}
+
+fn percent(part: f64) -> f64 {
+    (part * 100.0).min(100.0)
+}

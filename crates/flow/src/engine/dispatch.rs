@@ -1,0 +1,172 @@
+//! Dispatch: which stage a free worker serves next.
+//!
+//! A worker takes a granted batch of the stage *nearest the exit*: that finishes units, frees what they
+//! hold, and keeps a unit's data on the core that touched it last. Two rules temper it:
+//! - a stage below its **floor** of workers comes first, and its floor stands beside the shared workers: if
+//!   they are all busy elsewhere, a further thread runs it;
+//! - a stage whose granted batch has been passed over for [`PATIENCE_NS`] comes before all stages that are
+//!   at their floor, the one that has waited longest first. So no stage starves another of CPU time.
+//!
+//! A blocking stage has threads of its own, as many as its ceiling, and takes no shared worker's place.
+
+use std::collections::VecDeque;
+
+use super::column::Row;
+use super::gate::SOON_NS;
+use super::state::{GrantedBatch, StageState, State, TimerAction, Waiter};
+use super::unit::Grants;
+use crate::snapshot::Phase;
+
+/// How long a granted batch may be passed over in favour of stages nearer the exit.
+pub(crate) const PATIENCE_NS: u64 = 50_000_000;
+
+/// Work of less than this is not worth waking a worker for: the wake-up itself takes a good part of it.
+const WAKE_NS: u64 = 20_000;
+
+/// Whose batches a thread runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Post {
+    /// Those of all stages that do not block.
+    Shared,
+    /// Those of one blocking stage.
+    Stage(u16),
+}
+
+/// A batch in the hands of a worker.
+pub(crate) struct RunningBatch {
+    pub(crate) stage: u16,
+    pub(crate) rows: VecDeque<Row>,
+    pub(crate) permits: Grants,
+    /// It will end soon, and its worker come by the gate.
+    pub(crate) soon: bool,
+    /// Measure each unit (otherwise the batch as a whole: its units are shorter than a clock read is worth).
+    pub(crate) time_each: bool,
+}
+
+impl StageState {
+    /// Whether a worker may take this stage's first batch now.
+    fn can_dispatch(&self, now: u64) -> bool {
+        self.busy < self.ceiling && self.batches.front().is_some_and(|batch| self.is_ripe(batch, now))
+    }
+
+    fn is_ripe(&self, batch: &GrantedBatch, now: u64) -> bool {
+        !batch.rows.is_empty()
+            && (self.batch.wait.is_zero()
+                || batch.rows.len() >= self.batch_target()
+                || now >= batch.opened_ns.saturating_add(self.batch.wait.as_nanos() as u64))
+    }
+}
+
+impl State {
+    /// The stage a free thread of this post should serve.
+    pub(crate) fn choose(&self, post: Post, now: u64) -> Option<u16> {
+        if self.phase == Phase::Abandoned || self.phase == Phase::Done {
+            return None;
+        }
+        match post {
+            Post::Stage(stage) => self.stages[usize::from(stage)].can_dispatch(now).then_some(stage),
+            Post::Shared => self.choose_shared(now),
+        }
+    }
+
+    fn choose_shared(&self, now: u64) -> Option<u16> {
+        let spare = self.busy_shared < self.workers;
+        let mut nearest = None;
+        let mut overdue = None;
+        let mut longest = PATIENCE_NS;
+        for &stage in &self.order {
+            let state = &self.stages[usize::from(stage)];
+            if state.blocking || !state.can_dispatch(now) {
+                continue;
+            }
+            if state.busy < state.floor {
+                return Some(stage);
+            }
+            if spare {
+                nearest = nearest.or(Some(stage));
+                let since = state.batches[0].opened_ns.max(state.last_dispatch_ns);
+                let passed_over = now.saturating_sub(since);
+                if passed_over > longest {
+                    longest = passed_over;
+                    overdue = Some(stage);
+                }
+            }
+        }
+        overdue.or(nearest)
+    }
+
+    /// Hands the stage's first batch to a worker.
+    pub(crate) fn dispatch(&mut self, stage: u16, now: u64) -> Option<RunningBatch> {
+        let blocking = self.stage(stage).blocking;
+        let state = self.stage(stage);
+        let GrantedBatch { rows, arrivals, permits, .. } = state.batches.pop_front()?;
+        state.granted -= rows.len();
+        state.running += rows.len();
+        state.busy += 1;
+        state.last_dispatch_ns = now;
+        self.busy_shared += usize::from(!blocking);
+        /// Below this, a clock read per unit would be a good part of what it measures.
+        const WORTH_TIMING_NS: u64 = 2_000;
+        let stats = &mut self.stages[usize::from(stage)].stats;
+        for (queued_ns, units) in arrivals {
+            stats.waited_in_queue(now.saturating_sub(queued_ns), units.into());
+        }
+        let time_each = rows.len() == 1 || stats.mean_ns == 0 || stats.mean_ns > WORTH_TIMING_NS;
+        let soon = !blocking && stats.mean_ns > 0 && stats.slow_ns.saturating_mul(rows.len() as u64) <= SOON_NS;
+        self.busy_soon += usize::from(soon);
+        if soon {
+            self.watch(now);
+        }
+        Some(RunningBatch { stage, rows, permits, soon, time_each })
+    }
+
+    /// Has somebody look, in a while, at what is left to workers that are expected soon. Without this, one
+    /// unit that takes much longer than those before it would hold up work that sleeping workers could do.
+    pub(crate) fn watch(&mut self, now: u64) {
+        const WATCH_NS: u64 = 1_000_000;
+        if !self.watch_set {
+            self.watch_set = true;
+            self.set_timer(now + WATCH_NS, TimerAction::Watch);
+        }
+    }
+
+    /// Whether a further shared thread would find something to do, and enough of it to be worth waking: a
+    /// little is left to the worker that will be back soon.
+    pub(crate) fn wants_shared_thread(&self, now: u64) -> bool {
+        self.choose(Post::Shared, now).is_some() && (self.busy_soon == 0 || self.watched || self.backlog_ns() > WAKE_NS)
+    }
+
+    /// How long one worker would need for what could run now.
+    fn backlog_ns(&self) -> u64 {
+        let shared = self.stages.iter().filter(|stage| !stage.blocking);
+        shared.map(|stage| (stage.waiting.len() + stage.granted) as u64 * stage.stats.mean_ns.max(1)).sum()
+    }
+
+    /// Takes every unit that no worker has out of the queues, when a flow is abandoned.
+    pub(crate) fn empty_queues(&mut self) -> Vec<Row> {
+        let mut left = std::mem::take(&mut self.left);
+        for stage in &mut self.stages {
+            left.extend(stage.waiting.drain());
+            left.extend(stage.batches.drain(..).flat_map(|batch| batch.rows));
+            stage.granted = 0;
+            stage.parked.fill(0);
+        }
+        for instance in &mut self.instances {
+            let line: VecDeque<Waiter> = std::mem::take(&mut instance.waiters);
+            left.extend(line.into_iter().filter_map(|waiter| match waiter {
+                Waiter::Unit { row, .. } => Some(row),
+                Waiter::Stage(_) => None,
+            }));
+        }
+        for resource in &mut self.resources {
+            left.extend(resource.key_waiters.drain(..).map(|(row, _)| row));
+        }
+        left.extend(self.memory_waiters.drain(..).map(|waiter| waiter.row));
+        left.extend(self.timers.drain().filter_map(|std::cmp::Reverse(timer)| match timer.action {
+            TimerAction::Enqueue(row, _) => Some(row),
+            TimerAction::Batch | TimerAction::Rate(_) | TimerAction::Watch => None,
+        }));
+        self.delayed = 0;
+        left
+    }
+}

@@ -1,0 +1,346 @@
+//! A stage's code with its types: runs batches of rows, and says what became of each unit.
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::column::{Column, Row};
+use super::settle::{Outcome, Settlement};
+use super::shared::Shared;
+use super::unit::NO_STAGE;
+use crate::cx::Cx;
+use crate::exit::Route;
+use crate::failure::{Cause, DeadLetter, Failure};
+use crate::policy::AfterFailure;
+use crate::stage::Stage;
+
+/// A stage as workers see it, its payload types hidden.
+pub(crate) trait Lane: Send + Sync {
+    /// Runs the stage on every row, and says what became of each.
+    fn run(&self, rows: &mut [Row], run: &mut Run<'_>);
+    /// Takes a unit's payload out of its cell, for a dead letter.
+    fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>>;
+}
+
+/// One batch's run on one worker.
+pub(crate) struct Run<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) stage: u16,
+    pub(crate) time_each: bool,
+    pub(crate) started_ns: u64,
+    pub(crate) settlement: &'a mut Settlement,
+}
+
+/// How a stage's code yields what goes on: a new value, or its input changed in place.
+pub trait Body<In>: Send + Sync + 'static {
+    /// The result is the input, changed.
+    const IN_PLACE: bool;
+    type Made;
+    type Out;
+    fn run(&self, input: &mut In, cx: &mut Cx<'_>) -> Result<Self::Made, Failure>;
+    fn view<'a>(made: &'a Self::Made, input: &'a In) -> &'a Self::Out;
+    fn take(made: Self::Made, cell: &mut Option<In>) -> Self::Out;
+    /// After the last unit of a batch.
+    fn batch_done(&self);
+}
+
+/// A stage that makes a new value.
+pub(crate) struct Making<S>(pub(crate) S);
+
+impl<In, S: Stage<In>> Body<In> for Making<S> {
+    const IN_PLACE: bool = false;
+    type Made = S::Out;
+    type Out = S::Out;
+
+    #[inline]
+    fn run(&self, input: &mut In, cx: &mut Cx<'_>) -> Result<S::Out, Failure> {
+        self.0.run(input, cx)
+    }
+
+    #[inline]
+    fn view<'a>(made: &'a S::Out, _: &'a In) -> &'a S::Out {
+        made
+    }
+
+    #[inline]
+    fn take(made: S::Out, cell: &mut Option<In>) -> S::Out {
+        *cell = None;
+        made
+    }
+
+    fn batch_done(&self) {
+        self.0.batch_done();
+    }
+}
+
+/// A stage that changes its input in place.
+pub(crate) struct Updating<F>(pub(crate) F);
+
+impl<T, F> Body<T> for Updating<F>
+where
+    F: Fn(&mut T, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync + 'static,
+{
+    const IN_PLACE: bool = true;
+    type Made = ();
+    type Out = T;
+
+    #[inline]
+    fn run(&self, input: &mut T, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        (self.0)(input, cx)
+    }
+
+    #[inline]
+    fn view<'a>((): &'a (), input: &'a T) -> &'a T {
+        input
+    }
+
+    #[inline]
+    fn take((): (), cell: &mut Option<T>) -> T {
+        cell.take().expect("a running unit has its payload")
+    }
+
+    fn batch_done(&self) {}
+}
+
+/// A stage with its column, its code and its exit.
+pub(crate) struct TypedLane<In, B, X> {
+    pub(crate) column: Arc<Column<In>>,
+    pub(crate) body: B,
+    pub(crate) exit: X,
+    /// Writes a ticketed unit's letter to its ticket; gives it back if there is none.
+    pub(crate) tickets: Arc<dyn TicketBook>,
+    pub(crate) takes: PhantomData<fn(In)>,
+}
+
+/// Where a unit's ticket is told what became of it.
+pub(crate) trait TicketBook: Send + Sync {
+    /// Returns the letter if nobody waits for it.
+    fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter>;
+    fn skipped(&self, row: &mut Row);
+    fn abandoned(&self, row: &mut Row);
+}
+
+impl<In, B, X> Lane for TypedLane<In, B, X>
+where
+    In: Send + 'static,
+    B: Body<In>,
+    X: Route<B::Out>,
+{
+    fn run(&self, rows: &mut [Row], run: &mut Run<'_>) {
+        let shared = run.shared;
+        let units = rows.len() as u64;
+        let mut progress = Progress { next: 0, landing: false, clock: run.started_ns };
+        run.settlement.to = UNDECIDED;
+        // One `catch_unwind` for many units: it is entered again only after a panic, past the unit that did it.
+        while progress.next < rows.len() {
+            let unwound = catch_unwind(AssertUnwindSafe(|| self.run_units(rows, run, &mut progress)));
+            if let Err(panic) = unwound {
+                let outcome = if std::mem::take(&mut progress.landing) {
+                    // The flow's own use of a result panicked; the unit is done all the same.
+                    Outcome::Retire
+                } else {
+                    self.fail(&Failure::panic(&*panic), &mut rows[progress.next], run)
+                };
+                progress.end_unit(outcome, run);
+            }
+        }
+        // A panic here has no unit to blame; the units of the batch are done.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.body.batch_done()));
+        let ended = if run.time_each { progress.clock } else { shared.now() };
+        run.settlement.busy_ns = ended - run.started_ns;
+        if !run.time_each {
+            run.settlement.timings.push(((ended - run.started_ns) / units.max(1), units));
+        }
+    }
+
+    fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
+        // SAFETY: the lane's column belongs to the flow that the row belongs to.
+        unsafe { self.column.cell(row) }.take().map(|input| Box::new(input) as Box<dyn Any + Send>)
+    }
+}
+
+impl<In, B, X> TypedLane<In, B, X>
+where
+    In: Send + 'static,
+    B: Body<In>,
+    X: Route<B::Out>,
+{
+    /// Runs units until the last one, or until one panics.
+    fn run_units(&self, rows: &mut [Row], run: &mut Run<'_>, progress: &mut Progress) {
+        while let Some(row) = rows.get_mut(progress.next) {
+            match self.run_unit(row, run, progress) {
+                Ended::Plain { to } if to == run.settlement.to => progress.tick(run),
+                Ended::Plain { to } if run.settlement.to == UNDECIDED => {
+                    run.settlement.to = to;
+                    progress.tick(run);
+                }
+                Ended::Plain { to: NO_STAGE } => progress.end_unit(Outcome::Retire, run),
+                Ended::Plain { to } => progress.end_unit(Outcome::Go { stage: to, bytes: None }, run),
+                Ended::As(outcome) => progress.end_unit(outcome, run),
+            }
+        }
+    }
+
+    #[inline]
+    fn run_unit(&self, row: &mut Row, run: &Run<'_>, progress: &mut Progress) -> Ended {
+        let shared = run.shared;
+        if shared.is_abandoned() {
+            self.tickets.abandoned(row);
+            return Ended::As(Outcome::Left);
+        }
+        let config = &shared.stages[usize::from(run.stage)];
+        // SAFETY: a second handle to the same row, used for the cell of another column only: `unit` is in
+        // the column of units, `cell` and whatever `row` reaches later are in columns of payloads.
+        let mut same_row = unsafe { Row::new(row.number()) };
+        let unit = shared.units.unit(&mut same_row);
+        // SAFETY: the lane's column belongs to the flow that the row belongs to.
+        let cell = unsafe { self.column.cell(row) };
+        let input = cell.as_mut().expect("a granted unit has its payload");
+        let deadline = config.timeout.map(|limit| shared.epoch + Duration::from_nanos(progress.clock) + limit);
+        let mut cx = Cx { shared, unit, stage: run.stage, deadline, not_send: PhantomData };
+        let mut result = self.body.run(input, &mut cx);
+        if let Some((deadline, limit)) = deadline.zip(config.timeout).filter(|(deadline, _)| Instant::now() > *deadline)
+        {
+            result = Err(late(deadline, limit, &result));
+        }
+        let made = match result {
+            Ok(made) => made,
+            Err(failure) => return Ended::As(self.fail(&failure, row, run)),
+        };
+        let aim = self.exit.aim(B::view(&made, input), unit);
+        let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.bytes);
+        if let Some(bytes) = grows.filter(|&bytes| !shared.grow(unit, run.stage, bytes)) {
+            return Ended::As(self.fail(&Failure::over_budget(bytes), row, run));
+        }
+        let stays = B::IN_PLACE && X::SAME_COLUMN && aim.stage != NO_STAGE;
+        if !stays {
+            let out = B::take(made, cell);
+            progress.landing = true;
+            self.exit.land(out, aim, row, unit);
+            progress.landing = false;
+        }
+        if unit.is_plain() && aim.bytes.is_none_or(|bytes| bytes == unit.bytes) {
+            Ended::Plain { to: aim.stage }
+        } else if aim.stage == NO_STAGE {
+            Ended::As(Outcome::Retire)
+        } else {
+            Ended::As(Outcome::Go { stage: aim.stage, bytes: aim.bytes })
+        }
+    }
+
+    #[cold]
+    fn fail(&self, failure: &Failure, row: &mut Row, run: &Run<'_>) -> Outcome {
+        let shared = run.shared;
+        // SAFETY: as in `run_unit`.
+        let mut same_row = unsafe { Row::new(row.number()) };
+        let unit = shared.units.unit(&mut same_row);
+        let config = &shared.stages[usize::from(run.stage)];
+        if shared.is_abandoned() {
+            self.tickets.abandoned(row);
+            return Outcome::Left;
+        }
+        if let Some(wants_bytes) = failure.requeue_bytes() {
+            return Outcome::Requeue { wants_bytes };
+        }
+        let attempts = unit.attempts + 1;
+        if !failure.is_permanent() && attempts <= config.retry.times {
+            let random = mix(shared.flow_id ^ unit.id.rotate_left(20) ^ u64::from(attempts));
+            return Outcome::Retry { pause_ns: config.retry.pause_ns(attempts, random).max(1) };
+        }
+        let input = self.take_input(row);
+        if config.after_failure == AfterFailure::Skip {
+            drop(input);
+            if unit.ticketed {
+                self.tickets.skipped(row);
+            }
+            return Outcome::Skip;
+        }
+        let letter = DeadLetter {
+            unit: unit.id,
+            stage: config.name.to_string(),
+            attempts,
+            cause: failure.cause(),
+            message: failure.message().to_owned(),
+            input,
+        };
+        let letter = if unit.ticketed { self.tickets.dead(row, letter) } else { Some(letter) };
+        if let Some(letter) = letter {
+            let _ = catch_unwind(AssertUnwindSafe(|| (shared.letters)(letter)));
+        }
+        Outcome::Dead { stop_flow: config.after_failure == AfterFailure::StopFlow }
+    }
+}
+
+/// How a unit's run ended.
+enum Ended {
+    /// With success, and there is nothing to do but to move it on; [`NO_STAGE`]: to retire it.
+    Plain { to: u16 },
+    /// Otherwise.
+    As(Outcome),
+}
+
+/// No unit of the batch has said yet where the batch goes.
+const UNDECIDED: u16 = NO_STAGE - 1;
+
+/// How far a batch has come, kept outside of what a panic unwinds.
+struct Progress {
+    /// The unit that runs.
+    next: usize,
+    /// Its code has run, and its result is being delivered.
+    landing: bool,
+    /// When it began; of the whole batch if units are not timed.
+    clock: u64,
+}
+
+impl Progress {
+    /// A unit has ended in another way than its batch.
+    fn end_unit(&mut self, outcome: Outcome, run: &mut Run<'_>) {
+        run.settlement.exceptions.push((self.next as u32, outcome));
+        self.tick(run);
+    }
+
+    /// A unit has ended.
+    #[inline]
+    fn tick(&mut self, run: &mut Run<'_>) {
+        self.next += 1;
+        if run.time_each {
+            let now = run.shared.now();
+            run.settlement.timings.push((now - self.clock, 1));
+            self.clock = now;
+        }
+    }
+}
+
+#[cold]
+fn late<T>(deadline: Instant, limit: Duration, result: &Result<T, Failure>) -> Failure {
+    let over = Instant::now() - deadline;
+    let done = if let Err(failure) = result { failure.message() } else { "its result is discarded" };
+    Failure::timeout(format!("over its time limit of {limit:?} by {over:.1?}: {done}"))
+}
+
+impl Shared {
+    /// Gives up on a unit that no worker has: its letter goes to its ticket, or to the flow's letters.
+    pub(crate) fn write_off(&self, row: &mut Row, tickets: &dyn TicketBook, stage: u16, cause: Cause, message: &str) {
+        let (unit, ticketed) = {
+            let unit = self.units.unit(row);
+            (unit.id, unit.ticketed)
+        };
+        let input = self.lanes[usize::from(stage)].take_input(row);
+        let stage = self.stages[usize::from(stage)].name.to_string();
+        let letter = DeadLetter { unit, stage, attempts: 0, cause, message: message.to_owned(), input };
+        let letter = if ticketed { tickets.dead(row, letter) } else { Some(letter) };
+        if let Some(letter) = letter {
+            let _ = catch_unwind(AssertUnwindSafe(|| (self.letters)(letter)));
+        }
+    }
+}
+
+/// 64 well-mixed bits of `seed` (the finaliser of SplitMix64).
+fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,38 @@
+//! The engine: rows of units, the scheduler's state, and the threads that serve it.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `column` | the table of units in flight |
+//! | `unit` | what the engine knows of a unit |
+//! | `state` | everything behind the mutex |
+//! | `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
+//! | `lane` | a stage's code with its types |
+//! | `shared`, `worker` | waiting, waking, threads |
+//! | `stats` | counts and distributions |
+
+mod admit;
+mod bottleneck;
+mod column;
+mod dispatch;
+mod gate;
+mod grant;
+mod lane;
+mod observe;
+mod queue;
+mod settle;
+mod shared;
+mod state;
+mod stats;
+mod unit;
+mod worker;
+
+pub(crate) use admit::Candidate;
+pub(crate) use column::Column;
+pub(crate) use column::Row;
+pub(crate) use gate::{Gate, Staged, TypedGate};
+pub(crate) use lane::Body;
+pub(crate) use lane::{Lane, Making, TicketBook, TypedLane, Updating};
+pub(crate) use shared::{Parts, Shared, StageConfig};
+pub(crate) use state::{StageSetup, State};
+pub(crate) use unit::Unit;
+pub(crate) use unit::{Ask, NO_STAGE, Want, Wants};

@@ -1,0 +1,239 @@
+//! What follows a batch: each of its units goes on, is tried again, or leaves.
+
+use std::collections::VecDeque;
+
+use super::column::Row;
+use super::dispatch::RunningBatch;
+use super::state::{MemoryWaiter, State, TimerAction};
+use super::unit::NO_STAGE;
+use crate::snapshot::Phase;
+
+/// What became of one unit in a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// On to another stage; `bytes` is its weight there, if that changes.
+    Go { stage: u16, bytes: Option<u64> },
+    /// It left, done.
+    Retire,
+    /// It left without a result, as its stage says of failures.
+    Skip,
+    /// It failed, and its stage tries it again after a pause.
+    Retry { pause_ns: u64 },
+    /// It was given up on; its letter is written.
+    Dead { stop_flow: bool },
+    /// It was cancelled and runs again when this many bytes may be had.
+    Requeue { wants_bytes: u64 },
+    /// The flow was abandoned.
+    Left,
+}
+
+/// What a worker brings back.
+#[derive(Default)]
+pub(crate) struct Settlement {
+    /// Where units go if nothing else is said of them; [`NO_STAGE`]: they retire.
+    pub(crate) to: u16,
+    /// What else is said: a unit's place in the batch and its outcome, in ascending order.
+    pub(crate) exceptions: Vec<(u32, Outcome)>,
+    /// Service times: so many ns each for so many units.
+    pub(crate) timings: Vec<(u64, u64)>,
+    pub(crate) busy_ns: u64,
+}
+
+impl State {
+    /// Takes a finished batch back and lets everything move that its end allows.
+    pub(crate) fn settle(&mut self, batch: RunningBatch, settlement: &mut Settlement, now: u64) {
+        let RunningBatch { stage, mut rows, permits, soon, .. } = batch;
+        let blocking = self.stage(stage).blocking;
+        self.busy_shared -= usize::from(!blocking);
+        self.busy_soon -= usize::from(soon);
+        let state = self.stage(stage);
+        state.busy -= 1;
+        state.running -= rows.len();
+        state.stats.busy_ns += settlement.busy_ns;
+        for (ns, units) in settlement.timings.drain(..) {
+            state.stats.served(ns, units);
+        }
+        for permit in permits {
+            self.release(permit, now);
+        }
+        if !settlement.exceptions.is_empty() {
+            rows = self.settle_exceptions(rows, stage, &mut settlement.exceptions, now);
+        }
+        self.stage(stage).stats.units += rows.len() as u64;
+        if settlement.to == NO_STAGE {
+            self.retire(rows, now);
+        } else {
+            self.enqueue_run(rows, settlement.to, now);
+        }
+        self.mark_pump(stage);
+        self.flow_on(now);
+        debug_assert!({
+            self.assert_conserved();
+            true
+        });
+    }
+
+    /// Settles the units that something is said of, and returns the others.
+    fn settle_exceptions(
+        &mut self,
+        mut rows: VecDeque<Row>,
+        stage: u16,
+        exceptions: &mut Vec<(u32, Outcome)>,
+        now: u64,
+    ) -> VecDeque<Row> {
+        let mut others = self.spares.take();
+        let mut exceptions = exceptions.drain(..).peekable();
+        for (place, row) in (0..).zip(rows.drain(..)) {
+            match exceptions.next_if(|&(at, _)| at == place) {
+                Some((_, outcome)) => self.settle_unit(row, stage, outcome, now),
+                None => others.push_back(row),
+            }
+        }
+        self.spares.keep(rows);
+        others
+    }
+
+    /// Retires units that have nothing to settle but their leaving.
+    fn retire(&mut self, mut rows: VecDeque<Row>, now: u64) {
+        self.retired += rows.len() as u64;
+        self.in_flight -= rows.len() as u64;
+        // Units that were admitted together have the same latency.
+        let (mut admitted_ns, mut together) = (0, 0);
+        for mut row in rows.drain(..) {
+            let unit = self.units.unit(&mut row);
+            self.bytes -= std::mem::take(&mut unit.bytes);
+            let came = unit.admitted_ns;
+            if came != admitted_ns {
+                self.record_latency(now, admitted_ns, together);
+                (admitted_ns, together) = (came, 0);
+            }
+            together += 1;
+            self.free_rows.push(row);
+        }
+        self.record_latency(now, admitted_ns, together);
+        self.spares.keep(rows);
+    }
+
+    fn record_latency(&mut self, now: u64, admitted_ns: u64, units: u64) {
+        if units > 0 {
+            self.latency.saturating_record_n(now.saturating_sub(admitted_ns), units);
+        }
+    }
+
+    fn settle_unit(&mut self, mut row: Row, stage: u16, outcome: Outcome, now: u64) {
+        match outcome {
+            Outcome::Go { stage: next, bytes } => {
+                self.stage(stage).stats.units += 1;
+                if bytes.is_some() {
+                    self.weigh(&mut row, bytes);
+                }
+                let unit = self.units.unit(&mut row);
+                unit.attempts = 0;
+                unit.base_bytes = unit.bytes;
+                let pause = std::mem::take(&mut unit.delay_ns);
+                if let Some(needs) = &mut unit.needs {
+                    std::mem::swap(&mut needs.asks, &mut needs.next_asks);
+                    needs.next_asks.clear();
+                    self.release_where(&mut row, now, |grant| grant.until == stage || grant.until == NO_STAGE);
+                }
+                self.enqueue_after(row, next, pause, now);
+            }
+            Outcome::Retire => {
+                self.stage(stage).stats.units += 1;
+                self.retired += 1;
+                self.leave(row, now);
+            }
+            Outcome::Skip => {
+                self.stage(stage).stats.failures += 1;
+                self.retired += 1;
+                self.skipped += 1;
+                self.leave(row, now);
+            }
+            Outcome::Dead { stop_flow } => {
+                let stats = &mut self.stage(stage).stats;
+                stats.failures += 1;
+                stats.dead_lettered += 1;
+                self.dead_lettered += 1;
+                self.leave(row, now);
+                if stop_flow && !self.is_closed() {
+                    self.phase = Phase::Draining;
+                    self.stopped_by_failure = true;
+                }
+            }
+            Outcome::Retry { pause_ns } => {
+                let stats = &mut self.stage(stage).stats;
+                stats.failures += 1;
+                stats.retries += 1;
+                self.back_to_queue(&mut row, stage, now);
+                self.units.unit(&mut row).attempts += 1;
+                self.enqueue_after(row, stage, pause_ns, now);
+            }
+            Outcome::Requeue { wants_bytes } => {
+                self.stage(stage).stats.requeued += 1;
+                self.back_to_queue(&mut row, stage, now);
+                self.memory_waiters.push_back(MemoryWaiter { row, stage, wants_bytes, since_ns: now });
+            }
+            Outcome::Left => {
+                self.release_all(&mut row, now);
+                self.left.push(row);
+            }
+        }
+    }
+
+    fn enqueue_after(&mut self, row: Row, stage: u16, pause_ns: u64, now: u64) {
+        if pause_ns == 0 {
+            self.enqueue(row, stage, now);
+        } else {
+            self.delayed += 1;
+            self.set_timer(now.saturating_add(pause_ns), TimerAction::Enqueue(row, stage));
+        }
+    }
+
+    /// A failed attempt leaves no trace: the unit holds and weighs what it did when it entered the stage.
+    fn back_to_queue(&mut self, row: &mut Row, stage: u16, now: u64) {
+        let base = self.units.unit(row).base_bytes;
+        self.weigh(row, Some(base));
+        self.units.unit(row).delay_ns = 0;
+        self.release_where(row, now, |grant| grant.from == stage);
+    }
+
+    fn release_all(&mut self, row: &mut Row, now: u64) {
+        self.release_where(row, now, |_| true);
+    }
+
+    fn release_where(&mut self, row: &mut Row, now: u64, which: impl Fn(&super::unit::Grant) -> bool) {
+        let Some(needs) = &mut self.units.unit(row).needs else { return };
+        let mut held = std::mem::take(&mut needs.held);
+        held.retain(|grant| {
+            let released = which(grant);
+            if released {
+                self.release(*grant, now);
+            }
+            !released
+        });
+        self.units.unit(row).needs().held = held;
+    }
+
+    fn weigh(&mut self, row: &mut Row, bytes: Option<u64>) {
+        let unit = self.units.unit(row);
+        if let Some(bytes) = bytes.filter(|&bytes| bytes != unit.bytes) {
+            self.bytes = self.bytes - unit.bytes + bytes;
+            unit.bytes = bytes;
+            self.peak_bytes = self.peak_bytes.max(self.bytes);
+        }
+    }
+
+    /// The unit's end, whichever way.
+    pub(crate) fn leave(&mut self, mut row: Row, now: u64) {
+        if self.units.unit(&mut row).needs.is_some() {
+            self.release_all(&mut row, now);
+            self.forget_wants(&mut row, now);
+        }
+        let unit = self.units.unit(&mut row);
+        let admitted_ns = unit.admitted_ns;
+        self.bytes -= std::mem::take(&mut unit.bytes);
+        self.record_latency(now, admitted_ns, 1);
+        self.in_flight -= 1;
+        self.free_rows.push(row);
+    }
+}

@@ -1,0 +1,504 @@
+//! The scheduler's state: everything behind the flow's one mutex.
+//!
+//! It is a plain state machine that knows neither threads nor clocks: every method takes the time as an
+//! argument, so tests drive it step by step. Its work is split over the files beside this one: `admit`
+//! (a unit's way in), `grant` (what a unit needs), `dispatch` (which stage a worker serves next) and
+//! `settle` (what follows a batch). Each step costs O(units it moves + stages), whatever waits elsewhere.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::Waker;
+
+use hdrhistogram::Histogram;
+use smallvec::SmallVec;
+
+use super::column::{Column, Row};
+use super::queue::{Queue, Spares};
+use super::stats::StageStats;
+use super::unit::{Ask, Grant, Grants, InstanceId, Unit, Want, Wants};
+use crate::policy::Batch;
+use crate::resource::{ResourceSpec, Supply};
+use crate::snapshot::Phase;
+
+pub(crate) struct State {
+    pub(crate) units: Arc<Column<Unit>>,
+    pub(crate) stages: Vec<StageState>,
+    /// Stages by their distance to the exit, nearest first.
+    pub(crate) order: Box<[u16]>,
+    pub(crate) blocking: Arc<[u16]>,
+    /// Some stage lets batches wait to fill up.
+    pub(crate) has_batch_waits: bool,
+    pub(crate) resources: Vec<ResourceState>,
+    /// The first ones are the resources without keys, at the resource's own index.
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) free_instances: Vec<InstanceId>,
+
+    pub(crate) phase: Phase,
+    pub(crate) stopped_by_failure: bool,
+    /// The gate knows of that.
+    pub(crate) gate_closed: bool,
+    /// `stop` or `abandon` was asked for, as opposed to the source's end.
+    pub(crate) stop_asked: bool,
+    pub(crate) entry: u16,
+    /// The resource that bounds the entry stage's queue.
+    pub(crate) entry_place: Option<u16>,
+
+    pub(crate) free_rows: Vec<Row>,
+    pub(crate) rows_made: u32,
+    pub(crate) in_flight: u64,
+    pub(crate) inflight_cap: u64,
+    pub(crate) bytes: u64,
+    pub(crate) memory_cap: u64,
+    pub(crate) admitted: u64,
+    pub(crate) retired: u64,
+    pub(crate) skipped: u64,
+    pub(crate) dead_lettered: u64,
+    pub(crate) oversize: u64,
+    pub(crate) peak_in_flight: u64,
+    pub(crate) peak_bytes: u64,
+    pub(crate) latency: Histogram<u64>,
+    /// When the first unit was admitted, and the last one left.
+    pub(crate) started_ns: Option<u64>,
+    pub(crate) ended_ns: Option<u64>,
+    /// Nobody waits for the flow any more: its threads end.
+    pub(crate) finished: bool,
+
+    pub(crate) timers: BinaryHeap<Reverse<Timer>>,
+    pub(crate) delayed: u64,
+    /// Units cancelled for memory, with what they want in `unit.bytes` terms.
+    pub(crate) memory_waiters: VecDeque<MemoryWaiter>,
+    /// Units of an abandoned flow.
+    pub(crate) left: Vec<Row>,
+    pub(crate) spares: Spares,
+
+    /// Instances whose waiters may now be served, and stages whose queues may now be granted.
+    pub(crate) to_serve: Vec<InstanceId>,
+    pub(crate) to_pump: Vec<u16>,
+
+    pub(crate) workers: usize,
+    /// Batches that run on shared workers.
+    pub(crate) busy_shared: usize,
+    /// Those of them that will end soon.
+    pub(crate) busy_soon: usize,
+    /// A [`TimerAction::Watch`] is set; one has fired and nobody has acted on it yet.
+    pub(crate) watch_set: bool,
+    pub(crate) watched: bool,
+    pub(crate) threads: Threads,
+    /// Threads that wait to submit, the bytes the last of them wants, and how long all of them waited.
+    pub(crate) room_waiters: usize,
+    pub(crate) room_wants: u64,
+    pub(crate) room_waited_ns: u64,
+    pub(crate) room_wakers: Vec<Waker>,
+}
+
+/// Threads of the flow, as its wake-ups count them.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    /// Shared workers alive, asleep, and told to wake up.
+    pub(crate) alive: usize,
+    pub(crate) asleep: usize,
+    pub(crate) signals: usize,
+    /// What the timekeeper sleeps until; `u64::MAX` if it does not.
+    pub(crate) clock_until: u64,
+    pub(crate) clock_alive: bool,
+}
+
+/// A stage as the scheduler sees it.
+pub(crate) struct StageState {
+    pub(crate) name: Arc<str>,
+    // What never changes.
+    pub(crate) blocking: bool,
+    /// Some need differs by unit.
+    pub(crate) dynamic: bool,
+    /// Needs that are the same for all units.
+    pub(crate) wants: Wants,
+    /// Needs taken once per batch.
+    pub(crate) permits: Wants,
+    pub(crate) batch: Batch,
+    // What can be steered.
+    pub(crate) floor: usize,
+    pub(crate) ceiling: usize,
+    // The queue.
+    pub(crate) waiting: Queue,
+    /// Granted batches; the last one may still be filling.
+    pub(crate) batches: VecDeque<GrantedBatch>,
+    /// Units in `batches`.
+    pub(crate) granted: usize,
+    /// Units that wait for a resource, by resource.
+    pub(crate) parked: Vec<u32>,
+    /// The stage itself waits for a batch permit.
+    pub(crate) awaits_permit: bool,
+    pub(crate) in_pump_list: bool,
+    // At work.
+    pub(crate) running: usize,
+    pub(crate) busy: usize,
+    pub(crate) last_dispatch_ns: u64,
+    /// Threads of a blocking stage.
+    pub(crate) threads: Threads,
+    pub(crate) stats: StageStats,
+}
+
+impl StageState {
+    /// How many units make a full batch.
+    pub(crate) fn batch_target(&self) -> usize {
+        /// What an automatic batch should last.
+        const AUTO_BATCH_NS: u64 = 20_000;
+        match self.batch.size {
+            Some(size) => size,
+            None => match self.stats.mean_ns {
+                0 => 1,
+                mean => ((AUTO_BATCH_NS / mean) as usize).clamp(1, Batch::AUTO_MOST),
+            },
+        }
+    }
+
+    /// Units that may be granted at once: what its workers can run now. Beyond that units wait without
+    /// holding anything.
+    pub(crate) fn has_seat(&self) -> bool {
+        self.granted + self.running < self.ceiling * self.batch_target()
+    }
+
+    pub(crate) fn parked_units(&self) -> u64 {
+        self.parked.iter().map(|&n| u64::from(n)).sum()
+    }
+
+    /// Units in the queue, for whatever reason.
+    pub(crate) fn queued(&self) -> u64 {
+        self.waiting.len() as u64 + self.granted as u64 + self.parked_units()
+    }
+}
+
+/// Times at which units of a batch came to the queue, and how many did.
+pub(crate) type Arrivals = SmallVec<[(u64, u32); 4]>;
+
+/// Units that have what they need and wait for a worker.
+pub(crate) struct GrantedBatch {
+    pub(crate) rows: VecDeque<Row>,
+    /// When how many of them came to the queue.
+    pub(crate) arrivals: Arrivals,
+    pub(crate) permits: Grants,
+    pub(crate) opened_ns: u64,
+}
+
+/// A resource without keys, or one key of a resource.
+pub(crate) struct Instance {
+    pub(crate) resource: u16,
+    /// Tokens held.
+    pub(crate) in_use: u64,
+    /// Of a rate: when its tokens will all be back (its "theoretical arrival time").
+    pub(crate) full_at_ns: u64,
+    /// First come, first served.
+    pub(crate) waiters: VecDeque<Waiter>,
+    /// Units that wait for it or hold it; a key without any is forgotten.
+    pub(crate) users: u32,
+    pub(crate) key: Option<Box<str>>,
+    /// A timer will serve the waiters of this rate.
+    pub(crate) timer_set: bool,
+}
+
+pub(crate) enum Waiter {
+    Unit {
+        row: Row,
+        stage: u16,
+    },
+    /// A stage whose next batch needs a permit.
+    Stage(u16),
+}
+
+pub(crate) struct ResourceState {
+    pub(crate) spec: ResourceSpec,
+    /// Its place in the order in which a unit acquires its needs one by one.
+    pub(crate) rank: u16,
+    pub(crate) keys: HashMap<Box<str>, InstanceId>,
+    /// Keys of a rate that nobody uses and whose tokens may not be back yet, oldest first.
+    pub(crate) idle_rates: VecDeque<InstanceId>,
+    /// Units whose key can't be made yet: there are too many.
+    pub(crate) key_waiters: VecDeque<(Row, u16)>,
+    pub(crate) in_use: u64,
+    pub(crate) peak_in_use: u64,
+}
+
+pub(crate) struct MemoryWaiter {
+    pub(crate) row: Row,
+    pub(crate) stage: u16,
+    pub(crate) wants_bytes: u64,
+    pub(crate) since_ns: u64,
+}
+
+pub(crate) struct Timer {
+    pub(crate) at_ns: u64,
+    pub(crate) action: TimerAction,
+}
+
+pub(crate) enum TimerAction {
+    /// The unit enters the stage's queue.
+    Enqueue(Row, u16),
+    /// The stage's filling batch has waited long enough: whoever looks sees that it may run.
+    Batch,
+    /// The rate has tokens again.
+    Rate(InstanceId),
+    /// Somebody looks whether workers that were expected soon have come.
+    Watch,
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Self) -> bool {
+        self.at_ns == other.at_ns
+    }
+}
+
+impl Eq for Timer {}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at_ns.cmp(&other.at_ns)
+    }
+}
+
+impl State {
+    pub(crate) fn is_closed(&self) -> bool {
+        !matches!(self.phase, Phase::Ready | Phase::Running)
+    }
+
+    /// Nothing more will happen.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_closed() && self.in_flight == 0
+    }
+
+    /// No stage's code runs.
+    pub(crate) fn nobody_runs(&self) -> bool {
+        self.stages.iter().all(|stage| stage.busy == 0)
+    }
+
+    /// Whether a batch's age matters for its dispatch.
+    pub(crate) fn batches_may_wait(&self) -> bool {
+        self.has_batch_waits
+    }
+
+    pub(crate) fn stage(&mut self, stage: u16) -> &mut StageState {
+        &mut self.stages[usize::from(stage)]
+    }
+
+    pub(crate) fn set_timer(&mut self, at_ns: u64, action: TimerAction) {
+        self.timers.push(Reverse(Timer { at_ns, action }));
+    }
+
+    /// Runs every timer that is due.
+    pub(crate) fn fire_timers(&mut self, now: u64) {
+        while self.timers.peek().is_some_and(|Reverse(timer)| timer.at_ns <= now) {
+            let Some(Reverse(timer)) = self.timers.pop() else { break };
+            match timer.action {
+                TimerAction::Enqueue(row, stage) => {
+                    self.delayed -= 1;
+                    self.enqueue(row, stage, now);
+                }
+                TimerAction::Batch => {}
+                TimerAction::Watch => {
+                    self.watch_set = false;
+                    self.watched = true;
+                }
+                TimerAction::Rate(instance) => {
+                    self.instances[instance as usize].timer_set = false;
+                    self.to_serve.push(instance);
+                }
+            }
+        }
+        self.flow_on(now);
+    }
+
+    /// Puts a unit at the end of a stage's queue.
+    pub(crate) fn enqueue(&mut self, row: Row, stage: u16, now: u64) {
+        self.stages[usize::from(stage)].waiting.push_back(now, row, &mut self.spares);
+        self.mark_pump(stage);
+    }
+
+    /// Puts units that come together at the end of a stage's queue.
+    pub(crate) fn enqueue_run(&mut self, rows: VecDeque<Row>, stage: u16, now: u64) {
+        if rows.is_empty() {
+            self.spares.keep(rows);
+        } else {
+            self.stage(stage).waiting.push_run(now, rows);
+            self.mark_pump(stage);
+        }
+    }
+
+    pub(crate) fn mark_pump(&mut self, stage: u16) {
+        let state = &mut self.stages[usize::from(stage)];
+        if !state.in_pump_list {
+            state.in_pump_list = true;
+            self.to_pump.push(stage);
+        }
+    }
+
+    /// Grants whatever can be granted, after anything has changed.
+    pub(crate) fn flow_on(&mut self, now: u64) {
+        loop {
+            if let Some(instance) = self.to_serve.pop() {
+                self.serve(instance, now);
+            } else if let Some(stage) = self.to_pump.pop() {
+                self.stage(stage).in_pump_list = false;
+                self.pump(stage, now);
+            } else if !self.serve_memory(now) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the flow's resources, seen as a whole, are as they must be. For tests and debug builds.
+    pub(crate) fn assert_conserved(&self) {
+        assert_eq!(
+            self.admitted,
+            self.retired + self.dead_lettered + self.in_flight,
+            "a unit was lost or counted twice"
+        );
+    }
+}
+
+impl Ask {
+    pub(crate) fn want(&self, instance: InstanceId) -> Want {
+        Want { instance, until: self.until, for_batch: false, amount: self.amount }
+    }
+}
+
+impl Want {
+    pub(crate) fn grant(&self, from: u16) -> Grant {
+        Grant { instance: self.instance, until: self.until, from, amount: self.amount }
+    }
+}
+
+impl ResourceState {
+    pub(crate) fn capacity(&self) -> u64 {
+        match self.spec.supply {
+            Supply::Tokens(tokens) => tokens,
+            Supply::Rate(rate) => rate.burst,
+        }
+    }
+}
+
+/// What the builder says of a stage.
+pub(crate) struct StageSetup {
+    pub(crate) name: Arc<str>,
+    pub(crate) blocking: bool,
+    pub(crate) dynamic: bool,
+    pub(crate) wants: Wants,
+    pub(crate) permits: Wants,
+    pub(crate) batch: Batch,
+    pub(crate) floor: usize,
+    pub(crate) ceiling: usize,
+    pub(crate) resources: usize,
+}
+
+impl State {
+    pub(crate) fn new(
+        units: Arc<Column<Unit>>,
+        stages: Vec<StageSetup>,
+        resources: &[ResourceSpec],
+        ranks: &[u16],
+        order: Vec<u16>,
+        entry: u16,
+        entry_place: Option<u16>,
+    ) -> Self {
+        let blocking = (0..stages.len() as u16).filter(|&s| stages[usize::from(s)].blocking).collect();
+        State {
+            units,
+            blocking,
+            has_batch_waits: stages.iter().any(|stage| !stage.batch.wait.is_zero()),
+            stages: stages.into_iter().map(StageState::new).collect(),
+            order: order.into(),
+            resources: resources
+                .iter()
+                .zip(ranks)
+                .map(|(spec, &rank)| ResourceState::new(spec.clone(), rank))
+                .collect(),
+            instances: (0..resources.len() as u16).map(|resource| Instance::new(resource, None)).collect(),
+            free_instances: Vec::new(),
+            phase: Phase::Ready,
+            stopped_by_failure: false,
+            gate_closed: false,
+            stop_asked: false,
+            entry,
+            entry_place,
+            free_rows: Vec::new(),
+            rows_made: 0,
+            in_flight: 0,
+            inflight_cap: 1,
+            bytes: 0,
+            memory_cap: u64::MAX,
+            admitted: 0,
+            retired: 0,
+            skipped: 0,
+            dead_lettered: 0,
+            oversize: 0,
+            peak_in_flight: 0,
+            peak_bytes: 0,
+            latency: super::stats::histogram(),
+            started_ns: None,
+            ended_ns: None,
+            finished: false,
+            timers: BinaryHeap::new(),
+            delayed: 0,
+            memory_waiters: VecDeque::new(),
+            left: Vec::new(),
+            spares: Spares::default(),
+            to_serve: Vec::new(),
+            to_pump: Vec::new(),
+            workers: 1,
+            busy_shared: 0,
+            busy_soon: 0,
+            watch_set: false,
+            watched: false,
+            threads: Threads { clock_until: u64::MAX, ..Threads::default() },
+            room_waiters: 0,
+            room_wants: 0,
+            room_waited_ns: 0,
+            room_wakers: Vec::new(),
+        }
+    }
+}
+
+impl StageState {
+    fn new(setup: StageSetup) -> Self {
+        StageState {
+            name: setup.name,
+            blocking: setup.blocking,
+            dynamic: setup.dynamic,
+            wants: setup.wants,
+            permits: setup.permits,
+            batch: setup.batch,
+            floor: setup.floor,
+            ceiling: setup.ceiling,
+            waiting: Queue::default(),
+            batches: VecDeque::new(),
+            granted: 0,
+            parked: vec![0; setup.resources],
+            awaits_permit: false,
+            in_pump_list: false,
+            running: 0,
+            busy: 0,
+            last_dispatch_ns: 0,
+            threads: Threads::default(),
+            stats: StageStats::new(setup.resources),
+        }
+    }
+}
+
+impl ResourceState {
+    fn new(spec: ResourceSpec, rank: u16) -> Self {
+        ResourceState {
+            spec,
+            rank,
+            keys: HashMap::new(),
+            idle_rates: VecDeque::new(),
+            key_waiters: VecDeque::new(),
+            in_use: 0,
+            peak_in_use: 0,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The threads: shared workers, workers of blocking stages, and the timekeeper.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::dispatch::{Post, RunningBatch};
+use super::lane::Run;
+use super::settle::Settlement;
+use super::shared::Shared;
+use super::state::State;
+
+/// A thread of a blocking stage that had nothing to do for this long ends.
+const IDLE_MOST: Duration = Duration::from_secs(5);
+
+/// Starts a worker that the state already counts as alive.
+pub(crate) fn spawn(shared: &Arc<Shared>, post: Post) {
+    let name = match post {
+        Post::Shared => "worker".to_owned(),
+        Post::Stage(stage) => shared.stages[usize::from(stage)].name.to_string(),
+    };
+    let theirs = shared.clone();
+    start(shared, &name, move || work(&theirs, post));
+}
+
+pub(crate) fn spawn_timekeeper(shared: &Arc<Shared>) {
+    let theirs = shared.clone();
+    start(shared, "timekeeper", move || keep_time(&theirs));
+}
+
+fn start(shared: &Arc<Shared>, name: &str, body: impl FnOnce() + Send + 'static) {
+    // The kernel keeps 15 bytes of a thread's name.
+    let thread = std::thread::Builder::new().name(format!("ms-{name}")).spawn(body);
+    match thread {
+        Ok(thread) => {
+            let mut threads = shared.threads.lock().unwrap_or_else(PoisonError::into_inner);
+            threads.retain(|thread| !thread.is_finished());
+            threads.push(thread);
+        }
+        Err(error) => panic!("cannot start a thread of flow `{}`: {error}", shared.name),
+    }
+}
+
+fn work(shared: &Arc<Shared>, post: Post) {
+    let mut settlement = Settlement::default();
+    let mut finished: Option<RunningBatch> = None;
+    loop {
+        let mut state = shared.lock();
+        let mut now = shared.now();
+        if let Some(batch) = finished.take() {
+            state.settle(batch, &mut settlement, now);
+            if state.wants_more() {
+                shared.gate.admit_staged(&mut state, now, false);
+                state.flow_on(now);
+            }
+        }
+        let mut batch = loop {
+            let batch = state.choose(post, now).and_then(|stage| state.dispatch(stage, now));
+            if let Some(batch) = batch {
+                shared.release(state);
+                break batch;
+            }
+            if state.finished {
+                dismiss(&mut state, post);
+                return;
+            }
+            match sleep(shared, state, post) {
+                Some(awake) => state = awake,
+                None => return,
+            }
+            now = shared.now();
+            shared.gate.admit_staged(&mut state, now, false);
+            state.flow_on(now);
+        };
+        let mut run = Run {
+            shared,
+            stage: batch.stage,
+            time_each: batch.time_each,
+            started_ns: now,
+            settlement: &mut settlement,
+        };
+        shared.lanes[usize::from(batch.stage)].run(batch.rows.make_contiguous(), &mut run);
+        finished = Some(batch);
+    }
+}
+
+fn threads_of(state: &mut State, post: Post) -> &mut super::state::Threads {
+    match post {
+        Post::Shared => &mut state.threads,
+        Post::Stage(stage) => &mut state.stage(stage).threads,
+    }
+}
+
+fn dismiss(state: &mut State, post: Post) {
+    threads_of(state, post).alive -= 1;
+}
+
+/// Sleeps until there may be work. `None`: the thread was idle for long and is dismissed.
+fn sleep<'a>(shared: &'a Arc<Shared>, mut state: MutexGuard<'a, State>, post: Post) -> Option<MutexGuard<'a, State>> {
+    threads_of(&mut state, post).asleep += 1;
+    let condvar = match post {
+        Post::Shared => &shared.work,
+        Post::Stage(stage) => &shared.stage_work[usize::from(stage)],
+    };
+    // What this thread changed before it found nothing to do may concern others.
+    shared.release(state);
+    let mut state = shared.lock();
+    loop {
+        let threads = threads_of(&mut state, post);
+        // Whoever wakes a sleeper has already counted it as awake.
+        if threads.signals > 0 {
+            threads.signals -= 1;
+            return Some(state);
+        }
+        if state.finished {
+            threads_of(&mut state, post).asleep -= 1;
+            return Some(state);
+        }
+        match post {
+            Post::Shared => state = condvar.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Post::Stage(_) => {
+                let (awake, timed_out) = condvar.wait_timeout(state, IDLE_MOST).unwrap_or_else(PoisonError::into_inner);
+                state = awake;
+                let threads = threads_of(&mut state, post);
+                if timed_out.timed_out() && threads.signals == 0 {
+                    threads.asleep -= 1;
+                    threads.alive -= 1;
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+/// Fires timers when they are due.
+fn keep_time(shared: &Arc<Shared>) {
+    let mut state = shared.lock();
+    while !state.finished {
+        let now = shared.now();
+        let next = match state.timers.peek() {
+            Some(std::cmp::Reverse(timer)) if timer.at_ns <= now => {
+                state.fire_timers(now);
+                if state.watched {
+                    shared.gate.admit_staged(&mut state, now, true);
+                    state.flow_on(now);
+                    if state.busy_soon > 0 {
+                        state.watch(now);
+                    }
+                }
+                shared.release(state);
+                state = shared.lock();
+                continue;
+            }
+            Some(std::cmp::Reverse(timer)) => timer.at_ns,
+            None => u64::MAX,
+        };
+        state.threads.clock_until = next;
+        state = if next == u64::MAX {
+            shared.clock.wait(state).unwrap_or_else(PoisonError::into_inner)
+        } else {
+            let pause = Duration::from_nanos(next - now);
+            shared.clock.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0
+        };
+    }
+}

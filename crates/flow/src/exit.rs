@@ -1,0 +1,338 @@
+//! Where units go after a stage: another stage, retirement, or one of several by the result.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
+
+use crate::engine::{Ask, Column, NO_STAGE, Row, Unit};
+use crate::need::{Hold, Need};
+use crate::ticket::Sink;
+
+/// The way into a stage that takes `T`. Declared by [`FlowBuilder::inlet`](crate::FlowBuilder::inlet) before
+/// the stage is, so that units can return to an earlier stage. Copies stand for the same stage.
+pub struct Inlet<T> {
+    pub(crate) index: u16,
+    pub(crate) flow: u64,
+    pub(crate) takes: PhantomData<fn(T)>,
+}
+
+impl<T> Clone for Inlet<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Inlet<T> {}
+
+impl<T> fmt::Debug for Inlet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inlet({})", self.index)
+    }
+}
+
+/// The way out of a flow whose retired units yield `R`.
+pub struct Retire<R> {
+    pub(crate) flow: u64,
+    pub(crate) yields: PhantomData<fn(R)>,
+}
+
+impl<R> Clone for Retire<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Retire<R> {}
+
+impl<R> fmt::Debug for Retire<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Retire")
+    }
+}
+
+/// One of two results, for a stage that branches: its exit is a pair of exits. Nest it for more branches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Either<A, B> {
+    /// Takes the pair's first exit.
+    Left(A),
+    /// Takes the pair's second exit.
+    Right(B),
+}
+
+/// Where a stage's results of type `T` may go.
+///
+/// | exit | takes | goes to |
+/// | --- | --- | --- |
+/// | [`Inlet<T>`] | `T` | that stage |
+/// | [`Retire<T>`] | `T` | retirement |
+/// | `(a, b)` | [`Either<A, B>`] | `a` or `b`, by the variant |
+/// | [`select`] | `T` | one of several exits, by a function |
+pub trait Exit<T>: sealed::Wire<T> {}
+
+impl<T, X: sealed::Wire<T>> Exit<T> for X {}
+
+/// One of several exits for the same type: `choose` gives the index of the exit to take.
+///
+/// # Panics
+/// When a unit takes an index beyond the last exit, the unit fails as if its stage had panicked.
+pub fn select<T, F>(choose: F, exits: impl IntoIterator<Item = Either<Inlet<T>, Retire<T>>>) -> Select<T, F>
+where
+    F: Fn(&T) -> usize + Send + Sync + 'static,
+{
+    Select { choose, exits: exits.into_iter().collect() }
+}
+
+impl<T> From<Inlet<T>> for Either<Inlet<T>, Retire<T>> {
+    fn from(inlet: Inlet<T>) -> Self {
+        Either::Left(inlet)
+    }
+}
+
+impl<T> From<Retire<T>> for Either<Inlet<T>, Retire<T>> {
+    fn from(retire: Retire<T>) -> Self {
+        Either::Right(retire)
+    }
+}
+
+/// The exit that [`select`] makes.
+pub struct Select<T, F> {
+    choose: F,
+    exits: Vec<Either<Inlet<T>, Retire<T>>>,
+}
+
+impl<T, F> fmt::Debug for Select<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Select").field("exits", &self.exits).finish_non_exhaustive()
+    }
+}
+
+/// The receiving side of a stage: its payloads' column, and what they need there.
+pub(crate) struct Entry<T> {
+    pub(crate) index: u16,
+    pub(crate) column: Arc<Column<T>>,
+    pub(crate) needs: OnceLock<EntryNeeds<T>>,
+}
+
+pub(crate) struct EntryNeeds<T> {
+    /// The needs that differ by unit.
+    pub(crate) dynamic: Vec<Need<T>>,
+    pub(crate) bytes: Option<BytesFn<T>>,
+}
+
+/// Weighs a payload.
+pub(crate) type BytesFn<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
+
+impl<T> Entry<T> {
+    fn needs(&self) -> &EntryNeeds<T> {
+        self.needs.get().expect("build() checks that every stage is defined")
+    }
+
+    /// Payload bytes of a value here, if the stage says how to weigh it.
+    pub(crate) fn bytes(&self, value: &T) -> Option<u64> {
+        self.needs().bytes.as_ref().map(|weigh| weigh(value))
+    }
+
+    /// Computes what `value` will need here. Runs the user's functions.
+    pub(crate) fn asks(&self, value: &T, asks: &mut Vec<Ask>) {
+        asks.clear();
+        for need in &self.needs().dynamic {
+            let amount = need.amount_with.as_ref().map_or(need.amount, |amount| amount(value));
+            if amount > 0 {
+                asks.push(Ask {
+                    resource: need.resource.index,
+                    until: if let Hold::Until(stage) = need.hold { stage } else { NO_STAGE },
+                    amount,
+                    key: need.key.as_ref().map(|key| key(value).into_boxed_str()),
+                });
+            }
+        }
+    }
+
+    pub(crate) fn is_dynamic(&self) -> bool {
+        !self.needs().dynamic.is_empty()
+    }
+}
+
+/// Where a unit goes next and what it will weigh there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Aim {
+    /// The next stage; [`NO_STAGE`]: retirement.
+    pub(crate) stage: u16,
+    /// Payload bytes there; `None`: as before.
+    pub(crate) bytes: Option<u64>,
+    /// Which of several exits.
+    branch: usize,
+}
+
+pub(crate) mod sealed {
+    use super::*;
+
+    /// Connects an exit to the stages it names.
+    pub trait Wire<T> {
+        #[doc(hidden)]
+        type Route: Route<T>;
+        #[doc(hidden)]
+        fn wire(self, entries: &mut Wiring<'_>) -> Self::Route;
+    }
+}
+
+/// A connected exit.
+pub trait Route<T>: Send + Sync + 'static {
+    /// A value that goes on to a stage lies in the column of `T` there, too.
+    const SAME_COLUMN: bool;
+    /// Decides where `value` goes and computes what it needs there. Runs the user's functions, and changes
+    /// nothing but `unit.needs.next_asks`, so that a panic leaves the unit as it was.
+    fn aim(&self, value: &T, unit: &mut Unit) -> Aim;
+    /// Puts the value where `aim` said.
+    fn land(&self, value: T, aim: Aim, row: &mut Row, unit: &mut Unit);
+}
+
+/// What `wire` may look at: the flow's entries by type, and the list of edges it fills.
+pub struct Wiring<'a> {
+    pub(crate) flow: u64,
+    pub(crate) entries: &'a [Box<dyn std::any::Any + Send>],
+    pub(crate) sink: &'a dyn std::any::Any,
+    /// Stages that the exit may lead to.
+    pub(crate) edges: Vec<u16>,
+    pub(crate) retires: bool,
+    /// An inlet or exit of another flow was used.
+    pub(crate) foreign: bool,
+}
+
+pub struct ToStage<T>(Arc<Entry<T>>);
+
+impl<T: Send + 'static> sealed::Wire<T> for Inlet<T> {
+    type Route = ToStage<T>;
+    fn wire(self, wiring: &mut Wiring<'_>) -> ToStage<T> {
+        let entry = wiring.entries.get(usize::from(self.index)).and_then(|e| e.downcast_ref::<Arc<Entry<T>>>());
+        match entry.filter(|_| self.flow == wiring.flow) {
+            Some(entry) => {
+                wiring.edges.push(self.index);
+                ToStage(entry.clone())
+            }
+            None => {
+                wiring.foreign = true;
+                let nowhere = Entry { index: NO_STAGE, column: Arc::new(Column::new()), needs: OnceLock::new() };
+                ToStage(Arc::new(nowhere))
+            }
+        }
+    }
+}
+
+impl<T: Send + 'static> Route<T> for ToStage<T> {
+    const SAME_COLUMN: bool = true;
+
+    #[inline]
+    fn aim(&self, value: &T, unit: &mut Unit) -> Aim {
+        if self.0.is_dynamic() {
+            self.0.asks(value, &mut unit.needs().next_asks);
+        }
+        Aim { stage: self.0.index, bytes: self.0.bytes(value), branch: 0 }
+    }
+
+    #[inline]
+    fn land(&self, value: T, _: Aim, row: &mut Row, _: &mut Unit) {
+        // SAFETY: the entry's column belongs to the flow whose stage this exit is part of, and so does `row`.
+        *unsafe { self.0.column.cell(row) } = Some(value);
+    }
+}
+
+pub struct ToSink<R>(Option<Arc<Sink<R>>>);
+
+impl<R: Send + 'static> sealed::Wire<R> for Retire<R> {
+    type Route = ToSink<R>;
+    fn wire(self, wiring: &mut Wiring<'_>) -> ToSink<R> {
+        wiring.retires = true;
+        let sink = wiring.sink.downcast_ref::<Arc<Sink<R>>>().filter(|_| self.flow == wiring.flow);
+        wiring.foreign |= sink.is_none();
+        ToSink(sink.cloned())
+    }
+}
+
+impl<R: Send + 'static> Route<R> for ToSink<R> {
+    const SAME_COLUMN: bool = true;
+
+    #[inline]
+    fn aim(&self, _: &R, _: &mut Unit) -> Aim {
+        Aim { stage: NO_STAGE, bytes: None, branch: 0 }
+    }
+
+    #[inline]
+    fn land(&self, value: R, _: Aim, row: &mut Row, unit: &mut Unit) {
+        self.0.as_ref().expect("build() refuses a foreign exit").retire(value, row, unit);
+    }
+}
+
+impl<A, B, X, Y> sealed::Wire<Either<A, B>> for (X, Y)
+where
+    X: sealed::Wire<A>,
+    Y: sealed::Wire<B>,
+{
+    type Route = (X::Route, Y::Route);
+    fn wire(self, wiring: &mut Wiring<'_>) -> Self::Route {
+        (self.0.wire(wiring), self.1.wire(wiring))
+    }
+}
+
+impl<A, B, X: Route<A>, Y: Route<B>> Route<Either<A, B>> for (X, Y) {
+    const SAME_COLUMN: bool = false;
+
+    fn aim(&self, value: &Either<A, B>, unit: &mut Unit) -> Aim {
+        match value {
+            Either::Left(a) => self.0.aim(a, unit),
+            Either::Right(b) => self.1.aim(b, unit),
+        }
+    }
+
+    fn land(&self, value: Either<A, B>, aim: Aim, row: &mut Row, unit: &mut Unit) {
+        match value {
+            Either::Left(a) => self.0.land(a, aim, row, unit),
+            Either::Right(b) => self.1.land(b, aim, row, unit),
+        }
+    }
+}
+
+pub struct ToSelected<T, F> {
+    choose: F,
+    routes: Vec<Either<ToStage<T>, ToSink<T>>>,
+}
+
+impl<T, F> sealed::Wire<T> for Select<T, F>
+where
+    T: Send + 'static,
+    F: Fn(&T) -> usize + Send + Sync + 'static,
+{
+    type Route = ToSelected<T, F>;
+    fn wire(self, wiring: &mut Wiring<'_>) -> Self::Route {
+        let routes = self.exits.into_iter().map(|exit| match exit {
+            Either::Left(inlet) => Either::Left(inlet.wire(wiring)),
+            Either::Right(retire) => Either::Right(retire.wire(wiring)),
+        });
+        ToSelected { routes: routes.collect(), choose: self.choose }
+    }
+}
+
+impl<T, F> Route<T> for ToSelected<T, F>
+where
+    T: Send + 'static,
+    F: Fn(&T) -> usize + Send + Sync + 'static,
+{
+    const SAME_COLUMN: bool = true;
+
+    fn aim(&self, value: &T, unit: &mut Unit) -> Aim {
+        let branch = (self.choose)(value);
+        let aim = match self.routes.get(branch) {
+            Some(Either::Left(stage)) => stage.aim(value, unit),
+            Some(Either::Right(sink)) => sink.aim(value, unit),
+            None => panic!("exit {branch} was selected of {}", self.routes.len()),
+        };
+        Aim { branch, ..aim }
+    }
+
+    fn land(&self, value: T, aim: Aim, row: &mut Row, unit: &mut Unit) {
+        match &self.routes[aim.branch] {
+            Either::Left(stage) => stage.land(value, aim, row, unit),
+            Either::Right(sink) => sink.land(value, aim, row, unit),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A staged execution engine for one machine.
+//!
+//! Work **units** flow through explicit **stages**. Each stage has its own **queue**, which acquires what a
+//! unit needs (tokens, a slot at a host, a connection, bytes of memory) *before* a thread is spent on it. So a
+//! flow never overwhelms a resource, never deadlocks on its thread pool, shows what waits where, and can be
+//! steered while it runs.
+//!
+//! ```
+//! use millstream_flow::{Flow, Need};
+//!
+//! let mut flow = Flow::builder("shout");
+//! let disk = flow.tokens("disk", 2);
+//! let (load, shout, done) = (flow.inlet("load"), flow.inlet("shout"), flow.retire());
+//! flow.stage(load, |path: &mut &str, _| Ok(format!("contents of {path}")))
+//!     .need(Need::tokens(disk, 1)) // at most two loads at once, and no thread waits for the disk
+//!     .to(shout);
+//! flow.stage(shout, |text: &mut String, _| Ok(text.to_uppercase())).to(done);
+//!
+//! let report = flow.build(load)?.run(["a", "b", "c"]);
+//! assert_eq!((report.admitted, report.retired), (3, 3));
+//! # Ok::<(), millstream_flow::BuildError>(())
+//! ```
+//!
+//! # Which part do I want?
+//! | I want to … | see |
+//! | --- | --- |
+//! | map a function over many items, with limits | [`parallel_map`] |
+//! | build a flow of stages | [`Flow::builder`], [`FlowBuilder`], [`StageBuilder`] |
+//! | say what a stage needs | [`Need`], and [`FlowBuilder`] for resources |
+//! | branch, join, or return to an earlier stage | [`Exit`], [`Inlet`], [`Either`], [`select`] |
+//! | run all units of a source | [`Flow::run`], [`Report`] |
+//! | take requests from many threads, or from async code | [`Flow::start`], [`Service`], [`Ticket`] |
+//! | retry, dead-letter, limit the time of failing work | [`Retry`], [`AfterFailure`], [`Failure`], [`DeadLetter`] |
+//! | see or change a flow while it runs | [`Control`], [`Snapshot`] |
+//! | know why a flow can't deadlock | [`Plan`], [`BuildError`] |
+//!
+//! # What it promises
+//! - **All or nothing.** A unit gets all its needs at once, and holds none of them while it waits. What it
+//!   holds across stages follows an order that [`FlowBuilder::build`] proves to exist.
+//! - **Nobody waits for ever.** See [`Need`] for the bound.
+//! - **Bounded.** Units in flight and their bytes are capped; so is every queue.
+//! - **Conserved.** `admitted = retired + dead_lettered + left`, checked at the end of every run, in every
+//!   build. A panic is the failure of one unit.
+//!
+//! # When not to use it
+//! For pure computation over data in memory, a work-stealing pool without queues is cheaper per item. For a
+//! single thread of asynchronous I/O, an async runtime is.
+
+mod builder;
+mod check;
+mod control;
+mod cx;
+mod engine;
+mod exit;
+mod failure;
+mod flow;
+mod need;
+mod parallel;
+mod plan;
+mod policy;
+mod report;
+mod resource;
+mod service;
+mod snapshot;
+mod stage;
+mod ticket;
+
+pub use builder::{DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, FlowBuilder, StageBuilder};
+pub use check::{BuildError, HoldAndAsk, NeedsCycle};
+pub use control::{Control, SetError};
+pub use cx::Cx;
+pub use exit::{Either, Exit, Inlet, Retire, Select, select};
+pub use failure::{Cause, DeadLetter, Failure};
+pub use flow::Flow;
+pub use need::Need;
+pub use parallel::parallel_map;
+pub use plan::{Plan, PlanNeed, PlanResource, PlanStage};
+pub use policy::{AfterFailure, Batch, Overload, Retry};
+pub use report::{Outcome, Report, ResourceReport, StageReport};
+pub use resource::{Pool, PoolObject, Rate, Resource};
+pub use service::{Service, SubmitError, SubmitFuture, Submitter};
+pub use snapshot::{Phase, Quantiles, ResourceSnapshot, Snapshot, StageSnapshot, WaitedFor, Waiting};
+pub use stage::Stage;
+pub use ticket::{Ticket, Unfinished};

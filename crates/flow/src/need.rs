@@ -1,0 +1,110 @@
+//! What a stage needs for a unit before a worker is spent on it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::exit::Inlet;
+use crate::resource::{Pool, Resource};
+
+type KeyFn<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
+type AmountFn<T> = Arc<dyn Fn(&T) -> u64 + Send + Sync>;
+
+/// How long a granted need is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// From the grant until the unit's run in the stage ends.
+    Unit,
+    /// From the grant of a batch's first unit until the batch ends, once for the whole batch (class 2).
+    Batch,
+    /// From the grant until the unit leaves this stage, or its flow (class 3).
+    Until(u16),
+}
+
+/// One need of a stage that takes `T`: a resource, how much of it, for which key, and for how long.
+///
+/// All needs of a unit are granted at once or not at all; a unit that waits holds none of them.
+///
+/// ```
+/// # use millstream_flow::*;
+/// # let mut flow = Flow::builder::<()>("doc");
+/// # let (fetch, parse) = (flow.inlet::<String>("fetch"), flow.inlet::<String>("parse"));
+/// let net = flow.tokens("net", 16);
+/// let host = flow.keyed_tokens("host", 2);
+/// flow.stage(fetch, |url: &mut String, _| Ok(std::mem::take(url)))
+///     .need(Need::tokens(net, 1))
+///     .need(Need::keyed(host, |url: &String| url.clone()).until(parse))
+///     .to(parse);
+/// ```
+pub struct Need<T> {
+    pub(crate) resource: Resource,
+    pub(crate) amount: u64,
+    pub(crate) amount_with: Option<AmountFn<T>>,
+    pub(crate) key: Option<KeyFn<T>>,
+    pub(crate) hold: Hold,
+}
+
+impl<T> Need<T> {
+    /// `amount` tokens of a resource without keys.
+    pub fn tokens(resource: Resource, amount: u64) -> Self {
+        Need { resource, amount, amount_with: None, key: None, hold: Hold::Unit }
+    }
+
+    /// One token of the key that `key` computes from the unit's payload.
+    ///
+    /// `key` runs once for each unit that enters the stage. If it panics, the unit fails as if the stage
+    /// before had panicked.
+    pub fn keyed(resource: Resource, key: impl Fn(&T) -> String + Send + Sync + 'static) -> Self {
+        Need { resource, amount: 1, amount_with: None, key: Some(Arc::new(key)), hold: Hold::Unit }
+    }
+
+    /// One object of a pool, once per batch.
+    pub fn object<C>(pool: &Pool<C>) -> Self {
+        Need { resource: pool.resource, amount: 1, amount_with: None, key: None, hold: Hold::Batch }
+    }
+
+    /// How many tokens.
+    ///
+    /// More than the capacity (which may have been lowered while the flow runs) means: alone.
+    #[must_use]
+    pub fn amount(mut self, tokens: u64) -> Self {
+        self.amount = tokens;
+        self
+    }
+
+    /// How many tokens, by unit; 0 means that this unit does not need the resource.
+    #[must_use]
+    pub fn amount_with(mut self, amount: impl Fn(&T) -> u64 + Send + Sync + 'static) -> Self {
+        self.amount_with = Some(Arc::new(amount));
+        self
+    }
+
+    /// Held from the grant until the unit leaves `stage`, or its flow.
+    #[must_use]
+    pub fn until<U>(mut self, stage: Inlet<U>) -> Self {
+        self.hold = Hold::Until(stage.index);
+        self
+    }
+
+    /// Taken once for a whole batch, and given back with it.
+    #[must_use]
+    pub fn per_batch(mut self) -> Self {
+        self.hold = Hold::Batch;
+        self
+    }
+
+    /// Whether the need differs from unit to unit.
+    pub(crate) fn is_dynamic(&self) -> bool {
+        self.key.is_some() || self.amount_with.is_some()
+    }
+}
+
+impl<T> fmt::Debug for Need<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Need")
+            .field("resource", &self.resource)
+            .field("amount", &self.amount)
+            .field("keyed", &self.key.is_some())
+            .field("hold", &self.hold)
+            .finish_non_exhaustive()
+    }
+}

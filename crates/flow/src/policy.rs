@@ -1,0 +1,135 @@
+//! What a stage does with its units: batches, retries, and what comes after the last failure.
+
+use std::ops::Range;
+use std::time::Duration;
+
+/// How many units a worker takes from a stage's queue at once.
+///
+/// The default, [`Batch::auto`], takes as many as fit in about 20 µs by the stage's own measured service
+/// time, at most 64: cheap stages lose nothing to hand-overs, and long ones spread over all workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch {
+    pub(crate) size: Option<usize>,
+    pub(crate) wait: Duration,
+}
+
+impl Batch {
+    /// The largest batch that [`Batch::auto`] forms.
+    pub const AUTO_MOST: usize = 64;
+    /// The largest batch at all.
+    pub const MOST: usize = 65_536;
+
+    /// Sized by the measured service time.
+    pub const fn auto() -> Self {
+        Batch { size: None, wait: Duration::ZERO }
+    }
+
+    /// At most `size` units.
+    pub const fn of(size: usize) -> Self {
+        Batch { size: Some(size), wait: Duration::ZERO }
+    }
+
+    /// A batch that is not full waits this long for more units before it runs (default: not at all).
+    #[must_use]
+    pub const fn wait(mut self, longest: Duration) -> Self {
+        self.wait = longest;
+        self
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch::auto()
+    }
+}
+
+/// How often and how soon a failed unit is tried again in the same stage.
+///
+/// The pause before attempt *k* + 1 is drawn evenly from the upper half of
+/// `min(most, least · 2^(k-1))`, so that units that failed together do not come back together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    pub(crate) times: u32,
+    pub(crate) backoff: Range<Duration>,
+}
+
+impl Retry {
+    /// No retry: the default.
+    pub const fn never() -> Self {
+        Retry::times(0)
+    }
+
+    /// Up to `times` attempts after the first, with pauses of 100 ms doubling up to 5 s.
+    pub const fn times(times: u32) -> Self {
+        Retry { times, backoff: Duration::from_millis(100)..Duration::from_secs(5) }
+    }
+
+    /// Pauses that start at `range.start` and double up to `range.end`.
+    #[must_use]
+    pub const fn backoff(mut self, range: Range<Duration>) -> Self {
+        self.backoff = range;
+        self
+    }
+
+    /// The pause after `failed` failed attempts, in ns; `random` is any 64 random bits.
+    pub(crate) fn pause_ns(&self, failed: u32, random: u64) -> u64 {
+        let least = u64::try_from(self.backoff.start.as_nanos()).unwrap_or(u64::MAX);
+        let most = u64::try_from(self.backoff.end.as_nanos()).unwrap_or(u64::MAX).max(least);
+        let doublings = failed.saturating_sub(1).min(63);
+        let full = if least.leading_zeros() > doublings { (least << doublings).min(most) } else { most };
+        let half = full / 2;
+        full - half + ((u128::from(random) * u128::from(half)) >> 64) as u64
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Retry::never()
+    }
+}
+
+/// What happens to a unit when its last attempt has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AfterFailure {
+    /// It becomes a [`DeadLetter`](crate::DeadLetter).
+    #[default]
+    DeadLetter,
+    /// It is retired without a result, and counted as skipped.
+    Skip,
+    /// It becomes a dead letter, and the flow stops admitting and drains.
+    StopFlow,
+}
+
+/// What `submit` does when the flow is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overload {
+    /// The submitter waits for room.
+    #[default]
+    Wait,
+    /// The new unit is refused and handed back.
+    Reject,
+    /// The unit that has waited longest for the first stage is dropped (its ticket says so, it is counted
+    /// as a dead letter); if every unit in flight is past that, the new one is refused.
+    DropOldest,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_most_and_stay_in_their_upper_half() {
+        let retry = Retry::times(9).backoff(Duration::from_nanos(100)..Duration::from_nanos(1000));
+        for (failed, full) in [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (60, 1000), (4_000_000, 1000)] {
+            assert_eq!(retry.pause_ns(failed, 0), full - full / 2);
+            let longest = retry.pause_ns(failed, u64::MAX);
+            assert!(longest <= full && longest >= full - 1, "{longest} {full}");
+        }
+    }
+
+    #[test]
+    fn a_backoff_range_the_wrong_way_round_uses_its_start() {
+        let retry = Retry::times(1).backoff(Duration::from_nanos(10)..Duration::from_nanos(1));
+        assert!(retry.pause_ns(5, u64::MAX) <= 10);
+    }
+}

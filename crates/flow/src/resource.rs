@@ -1,0 +1,155 @@
+//! Finite things that units need: tokens, rates, keyed tokens, pools of objects.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A resource of one flow, as its builder names it. Copies stand for the same resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Resource {
+    pub(crate) index: u16,
+    pub(crate) flow: u64,
+}
+
+/// A number of tokens a second, with a burst.
+///
+/// Tokens of a rate are spent, not given back. Over any stretch of `t` seconds at most `burst + rate · t`
+/// are granted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    pub(crate) per_second: f64,
+    pub(crate) burst: u64,
+}
+
+impl Rate {
+    /// `per_second` tokens a second, at most one at once.
+    pub const fn per_second(per_second: f64) -> Self {
+        Rate { per_second, burst: 1 }
+    }
+
+    /// Up to `tokens` at once after a quiet time.
+    #[must_use]
+    pub const fn burst(mut self, tokens: u64) -> Self {
+        self.burst = tokens;
+        self
+    }
+
+    /// The time one token takes to come, in ns.
+    pub(crate) fn period_ns(&self) -> f64 {
+        1e9 / self.per_second
+    }
+
+    /// Whether the numbers make sense.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.per_second.is_finite() && self.per_second > 0.0 && self.burst > 0
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/s, burst {}", self.per_second, self.burst)
+    }
+}
+
+/// How much there is of a resource.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Supply {
+    Tokens(u64),
+    Rate(Rate),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ResourceSpec {
+    pub(crate) name: String,
+    pub(crate) supply: Supply,
+    pub(crate) keyed: bool,
+    pub(crate) pool: bool,
+    pub(crate) max_keys: usize,
+}
+
+impl ResourceSpec {
+    /// The resource's kind, as reports name it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match (self.pool, self.keyed, self.supply) {
+            (true, ..) => "pool",
+            (_, false, Supply::Tokens(_)) => "tokens",
+            (_, true, Supply::Tokens(_)) => "keyed tokens",
+            (_, false, Supply::Rate(_)) => "rate",
+            (_, true, Supply::Rate(_)) => "keyed rate",
+        }
+    }
+}
+
+/// A pool of objects (connections, buffers, contexts): a resource whose tokens are the objects themselves.
+///
+/// A stage that needs one gets it before its worker starts, once for a whole batch, and reaches it through
+/// [`Cx::object`](crate::Cx::object). Clones stand for the same pool.
+pub struct Pool<C> {
+    pub(crate) resource: Resource,
+    pub(crate) objects: Arc<Mutex<Vec<C>>>,
+    pub(crate) make: Option<Arc<dyn Fn() -> C + Send + Sync>>,
+}
+
+impl<C> Clone for Pool<C> {
+    fn clone(&self) -> Self {
+        Pool { resource: self.resource, objects: self.objects.clone(), make: self.make.clone() }
+    }
+}
+
+impl<C> fmt::Debug for Pool<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("resource", &self.resource).finish_non_exhaustive()
+    }
+}
+
+impl<C> Pool<C> {
+    /// Takes an object; the caller has been granted one, so one is there or may be made.
+    pub(crate) fn take(&self) -> PoolObject<'_, C> {
+        let object = self.lock().pop();
+        let object = object.or_else(|| self.make.as_ref().map(|make| make()));
+        PoolObject { pool: self, object }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<C>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An object taken from a [`Pool`]; it goes back when this is dropped.
+///
+/// If the stage's code panics while it has the object, a pool with a factory
+/// ([`FlowBuilder::pool_with`](crate::FlowBuilder::pool_with)) throws the object away and makes a new one for
+/// the next taker; a pool without puts it back as it is.
+#[derive(Debug)]
+pub struct PoolObject<'a, C> {
+    pool: &'a Pool<C>,
+    object: Option<C>,
+}
+
+impl<C> Deref for PoolObject<'_, C> {
+    type Target = C;
+    fn deref(&self) -> &C {
+        self.object.as_ref().expect("an object is present until drop")
+    }
+}
+
+impl<C> DerefMut for PoolObject<'_, C> {
+    fn deref_mut(&mut self) -> &mut C {
+        self.object.as_mut().expect("an object is present until drop")
+    }
+}
+
+impl<C> PoolObject<'_, C> {
+    pub(crate) fn is_present(&self) -> bool {
+        self.object.is_some()
+    }
+}
+
+impl<C> Drop for PoolObject<'_, C> {
+    fn drop(&mut self) {
+        let suspect = std::thread::panicking() && self.pool.make.is_some();
+        if let Some(object) = self.object.take().filter(|_| !suspect) {
+            self.pool.lock().push(object);
+        }
+    }
+}

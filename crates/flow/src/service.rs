@@ -1,0 +1,393 @@
+//! A flow as a service: units come from any thread, tickets give their results.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use crate::engine::{Candidate, Gate, Shared, Staged, TypedGate};
+use crate::failure::{Cause, DeadLetter};
+use crate::policy::Overload;
+use crate::report::Report;
+use crate::ticket::{Cell, Sink, Ticket};
+
+/// Why a unit was not admitted; it is handed back.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError<In> {
+    /// The flow is full, and the call or the overload policy does not wait.
+    #[error("the flow is full")]
+    Full(In),
+    /// The flow was full until the deadline.
+    #[error("the flow was full until the deadline")]
+    Timeout(In),
+    /// The flow drains, was stopped or abandoned.
+    #[error("the flow admits nothing any more")]
+    Closed(In),
+}
+
+impl<In> SubmitError<In> {
+    /// The unit that was not admitted.
+    pub fn into_unit(self) -> In {
+        match self {
+            SubmitError::Full(unit) | SubmitError::Timeout(unit) | SubmitError::Closed(unit) => unit,
+        }
+    }
+}
+
+impl<In> fmt::Debug for SubmitError<In> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SubmitError::Full(_) => "Full(…)",
+            SubmitError::Timeout(_) => "Timeout(…)",
+            SubmitError::Closed(_) => "Closed(…)",
+        })
+    }
+}
+
+/// How long a submitter waits for room.
+#[derive(Clone, Copy)]
+enum Patience {
+    None,
+    Until(Instant),
+    Unlimited,
+}
+
+/// Lets units into a running flow, from any thread. Cheap to clone.
+///
+/// A unit's payload is weighed and its needs are computed on the submitting thread; if those functions panic,
+/// the panic is the caller's.
+pub struct Submitter<In, R> {
+    shared: Arc<Shared>,
+    gate: Arc<TypedGate<In>>,
+    sink: Arc<Sink<R>>,
+    overload: Overload,
+}
+
+impl<In, R> Clone for Submitter<In, R> {
+    fn clone(&self) -> Self {
+        Submitter {
+            shared: self.shared.clone(),
+            gate: self.gate.clone(),
+            sink: self.sink.clone(),
+            overload: self.overload,
+        }
+    }
+}
+
+impl<In, R> fmt::Debug for Submitter<In, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submitter").field("flow", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
+    pub(crate) fn new(shared: Arc<Shared>, gate: Arc<TypedGate<In>>, sink: Arc<Sink<R>>, overload: Overload) -> Self {
+        Submitter { shared, gate, sink, overload }
+    }
+
+    /// Submits a unit; a full flow is met by the service's [`Overload`] policy (default: wait).
+    ///
+    /// # Errors
+    /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the policy is not to wait.
+    pub fn submit(&self, unit: In) -> Result<Ticket<R>, SubmitError<In>> {
+        self.ticketed(unit, self.patience(), 0)
+    }
+
+    /// Submits a unit if there is room at once.
+    ///
+    /// # Errors
+    /// [`SubmitError::Full`] or [`SubmitError::Closed`].
+    pub fn try_submit(&self, unit: In) -> Result<Ticket<R>, SubmitError<In>> {
+        self.ticketed(unit, Patience::None, 0)
+    }
+
+    /// Submits a unit, waiting for room until `deadline`.
+    ///
+    /// # Errors
+    /// [`SubmitError::Timeout`] or [`SubmitError::Closed`].
+    pub fn submit_deadline(&self, unit: In, deadline: Instant) -> Result<Ticket<R>, SubmitError<In>> {
+        self.ticketed(unit, Patience::Until(deadline), 0)
+    }
+
+    /// Submits a unit that must not run before `at`. It is in flight from now on.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub fn submit_at(&self, unit: In, at: Instant) -> Result<Ticket<R>, SubmitError<In>> {
+        let not_before = at.saturating_duration_since(self.shared.epoch).as_nanos() as u64;
+        self.ticketed(unit, self.patience(), not_before)
+    }
+
+    /// Submits a unit without blocking the thread: the future resolves when it is admitted.
+    pub fn submit_async(&self, unit: In) -> SubmitFuture<'_, In, R> {
+        SubmitFuture { submitter: self, unit: Some(unit) }
+    }
+
+    /// Submits a unit without a ticket: its result and its dead letter go where the flow's do. Waits for room.
+    ///
+    /// # Errors
+    /// [`SubmitError::Closed`].
+    pub fn send(&self, unit: In) -> Result<(), SubmitError<In>> {
+        let candidate = self.candidate(&unit, false, 0);
+        if !self.shared.gate_is_attended() {
+            return self.admit(candidate, unit, None, Patience::Unlimited);
+        }
+        match self.gate.stage(candidate, unit) {
+            Staged::Closed(unit) => Err(SubmitError::Closed(unit)),
+            Staged::Full(candidate, unit) => self.admit(candidate, unit, None, Patience::Unlimited),
+            Staged::Here => {
+                if !self.shared.gate_is_attended() {
+                    // Nobody else may come by for long.
+                    self.shared.change(|_| ());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends every unit of `source`, which runs on the calling thread.
+    ///
+    /// # Errors
+    /// [`SubmitError::Closed`] with the first unit that was not admitted.
+    ///
+    /// # Panics
+    /// If the source panics: the flow is abandoned first.
+    pub fn send_all(&self, source: impl IntoIterator<Item = In>) -> Result<(), SubmitError<In>> {
+        let mut source = source.into_iter();
+        loop {
+            let next = catch_unwind(AssertUnwindSafe(|| source.next())).unwrap_or_else(|panic| {
+                self.shared.abandon();
+                resume_unwind(panic)
+            });
+            match next {
+                Some(unit) => self.send(unit)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        match self.overload {
+            Overload::Wait => Patience::Unlimited,
+            Overload::Reject | Overload::DropOldest => Patience::None,
+        }
+    }
+
+    fn ticketed(&self, unit: In, patience: Patience, not_before_ns: u64) -> Result<Ticket<R>, SubmitError<In>> {
+        let cell = Cell::new();
+        let candidate = self.candidate(&unit, true, not_before_ns);
+        self.admit(candidate, unit, Some(cell.clone()), patience)?;
+        Ok(Ticket::new(cell))
+    }
+
+    fn candidate(&self, unit: &In, ticketed: bool, not_before_ns: u64) -> Candidate {
+        let mut asks = Vec::new();
+        if self.gate.entry.is_dynamic() {
+            self.gate.entry.asks(unit, &mut asks);
+        }
+        Candidate { bytes: self.gate.entry.bytes(unit).unwrap_or(0), asks, ticketed, not_before_ns }
+    }
+
+    /// Admits a unit behind those at the gate.
+    fn admit(
+        &self,
+        candidate: Candidate,
+        unit: In,
+        cell: Option<Arc<Cell<R>>>,
+        patience: Patience,
+    ) -> Result<(), SubmitError<In>> {
+        let bytes = candidate.bytes;
+        let mut state = self.shared.lock();
+        let mut waiting_since = None;
+        loop {
+            if state.is_closed() {
+                return Err(SubmitError::Closed(unit));
+            }
+            self.gate.admit_staged(&mut state, self.shared.now(), true);
+            if self.gate.is_empty() && state.has_room(bytes) {
+                break;
+            }
+            let pause = match patience {
+                Patience::None if self.overload == Overload::DropOldest => {
+                    let Some(mut row) = state.drop_oldest() else { return Err(SubmitError::Full(unit)) };
+                    drop(state);
+                    let message = "dropped to make room for a newer unit";
+                    self.shared.write_off(&mut row, &*self.sink, self.gate.entry.index, Cause::Overload, message);
+                    state = self.shared.lock();
+                    state.bury(row, self.shared.now());
+                    continue;
+                }
+                Patience::None => return Err(SubmitError::Full(unit)),
+                Patience::Until(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        // A wake-up meant for this thread must not be lost with it.
+                        self.shared.room.notify_one();
+                        return Err(SubmitError::Timeout(unit));
+                    }
+                    left
+                }
+                Patience::Unlimited => Duration::MAX,
+            };
+            waiting_since.get_or_insert_with(|| self.shared.now());
+            // What was admitted from the gate may concern others.
+            state.flow_on(self.shared.now());
+            self.shared.release(state);
+            state = self.shared.lock();
+            if state.is_closed() || (self.gate.is_empty() && state.has_room(bytes)) {
+                continue;
+            }
+            state.room_waiters += 1;
+            state.room_wants = bytes;
+            state = if pause == Duration::MAX {
+                self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.shared.room.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0
+            };
+            state.room_waiters -= 1;
+        }
+        let now = self.shared.now();
+        if let Some(since) = waiting_since {
+            state.room_waited_ns += now - since;
+        }
+        let mut run = state.spares.take();
+        self.gate.admit_one(&mut state, candidate, unit, &mut run, now, |row| {
+            if let Some(cell) = cell {
+                self.sink.put_cell(row, cell);
+            }
+        });
+        let entry = state.entry;
+        state.enqueue_run(run, entry, now);
+        state.flow_on(now);
+        self.shared.release(state);
+        Ok(())
+    }
+}
+
+/// The future of [`Submitter::submit_async`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct SubmitFuture<'a, In, R> {
+    submitter: &'a Submitter<In, R>,
+    unit: Option<In>,
+}
+
+impl<In, R> fmt::Debug for SubmitFuture<'_, In, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SubmitFuture").finish_non_exhaustive()
+    }
+}
+
+// The unit is moved out of, never pinned.
+impl<In, R> Unpin for SubmitFuture<'_, In, R> {}
+
+impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
+    type Output = Result<Ticket<R>, SubmitError<In>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let unit = self.unit.take().expect("a submission was polled again after it ended");
+        match self.submitter.try_or_register(unit, context) {
+            Err(SubmitError::Full(unit)) => {
+                self.unit = Some(unit);
+                Poll::Pending
+            }
+            done => Poll::Ready(done),
+        }
+    }
+}
+
+impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
+    /// Admits the unit, or leaves the waker where the next room wakes it.
+    fn try_or_register(&self, unit: In, context: &Context<'_>) -> Result<Ticket<R>, SubmitError<In>> {
+        self.ticketed(unit, Patience::None, 0).inspect_err(|error| {
+            if matches!(error, SubmitError::Full(_)) {
+                let mut state = self.shared.lock();
+                state.room_wakers.push(context.waker().clone());
+                // If room came between the attempt and this, the release wakes the future at once.
+                self.shared.release(state);
+            }
+        })
+    }
+}
+
+/// A running flow. Dereferences to a [`Submitter`]; get one of your own for other threads by
+/// [`submitter`](Service::submitter).
+///
+/// Dropping a service drains it.
+///
+/// ```
+/// use millstream_flow::Flow;
+///
+/// let mut flow = Flow::builder("square");
+/// let (square, done) = (flow.inlet("square"), flow.retire());
+/// flow.stage(square, |n: &mut u64, _| Ok(*n * *n)).to(done);
+/// let service = flow.build(square)?.start();
+/// let ticket = service.submit(12)?;
+/// assert_eq!(ticket.wait()?, 144);
+/// let report = service.drain();
+/// assert_eq!((report.admitted, report.retired), (1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Service<In: Send + 'static, R: Send + 'static> {
+    submitter: Submitter<In, R>,
+    kept: Arc<Mutex<Vec<DeadLetter>>>,
+    drained: bool,
+}
+
+impl<In: Send + 'static, R: Send + 'static> fmt::Debug for Service<In, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").field("flow", &self.submitter.shared.name).finish_non_exhaustive()
+    }
+}
+
+impl<In: Send + 'static, R: Send + 'static> Deref for Service<In, R> {
+    type Target = Submitter<In, R>;
+    fn deref(&self) -> &Submitter<In, R> {
+        &self.submitter
+    }
+}
+
+impl<In: Send + 'static, R: Send + 'static> Service<In, R> {
+    pub(crate) fn new(submitter: Submitter<In, R>, kept: Arc<Mutex<Vec<DeadLetter>>>) -> Self {
+        Service { submitter, kept, drained: false }
+    }
+
+    /// A handle that submits from another thread.
+    pub fn submitter(&self) -> Submitter<In, R> {
+        self.submitter.clone()
+    }
+
+    /// A handle to look into the flow and to steer it.
+    pub fn control(&self) -> crate::Control {
+        crate::Control { shared: self.submitter.shared.clone() }
+    }
+
+    /// Closes admission, waits until every unit has left, and says what the flow did.
+    ///
+    /// After [`Control::abandon`](crate::Control::abandon) it waits one second for running code, then returns
+    /// with those units as `left`; a thread that never returns from a stage's code is left behind.
+    pub fn drain(mut self) -> Report {
+        self.end()
+    }
+
+    fn end(&mut self) -> Report {
+        self.drained = true;
+        let shared = &self.submitter.shared;
+        shared.close();
+        crate::flow::finish(shared, &*self.submitter.sink, &self.kept)
+    }
+}
+
+impl<In: Send + 'static, R: Send + 'static> Drop for Service<In, R> {
+    fn drop(&mut self) {
+        if !self.drained {
+            if std::thread::panicking() {
+                self.submitter.shared.abandon();
+            }
+            self.end();
+        }
+    }
+}

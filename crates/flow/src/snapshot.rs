@@ -1,0 +1,227 @@
+//! What a flow looks like at one moment.
+
+/// Quantiles of a distribution of times, in nanoseconds (each within 1 % of the recorded value).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Quantiles {
+    /// Half of the values are at most this.
+    pub p50: u64,
+    /// 90 % of the values are at most this.
+    pub p90: u64,
+    /// 99 % of the values are at most this.
+    pub p99: u64,
+    /// The largest value.
+    pub max: u64,
+    /// The mean.
+    pub mean: u64,
+    /// How many values were recorded.
+    pub count: u64,
+}
+
+/// How many units wait for one resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Waiting {
+    /// The resource's name.
+    pub resource: String,
+    /// Units that wait for it now.
+    pub units: u64,
+}
+
+/// How long units have waited for one resource so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct WaitedFor {
+    /// The resource's name, or `a worker`, or `memory`.
+    pub resource: String,
+    /// The sum over all units, in nanoseconds.
+    pub total_ns: u64,
+    /// How many waits that were.
+    pub units: u64,
+}
+
+/// Where a flow is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+pub enum Phase {
+    /// Built, not started.
+    Ready,
+    /// Units are admitted.
+    Running,
+    /// Admission is closed; what is in flight goes on.
+    Draining,
+    /// Nothing new is dispatched; running units were told to stop.
+    Abandoned,
+    /// Nothing is in flight any more, and nothing will be.
+    Done,
+}
+
+/// One stage at one moment.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct StageSnapshot {
+    /// The stage's name.
+    pub name: String,
+    /// Units in the stage's queue, for whatever reason they wait.
+    pub waiting: u64,
+    /// Those of them that wait for a resource, by resource.
+    pub waiting_for: Vec<Waiting>,
+    /// Units that have all they need and wait for a worker (part of `waiting`).
+    pub granted: u64,
+    /// Units in the hands of a worker.
+    pub running: u64,
+    /// Units that left the stage with success.
+    pub units: u64,
+    /// Attempts that failed.
+    pub failures: u64,
+    /// Failed attempts that were followed by another.
+    pub retries: u64,
+    /// Units given up on here.
+    pub dead_lettered: u64,
+    /// Times a unit was cancelled to keep the byte budget, and queued again.
+    pub requeued: u64,
+    /// Time spent in the stage's code, summed over workers.
+    pub busy_ns: u64,
+    /// Workers in the stage's code.
+    pub workers_busy: u64,
+    /// The stage's floor of workers.
+    pub workers_min: u64,
+    /// The stage's ceiling of workers.
+    pub workers_max: u64,
+    /// Whether the stage runs beside the shared workers.
+    pub blocking: bool,
+    /// How long the longest waiter has been in the queue; 0 if it is empty.
+    pub oldest_ns: u64,
+    /// Time a unit spends in the stage's code.
+    pub service_ns: Quantiles,
+    /// Time a unit spends in the stage's queue.
+    pub wait_ns: Quantiles,
+    /// What units waited for, longest first.
+    pub waited_for: Vec<WaitedFor>,
+}
+
+/// One resource at one moment.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ResourceSnapshot {
+    /// The resource's name.
+    pub name: String,
+    /// `tokens`, `rate`, `keyed tokens`, `keyed rate` or `pool`.
+    pub kind: String,
+    /// Tokens, objects, or a rate's burst; of each key where keyed.
+    pub capacity: u64,
+    /// Tokens a second, for rates.
+    pub rate_per_s: Option<f64>,
+    /// Tokens held now, over all keys.
+    pub in_use: u64,
+    /// The most tokens held at once; where keyed, of any one key.
+    pub peak_in_use: u64,
+    /// Units that wait for it.
+    pub waiters: u64,
+    /// Keys that exist now; 0 if not keyed.
+    pub keys: u64,
+}
+
+/// A flow at one moment; all its numbers belong together.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Snapshot {
+    /// The flow's name.
+    pub flow: String,
+    /// Time since the start.
+    pub wall_ns: u64,
+    /// Units admitted so far.
+    pub admitted: u64,
+    /// Units that left, done (skipped ones included).
+    pub retired: u64,
+    /// Units retired without a result, by [`AfterFailure::Skip`](crate::AfterFailure::Skip).
+    pub skipped: u64,
+    /// Units given up on.
+    pub dead_lettered: u64,
+    /// Units admitted and not yet gone.
+    pub in_flight: u64,
+    /// The cap on units in flight.
+    pub inflight_cap: u64,
+    /// Payload bytes in flight.
+    pub bytes_in_flight: u64,
+    /// The cap on payload bytes in flight; `u64::MAX` if there is none.
+    pub memory_cap: u64,
+    /// The most units that were in flight at once.
+    pub peak_in_flight: u64,
+    /// The most payload bytes that were in flight at once.
+    pub peak_bytes_in_flight: u64,
+    /// Units larger than the whole byte budget, which ran alone.
+    pub oversize: u64,
+    /// Units cancelled for memory that wait to run again.
+    pub waiting_for_memory: u64,
+    /// Units that wait for a moment: a pause before a retry, or a delay they asked for.
+    pub delayed: u64,
+    /// Where the flow is in its life.
+    pub phase: Phase,
+    /// Shared workers.
+    pub workers: u64,
+    /// Workers that run a stage's code, those of blocking stages included.
+    pub workers_busy: u64,
+    /// The stages, in the order they were declared.
+    pub stages: Vec<StageSnapshot>,
+    /// The resources, in the order they were declared.
+    pub resources: Vec<ResourceSnapshot>,
+}
+
+impl Snapshot {
+    /// What the flow is held by right now, in words.
+    pub fn held_by(&self) -> String {
+        match self.phase {
+            Phase::Ready => return "not started".into(),
+            Phase::Done => return "done".into(),
+            Phase::Abandoned => return format!("abandoned: {} left in flight", self.in_flight),
+            Phase::Running | Phase::Draining => {}
+        }
+        let parked = self
+            .stages
+            .iter()
+            .flat_map(|stage| stage.waiting_for.iter().map(move |w| (w.units, stage, w)))
+            .max_by_key(|(units, ..)| *units);
+        let queued = self
+            .stages
+            .iter()
+            .map(|stage| (stage.waiting.saturating_sub(stage.waiting_for.iter().map(|w| w.units).sum()), stage))
+            .max_by_key(|(units, _)| *units);
+        let resting = self.delayed + self.waiting_for_memory;
+        let parked_units = parked.map_or(0, |(units, ..)| units);
+        let queued_units = queued.map_or(0, |(units, _)| units);
+        if resting > parked_units && resting > queued_units {
+            return if self.delayed >= self.waiting_for_memory {
+                format!("{} out a pause", count(self.delayed, "unit waits", "units wait"))
+            } else {
+                format!("memory: {} for bytes", count(self.waiting_for_memory, "unit waits", "units wait"))
+            };
+        }
+        if let Some((units, stage, waiting)) = parked.filter(|(units, ..)| *units > 0 && *units >= queued_units) {
+            let units = count(units, "unit waits", "units wait");
+            return format!("{}: {units} for it in {}", waiting.resource, stage.name);
+        }
+        if let Some((units, stage)) = queued.filter(|(units, _)| *units > 0) {
+            let workers = if stage.workers_busy >= stage.workers_max {
+                format!("{} of the stage busy", count(stage.workers_max, "worker", "workers"))
+            } else {
+                format!("{} busy", count(self.workers_busy, "worker", "workers"))
+            };
+            return format!("{}: {}, {workers}", stage.name, count(units, "unit waits", "units wait"));
+        }
+        if self.bytes_in_flight >= self.memory_cap {
+            return "memory: the byte budget is used up".into();
+        }
+        if self.in_flight >= self.inflight_cap {
+            return format!("the cap of {} units in flight", self.inflight_cap);
+        }
+        match self.phase {
+            Phase::Draining => "nothing: draining".into(),
+            _ => "its source".into(),
+        }
+    }
+}
+
+fn count(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}

@@ -1,0 +1,198 @@
+//! Tickets: a submitter's claim to its unit's result.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use crate::engine::{Column, Row, TicketBook, Unit};
+use crate::failure::DeadLetter;
+
+/// Why a unit has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfinished {
+    /// It was given up on.
+    #[error("{0}")]
+    Dead(DeadLetter),
+    /// It failed in a stage that skips failures.
+    #[error("skipped after a failure")]
+    Skipped,
+    /// The flow was abandoned before the unit was done.
+    #[error("the flow was abandoned before the unit was done")]
+    Abandoned,
+}
+
+/// A claim to the result of one unit. It is also a future.
+///
+/// Dropping it does not cancel the unit; a dead letter that finds its ticket gone goes where the flow's other
+/// dead letters go.
+#[must_use = "a ticket is the only way to the unit's result"]
+pub struct Ticket<R> {
+    cell: Arc<Cell<R>>,
+}
+
+impl<R> fmt::Debug for Ticket<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("ready", &matches!(*self.cell.lock(), Slot::Ready(_))).finish()
+    }
+}
+
+/// The meeting point of a ticket and its unit.
+pub(crate) struct Cell<R> {
+    slot: Mutex<Slot<R>>,
+    ready: Condvar,
+}
+
+enum Slot<R> {
+    Waiting(Option<Waker>),
+    Ready(Result<R, Unfinished>),
+    Taken,
+}
+
+impl<R> Cell<R> {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Cell { slot: Mutex::new(Slot::Waiting(None)), ready: Condvar::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slot<R>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, result: Result<R, Unfinished>) {
+        let mut slot = self.lock();
+        if let Slot::Waiting(waker) = &mut *slot {
+            let waker = waker.take();
+            *slot = Slot::Ready(result);
+            drop(slot);
+            self.ready.notify_all();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl<R> Ticket<R> {
+    pub(crate) fn new(cell: Arc<Cell<R>>) -> Self {
+        Ticket { cell }
+    }
+
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// When the unit ended without a result.
+    pub fn wait(self) -> Result<R, Unfinished> {
+        let mut slot = self.cell.lock();
+        loop {
+            match std::mem::replace(&mut *slot, Slot::Taken) {
+                Slot::Ready(result) => return result,
+                waiting => *slot = waiting,
+            }
+            slot = self.cell.ready.wait(slot).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits for the result until `deadline`.
+    ///
+    /// # Errors
+    /// The ticket itself, if the unit is not done by then.
+    pub fn wait_until(self, deadline: Instant) -> Result<Result<R, Unfinished>, Self> {
+        let mut slot = self.cell.lock();
+        loop {
+            match std::mem::replace(&mut *slot, Slot::Taken) {
+                Slot::Ready(result) => return Ok(result),
+                waiting => *slot = waiting,
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                drop(slot);
+                return Err(self);
+            }
+            slot = self.cell.ready.wait_timeout(slot, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The result, if it is there.
+    ///
+    /// # Errors
+    /// The ticket itself, if the unit is not done.
+    pub fn try_take(self) -> Result<Result<R, Unfinished>, Self> {
+        self.wait_until(Instant::now())
+    }
+}
+
+impl<R> Future for Ticket<R> {
+    type Output = Result<R, Unfinished>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut slot = self.cell.lock();
+        match std::mem::replace(&mut *slot, Slot::Taken) {
+            Slot::Ready(result) => Poll::Ready(result),
+            Slot::Taken => panic!("a ticket was polled again after it gave its result"),
+            Slot::Waiting(_) => {
+                *slot = Slot::Waiting(Some(context.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// The end of a flow: what becomes of results, and of tickets.
+pub(crate) struct Sink<R> {
+    pub(crate) tickets: Column<Arc<Cell<R>>>,
+    pub(crate) on_retire: OnceLock<Box<dyn Fn(R) + Send + Sync>>,
+}
+
+impl<R: Send + 'static> Sink<R> {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Sink { tickets: Column::new(), on_retire: OnceLock::new() })
+    }
+
+    pub(crate) fn retire(&self, value: R, row: &mut Row, unit: &Unit) {
+        if unit.ticketed
+            && let Some(cell) = self.take_cell(row)
+        {
+            return cell.put(Ok(value));
+        }
+        if let Some(on_retire) = self.on_retire.get() {
+            on_retire(value);
+        }
+    }
+
+    pub(crate) fn put_cell(&self, row: &mut Row, cell: Arc<Cell<R>>) {
+        // SAFETY: a flow has one sink, so the row is of the same flow.
+        *unsafe { self.tickets.cell(row) } = Some(cell);
+    }
+
+    fn take_cell(&self, row: &mut Row) -> Option<Arc<Cell<R>>> {
+        // SAFETY: as above.
+        unsafe { self.tickets.cell(row) }.take()
+    }
+}
+
+impl<R: Send + 'static> TicketBook for Sink<R> {
+    fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter> {
+        match self.take_cell(row) {
+            // Both ends hold the cell; if only this one is left, nobody will read it.
+            Some(cell) if Arc::strong_count(&cell) > 1 => {
+                cell.put(Err(Unfinished::Dead(letter)));
+                None
+            }
+            _ => Some(letter),
+        }
+    }
+
+    fn skipped(&self, row: &mut Row) {
+        if let Some(cell) = self.take_cell(row) {
+            cell.put(Err(Unfinished::Skipped));
+        }
+    }
+
+    fn abandoned(&self, row: &mut Row) {
+        if let Some(cell) = self.take_cell(row) {
+            cell.put(Err(Unfinished::Abandoned));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The steps of `cargo xtask test`, cheapest first.
+
+use crate::models::{self, LOOM_PACKAGES};
+use crate::step::Step;
+
+/// Every step, in the order they run.
+pub(crate) fn all() -> Vec<Step> {
+    let mut steps = vec![
+        Step::cargo("fmt", "the layout is rustfmt's", ["fmt", "--all", "--check"]),
+        Step::inspect("models", "every loom model is run", models::check_listed),
+        Step::cargo(
+            "clippy",
+            "no lint fires in any target",
+            ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+        ),
+        // In the workspace build the command turns optional features on; a user's build has them off.
+        Step::cargo(
+            "features",
+            "the libraries build without optional features",
+            ["check", "--package=millstream-flow"],
+        )
+        .then_cargo(["check", "--package=millstream", "--no-default-features"]),
+        Step::cargo(
+            "test",
+            "unit, property and integration tests, the examples in the docs; examples compile",
+            ["test", "--workspace"],
+        ),
+        Step::cargo("doc", "the docs build without a warning", ["doc", "--workspace", "--no-deps", "--lib"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    ];
+    steps.extend(loom());
+    steps
+}
+
+/// The loom models; their own target folder, since `--cfg loom` rebuilds everything.
+fn loom() -> Option<Step> {
+    let mut packages = LOOM_PACKAGES.iter().map(|(package, _)| {
+        ["test", "--release", "--lib", "--tests", "--target-dir=target/loom", "--package", package]
+    });
+    let flags = ("RUSTFLAGS", "--cfg loom");
+    let about = "loom explores every interleaving of the models";
+    let first = Step::cargo("loom", about, packages.next()?).env(flags.0, flags.1);
+    Some(packages.fold(first, |step, args| step.then_cargo(args).env(flags.0, flags.1)))
+}
+
+/// The steps in `names`, in the order of `steps`; all of them when `names` is empty.
+pub(crate) fn select(steps: Vec<Step>, names: &[String]) -> Result<Vec<Step>, String> {
+    if let Some(unknown) = names.iter().find(|name| steps.iter().all(|step| step.name != **name)) {
+        let known: Vec<&str> = steps.iter().map(|step| step.name).collect();
+        return Err(format!("unknown step `{unknown}`; the steps are {}", known.join(", ")));
+    }
+    Ok(steps.into_iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(steps: &[Step]) -> Vec<&str> {
+        steps.iter().map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn naming_no_step_means_all_of_them() {
+        let all_names = names(&all()).join(" ");
+        assert_eq!(names(&select(all(), &[]).unwrap()).join(" "), all_names);
+    }
+
+    #[test]
+    fn named_steps_run_in_the_tree_s_order() {
+        let asked = ["doc".to_owned(), "fmt".to_owned()];
+        assert_eq!(names(&select(all(), &asked).unwrap()), ["fmt", "doc"]);
+    }
+
+    #[test]
+    fn an_unknown_step_lists_the_known_ones() {
+        let Err(error) = select(all(), &["lint".to_owned()]) else {
+            panic!("`lint` is not a step");
+        };
+        assert!(error.contains("`lint`") && error.contains("clippy"), "{error}");
+    }
+
+    #[test]
+    fn step_names_are_unique() {
+        let steps = all();
+        let mut sorted = names(&steps);
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), steps.len());
+    }
+}

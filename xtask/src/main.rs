@@ -1,0 +1,84 @@
+//! The workspace's chores, behind the alias `cargo xtask`.
+//!
+//! `cargo xtask test` is the one command that says whether the tree is good:
+//! continuous integration runs it and nothing else.
+
+mod checks;
+mod models;
+mod step;
+mod toolchain;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use step::Step;
+
+const HELP: &str = "\
+The workspace's chores.
+
+Usage: cargo xtask <COMMAND>
+
+Commands:
+  test [STEP]...    Run every check, or only the steps named; stops at the first that fails
+  bench [ARG]...    Draw the benchmark report; the arguments go to the bench program
+                    (`cargo xtask bench --help` lists them)
+  help              Show this text
+
+Steps of `test`, in order:
+";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let command = args.next();
+    let rest: Vec<String> = args.collect();
+    let outcome = match command.as_deref() {
+        None | Some("help" | "--help" | "-h") => {
+            print!("{}", help());
+            Ok(())
+        }
+        Some("test") => test(&rest),
+        Some("bench") => bench(rest),
+        Some(other) => Err(format!("unknown command `{other}`; `cargo xtask help` lists the commands")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help() -> String {
+    let mut text = HELP.to_owned();
+    for step in checks::all() {
+        text.push_str(&format!("  {:<11} {}\n", step.name, step.about));
+    }
+    text
+}
+
+/// Runs the checks named in `names`, or all of them when none is named.
+fn test(names: &[String]) -> Result<(), String> {
+    if let [flag] = names
+        && matches!(flag.as_str(), "--help" | "-h")
+    {
+        print!("{}", help());
+        return Ok(());
+    }
+    let steps = checks::select(checks::all(), names)?;
+    toolchain::ensure_components()?;
+    step::run_all(&steps, root())
+}
+
+/// Builds the bench program and hands it `args`.
+fn bench(args: Vec<String>) -> Result<(), String> {
+    let mut command =
+        vec!["run".to_owned(), "--release".to_owned(), "--package=millstream-benches".to_owned(), "--".to_owned()];
+    command.extend(args);
+    Step::cargo("bench", "the peers side by side", command).run(root())
+}
+
+/// The workspace root: xtask is a member folder directly below it.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder below the workspace root")
+}

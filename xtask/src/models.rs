@@ -1,0 +1,104 @@
+//! Which packages have loom models, and the proof that none is forgotten.
+//!
+//! A loom model is compiled from the same source as the code it checks, with
+//! `--cfg loom`, so a plain `cargo test` never runs it. A package is therefore
+//! named here, and a package that mentions `cfg(loom)` without being named is
+//! a failure: a model nobody runs proves nothing.
+
+use std::fs;
+use std::path::Path;
+
+/// Packages whose tests run once more under `--cfg loom`, with their folders under `crates/`.
+pub(crate) const LOOM_PACKAGES: &[(&str, &str)] = &[];
+
+/// Fails when a crate mentions `cfg(loom)` and is not in [`LOOM_PACKAGES`], or the reverse.
+pub(crate) fn check_listed(root: &Path) -> Result<(), String> {
+    let listed: Vec<&str> = LOOM_PACKAGES.iter().map(|(_, folder)| *folder).collect();
+    compare(&crates_with_models(&root.join("crates"))?, &listed)
+}
+
+fn compare(found: &[String], listed: &[&str]) -> Result<(), String> {
+    for folder in found {
+        if !listed.contains(&folder.as_str()) {
+            return Err(format!(
+                "crates/{folder} has code under `cfg(loom)` but LOOM_PACKAGES in \
+                 xtask/src/models.rs does not name it; add it there so that its models run"
+            ));
+        }
+    }
+    for folder in listed {
+        if !found.iter().any(|name| name == folder) {
+            return Err(format!(
+                "LOOM_PACKAGES in xtask/src/models.rs names crates/{folder}, where nothing is \
+                 under `cfg(loom)`; remove it there or bring the models back"
+            ));
+        }
+    }
+    println!("   {} package(s) with loom models", found.len());
+    Ok(())
+}
+
+/// The folders under `crates` with a Rust file that mentions `cfg(loom)` or `cfg(all(loom`.
+fn crates_with_models(crates: &Path) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for folder in entries(crates)? {
+        if mentions_loom(&folder)? {
+            let name = folder.file_name().unwrap_or_default();
+            found.push(name.to_string_lossy().into_owned());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn mentions_loom(path: &Path) -> Result<bool, String> {
+    if path.is_dir() {
+        for entry in entries(path)? {
+            if mentions_loom(&entry)? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
+    if path.extension().is_none_or(|extension| extension != "rs") {
+        return Ok(false);
+    }
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(["cfg(loom", "cfg(all(loom", "cfg(any(loom", "cfg(not(loom"].iter().any(|mark| text.contains(mark)))
+}
+
+fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
+    fs::read_dir(folder)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
+        .map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_nobody_runs_is_a_failure() {
+        let error = compare(&["sync".to_owned()], &[]).unwrap_err();
+        assert!(error.contains("crates/sync"), "{error}");
+    }
+
+    #[test]
+    fn a_listed_package_without_models_is_a_failure() {
+        let error = compare(&[], &["sync"]).unwrap_err();
+        assert!(error.contains("crates/sync"), "{error}");
+    }
+
+    #[test]
+    fn models_are_found_in_nested_files() {
+        let crates = std::env::temp_dir().join(format!("xtask-models-{}", std::process::id()));
+        let nested = crates.join("ring/src/core");
+        fs::create_dir_all(&nested).unwrap();
+        fs::create_dir_all(crates.join("plain/src")).unwrap();
+        fs::write(nested.join("cell.rs"), "#[cfg(loom)]\nmod model;\n").unwrap();
+        fs::write(crates.join("plain/src/lib.rs"), "fn loom() {}\n").unwrap();
+        let found = crates_with_models(&crates);
+        fs::remove_dir_all(&crates).unwrap();
+        assert_eq!(found.unwrap(), ["ring"]);
+    }
+}
