@@ -270,15 +270,13 @@ fn memory(page: &mut Page, file: &FlowFile, plan: &Plan) {
     }
     let bytes = text::bytes(plan.memory);
     page.paragraph("  ", "  ", &format!("{bytes} of payload, in at most {units}; or one unit that is larger alone."));
-    for (spec, stage) in
-        file.stages.iter().zip(&plan.stages).filter(|(spec, stage)| spec.op.grows_payload() && !stage.idempotent)
-    {
+    let may_exceed = |(spec, stage): &(&StageSpec, &PlanStage)| spec.op.grows_payload() && !stage.idempotent;
+    for (spec, _) in file.stages.iter().zip(&plan.stages).filter(may_exceed) {
         let said = format!(
             "`{}` may go beyond that while a payload grows, because it cannot be cancelled and run again: if it can, say \
              `idempotent = true`.",
             text::printable(&spec.name)
         );
-        debug_assert_eq!(spec.name, stage.name);
         page.paragraph("  - ", "    ", &said);
     }
 }

@@ -167,17 +167,13 @@ fn serve(args: &RunArgs, name: &str, control: &Control, screen: &mut Screen) -> 
     }
 }
 
-/// Submits the source's units to the flow, on a thread of its own.
-///
-/// [`Submitter::submit`] returns when a unit is admitted. [`Submitter::send`] would return when the unit stands
-/// before the gate, and an interrupt could then no longer keep it out. Nobody wants the tickets: the units' dead
-/// letters go to the flow's file.
+/// Sends the source's units to the flow, on a thread of its own.
 fn feed(source: Source, flow: Submitter<Record, Record>, events: Sender<Event>) -> io::Result<JoinHandle<()>> {
     let feeder = move || {
         // Told however the source ends: a panic in it is a bug, and must not leave the run waiting for ever.
         let mut fed = Fed { events, whole: false };
         for record in source {
-            if flow.submit(record).is_err() {
+            if flow.send(record).is_err() {
                 return;
             }
         }

@@ -241,6 +241,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
     }
 
     /// Defines a stage by a closure that changes its input in place; the unit goes on with the same payload.
+    ///
+    /// An attempt that fails leaves the input as it then is, and so does one whose result comes too late
+    /// ([`timeout`](StageBuilder::timeout)): if a retry must not meet a half-changed input, change it last.
     pub fn update<T, F>(&mut self, inlet: Inlet<T>, code: F) -> StageBuilder<'_, R, T, impl Body<T, Out = T>>
     where
         T: Send + 'static,

@@ -26,8 +26,9 @@ pub enum Unfinished {
 
 /// A claim to the result of one unit. It is also a future.
 ///
-/// Dropping it does not cancel the unit; a dead letter that finds its ticket gone goes where the flow's other
-/// dead letters go.
+/// Dropping it does not cancel the unit. A dead letter that finds its ticket gone goes where the flow's other
+/// dead letters go; one that was already delivered to the ticket is dropped with it. Use
+/// [`send`](crate::Submitter::send) for units whose result nobody waits for.
 #[must_use = "a ticket is the only way to the unit's result"]
 pub struct Ticket<R> {
     cell: Arc<Cell<R>>,

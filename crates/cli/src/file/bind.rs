@@ -35,7 +35,7 @@ impl FlowFile {
         let Some(input) = inputs.first().map(|input| input.as_bytes()) else { return Ok(()) };
         let takes_all = self.takes_all_inputs();
         let params = std::mem::take(&mut self.params);
-        if let (Some(from), false) = (self.source.from_mut(), takes_all) {
+        if let (Some(from), false) = (self.source.origin_mut(), takes_all) {
             from.bind(&params, Some(input));
         }
         let except = match &mut self.source {
@@ -91,7 +91,7 @@ impl FlowFile {
 
 impl SourceSpec {
     /// What is walked or read.
-    fn from_mut(&mut self) -> Option<&mut Template> {
+    fn origin_mut(&mut self) -> Option<&mut Template> {
         match self {
             Self::Walk { root: from, .. } | Self::Lines { from: LinesFrom::File(from), .. } => Some(from),
             Self::Lines { from: LinesFrom::Stdin, .. } | Self::Args => None,

@@ -81,10 +81,7 @@ impl State {
 
     /// A worker will come by the gate soon (see `gate`).
     pub(crate) fn gate_is_attended(&self) -> bool {
-        let entry = &self.stages[usize::from(self.entry)];
-        self.busy_soon > 0
-            || self.threads.signals > 0
-            || (self.busy_shared >= self.workers && !entry.blocking && entry.floor == 0)
+        self.busy_soon > 0 || self.threads.signals > 0
     }
 
     /// Takes the unit that has waited longest in the entry stage's queue out of the flow, to make room. It

@@ -164,7 +164,7 @@ impl State {
         left.extend(self.memory_waiters.drain(..).map(|waiter| waiter.row));
         left.extend(self.timers.drain().filter_map(|std::cmp::Reverse(timer)| match timer.action {
             TimerAction::Enqueue(row, _) => Some(row),
-            TimerAction::Batch | TimerAction::Rate(_) | TimerAction::Watch => None,
+            TimerAction::Batch | TimerAction::Rate(_) | TimerAction::Keys(_) | TimerAction::Watch => None,
         }));
         self.delayed = 0;
         left

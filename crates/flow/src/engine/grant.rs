@@ -379,20 +379,7 @@ impl State {
         self.units.unit(&mut row).needs().parked_ns = now;
         self.stage(stage).parked[usize::from(resource)] += 1;
         self.resources[usize::from(resource)].key_waiters.push_back((row, stage));
-        self.watch_idle_rates(resource, now);
-    }
-
-    /// Sees to it that somebody looks when the first idle key of a rate may be forgotten.
-    fn watch_idle_rates(&mut self, resource: u16, now: u64) {
-        let state = &self.resources[usize::from(resource)];
-        if let Some(&idle) = state.idle_rates.front().filter(|_| !state.key_waiters.is_empty()) {
-            let instance = &mut self.instances[idle as usize];
-            if !instance.timer_set {
-                instance.timer_set = true;
-                let at = instance.full_at_ns.max(now + 1);
-                self.set_timer(at, TimerAction::Rate(idle));
-            }
-        }
+        self.keys_freed.push(resource);
     }
 
     fn unpark(&mut self, row: &mut Row, stage: u16, resource: u16, now: u64) {
@@ -530,33 +517,57 @@ impl State {
         if state.key.is_none() || state.users > 0 || !state.waiters.is_empty() || state.timer_set {
             return;
         }
-        let resource = usize::from(state.resource);
+        let resource = &mut self.resources[usize::from(state.resource)];
         if state.full_at_ns > now {
-            self.resources[resource].idle_rates.push_back(instance);
-            return;
-        }
-        if let Some(key) = state.key.take() {
-            self.resources[resource].keys.remove(&key);
+            if !std::mem::replace(&mut state.listed_idle, true) {
+                resource.idle_rates.push_back(instance);
+                if !resource.key_waiters.is_empty() {
+                    self.keys_freed.push(state.resource);
+                }
+            }
+        } else if !state.listed_idle
+            && let Some(key) = state.key.take()
+        {
+            resource.keys.remove(&key);
+            if !resource.key_waiters.is_empty() {
+                self.keys_freed.push(state.resource);
+            }
             self.free_instances.push(instance);
-        }
-        if let Some((mut row, stage)) = self.resources[resource].key_waiters.pop_front() {
-            self.unpark(&mut row, stage, resource as u16, now);
-            self.unpop_waiting(row, stage);
-            self.mark_pump(stage);
-            self.forget_idle_rates(resource as u16, now);
-            self.watch_idle_rates(resource as u16, now);
         }
     }
 
     /// Forgets keys of a rate whose tokens are back.
     fn forget_idle_rates(&mut self, resource: u16, now: u64) {
         while let Some(&instance) = self.resources[usize::from(resource)].idle_rates.front() {
-            let state = &self.instances[instance as usize];
-            if state.key.is_some() && state.users == 0 && state.full_at_ns > now {
+            let state = &mut self.instances[instance as usize];
+            if state.users == 0 && state.full_at_ns > now {
                 return;
             }
+            state.listed_idle = false;
             self.resources[usize::from(resource)].idle_rates.pop_front();
             self.forget_if_unused(instance, now);
+        }
+    }
+
+    /// Lets units go on that wait for a key to be forgotten, as many as there are keys to make.
+    pub(crate) fn serve_key_waiters(&mut self, resource: u16, now: u64) {
+        self.forget_idle_rates(resource, now);
+        let state = &mut self.resources[usize::from(resource)];
+        let makeable = state.spec.max_keys.saturating_sub(state.keys.len()).min(state.key_waiters.len());
+        let served: Vec<(Row, u16)> = state.key_waiters.drain(..makeable).collect();
+        // Backwards, so that each comes to stand before the next one.
+        for (mut row, stage) in served.into_iter().rev() {
+            self.unpark(&mut row, stage, resource, now);
+            self.unpop_waiting(row, stage);
+            self.mark_pump(stage);
+        }
+        // Somebody must look again when the first idle key may be forgotten.
+        let state = &mut self.resources[usize::from(resource)];
+        let waits = !state.key_waiters.is_empty() && !state.keys_timer_set;
+        if let Some(&idle) = state.idle_rates.front().filter(|_| waits) {
+            state.keys_timer_set = true;
+            let at_ns = self.instances[idle as usize].full_at_ns.max(now + 1);
+            self.set_timer(at_ns, TimerAction::Keys(resource));
         }
     }
 
@@ -597,6 +608,15 @@ impl GrantedBatch {
 
 impl Instance {
     pub(crate) fn new(resource: u16, key: Option<Box<str>>) -> Self {
-        Instance { resource, in_use: 0, full_at_ns: 0, waiters: Default::default(), users: 0, key, timer_set: false }
+        Instance {
+            resource,
+            in_use: 0,
+            full_at_ns: 0,
+            waiters: Default::default(),
+            users: 0,
+            key,
+            timer_set: false,
+            listed_idle: false,
+        }
     }
 }

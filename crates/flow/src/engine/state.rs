@@ -75,6 +75,8 @@ pub(crate) struct State {
     /// Instances whose waiters may now be served, and stages whose queues may now be granted.
     pub(crate) to_serve: Vec<InstanceId>,
     pub(crate) to_pump: Vec<u16>,
+    /// Resources that can make a key for a unit that waits for one.
+    pub(crate) keys_freed: Vec<u16>,
 
     pub(crate) workers: usize,
     /// Batches that run on shared workers.
@@ -195,6 +197,8 @@ pub(crate) struct Instance {
     pub(crate) key: Option<Box<str>>,
     /// A timer will serve the waiters of this rate.
     pub(crate) timer_set: bool,
+    /// It is in its resource's list of idle rates.
+    pub(crate) listed_idle: bool,
 }
 
 pub(crate) enum Waiter {
@@ -211,10 +215,11 @@ pub(crate) struct ResourceState {
     /// Its place in the order in which a unit acquires its needs one by one.
     pub(crate) rank: u16,
     pub(crate) keys: HashMap<Box<str>, InstanceId>,
-    /// Keys of a rate that nobody uses and whose tokens may not be back yet, oldest first.
+    /// Keys of a rate that nobody used when they were put here, and whose tokens were not back, oldest first.
     pub(crate) idle_rates: VecDeque<InstanceId>,
     /// Units whose key can't be made yet: there are too many.
     pub(crate) key_waiters: VecDeque<(Row, u16)>,
+    pub(crate) keys_timer_set: bool,
     pub(crate) in_use: u64,
     pub(crate) peak_in_use: u64,
 }
@@ -238,6 +243,8 @@ pub(crate) enum TimerAction {
     Batch,
     /// The rate has tokens again.
     Rate(InstanceId),
+    /// A key of the rate may be forgotten.
+    Keys(u16),
     /// Somebody looks whether workers that were expected soon have come.
     Watch,
 }
@@ -300,6 +307,10 @@ impl State {
                     self.enqueue(row, stage, now);
                 }
                 TimerAction::Batch => {}
+                TimerAction::Keys(resource) => {
+                    self.resources[usize::from(resource)].keys_timer_set = false;
+                    self.keys_freed.push(resource);
+                }
                 TimerAction::Watch => {
                     self.watch_set = false;
                     self.watched = true;
@@ -342,6 +353,8 @@ impl State {
         loop {
             if let Some(instance) = self.to_serve.pop() {
                 self.serve(instance, now);
+            } else if let Some(resource) = self.keys_freed.pop() {
+                self.serve_key_waiters(resource, now);
             } else if let Some(stage) = self.to_pump.pop() {
                 self.stage(stage).in_pump_list = false;
                 self.pump(stage, now);
@@ -449,6 +462,7 @@ impl State {
             spares: Spares::default(),
             to_serve: Vec::new(),
             to_pump: Vec::new(),
+            keys_freed: Vec::new(),
             workers: 1,
             busy_shared: 0,
             busy_soon: 0,
@@ -497,6 +511,7 @@ impl ResourceState {
             keys: HashMap::new(),
             idle_rates: VecDeque::new(),
             key_waiters: VecDeque::new(),
+            keys_timer_set: false,
             in_use: 0,
             peak_in_use: 0,
         }

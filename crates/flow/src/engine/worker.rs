@@ -71,14 +71,16 @@ fn work(shared: &Arc<Shared>, post: Post) {
             shared.gate.admit_staged(&mut state, now, false);
             state.flow_on(now);
         };
+        let stage = usize::from(batch.stage);
         let mut run = Run {
             shared,
             stage: batch.stage,
-            time_each: batch.time_each,
+            // A time limit counts from the unit's own start.
+            time_each: batch.time_each || shared.stages[stage].timeout.is_some(),
             started_ns: now,
             settlement: &mut settlement,
         };
-        shared.lanes[usize::from(batch.stage)].run(batch.rows.make_contiguous(), &mut run);
+        shared.lanes[stage].run(batch.rows.make_contiguous(), &mut run);
         finished = Some(batch);
     }
 }

@@ -1,0 +1,83 @@
+//! A loop: sites are read page by page until one says that it was the last. The flow is an explicit state machine, so a
+//! site that waits for its next page costs a row in a queue and no thread.
+//!
+//! - `visit` takes a slot at the site's host, of which there are two for each host, and holds it until the unit leaves
+//!   `page`, however many pages that takes. A site whose host is busy holds up nobody else: later sites overtake it.
+//! - `page` needs one of eight connections for each single page. A page that fails is tried again, later and later.
+//! - The exit of `page` is a pair: `Left` goes round again, `Right` goes on to `summary`.
+//!
+//! The slot is taken *before* the loop. Were it a need of `page` held until `summary`, a unit would come back to ask for a
+//! second slot while holding the first, and `build` would refuse the flow with that reason.
+//!
+//! `cargo run --example pages`
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use millstream_flow::{BuildError, Either, Failure, Flow, Need, Retry};
+
+/// A site, and what has been read of it so far.
+#[derive(Clone)]
+struct Site {
+    host: String,
+    name: u32,
+    page: u32,
+    words: usize,
+}
+
+fn main() -> Result<(), BuildError> {
+    let mut flow = Flow::builder("pages");
+    let host = flow.keyed_tokens("host", 2);
+    let connections = flow.tokens("connections", 8);
+
+    let visit = flow.inlet("visit");
+    let page = flow.inlet("page");
+    let summary = flow.inlet("summary");
+    let done = flow.retire();
+
+    flow.update(visit, |_: &mut Site, _| Ok(()))
+        .need(Need::keyed(host, |site: &Site| site.host.clone()).until(summary))
+        .to(page);
+
+    flow.stage(page, |site: &mut Site, cx| {
+        let (text, is_last) = get(site, cx.attempt())?;
+        let mut site = site.clone();
+        site.words += text.split_whitespace().count();
+        site.page += 1;
+        Ok(if is_last { Either::Right(site) } else { Either::Left(site) })
+    })
+    .need(Need::tokens(connections, 1))
+    .retry(Retry::times(3).backoff(Duration::from_millis(1)..Duration::from_millis(20)))
+    .timeout(Duration::from_secs(5))
+    .blocking() // it waits for the network
+    .to((page, summary));
+
+    flow.stage(summary, |site: &mut Site, _| {
+        Ok(format!("{}/{}: {} pages, {} words", site.host, site.name, site.page, site.words))
+    })
+    .to(done);
+
+    flow.on_retire(|line: String| println!("{line}"));
+
+    let flow = flow.build(visit)?;
+    for pair in &flow.plan().pairs {
+        println!("checked: {pair}");
+    }
+    // All sites of one host come in a row: without a queue that looks past a busy host, they would go two by two.
+    let sites = (0..40).map(|name| Site { host: format!("host-{}", name / 8), name, page: 0, words: 0 });
+    let report = flow.run(sites);
+
+    let pages = &report.stages[1];
+    println!("{} sites, {} pages, {} retries", report.retired, pages.units, pages.retries);
+    println!("at most {} slots of one host at once", report.resources[0].peak_in_use);
+    Ok(())
+}
+
+/// Stands in for the network: a site has up to five pages, and some pages fail at first.
+fn get(site: &Site, attempt: u32) -> Result<(&'static str, bool), Failure> {
+    sleep(Duration::from_millis(1));
+    if (site.name + site.page).is_multiple_of(6) && attempt == 1 {
+        return Err(Failure::msg("503 Service Unavailable"));
+    }
+    Ok(("words on this page", site.page == site.name % 5))
+}

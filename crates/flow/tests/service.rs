@@ -1,0 +1,372 @@
+//! A flow as a service: tickets, overload, deadlines, async, drain.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use millstream_flow::{
+    AfterFailure, Batch, Cause, Failure, Flow, FlowBuilder, Outcome, Overload, Retry, SubmitError, Unfinished,
+    parallel_map, select,
+};
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        std::thread::park_timeout(Duration::from_secs(10));
+    }
+}
+
+/// A flow of one stage that waits for its gate to open.
+fn gated(inflight: u64) -> (Flow<u64, u64>, Arc<AtomicBool>) {
+    let open = Arc::new(AtomicBool::new(false));
+    let mut flow: FlowBuilder<u64> = Flow::builder("gated");
+    flow.inflight(inflight);
+    let (wait, done) = (flow.inlet("wait"), flow.retire());
+    let gate = open.clone();
+    flow.stage(wait, move |n: &mut u64, cx| {
+        while !gate.load(Ordering::SeqCst) {
+            cx.check()?;
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Ok(*n * 2)
+    })
+    .workers(0..=1)
+    .to(done);
+    (flow.build(wait).unwrap(), open)
+}
+
+#[test]
+fn many_threads_get_their_own_results() {
+    let mut flow = Flow::builder("square");
+    flow.inflight(100);
+    let (square, done) = (flow.inlet("square"), flow.retire());
+    flow.stage(square, |n: &mut u64, _| Ok(*n * *n)).to(done);
+    let service = flow.build(square).unwrap().start();
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let submitter = service.submitter();
+            scope.spawn(move || {
+                let tickets: Vec<_> = (0..2000).map(|n| (n, submitter.submit(thread * 10_000 + n).unwrap())).collect();
+                for (n, ticket) in tickets {
+                    let n = thread * 10_000 + n;
+                    assert_eq!(ticket.wait().unwrap(), n * n);
+                }
+            });
+        }
+    });
+    let report = service.drain();
+    assert_eq!((report.admitted, report.retired, report.outcome), (16_000, 16_000, Outcome::Complete));
+    assert!(report.peak_in_flight <= 100);
+}
+
+#[test]
+fn a_full_flow_meets_submitters_by_its_policy() {
+    let (flow, open) = gated(3);
+    let service = flow.start_with(Overload::Reject);
+    let mut tickets: Vec<_> = (0..3).map(|n| service.submit(n).unwrap()).collect();
+    assert!(matches!(service.submit(9), Err(SubmitError::Full(9))));
+    assert!(matches!(service.try_submit(9), Err(SubmitError::Full(9))));
+    let started = Instant::now();
+    let late = service.submit_deadline(9, Instant::now() + Duration::from_millis(30));
+    assert!(matches!(late, Err(SubmitError::Timeout(9))));
+    assert!(started.elapsed() >= Duration::from_millis(30));
+    open.store(true, Ordering::SeqCst);
+    tickets.push(service.submit_deadline(3, Instant::now() + Duration::from_secs(10)).unwrap());
+    for (n, ticket) in (0..).zip(tickets) {
+        assert_eq!(ticket.wait().unwrap(), n * 2);
+    }
+    assert_eq!(service.drain().retired, 4);
+}
+
+#[test]
+fn dropping_the_oldest_makes_room_and_tells_its_ticket() {
+    let (flow, open) = gated(3);
+    let service = flow.start_with(Overload::DropOldest);
+    let first = service.submit(0).unwrap();
+    while service.control().snapshot().stages[0].running == 0 {
+        std::thread::yield_now();
+    }
+    let tickets: Vec<_> = (1..=10).map(|n| service.submit(n)).collect();
+    open.store(true, Ordering::SeqCst);
+    assert_eq!(first.wait().unwrap(), 0);
+    let mut dropped = 0;
+    let mut done = 0;
+    for ticket in tickets {
+        match ticket.map(millstream_flow::Ticket::wait) {
+            Ok(Ok(_)) => done += 1,
+            Ok(Err(Unfinished::Dead(letter))) => {
+                assert_eq!((letter.cause, letter.attempts), (Cause::Overload, 0));
+                assert!(letter.input::<u64>().is_some());
+                dropped += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((done, dropped), (2, 8));
+    let report = service.drain();
+    assert_eq!((report.admitted, report.retired, report.dead_lettered), (11, 3, 8));
+}
+
+#[test]
+fn async_submitters_wait_without_a_thread() {
+    let (flow, open) = gated(2);
+    let service = flow.start();
+    let opener = std::thread::spawn({
+        let open = open.clone();
+        move || {
+            std::thread::sleep(Duration::from_millis(20));
+            open.store(true, Ordering::SeqCst);
+        }
+    });
+    let results: Vec<u64> = (0..20)
+        .map(|n| block_on(async { service.submit_async(n).await.unwrap() }))
+        .map(|ticket| block_on(ticket).unwrap())
+        .collect();
+    assert_eq!(results, (0..20).map(|n| n * 2).collect::<Vec<_>>());
+    opener.join().unwrap();
+    service.drain();
+}
+
+#[test]
+fn a_unit_does_not_run_before_its_time() {
+    let mut flow = Flow::builder("later");
+    let (now, done) = (flow.inlet("now"), flow.retire());
+    flow.stage(now, |(): &mut (), _| Ok(Instant::now())).to(done);
+    let service = flow.build(now).unwrap().start();
+    let at = Instant::now() + Duration::from_millis(60);
+    let later = service.submit_at((), at).unwrap();
+    let soon = service.submit(()).unwrap();
+    assert!(soon.wait().unwrap() < at);
+    assert!(later.wait().unwrap() >= at);
+    service.drain();
+}
+
+#[test]
+fn drain_waits_for_retries_and_refuses_newcomers() {
+    let mut flow = Flow::builder("flaky");
+    let (flaky, done) = (flow.inlet("flaky"), flow.retire());
+    flow.stage(flaky, |n: &mut u64, cx| if cx.attempt() < 3 { Err(Failure::msg("again")) } else { Ok(*n) })
+        .retry(Retry::times(2).backoff(Duration::from_millis(5)..Duration::from_millis(20)))
+        .to(done);
+    let service = flow.build(flaky).unwrap().start();
+    let submitter = service.submitter();
+    let tickets: Vec<_> = (0..50).map(|n| service.submit(n).unwrap()).collect();
+    let report = service.drain();
+    assert_eq!((report.retired, report.stages[0].failures, report.stages[0].retries), (50, 100, 100));
+    assert!(tickets.into_iter().all(|ticket| ticket.wait().is_ok()));
+    assert!(matches!(submitter.submit(1), Err(SubmitError::Closed(1))));
+    assert!(matches!(submitter.send(1), Err(SubmitError::Closed(1))));
+}
+
+#[test]
+fn a_panicking_unit_fails_alone() {
+    let mut flow = Flow::builder("panic");
+    let (work, done) = (flow.inlet("work"), flow.retire());
+    flow.stage(work, |n: &mut u64, _| if *n % 10 == 3 { panic!("number {n}") } else { Ok(*n) }).to(done);
+    let service = flow.build(work).unwrap().start();
+    let tickets: Vec<_> = (0..100).map(|n| service.submit(n).unwrap()).collect();
+    for (n, ticket) in (0..).zip(tickets) {
+        match ticket.wait() {
+            Ok(value) => assert!(value == n && n % 10 != 3),
+            Err(Unfinished::Dead(letter)) => {
+                assert_eq!((letter.cause, letter.message.as_str()), (Cause::Panic, format!("number {n}").as_str()));
+                assert_eq!(letter.input::<u64>(), Some(&n));
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let report = service.drain();
+    assert_eq!((report.retired, report.dead_lettered), (90, 10));
+}
+
+#[test]
+fn a_stage_may_skip_failures_or_stop_the_flow() {
+    let mut flow = Flow::builder("skip");
+    let (work, done) = (flow.inlet("work"), flow.retire());
+    flow.stage(work, |n: &mut u64, _| if (*n).is_multiple_of(2) { Err(Failure::msg("even")) } else { Ok(*n) })
+        .after_failure(AfterFailure::Skip)
+        .to(done);
+    let report = flow.build(work).unwrap().run(0..100);
+    assert_eq!((report.retired, report.skipped, report.dead_lettered), (100, 50, 0));
+
+    let mut flow = Flow::builder("stop");
+    flow.inflight(10);
+    let (work, done) = (flow.inlet("work"), flow.retire());
+    flow.stage(work, |n: &mut u64, _| if *n == 500 { Err(Failure::msg("enough")) } else { Ok(*n) })
+        .after_failure(AfterFailure::StopFlow)
+        .to(done);
+    let report = flow.build(work).unwrap().run(0..);
+    assert_eq!((report.outcome, report.dead_lettered, report.left), (Outcome::StoppedByFailure, 1, 0));
+    assert_eq!(report.retired + 1, report.admitted);
+}
+
+#[test]
+fn a_late_result_is_a_timeout() {
+    let mut flow = Flow::builder("late");
+    let (work, done) = (flow.inlet("work"), flow.retire());
+    flow.stage(work, |n: &mut u64, cx| {
+        assert!(cx.deadline().is_some());
+        std::thread::sleep(Duration::from_millis(*n));
+        cx.check().map(|()| *n)
+    })
+    .timeout(Duration::from_millis(20))
+    .to(done);
+    let report = flow.build(work).unwrap().run([0, 60, 1]);
+    assert_eq!((report.retired, report.dead_lettered), (2, 1));
+    assert_eq!(report.dead_letters[0].cause, Cause::Timeout);
+    assert!(report.dead_letters[0].message.contains("20ms"), "{}", report.dead_letters[0]);
+}
+
+#[test]
+fn stop_admits_no_more_and_finishes_what_is_in_flight() {
+    let mut flow = Flow::builder("stop");
+    flow.inflight(16);
+    let (work, done) = (flow.inlet("work"), flow.retire());
+    flow.stage(work, |n: &mut u64, _| {
+        std::thread::sleep(Duration::from_millis(1));
+        Ok(*n)
+    })
+    .to(done);
+    let flow = flow.build(work).unwrap();
+    let control = flow.control();
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        control.stop();
+    });
+    let report = flow.run(0..);
+    stopper.join().unwrap();
+    assert_eq!((report.outcome, report.left), (Outcome::Stopped, 0));
+    assert_eq!(report.admitted, report.retired);
+}
+
+#[test]
+fn neither_kind_of_stage_starves_the_other() {
+    // A stage that computes and one that sleeps, both always with work, on two shared workers.
+    let (spun, slept) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    for compute_last in [false, true] {
+        let mut flow = Flow::builder::<u64>("starve");
+        flow.workers(2).inflight(400);
+        let (a, b, done) = (flow.inlet::<u64>("a"), flow.inlet::<u64>("b"), flow.retire());
+        let (s, z) = (spun.clone(), slept.clone());
+        let spin = move |_: &mut u64, _: &mut millstream_flow::Cx<'_>| {
+            let until = Instant::now() + Duration::from_millis(1);
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+            s.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let sleep = move |_: &mut u64, _: &mut millstream_flow::Cx<'_>| {
+            std::thread::sleep(Duration::from_millis(1));
+            z.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        // Odd units stay in `a` and even ones in `b` for ever, so both always have work.
+        let onwards = select(|n: &u64| (*n % 2) as usize, [b.into(), a.into()]);
+        let for_ever = select(|_: &u64| 0, [b.into(), done.into()]);
+        if compute_last {
+            flow.update(a, sleep).to(onwards);
+            flow.update(b, spin).to(for_ever);
+        } else {
+            flow.update(a, spin).to(onwards);
+            flow.update(b, sleep).to(for_ever);
+        }
+        let flow = flow.build(a).unwrap();
+        let control = flow.control();
+        let service = flow.start();
+        for n in 0..40 {
+            service.send(n).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(700));
+        let snapshot = control.snapshot();
+        control.abandon();
+        service.drain();
+        for stage in &snapshot.stages {
+            assert!(stage.units >= 8, "{}: {} units in 0.7 s beside the other stage", stage.name, stage.units);
+        }
+    }
+}
+
+#[test]
+fn a_blocking_stage_takes_no_shared_worker() {
+    let mut flow = Flow::builder::<()>("blocking");
+    flow.workers(1).inflight(100);
+    let (wait, count, done) = (flow.inlet::<u64>("wait"), flow.inlet::<u64>("count"), flow.retire());
+    let together = Arc::new(Barrier::new(20));
+    let theirs = together.clone();
+    // Twenty units must be in `wait` at once, on a flow with one shared worker.
+    flow.update(wait, move |_, _| {
+        theirs.wait();
+        Ok(())
+    })
+    .blocking()
+    .workers(0..=20)
+    .to(count);
+    flow.stage(count, |_: &mut u64, _| Ok(())).to(done);
+    let report = flow.build(wait).unwrap().run(0..60);
+    assert_eq!(report.retired, 60);
+}
+
+#[test]
+fn a_floor_stands_beside_busy_workers() {
+    let mut flow = Flow::builder::<()>("floor");
+    flow.workers(1).inflight(10);
+    let (hog, quick, done) = (flow.inlet::<u64>("hog"), flow.inlet::<u64>("quick"), flow.retire());
+    let passed = Arc::new(AtomicBool::new(false));
+    let (wait, mark) = (passed.clone(), passed.clone());
+    // Unit 1 keeps the only shared worker until unit 0, which comes back later, has passed `quick`.
+    flow.update(hog, move |n, cx| {
+        if *n == 0 {
+            cx.delay(Duration::from_millis(30));
+        }
+        while *n == 1 && !wait.load(Ordering::SeqCst) {
+            cx.check()?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    })
+    .batch(Batch::of(1))
+    .timeout(Duration::from_secs(20))
+    .to(quick);
+    flow.stage(quick, move |_: &mut u64, _| {
+        mark.store(true, Ordering::SeqCst);
+        Ok(())
+    })
+    .workers(1..=1)
+    .to(done);
+    let report = flow.build(hog).unwrap().run([0, 1]);
+    assert_eq!((report.retired, report.dead_lettered), (2, 0), "{:?}", report.dead_letters);
+}
+
+#[test]
+fn parallel_map_keeps_order_and_failures() {
+    let results = parallel_map(
+        0..10_000u64,
+        |_| vec![],
+        |n| if n.is_multiple_of(100) { Err(Failure::msg("round")) } else { Ok(*n + 1) },
+    );
+    let results = results.unwrap();
+    assert_eq!(results.len(), 10_000);
+    for (n, result) in (0..).zip(results) {
+        match result {
+            Ok(value) => assert_eq!(value, n + 1),
+            Err(letter) => assert!(n % 100 == 0 && letter.unit == n),
+        }
+    }
+}
