@@ -109,17 +109,18 @@ impl Control {
     }
 
     fn set_supply(&self, resource: &str, supply: Supply) -> Result<(), SetError> {
+        let now = self.shared.now();
         self.shared.try_change(|state| {
             let Some(index) = state.resources.iter().position(|r| r.spec.name == resource) else {
                 let known = names(state.resources.iter().map(|r| r.spec.name.as_str()));
                 return Err(SetError::UnknownResource { resource: resource.into(), known });
             };
-            let spec = &mut state.resources[index].spec;
+            let spec = &state.resources[index].spec;
             match (spec.supply, supply) {
                 (Supply::Tokens(objects), _) if spec.pool => {
                     return Err(SetError::Pool { resource: resource.into(), objects });
                 }
-                (Supply::Tokens(_), Supply::Tokens(_)) | (Supply::Rate(_), Supply::Rate(_)) => spec.supply = supply,
+                (Supply::Tokens(_), Supply::Tokens(_)) | (Supply::Rate(_), Supply::Rate(_)) => {}
                 (Supply::Tokens(_), _) => {
                     let (is, settable) = ("a number of tokens", "capacity, as in 4");
                     return Err(SetError::WrongKind { resource: resource.into(), is, settable });
@@ -129,7 +130,7 @@ impl Control {
                     return Err(SetError::WrongKind { resource: resource.into(), is, settable });
                 }
             }
-            state.serve_all(index as u16);
+            state.set_supply(index as u16, supply, now);
             Ok(())
         })
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::engine::{Candidate, Gate, Shared, Staged, TypedGate};
+use crate::engine::{Candidate, Extra, Gate, Shared, Staged, TypedGate};
 use crate::failure::{Cause, DeadLetter};
 use crate::policy::Overload;
 use crate::report::Report;
@@ -132,21 +132,26 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// # Errors
     /// [`SubmitError::Closed`].
     pub fn send(&self, unit: In) -> Result<(), SubmitError<In>> {
-        let candidate = self.candidate(&unit, false, 0);
-        if !self.shared.gate_is_attended() {
-            return self.admit(candidate, unit, None, Patience::Unlimited);
-        }
-        match self.gate.stage(candidate, unit) {
-            Staged::Closed(unit) => Err(SubmitError::Closed(unit)),
-            Staged::Full(candidate, unit) => self.admit(candidate, unit, None, Patience::Unlimited),
-            Staged::Here => {
-                if !self.shared.gate_is_attended() {
-                    // Nobody else may come by for long.
-                    self.shared.change(|_| ());
+        let mut candidate = self.candidate(&unit, false, 0);
+        let mut unit = unit;
+        while self.shared.gate_is_attended() {
+            match self.gate.stage(candidate, unit) {
+                Staged::Closed(unit) => return Err(SubmitError::Closed(unit)),
+                Staged::Here => {
+                    if !self.shared.gate_is_attended() {
+                        // Nobody else may come by for long.
+                        self.shared.change(|_| ());
+                    }
+                    return Ok(());
                 }
-                Ok(())
+                Staged::Full(its, back) => (candidate, unit) = (its, back),
+            }
+            // Left to the workers, admission brings the units' records into the cache of who will use them.
+            if !self.shared.wait_for_gate() {
+                break;
             }
         }
+        self.admit(candidate, unit, None, Patience::Unlimited)
     }
 
     /// Sends every unit of `source`, which runs on the calling thread.
@@ -185,11 +190,15 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     }
 
     fn candidate(&self, unit: &In, ticketed: bool, not_before_ns: u64) -> Candidate {
-        let mut asks = Vec::new();
-        if self.gate.entry.is_dynamic() {
-            self.gate.entry.asks(unit, &mut asks);
-        }
-        Candidate { bytes: self.gate.entry.bytes(unit).unwrap_or(0), asks, ticketed, not_before_ns }
+        let dynamic = self.gate.entry.is_dynamic();
+        let extra = (dynamic || ticketed || not_before_ns > 0).then(|| {
+            let mut asks = Vec::new();
+            if dynamic {
+                self.gate.entry.asks(unit, &mut asks);
+            }
+            Box::new(Extra { asks, ticketed, not_before_ns })
+        });
+        Candidate { bytes: self.gate.entry.bytes(unit).unwrap_or(0), extra }
     }
 
     /// Admits a unit behind those at the gate.

@@ -135,7 +135,7 @@ fn async_submitters_wait_without_a_thread() {
         }
     });
     let results: Vec<u64> = (0..20)
-        .map(|n| block_on(async { service.submit_async(n).await.unwrap() }))
+        .map(|n| block_on(service.submit_async(n)).unwrap())
         .map(|ticket| block_on(ticket).unwrap())
         .collect();
     assert_eq!(results, (0..20).map(|n| n * 2).collect::<Vec<_>>());

@@ -9,6 +9,12 @@ use super::unit::{Ask, Grant};
 /// What is known of a unit before it is admitted.
 pub(crate) struct Candidate {
     pub(crate) bytes: u64,
+    /// What most units do not have; apart, because candidates pass from core to core.
+    pub(crate) extra: Option<Box<Extra>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Extra {
     /// The entry stage's needs of it, if they differ by unit.
     pub(crate) asks: Vec<Ask>,
     pub(crate) ticketed: bool,
@@ -59,9 +65,13 @@ impl State {
         let entry = self.entry;
         let unit = self.units.unit(&mut row);
         unit.reset(id, now, candidate.bytes);
-        unit.ticketed = candidate.ticketed;
-        if self.stages[usize::from(entry)].dynamic {
-            unit.needs().asks = candidate.asks;
+        let mut not_before_ns = 0;
+        if let Some(extra) = candidate.extra {
+            unit.ticketed = extra.ticketed;
+            not_before_ns = extra.not_before_ns;
+            if !extra.asks.is_empty() {
+                unit.needs().asks = extra.asks;
+            }
         }
         if let Some(resource) = self.entry_place {
             let instance = u32::from(resource);
@@ -71,9 +81,9 @@ impl State {
             }
         }
         place(&mut row);
-        if candidate.not_before_ns > now {
+        if not_before_ns > now {
             self.delayed += 1;
-            self.set_timer(candidate.not_before_ns, super::state::TimerAction::Enqueue(row, entry));
+            self.set_timer(not_before_ns, super::state::TimerAction::Enqueue(row, entry));
         } else {
             run.push_back(row);
         }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use super::column::Row;
 use super::gate::SOON_NS;
-use super::state::{GrantedBatch, StageState, State, TimerAction, Waiter};
+use super::state::{GrantedBatch, StageState, State, TimerAction, Waiter, nanos};
 use super::unit::Grants;
 use crate::snapshot::Phase;
 
@@ -21,7 +21,10 @@ use crate::snapshot::Phase;
 pub(crate) const PATIENCE_NS: u64 = 50_000_000;
 
 /// Work of less than this is not worth waking a worker for: the wake-up itself takes a good part of it.
-const WAKE_NS: u64 = 20_000;
+const WAKE_NS: u64 = 10_000;
+
+/// What the engine itself takes for a unit in a stage, about.
+const OWN_NS: u64 = 15;
 
 /// Whose batches a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +56,7 @@ impl StageState {
         !batch.rows.is_empty()
             && (self.batch.wait.is_zero()
                 || batch.rows.len() >= self.batch_target()
-                || now >= batch.opened_ns.saturating_add(self.batch.wait.as_nanos() as u64))
+                || now >= batch.opened_ns.saturating_add(nanos(self.batch.wait)))
     }
 }
 
@@ -139,7 +142,7 @@ impl State {
     /// How long one worker would need for what could run now.
     fn backlog_ns(&self) -> u64 {
         let shared = self.stages.iter().filter(|stage| !stage.blocking);
-        shared.map(|stage| (stage.waiting.len() + stage.granted) as u64 * stage.stats.mean_ns.max(1)).sum()
+        shared.map(|stage| (stage.waiting.len() + stage.granted) as u64 * (stage.stats.mean_ns + OWN_NS)).sum()
     }
 
     /// Takes every unit that no worker has out of the queues, when a flow is abandoned.
@@ -150,6 +153,7 @@ impl State {
             left.extend(stage.batches.drain(..).flat_map(|batch| batch.rows));
             stage.granted = 0;
             stage.parked.fill(0);
+            stage.parked_units = 0;
         }
         for instance in &mut self.instances {
             let line: VecDeque<Waiter> = std::mem::take(&mut instance.waiters);
@@ -159,7 +163,7 @@ impl State {
             }));
         }
         for resource in &mut self.resources {
-            left.extend(resource.key_waiters.drain(..).map(|(row, _)| row));
+            left.extend(resource.key_waiters.drain(..).map(|waiter| waiter.row));
         }
         left.extend(self.memory_waiters.drain(..).map(|waiter| waiter.row));
         left.extend(self.timers.drain().filter_map(|std::cmp::Reverse(timer)| match timer.action {

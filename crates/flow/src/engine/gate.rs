@@ -25,7 +25,7 @@ use super::state::State;
 use crate::exit::Entry;
 
 /// The most units that wait before the gate.
-pub(crate) const STAGED_MOST: usize = 256;
+pub(crate) const STAGED_MOST: usize = 1024;
 
 /// A worker whose batch ends within this attends the gate.
 pub(crate) const SOON_NS: u64 = 200_000;

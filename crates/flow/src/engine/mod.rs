@@ -5,10 +5,11 @@
 //! | `column` | the table of units in flight |
 //! | `unit` | what the engine knows of a unit |
 //! | `state` | everything behind the mutex |
-//! | `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
+//! | `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
+//! | `queue`, `line`, `key`, `in_order`, `memory` | where and how units wait |
 //! | `lane` | a stage's code with its types |
 //! | `shared`, `worker` | waiting, waking, threads |
-//! | `stats` | counts and distributions |
+//! | `stats`, `observe`, `bottleneck` | what is counted and shown |
 
 mod admit;
 mod bottleneck;
@@ -16,7 +17,11 @@ mod column;
 mod dispatch;
 mod gate;
 mod grant;
+mod in_order;
+mod key;
 mod lane;
+mod line;
+mod memory;
 mod observe;
 mod queue;
 mod settle;
@@ -26,7 +31,7 @@ mod stats;
 mod unit;
 mod worker;
 
-pub(crate) use admit::Candidate;
+pub(crate) use admit::{Candidate, Extra};
 pub(crate) use column::Column;
 pub(crate) use column::Row;
 pub(crate) use gate::{Gate, Staged, TypedGate};

@@ -46,13 +46,6 @@ impl Shared {
 }
 
 impl State {
-    /// Looks at every line of a resource whose supply has changed.
-    pub(crate) fn serve_all(&mut self, resource: u16) {
-        let lines = self.instances.iter().enumerate().filter(|(_, i)| i.resource == resource && !i.waiters.is_empty());
-        let lines: Vec<u32> = lines.map(|(i, _)| i as u32).collect();
-        self.to_serve.extend(lines);
-    }
-
     fn snapshot(&mut self, flow: &str, now: u64) -> Snapshot {
         let oldest = self.oldest(now);
         let started = self.started_ns.unwrap_or(now);

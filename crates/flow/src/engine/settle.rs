@@ -227,7 +227,6 @@ impl State {
     pub(crate) fn leave(&mut self, mut row: Row, now: u64) {
         if self.units.unit(&mut row).needs.is_some() {
             self.release_all(&mut row, now);
-            self.forget_wants(&mut row, now);
         }
         let unit = self.units.unit(&mut row);
         let admitted_ns = unit.admitted_ns;

@@ -226,8 +226,8 @@ impl Shared {
                 worker::spawn_timekeeper(self);
             }
         }
-        let wake_room =
-            state.room_waiters > 0 && (state.is_closed() || (state.wants_more() && state.has_room(state.room_wants)));
+        let wake_all_room = state.room_waiters > 0 && state.is_closed();
+        let wake_room = state.room_waiters > 0 && state.wants_more() && state.has_room(state.room_wants);
         let wakers = if !state.room_wakers.is_empty() && (state.is_closed() || state.has_room(0)) {
             std::mem::take(&mut state.room_wakers)
         } else {
@@ -252,7 +252,9 @@ impl Shared {
         if wake_clock {
             self.clock.notify_one();
         }
-        if wake_room {
+        if wake_all_room {
+            self.room.notify_all();
+        } else if wake_room {
             self.room.notify_one();
         }
         wakers.into_iter().for_each(std::task::Waker::wake);
@@ -262,6 +264,22 @@ impl Shared {
             self.clock.notify_all();
             self.stage_work.iter().for_each(Condvar::notify_all);
         }
+    }
+
+    /// Waits until a worker has admitted what waits at the gate. `false`: no worker will, or nothing waits.
+    pub(crate) fn wait_for_gate(&self) -> bool {
+        let mut state = self.lock();
+        let since = self.now();
+        let mut waited = false;
+        while !state.is_closed() && state.gate_is_attended() && !self.gate.is_empty() {
+            waited = true;
+            state.room_waiters += 1;
+            state.room_wants = 0;
+            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.room_waiters -= 1;
+        }
+        state.room_waited_ns += self.now() - since;
+        waited && !state.is_closed()
     }
 
     /// Says whether the gate is attended, and admits what waits there if it is not.

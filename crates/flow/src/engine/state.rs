@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use smallvec::SmallVec;
@@ -129,6 +130,8 @@ pub(crate) struct StageState {
     pub(crate) granted: usize,
     /// Units that wait for a resource, by resource.
     pub(crate) parked: Vec<u32>,
+    /// Their sum.
+    pub(crate) parked_units: usize,
     /// The stage itself waits for a batch permit.
     pub(crate) awaits_permit: bool,
     pub(crate) in_pump_list: bool,
@@ -157,17 +160,25 @@ impl StageState {
 
     /// Units that may be granted at once: what its workers can run now. Beyond that units wait without
     /// holding anything.
-    pub(crate) fn has_seat(&self) -> bool {
-        self.granted + self.running < self.ceiling * self.batch_target()
+    pub(crate) fn seats(&self) -> usize {
+        self.ceiling.saturating_mul(self.batch_target())
     }
 
-    pub(crate) fn parked_units(&self) -> u64 {
-        self.parked.iter().map(|&n| u64::from(n)).sum()
+    /// Whether the queue should look at its next unit. Where all units need the same, those in line have a
+    /// seat, too: the next one would only stand behind them. Where needs differ it may overtake them.
+    pub(crate) fn has_seat(&self) -> bool {
+        let in_line = if self.dynamic { 0 } else { self.parked_units };
+        self.granted + self.running + in_line < self.seats()
+    }
+
+    pub(crate) fn count_parked(&mut self, resource: u16) {
+        self.parked[usize::from(resource)] += 1;
+        self.parked_units += 1;
     }
 
     /// Units in the queue, for whatever reason.
     pub(crate) fn queued(&self) -> u64 {
-        self.waiting.len() as u64 + self.granted as u64 + self.parked_units()
+        (self.waiting.len() + self.granted + self.parked_units) as u64
     }
 }
 
@@ -195,8 +206,8 @@ pub(crate) struct Instance {
     /// Units that wait for it or hold it; a key without any is forgotten.
     pub(crate) users: u32,
     pub(crate) key: Option<Box<str>>,
-    /// A timer will serve the waiters of this rate.
-    pub(crate) timer_set: bool,
+    /// When a timer will serve the waiters of this rate.
+    pub(crate) timer_set_ns: Option<u64>,
     /// It is in its resource's list of idle rates.
     pub(crate) listed_idle: bool,
 }
@@ -217,11 +228,20 @@ pub(crate) struct ResourceState {
     pub(crate) keys: HashMap<Box<str>, InstanceId>,
     /// Keys of a rate that nobody used when they were put here, and whose tokens were not back, oldest first.
     pub(crate) idle_rates: VecDeque<InstanceId>,
-    /// Units whose key can't be made yet: there are too many.
-    pub(crate) key_waiters: VecDeque<(Row, u16)>,
+    /// Units whose keys can't be made yet: there are too many.
+    pub(crate) key_waiters: VecDeque<KeyWaiter>,
+    /// When the first of them may be forgotten, or earlier.
+    pub(crate) idle_until_ns: u64,
     pub(crate) keys_timer_set: bool,
     pub(crate) in_use: u64,
     pub(crate) peak_in_use: u64,
+}
+
+pub(crate) struct KeyWaiter {
+    pub(crate) row: Row,
+    pub(crate) stage: u16,
+    /// How many keys must be made for it.
+    pub(crate) missing: usize,
 }
 
 pub(crate) struct MemoryWaiter {
@@ -316,8 +336,12 @@ impl State {
                     self.watched = true;
                 }
                 TimerAction::Rate(instance) => {
-                    self.instances[instance as usize].timer_set = false;
-                    self.to_serve.push(instance);
+                    let set = &mut self.instances[instance as usize].timer_set_ns;
+                    // A timer of an earlier time, or of an earlier key with this number, is nobody's.
+                    if *set == Some(timer.at_ns) {
+                        *set = None;
+                        self.to_serve.push(instance);
+                    }
                 }
             }
         }
@@ -372,6 +396,11 @@ impl State {
             "a unit was lost or counted twice"
         );
     }
+}
+
+/// A duration in nanoseconds; what does not fit is for ever.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Ask {
@@ -492,6 +521,7 @@ impl StageState {
             batches: VecDeque::new(),
             granted: 0,
             parked: vec![0; setup.resources],
+            parked_units: 0,
             awaits_permit: false,
             in_pump_list: false,
             running: 0,
@@ -511,6 +541,7 @@ impl ResourceState {
             keys: HashMap::new(),
             idle_rates: VecDeque::new(),
             key_waiters: VecDeque::new(),
+            idle_until_ns: u64::MAX,
             keys_timer_set: false,
             in_use: 0,
             peak_in_use: 0,

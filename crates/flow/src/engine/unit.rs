@@ -50,17 +50,29 @@ pub(crate) struct UnitNeeds {
     pub(crate) asks: Vec<Ask>,
     /// The same for the stage the unit goes to next; swapped in when it gets there.
     pub(crate) next_asks: Vec<Ask>,
-    /// `asks` with keys looked up, and the stage's constant needs; empty until the queue looks at the unit.
-    pub(crate) wants: Wants,
     pub(crate) held: Grants,
     /// When the unit began to wait for a resource.
     pub(crate) parked_ns: u64,
     /// How often it was woken and could still not have everything.
     pub(crate) bounces: u8,
-    /// Acquires one need after the other, in the flow's resource order (see `grant`).
+    /// How much it waits for, where it stands in line.
+    pub(crate) awaits: u64,
+    /// Acquires one need after the other, in the flow's resource order (see `in_order`).
     pub(crate) in_order: bool,
-    /// In that case, the next of `wants` to acquire.
-    pub(crate) next_want: u8,
+    pub(crate) order: Vec<OrderedNeed>,
+    pub(crate) next_in_order: usize,
+}
+
+/// A need of a unit that acquires them in order.
+#[derive(Debug)]
+pub(crate) struct OrderedNeed {
+    pub(crate) resource: u16,
+    pub(crate) key: Option<Box<str>>,
+    /// The key's instance, once it is looked up; known from the start without a key.
+    pub(crate) instance: Option<InstanceId>,
+    pub(crate) until: u16,
+    pub(crate) for_batch: bool,
+    pub(crate) amount: u64,
 }
 
 /// The engine's record of a unit; one cache line.
@@ -94,7 +106,9 @@ impl Unit {
     /// not pause, and it has not failed here.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.needs.as_ref().is_none_or(|needs| needs.held.is_empty() && needs.next_asks.is_empty())
+        let needs_nothing =
+            |needs: &UnitNeeds| needs.held.is_empty() && needs.asks.is_empty() && needs.next_asks.is_empty();
+        self.needs.as_deref().is_none_or(needs_nothing)
             && self.bytes == self.base_bytes
             && self.delay_ns == 0
             && self.attempts == 0
@@ -102,9 +116,16 @@ impl Unit {
 
     /// Makes the record ready for a new unit, keeping its allocations.
     pub(crate) fn reset(&mut self, id: u64, now: u64, bytes: u64) {
-        let needs = self.needs.take();
+        let mut needs = self.needs.take();
+        if let Some(needs) = &mut needs {
+            needs.asks.clear();
+            needs.next_asks.clear();
+            needs.order.clear();
+            needs.in_order = false;
+            needs.bounces = 0;
+        }
         *self = Unit { id, admitted_ns: now, queued_ns: now, bytes, base_bytes: bytes, needs, ..Unit::default() };
-        debug_assert!(self.needs.as_ref().is_none_or(|n| n.held.is_empty() && n.wants.is_empty()));
+        debug_assert!(self.needs.as_ref().is_none_or(|needs| needs.held.is_empty()));
     }
 }
 

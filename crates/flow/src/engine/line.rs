@@ -1,0 +1,193 @@
+//! The lines of units that wait for a resource: first come, first served.
+
+use super::column::Row;
+use super::state::{Instance, State, TimerAction, Waiter};
+use super::unit::{Grant, InstanceId, Want};
+use crate::resource::{Rate, Supply};
+
+impl State {
+    /// Wakes whoever waits in the instance's line and can now be served.
+    pub(crate) fn serve(&mut self, instance: InstanceId, now: u64) {
+        let i = instance as usize;
+        while let Some(amount) = self.head_amount(instance) {
+            if !self.has(instance, amount, now) {
+                return self.set_rate_timer(instance, now);
+            }
+            match self.instances[i].waiters.pop_front() {
+                Some(Waiter::Unit { row, stage }) => self.serve_unit(row, stage, instance, now),
+                Some(Waiter::Stage(stage)) => self.serve_stage(stage, instance, now),
+                None => return,
+            }
+        }
+        self.forget_if_unused(instance, now);
+    }
+
+    fn serve_unit(&mut self, mut row: Row, stage: u16, instance: InstanceId, now: u64) {
+        self.unpark(&mut row, stage, self.instances[instance as usize].resource, now);
+        if self.units.unit(&mut row).needs().in_order {
+            self.acquire_next(&mut row, stage, now);
+            return self.acquire_in_order(row, stage, now);
+        }
+        self.try_unit(row, stage, Some(instance), now);
+        // It no longer stands in this line.
+        self.forget(instance, now);
+    }
+
+    /// How much the head of the instance's line wants of it.
+    fn head_amount(&mut self, instance: InstanceId) -> Option<u64> {
+        match self.instances[instance as usize].waiters.front_mut()? {
+            Waiter::Unit { row, .. } => Some(self.units.unit(row).needs().awaits),
+            Waiter::Stage(stage) => {
+                let permits = &self.stages[usize::from(*stage)].permits;
+                let permit = permits.iter().find(|permit| permit.instance == instance);
+                Some(permit.map_or(0, |permit| permit.amount))
+            }
+        }
+    }
+
+    /// A permit has come free for a stage: its first unit may open a batch.
+    fn serve_stage(&mut self, stage: u16, instance: InstanceId, now: u64) {
+        self.stage(stage).awaits_permit = false;
+        while self.opens_batch(stage) && self.stage(stage).has_seat() {
+            let Some(mut row) = self.pop_waiting(stage) else { break };
+            let Some(other) = self.lacking_permit(stage, Some(instance), now) else {
+                self.try_unit(row, stage, Some(instance), now);
+                if self.stage(stage).awaits_permit {
+                    return;
+                }
+                continue;
+            };
+            // A unit that lacks another permit has been woken in vain, too.
+            if self.has_bounced(&mut row) {
+                self.begin_in_order(&mut row, stage);
+                self.acquire_in_order(row, stage, now);
+            } else {
+                self.unpop_waiting(row, stage);
+                self.await_permit(stage, other, now);
+            }
+            return;
+        }
+        self.mark_pump(stage);
+    }
+
+    /// Puts a unit at the end of the line of what it lacks. The unit keeps that key alive.
+    pub(crate) fn park(&mut self, mut row: Row, stage: u16, want: Want, now: u64) {
+        let needs = self.units.unit(&mut row).needs();
+        needs.parked_ns = now;
+        needs.awaits = want.amount;
+        let resource = self.instances[want.instance as usize].resource;
+        self.stage(stage).count_parked(resource);
+        self.instances[want.instance as usize].waiters.push_back(Waiter::Unit { row, stage });
+        self.set_rate_timer(want.instance, now);
+    }
+
+    pub(crate) fn unpark(&mut self, row: &mut Row, stage: u16, resource: u16, now: u64) {
+        let waited = now.saturating_sub(self.units.unit(row).needs().parked_ns);
+        let state = self.stage(stage);
+        state.parked[usize::from(resource)] -= 1;
+        state.parked_units -= 1;
+        state.stats.waited_for_resource(resource, waited);
+    }
+
+    /// Whether a newcomer may have it: there is enough, and nobody waits for it in line.
+    pub(crate) fn is_free(&self, instance: InstanceId, amount: u64, woken_at: Option<InstanceId>, now: u64) -> bool {
+        let line = &self.instances[instance as usize].waiters;
+        (line.is_empty() || woken_at == Some(instance)) && self.has(instance, amount, now)
+    }
+
+    /// Whether there is enough of it now. More than the whole capacity may be had when nothing is in use.
+    fn has(&self, instance: InstanceId, amount: u64, now: u64) -> bool {
+        let state = &self.instances[instance as usize];
+        match self.resources[usize::from(state.resource)].spec.supply {
+            Supply::Tokens(capacity) => {
+                capacity > 0 && (state.in_use == 0 || state.in_use.saturating_add(amount) <= capacity)
+            }
+            Supply::Rate(rate) => state.ready_at(rate, amount) <= now,
+        }
+    }
+
+    /// Takes what [`has`](Self::has) said is there; a rate's tokens are spent, so nothing is held.
+    pub(crate) fn take(&mut self, grant: Grant, now: u64) -> Option<Grant> {
+        let state = &mut self.instances[grant.instance as usize];
+        let resource = &mut self.resources[usize::from(state.resource)];
+        match resource.spec.supply {
+            Supply::Tokens(_) => {
+                state.in_use += grant.amount;
+                resource.in_use += grant.amount;
+                let peak = if resource.spec.keyed { state.in_use } else { resource.in_use };
+                resource.peak_in_use = resource.peak_in_use.max(peak);
+                Some(grant)
+            }
+            Supply::Rate(rate) => {
+                let spent = (grant.amount as f64 * rate.period_ns()) as u64;
+                state.full_at_ns = state.full_at_ns.max(now).saturating_add(spent);
+                let debt = (state.full_at_ns - now) as f64 / rate.period_ns();
+                resource.peak_in_use = resource.peak_in_use.max(debt.round() as u64);
+                self.forget(grant.instance, now);
+                None
+            }
+        }
+    }
+
+    /// Gives back a grant.
+    pub(crate) fn release(&mut self, grant: Grant, now: u64) {
+        let state = &mut self.instances[grant.instance as usize];
+        state.in_use -= grant.amount;
+        self.resources[usize::from(state.resource)].in_use -= grant.amount;
+        if !state.waiters.is_empty() {
+            self.to_serve.push(grant.instance);
+        }
+        self.forget(grant.instance, now);
+    }
+
+    /// Has the head of a rate's line looked at when its tokens are there.
+    pub(crate) fn set_rate_timer(&mut self, instance: InstanceId, now: u64) {
+        let Some(amount) = self.head_amount(instance) else { return };
+        let state = &mut self.instances[instance as usize];
+        let Supply::Rate(rate) = self.resources[usize::from(state.resource)].spec.supply else { return };
+        let at = state.ready_at(rate, amount).max(now + 1);
+        // A timer that is set for later (the rate was raised since) does not count.
+        if state.timer_set_ns.is_none_or(|set| set > at) {
+            state.timer_set_ns = Some(at);
+            self.set_timer(at, TimerAction::Rate(instance));
+        }
+    }
+
+    /// Changes how much there is of a resource, and looks at all its lines.
+    pub(crate) fn set_supply(&mut self, resource: u16, supply: Supply, now: u64) {
+        let spec = &mut self.resources[usize::from(resource)].spec;
+        let before = std::mem::replace(&mut spec.supply, supply);
+        for (i, instance) in self.instances.iter_mut().enumerate().filter(|(_, i)| i.resource == resource) {
+            if let (Supply::Rate(old), Supply::Rate(new)) = (before, supply) {
+                // The tokens owed stay the same; they come at the new rate.
+                let owed = instance.full_at_ns.saturating_sub(now) as f64 / old.period_ns();
+                instance.full_at_ns = now.saturating_add((owed * new.period_ns()) as u64);
+            }
+            if !instance.waiters.is_empty() {
+                self.to_serve.push(i as InstanceId);
+            }
+        }
+        self.keys_freed.push(resource);
+    }
+}
+
+impl Instance {
+    pub(crate) fn new(resource: u16, key: Option<Box<str>>) -> Self {
+        Instance {
+            resource,
+            in_use: 0,
+            full_at_ns: 0,
+            waiters: Default::default(),
+            users: 0,
+            key,
+            timer_set_ns: None,
+            listed_idle: false,
+        }
+    }
+
+    /// When a rate will have `amount` tokens; more than its burst: when it will have all.
+    fn ready_at(&self, rate: Rate, amount: u64) -> u64 {
+        let slack = rate.burst.saturating_sub(amount) as f64 * rate.period_ns();
+        self.full_at_ns.saturating_sub(slack as u64)
+    }
+}
