@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::check::{BuildError, Graph, Node};
+use crate::check::{Asked, BuildError, Graph, Node};
 use crate::cx::Cx;
 use crate::engine::{Body, Column, Lane, Making, NO_STAGE, Parts, Shared, StageConfig, TypedLane, Updating};
 use crate::engine::{StageSetup, State, TypedGate, Want, Wants};
@@ -27,6 +27,8 @@ use crate::ticket::Sink;
 pub const DEFAULT_INFLIGHT: u64 = 256;
 /// Default bound on the number of keys of one keyed resource.
 pub const DEFAULT_MAX_KEYS: usize = 65_536;
+/// The most workers a flow, or one stage, may have.
+pub(crate) const WORKERS_MOST: usize = 65_536;
 /// Default ceiling of workers of a blocking stage.
 pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
 
@@ -69,6 +71,8 @@ struct Draft {
 /// A need without its payload type.
 #[derive(Clone, Copy)]
 struct NeedDraft {
+    /// A place in the queue of the stage it is held until.
+    place: bool,
     resource: u16,
     amount: Option<u64>,
     keyed: bool,
@@ -346,6 +350,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
         if self.workers == 0 {
             return Err(BuildError::ZeroWorkers);
         }
+        if self.workers > WORKERS_MOST {
+            return Err(BuildError::TooMany { what: "workers", count: self.workers, most: WORKERS_MOST });
+        }
         for (what, count, most) in [
             ("stages", self.names.len(), STAGES_MOST),
             ("resources", self.resources.len(), RESOURCES_MOST),
@@ -387,11 +394,20 @@ impl<R: Send + 'static> FlowBuilder<R> {
             if need.amount == Some(0) {
                 return Err(BuildError::NeedOfZero { stage: stage(), resource });
             }
+            let same = draft.needs.iter().filter(|other| other.resource == need.resource);
+            if same.clone().any(|other| other.hold != need.hold) {
+                return Err(BuildError::MixedHolds { stage: stage(), resource });
+            }
+            let keys = same.filter(|other| other.keyed).count();
+            if keys > spec.max_keys {
+                return Err(BuildError::TooFewKeys { stage: stage(), resource, keys, max_keys: spec.max_keys });
+            }
             if total > capacity {
                 return Err(BuildError::NeedTooLarge { stage: stage(), resource, amount: total, capacity });
             }
         }
-        if let Some((floor, ceiling)) = draft.workers.filter(|&(floor, ceiling)| ceiling == 0 || floor > ceiling) {
+        let sensible = |floor, ceiling| ceiling > 0 && ceiling <= WORKERS_MOST && floor <= ceiling;
+        if let Some((floor, ceiling)) = draft.workers.filter(|&(floor, ceiling)| !sensible(floor, ceiling)) {
             return Err(BuildError::Workers { stage: stage(), floor, ceiling });
         }
         if let Some(size) = draft.batch.size.filter(|&size| size == 0 || size > Batch::MOST) {
@@ -419,7 +435,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
                 pool: false,
                 max_keys: DEFAULT_MAX_KEYS,
             });
-            let need = NeedDraft { resource: index, amount: Some(1), keyed: false, hold: Hold::Until(s as u16) };
+            let need =
+                NeedDraft { place: true, resource: index, amount: Some(1), keyed: false, hold: Hold::Until(s as u16) };
             drafts
                 .iter_mut()
                 .filter(|draft| draft.edges.contains(&(s as u16)))
@@ -481,9 +498,10 @@ impl Draft {
     }
 
     fn node(&self, name: &str) -> Node {
-        let asks = self.needs.iter().map(|need| {
-            let until = if let Hold::Until(stage) = need.hold { Some(stage) } else { None };
-            (need.resource, until)
+        let asks = self.needs.iter().map(|need| Asked {
+            resource: need.resource,
+            until: if let Hold::Until(stage) = need.hold { Some(stage) } else { None },
+            place: need.place,
         });
         Node { name: name.into(), next: self.edges.clone(), retires: self.retires, asks: asks.collect() }
     }
@@ -507,6 +525,7 @@ impl Draft {
             }
         }
         StageSetup {
+            places: self.needs.iter().filter(|need| need.place).map(|need| u32::from(need.resource)).collect(),
             name: self.config.name.clone(),
             blocking: self.blocking,
             dynamic: self.needs.iter().any(|need| need.keyed || need.amount.is_none()),
@@ -659,7 +678,7 @@ where
         let Wiring { mut edges, retires, mut foreign, .. } = wiring;
         edges.sort_unstable();
         edges.dedup();
-        foreign |= self.needs.iter().any(|need| need.resource.flow != flow.id);
+        foreign |= self.needs.iter().any(|need| need.resource.flow != flow.id || need.foreign_until(flow.id));
         let name: Arc<str> = flow.names.get(index).map_or("?", String::as_str).into();
         let entry = flow.entries.get(index).and_then(|e| e.downcast_ref::<Arc<Entry<In>>>());
         let Some(entry) = entry.filter(|_| !foreign) else {
@@ -667,6 +686,7 @@ where
             return;
         };
         let needs = self.needs.iter().map(|need| NeedDraft {
+            place: false,
             resource: need.resource.index,
             amount: need.amount_with.is_none().then_some(need.amount),
             keyed: need.key.is_some(),

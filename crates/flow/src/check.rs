@@ -79,7 +79,15 @@ pub enum BuildError {
     BatchNeedByUnit { stage: String, resource: String },
     #[error("stage `{stage}` holds `{resource}` until `{until}`, but no path leads there")]
     UntilUnreachable { stage: String, resource: String, until: String },
-    #[error("stage `{stage}` has workers {floor}..={ceiling}: the ceiling must be at least 1 and at least the floor")]
+    #[error(
+        "stage `{stage}` needs `{resource}` twice, held differently: give all its needs of one resource the same hold"
+    )]
+    MixedHolds { stage: String, resource: String },
+    #[error("stage `{stage}` needs {keys} keys of `{resource}` for one unit, but only {max_keys} may exist at once")]
+    TooFewKeys { stage: String, resource: String, keys: usize, max_keys: usize },
+    #[error(
+        "stage `{stage}` has workers {floor}..={ceiling}: the ceiling must be from 1 to 65536 and at least the floor"
+    )]
     Workers { stage: String, floor: usize, ceiling: usize },
     #[error("stage `{stage}` has a batch size of {size}: it must be from 1 to {most}")]
     BatchSize { stage: String, size: usize, most: usize },
@@ -111,8 +119,16 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) next: Vec<u16>,
     pub(crate) retires: bool,
-    /// Resources it asks for, and until which stage it holds them (`None`: for its own run).
-    pub(crate) asks: Vec<(u16, Option<u16>)>,
+    pub(crate) asks: Vec<Asked>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) resource: u16,
+    /// Until which stage it is held; `None`: for the asking stage's own run.
+    pub(crate) until: Option<u16>,
+    /// It is a place in that stage's queue: given back at once by a unit that goes elsewhere.
+    pub(crate) place: bool,
 }
 
 /// What the checks proved.
@@ -138,7 +154,7 @@ impl Graph {
             return Err(BuildError::NeverRetires { stage: self.stages[stage].name.clone() });
         }
         for (s, stage) in self.stages.iter().enumerate() {
-            for &(resource, until) in &stage.asks {
+            for &Asked { resource, until, .. } in &stage.asks {
                 if let Some(until) = until.filter(|&until| !self.reach(s as u16)[usize::from(until)]) {
                     return Err(BuildError::UntilUnreachable {
                         stage: stage.name.clone(),
@@ -192,13 +208,15 @@ impl Graph {
             seen[usize::from(s)] = true;
             let node = &self.stages[usize::from(s)];
             let mut leaves = held[usize::from(s)].clone();
-            leaves.extend(node.asks.iter().filter_map(|&(resource, until)| Some((resource, until?))));
+            leaves.extend(node.asks.iter().filter_map(|asked| Some((asked.resource, asked.until?))));
             leaves.retain(|&(_, until)| until != s);
+            let places: Vec<u16> = node.asks.iter().filter(|asked| asked.place).map(|asked| asked.resource).collect();
             for &next in &node.next {
                 let there = &mut held[usize::from(next)];
                 let before = there.len();
                 for &pair in &leaves {
-                    if !there.contains(&pair) {
+                    let elsewhere = places.contains(&pair.0) && pair.1 != next;
+                    if !elsewhere && !there.contains(&pair) {
                         there.push(pair);
                     }
                 }
@@ -210,8 +228,8 @@ impl Graph {
         let mut pairs = Vec::new();
         for (s, node) in self.stages.iter().enumerate() {
             for &(holds, _) in &held[s] {
-                for &(asks, _) in &node.asks {
-                    let pair = (holds, asks, s as u16);
+                for asked in &node.asks {
+                    let pair = (holds, asked.resource, s as u16);
                     if !pairs.contains(&pair) {
                         pairs.push(pair);
                     }
@@ -274,7 +292,12 @@ mod tests {
     use super::*;
 
     fn node(name: &str, next: &[u16], retires: bool, asks: &[(u16, Option<u16>)]) -> Node {
-        Node { name: name.into(), next: next.to_vec(), retires, asks: asks.to_vec() }
+        Node {
+            name: name.into(),
+            next: next.to_vec(),
+            retires,
+            asks: asks.iter().map(|&(resource, until)| Asked { resource, until, place: false }).collect(),
+        }
     }
 
     fn graph(stages: Vec<Node>) -> Graph {

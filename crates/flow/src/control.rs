@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::builder::WORKERS_MOST;
 use crate::engine::Shared;
 use crate::resource::{Rate, Supply};
 use crate::snapshot::Snapshot;
@@ -160,9 +161,6 @@ impl Control {
         })
     }
 }
-
-/// The largest ceiling of workers that can be set.
-const WORKERS_MOST: usize = 65_536;
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let list: Vec<String> = names.map(|name| format!("`{name}`")).collect();

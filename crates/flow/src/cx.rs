@@ -1,5 +1,6 @@
 //! What a stage's code sees of the engine while it runs on a unit.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ pub struct Cx<'a> {
     pub(crate) unit: &'a mut Unit,
     pub(crate) stage: u16,
     pub(crate) deadline: Option<Instant>,
+    /// Pools of which the code has an object now, as bits by number (modulo 64).
+    pub(crate) taken: Cell<u64>,
     /// A stage's code runs on one thread and the context belongs to it.
     pub(crate) not_send: PhantomData<*mut ()>,
 }
@@ -83,16 +86,16 @@ impl Cx<'_> {
     ///
     /// # Panics
     /// If the stage does not need the pool, or takes a second object of it.
-    pub fn object<'p, C>(&self, pool: &'p Pool<C>) -> PoolObject<'p, C> {
+    pub fn object<'p, C>(&'p self, pool: &'p Pool<C>) -> PoolObject<'p, C> {
         let stage = &self.shared.stages[usize::from(self.stage)];
         assert!(
             pool.resource.flow == self.shared.flow_id && stage.objects.contains(&pool.resource.index),
             "stage `{}` takes an object of a pool that it does not need: add `.need(Need::object(&pool))`",
             stage.name
         );
-        let object = pool.take();
-        assert!(object.is_present(), "stage `{}` takes a second object of one pool", stage.name);
-        object
+        let bit = 1 << (pool.resource.index % 64);
+        assert!(self.taken.get() & bit == 0, "stage `{}` takes a second object of a pool", stage.name);
+        pool.take(&self.taken, bit)
     }
 
     /// Makes the unit wait this long, without a worker, before it enters its next stage.

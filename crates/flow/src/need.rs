@@ -41,12 +41,14 @@ pub struct Need<T> {
     pub(crate) amount_with: Option<AmountFn<T>>,
     pub(crate) key: Option<KeyFn<T>>,
     pub(crate) hold: Hold,
+    /// The flow of the stage it is held until.
+    until_flow: Option<u64>,
 }
 
 impl<T> Need<T> {
     /// `amount` tokens of a resource without keys.
     pub fn tokens(resource: Resource, amount: u64) -> Self {
-        Need { resource, amount, amount_with: None, key: None, hold: Hold::Unit }
+        Need { resource, amount, amount_with: None, key: None, hold: Hold::Unit, until_flow: None }
     }
 
     /// One token of the key that `key` computes from the unit's payload.
@@ -54,12 +56,12 @@ impl<T> Need<T> {
     /// `key` runs once for each unit that enters the stage. If it panics, the unit fails as if the stage
     /// before had panicked.
     pub fn keyed(resource: Resource, key: impl Fn(&T) -> String + Send + Sync + 'static) -> Self {
-        Need { resource, amount: 1, amount_with: None, key: Some(Arc::new(key)), hold: Hold::Unit }
+        Need { resource, amount: 1, amount_with: None, key: Some(Arc::new(key)), hold: Hold::Unit, until_flow: None }
     }
 
     /// One object of a pool, once per batch.
     pub fn object<C>(pool: &Pool<C>) -> Self {
-        Need { resource: pool.resource, amount: 1, amount_with: None, key: None, hold: Hold::Batch }
+        Need { resource: pool.resource, amount: 1, amount_with: None, key: None, hold: Hold::Batch, until_flow: None }
     }
 
     /// How many tokens.
@@ -82,6 +84,7 @@ impl<T> Need<T> {
     #[must_use]
     pub fn until<U>(mut self, stage: Inlet<U>) -> Self {
         self.hold = Hold::Until(stage.index);
+        self.until_flow = Some(stage.flow);
         self
     }
 
@@ -90,6 +93,10 @@ impl<T> Need<T> {
     pub fn per_batch(mut self) -> Self {
         self.hold = Hold::Batch;
         self
+    }
+
+    pub(crate) fn foreign_until(&self, flow: u64) -> bool {
+        self.until_flow.is_some_and(|theirs| theirs != flow)
     }
 
     /// Whether the need differs from unit to unit.

@@ -1,5 +1,6 @@
 //! Finite things that units need: tokens, rates, keyed tokens, pools of objects.
 
+use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,11 +104,13 @@ impl<C> fmt::Debug for Pool<C> {
 }
 
 impl<C> Pool<C> {
-    /// Takes an object; the caller has been granted one, so one is there or may be made.
-    pub(crate) fn take(&self) -> PoolObject<'_, C> {
+    /// Takes an object; the caller has been granted one, so one is there or may be made. `bit` stands for it
+    /// in `taken`.
+    pub(crate) fn take<'p>(&'p self, taken: &'p Cell<u64>, bit: u64) -> PoolObject<'p, C> {
         let object = self.lock().pop();
         let object = object.or_else(|| self.make.as_ref().map(|make| make()));
-        PoolObject { pool: self, object }
+        taken.set(taken.get() | bit);
+        PoolObject { pool: self, object, taken, bit }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<C>> {
@@ -124,29 +127,26 @@ impl<C> Pool<C> {
 pub struct PoolObject<'a, C> {
     pool: &'a Pool<C>,
     object: Option<C>,
+    taken: &'a Cell<u64>,
+    bit: u64,
 }
 
 impl<C> Deref for PoolObject<'_, C> {
     type Target = C;
     fn deref(&self) -> &C {
-        self.object.as_ref().expect("an object is present until drop")
+        self.object.as_ref().expect("a granted pool has an object")
     }
 }
 
 impl<C> DerefMut for PoolObject<'_, C> {
     fn deref_mut(&mut self) -> &mut C {
-        self.object.as_mut().expect("an object is present until drop")
-    }
-}
-
-impl<C> PoolObject<'_, C> {
-    pub(crate) fn is_present(&self) -> bool {
-        self.object.is_some()
+        self.object.as_mut().expect("a granted pool has an object")
     }
 }
 
 impl<C> Drop for PoolObject<'_, C> {
     fn drop(&mut self) {
+        self.taken.set(self.taken.get() & !self.bit);
         let suspect = std::thread::panicking() && self.pool.make.is_some();
         if let Some(object) = self.object.take().filter(|_| !suspect) {
             self.pool.lock().push(object);

@@ -5,15 +5,15 @@ use std::future::Future;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::engine::{Candidate, Extra, Gate, Shared, Staged, TypedGate};
+use crate::engine::{Candidate, Extra, Gate, Shared, Staged, State, TypedGate, Wake};
 use crate::failure::{Cause, DeadLetter};
 use crate::policy::Overload;
 use crate::report::Report;
-use crate::ticket::{Cell, Sink, Ticket};
+use crate::ticket::{Cell, Promise, Sink, Ticket};
 
 /// Why a unit was not admitted; it is handed back.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -124,7 +124,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
 
     /// Submits a unit without blocking the thread: the future resolves when it is admitted.
     pub fn submit_async(&self, unit: In) -> SubmitFuture<'_, In, R> {
-        SubmitFuture { submitter: self, unit: Some(unit) }
+        SubmitFuture { submitter: self, unit: Some(unit), place: None }
     }
 
     /// Submits a unit without a ticket: its result and its dead letter go where the flow's do. Waits for room.
@@ -134,7 +134,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     pub fn send(&self, unit: In) -> Result<(), SubmitError<In>> {
         let mut candidate = self.candidate(&unit, false, 0);
         let mut unit = unit;
-        while self.shared.gate_is_attended() {
+        while self.shared.gate_is_attended() && !self.shared.somebody_waits() {
             match self.gate.stage(candidate, unit) {
                 Staged::Closed(unit) => return Err(SubmitError::Closed(unit)),
                 Staged::Here => {
@@ -185,7 +185,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     fn ticketed(&self, unit: In, patience: Patience, not_before_ns: u64) -> Result<Ticket<R>, SubmitError<In>> {
         let cell = Cell::new();
         let candidate = self.candidate(&unit, true, not_before_ns);
-        self.admit(candidate, unit, Some(cell.clone()), patience)?;
+        self.admit(candidate, unit, Some(Promise::new(cell.clone())), patience)?;
         Ok(Ticket::new(cell))
     }
 
@@ -201,124 +201,152 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         Candidate { bytes: self.gate.entry.bytes(unit).unwrap_or(0), extra }
     }
 
-    /// Admits a unit behind those at the gate.
+    /// Admits a unit behind those at the gate and at the entrance.
     fn admit(
         &self,
         candidate: Candidate,
         unit: In,
-        cell: Option<Arc<Cell<R>>>,
+        promise: Option<Promise<R>>,
         patience: Patience,
     ) -> Result<(), SubmitError<In>> {
         let bytes = candidate.bytes;
+        let is_source = promise.is_none();
         let mut state = self.shared.lock();
+        let mut place = None;
         let mut waiting_since = None;
-        loop {
+        let mut has_dropped = false;
+        let condvar = Arc::new(Condvar::new());
+        let refused = loop {
             if state.is_closed() {
-                return Err(SubmitError::Closed(unit));
+                break SubmitError::Closed(unit);
             }
-            self.gate.admit_staged(&mut state, self.shared.now(), true);
-            if self.gate.is_empty() && state.has_room(bytes) {
-                break;
+            if self.may_enter(&mut state, place, bytes) {
+                let now = self.shared.now();
+                state.room_waited_ns += waiting_since.map_or(0, |since| now - since);
+                state.entrance.leave(place);
+                self.enter(&mut state, candidate, unit, promise, now);
+                self.shared.release(state);
+                return Ok(());
             }
             let pause = match patience {
-                Patience::None if self.overload == Overload::DropOldest => {
-                    let Some(mut row) = state.drop_oldest() else { return Err(SubmitError::Full(unit)) };
+                Patience::None if self.overload == Overload::DropOldest && !has_dropped => {
+                    let Some(mut row) = state.drop_oldest(bytes, self.shared.now()) else {
+                        break SubmitError::Full(unit);
+                    };
                     drop(state);
+                    has_dropped = true;
                     let message = "dropped to make room for a newer unit";
                     self.shared.write_off(&mut row, &*self.sink, self.gate.entry.index, Cause::Overload, message);
                     state = self.shared.lock();
                     state.bury(row, self.shared.now());
                     continue;
                 }
-                Patience::None => return Err(SubmitError::Full(unit)),
+                Patience::None => break SubmitError::Full(unit),
                 Patience::Until(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        // A wake-up meant for this thread must not be lost with it.
-                        self.shared.room.notify_one();
-                        return Err(SubmitError::Timeout(unit));
+                        break SubmitError::Timeout(unit);
                     }
-                    left
+                    Some(left)
                 }
-                Patience::Unlimited => Duration::MAX,
+                Patience::Unlimited => None,
             };
             waiting_since.get_or_insert_with(|| self.shared.now());
+            state.entrance.wait(&mut place, bytes, is_source, Wake::Thread(condvar.clone()));
             // What was admitted from the gate may concern others.
-            state.flow_on(self.shared.now());
             self.shared.release(state);
             state = self.shared.lock();
-            if state.is_closed() || (self.gate.is_empty() && state.has_room(bytes)) {
+            if state.is_closed() || self.may_enter(&mut state, place, bytes) {
                 continue;
             }
-            state.room_waiters += 1;
-            state.room_wants = bytes;
-            state = if pause == Duration::MAX {
-                self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner)
-            } else {
-                self.shared.room.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0
+            // A wake-up that came meanwhile has been answered just now.
+            state.entrance.wait(&mut place, bytes, is_source, Wake::Thread(condvar.clone()));
+            state = match pause {
+                None => condvar.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(left) => condvar.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
             };
-            state.room_waiters -= 1;
-        }
+        };
+        state.entrance.leave(place);
+        self.shared.release(state);
+        Err(refused)
+    }
+
+    /// Whether whoever has `place` at the entrance is the next to be admitted, and there is room.
+    fn may_enter(&self, state: &mut State, place: Option<u64>, bytes: u64) -> bool {
         let now = self.shared.now();
-        if let Some(since) = waiting_since {
-            state.room_waited_ns += now - since;
-        }
-        let mut run = state.spares.take();
-        self.gate.admit_one(&mut state, candidate, unit, &mut run, now, |row| {
-            if let Some(cell) = cell {
-                self.sink.put_cell(row, cell);
+        self.gate.admit_staged(state, now, true);
+        state.flow_on(now);
+        self.gate.is_empty() && state.entrance.is_next(place) && state.has_room(bytes)
+    }
+
+    fn enter(&self, state: &mut State, candidate: Candidate, unit: In, promise: Option<Promise<R>>, now: u64) {
+        let mut run = state.take_spare();
+        self.gate.admit_one(state, candidate, unit, &mut run, now, |row| {
+            if let Some(promise) = promise {
+                self.sink.put_promise(row, promise);
             }
         });
-        let entry = state.entry;
-        state.enqueue_run(run, entry, now);
+        state.enter(run, now);
         state.flow_on(now);
-        self.shared.release(state);
-        Ok(())
     }
 }
 
-/// The future of [`Submitter::submit_async`].
+/// The future of [`Submitter::submit_async`]. It keeps its place at the entrance until it is dropped.
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct SubmitFuture<'a, In, R> {
+pub struct SubmitFuture<'a, In: Send + 'static, R: Send + 'static> {
     submitter: &'a Submitter<In, R>,
     unit: Option<In>,
+    place: Option<u64>,
 }
 
-impl<In, R> fmt::Debug for SubmitFuture<'_, In, R> {
+impl<In: Send + 'static, R: Send + 'static> fmt::Debug for SubmitFuture<'_, In, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SubmitFuture").finish_non_exhaustive()
     }
 }
 
 // The unit is moved out of, never pinned.
-impl<In, R> Unpin for SubmitFuture<'_, In, R> {}
+impl<In: Send + 'static, R: Send + 'static> Unpin for SubmitFuture<'_, In, R> {}
 
 impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
     type Output = Result<Ticket<R>, SubmitError<In>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let unit = self.unit.take().expect("a submission was polled again after it ended");
-        match self.submitter.try_or_register(unit, context) {
-            Err(SubmitError::Full(unit)) => {
-                self.unit = Some(unit);
-                Poll::Pending
-            }
-            done => Poll::Ready(done),
-        }
+        let this = &mut *self;
+        let unit = this.unit.take().expect("a submission was polled again after it ended");
+        let submitter = this.submitter;
+        let shared = &submitter.shared;
+        // Both run code of the user's, so both come before the lock.
+        let candidate = submitter.candidate(&unit, true, 0);
+        let wake = Wake::Task(context.waker().clone());
+        let mut state = shared.lock();
+        let closed = state.is_closed();
+        let (result, replaced) = if !closed && submitter.may_enter(&mut state, this.place, candidate.bytes) {
+            let replaced = state.entrance.leave(this.place.take());
+            let cell = Cell::new();
+            let promise = Promise::new(cell.clone());
+            submitter.enter(&mut state, candidate, unit, Some(promise), shared.now());
+            (Poll::Ready(Ok(Ticket::new(cell))), replaced)
+        } else if closed {
+            (Poll::Ready(Err(SubmitError::Closed(unit))), state.entrance.leave(this.place.take()))
+        } else {
+            this.unit = Some(unit);
+            (Poll::Pending, state.entrance.wait(&mut this.place, candidate.bytes, false, wake))
+        };
+        shared.release(state);
+        drop(replaced);
+        result
     }
 }
 
-impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
-    /// Admits the unit, or leaves the waker where the next room wakes it.
-    fn try_or_register(&self, unit: In, context: &Context<'_>) -> Result<Ticket<R>, SubmitError<In>> {
-        self.ticketed(unit, Patience::None, 0).inspect_err(|error| {
-            if matches!(error, SubmitError::Full(_)) {
-                let mut state = self.shared.lock();
-                state.room_wakers.push(context.waker().clone());
-                // If room came between the attempt and this, the release wakes the future at once.
-                self.shared.release(state);
-            }
-        })
+impl<In: Send + 'static, R: Send + 'static> Drop for SubmitFuture<'_, In, R> {
+    fn drop(&mut self) {
+        if self.place.is_some() {
+            let mut state = self.submitter.shared.lock();
+            let replaced = state.entrance.leave(self.place);
+            self.submitter.shared.release(state);
+            drop(replaced);
+        }
     }
 }
 
@@ -377,7 +405,11 @@ impl<In: Send + 'static, R: Send + 'static> Service<In, R> {
     /// Closes admission, waits until every unit has left, and says what the flow did.
     ///
     /// After [`Control::abandon`](crate::Control::abandon) it waits one second for running code, then returns
-    /// with those units as `left`; a thread that never returns from a stage's code is left behind.
+    /// with those units as `left`; a thread that never returns from a stage's code is left behind, and the
+    /// ticket of its unit stays open until it does.
+    ///
+    /// # Panics
+    /// In the code of the flow's own stages, which it would wait for.
     pub fn drain(mut self) -> Report {
         self.end()
     }
@@ -396,7 +428,12 @@ impl<In: Send + 'static, R: Send + 'static> Drop for Service<In, R> {
             if std::thread::panicking() {
                 self.submitter.shared.abandon();
             }
-            self.end();
+            if self.submitter.shared.is_own_thread() {
+                // Dropped by its own stage's code: it drains, but nobody can wait for that here.
+                self.submitter.shared.close();
+            } else {
+                self.end();
+            }
         }
     }
 }

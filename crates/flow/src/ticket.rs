@@ -140,9 +140,24 @@ impl<R> Future for Ticket<R> {
     }
 }
 
+/// The unit's end of a cell: when it goes without a result, the unit was abandoned.
+pub(crate) struct Promise<R>(Arc<Cell<R>>);
+
+impl<R> Promise<R> {
+    pub(crate) fn new(cell: Arc<Cell<R>>) -> Self {
+        Promise(cell)
+    }
+}
+
+impl<R> Drop for Promise<R> {
+    fn drop(&mut self) {
+        self.0.put(Err(Unfinished::Abandoned));
+    }
+}
+
 /// The end of a flow: what becomes of results, and of tickets.
 pub(crate) struct Sink<R> {
-    pub(crate) tickets: Column<Arc<Cell<R>>>,
+    pub(crate) tickets: Column<Promise<R>>,
     pub(crate) on_retire: OnceLock<Box<dyn Fn(R) + Send + Sync>>,
 }
 
@@ -153,21 +168,21 @@ impl<R: Send + 'static> Sink<R> {
 
     pub(crate) fn retire(&self, value: R, row: &mut Row, unit: &Unit) {
         if unit.ticketed
-            && let Some(cell) = self.take_cell(row)
+            && let Some(promise) = self.take_promise(row)
         {
-            return cell.put(Ok(value));
+            return promise.0.put(Ok(value));
         }
         if let Some(on_retire) = self.on_retire.get() {
             on_retire(value);
         }
     }
 
-    pub(crate) fn put_cell(&self, row: &mut Row, cell: Arc<Cell<R>>) {
+    pub(crate) fn put_promise(&self, row: &mut Row, promise: Promise<R>) {
         // SAFETY: a flow has one sink, so the row is of the same flow.
-        *unsafe { self.tickets.cell(row) } = Some(cell);
+        *unsafe { self.tickets.cell(row) } = Some(promise);
     }
 
-    fn take_cell(&self, row: &mut Row) -> Option<Arc<Cell<R>>> {
+    fn take_promise(&self, row: &mut Row) -> Option<Promise<R>> {
         // SAFETY: as above.
         unsafe { self.tickets.cell(row) }.take()
     }
@@ -175,10 +190,10 @@ impl<R: Send + 'static> Sink<R> {
 
 impl<R: Send + 'static> TicketBook for Sink<R> {
     fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter> {
-        match self.take_cell(row) {
+        match self.take_promise(row) {
             // Both ends hold the cell; if only this one is left, nobody will read it.
-            Some(cell) if Arc::strong_count(&cell) > 1 => {
-                cell.put(Err(Unfinished::Dead(letter)));
+            Some(promise) if Arc::strong_count(&promise.0) > 1 => {
+                promise.0.put(Err(Unfinished::Dead(letter)));
                 None
             }
             _ => Some(letter),
@@ -186,14 +201,12 @@ impl<R: Send + 'static> TicketBook for Sink<R> {
     }
 
     fn skipped(&self, row: &mut Row) {
-        if let Some(cell) = self.take_cell(row) {
-            cell.put(Err(Unfinished::Skipped));
+        if let Some(promise) = self.take_promise(row) {
+            promise.0.put(Err(Unfinished::Skipped));
         }
     }
 
     fn abandoned(&self, row: &mut Row) {
-        if let Some(cell) = self.take_cell(row) {
-            cell.put(Err(Unfinished::Abandoned));
-        }
+        drop(self.take_promise(row));
     }
 }

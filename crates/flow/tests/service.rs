@@ -134,10 +134,8 @@ fn async_submitters_wait_without_a_thread() {
             open.store(true, Ordering::SeqCst);
         }
     });
-    let results: Vec<u64> = (0..20)
-        .map(|n| block_on(service.submit_async(n)).unwrap())
-        .map(|ticket| block_on(ticket).unwrap())
-        .collect();
+    let results: Vec<u64> =
+        (0..20).map(|n| block_on(service.submit_async(n)).unwrap()).map(|ticket| block_on(ticket).unwrap()).collect();
     assert_eq!(results, (0..20).map(|n| n * 2).collect::<Vec<_>>());
     opener.join().unwrap();
     service.drain();

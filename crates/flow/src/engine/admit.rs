@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::column::Row;
-use super::state::State;
+use super::entrance::Wake;
+use super::state::{State, Waiter};
 use super::unit::{Ask, Grant};
 
 /// What is known of a unit before it is admitted.
@@ -37,7 +38,14 @@ impl State {
             let capacity = self.resources[usize::from(place)].capacity();
             instance.in_use + (units as u64) < capacity && instance.waiters.is_empty()
         });
-        in_flight < self.inflight_cap && (memory || in_flight == 0) && place && self.memory_waiters.is_empty()
+        // Units that wait for memory come first, unless nothing moves but by and by: then others may pass.
+        let nobody_waits = self.memory_waiters.is_empty() || (self.delayed > 0 && self.is_idle());
+        in_flight < self.inflight_cap && (memory || in_flight == 0) && place && nobody_waits
+    }
+
+    /// No unit runs or could run.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.stages.iter().all(|stage| stage.granted + stage.running == 0)
     }
 
     /// Lets a unit in, at the end of `run`, which the caller then enqueues. `place` puts its payload into the
@@ -59,7 +67,7 @@ impl State {
         self.admitted += 1;
         self.in_flight += 1;
         self.peak_in_flight = self.peak_in_flight.max(self.in_flight);
-        self.bytes += candidate.bytes;
+        self.bytes = self.bytes.saturating_add(candidate.bytes);
         self.peak_bytes = self.peak_bytes.max(self.bytes);
         self.oversize += u64::from(candidate.bytes > self.memory_cap);
         let entry = self.entry;
@@ -94,11 +102,45 @@ impl State {
         self.busy_soon > 0 || self.threads.signals > 0
     }
 
-    /// Takes the unit that has waited longest in the entry stage's queue out of the flow, to make room. It
-    /// is still in flight until [`bury`](Self::bury).
-    pub(crate) fn drop_oldest(&mut self) -> Option<Row> {
-        let entry = usize::from(self.entry);
-        self.stages[entry].waiting.pop_front(&mut self.spares).map(|(row, _)| row)
+    /// Takes the unit that has waited longest in the entry stage's queue, if its leaving makes room for
+    /// `bytes`. It is still in flight until [`bury`](Self::bury).
+    pub(crate) fn drop_oldest(&mut self, bytes: u64, now: u64) -> Option<Row> {
+        let entry = self.entry;
+        let units = self.units.clone();
+        let makes_room = |state: &State, row: &mut Row| {
+            let left = state.bytes - units.unit(row).bytes;
+            state.in_flight <= state.inflight_cap
+                && (left.saturating_add(bytes) <= state.memory_cap || state.in_flight == 1)
+                && state.memory_waiters.is_empty()
+        };
+        // The first in one of the lines of what the stage needs, or the first in the queue itself.
+        let in_line =
+            self.instances.iter_mut().enumerate().filter_map(|(i, instance)| match instance.waiters.front_mut() {
+                Some(Waiter::Unit { row, stage }) if *stage == entry => Some((units.unit(row).queued_ns, i)),
+                _ => None,
+            });
+        let in_line = in_line.min();
+        let in_queue = self.stages[usize::from(entry)].waiting.oldest_ns();
+        match in_line.filter(|(since, _)| in_queue.is_none_or(|oldest| *since <= oldest)) {
+            Some((_, i)) => {
+                let Some(Waiter::Unit { mut row, stage }) = self.instances[i].waiters.pop_front() else { return None };
+                if !makes_room(self, &mut row) {
+                    self.instances[i].waiters.push_front(Waiter::Unit { row, stage });
+                    return None;
+                }
+                self.unpark(&mut row, stage, self.instances[i].resource, now);
+                self.forget(i as u32, now);
+                Some(row)
+            }
+            None => {
+                let mut row = self.pop_waiting(entry)?;
+                if makes_room(self, &mut row) {
+                    return Some(row);
+                }
+                self.unpop_waiting(row, entry);
+                None
+            }
+        }
     }
 
     /// The end of a unit that was given up on outside of a worker.
@@ -108,6 +150,14 @@ impl State {
         self.dead_lettered += 1;
         self.leave(row, now);
         self.flow_on(now);
+    }
+
+    /// The way to wake the first submitter at the entrance, if it may enter.
+    pub(crate) fn wake_entrance(&mut self) -> Option<Wake> {
+        let mut entrance = std::mem::take(&mut self.entrance);
+        let wake = entrance.wake_head(|bytes, is_source| self.has_room(bytes) && (!is_source || self.wants_more()));
+        self.entrance = entrance;
+        wake
     }
 
     /// Whether admitting more would keep workers busier. Otherwise the source may sleep on until half of

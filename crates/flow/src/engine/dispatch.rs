@@ -73,7 +73,10 @@ impl State {
     }
 
     fn choose_shared(&self, now: u64) -> Option<u16> {
-        let spare = self.busy_shared < self.workers;
+        // Workers up to a stage's floor stand beside the shared ones.
+        let beyond_floors = self.stages.iter().filter(|stage| !stage.blocking);
+        let beyond_floors: usize = beyond_floors.map(|stage| stage.busy.saturating_sub(stage.floor)).sum();
+        let spare = beyond_floors < self.workers;
         let mut nearest = None;
         let mut overdue = None;
         let mut longest = PATIENCE_NS;

@@ -1,6 +1,7 @@
 //! A stage's code with its types: runs batches of rows, and says what became of each unit.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -141,8 +142,12 @@ where
                     // The flow's own use of a result panicked; the unit is done all the same.
                     Outcome::Retire
                 } else {
-                    self.fail(&Failure::panic(&*panic), &mut rows[progress.next], run)
+                    let row = &mut rows[progress.next];
+                    // Dropping a payload, or waking who waits for it, may panic in its turn.
+                    let fail = AssertUnwindSafe(|| self.fail(&Failure::panic(&*panic), row, run));
+                    catch_unwind(fail).unwrap_or(Outcome::Dead { stop_flow: false })
                 };
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
                 progress.end_unit(outcome, run);
             }
         }
@@ -198,8 +203,9 @@ where
         // SAFETY: the lane's column belongs to the flow that the row belongs to.
         let cell = unsafe { self.column.cell(row) };
         let input = cell.as_mut().expect("a granted unit has its payload");
-        let deadline = config.timeout.map(|limit| shared.epoch + Duration::from_nanos(progress.clock) + limit);
-        let mut cx = Cx { shared, unit, stage: run.stage, deadline, not_send: PhantomData };
+        let started = shared.epoch + Duration::from_nanos(progress.clock);
+        let deadline = config.timeout.and_then(|limit| started.checked_add(limit));
+        let mut cx = Cx { shared, unit, stage: run.stage, deadline, taken: Cell::new(0), not_send: PhantomData };
         let mut result = self.body.run(input, &mut cx);
         if let Some((deadline, limit)) = deadline.zip(config.timeout).filter(|(deadline, _)| Instant::now() > *deadline)
         {
@@ -213,6 +219,10 @@ where
         let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.bytes);
         if let Some(bytes) = grows.filter(|&bytes| !shared.grow(unit, run.stage, bytes)) {
             return Ended::As(self.fail(&Failure::over_budget(bytes), row, run));
+        }
+        if aim.stage != NO_STAGE && shared.is_abandoned() {
+            self.tickets.abandoned(row);
+            return Ended::As(Outcome::Left);
         }
         let stays = B::IN_PLACE && X::SAME_COLUMN && aim.stage != NO_STAGE;
         if !stays {
@@ -323,13 +333,13 @@ fn late<T>(deadline: Instant, limit: Duration, result: &Result<T, Failure>) -> F
 impl Shared {
     /// Gives up on a unit that no worker has: its letter goes to its ticket, or to the flow's letters.
     pub(crate) fn write_off(&self, row: &mut Row, tickets: &dyn TicketBook, stage: u16, cause: Cause, message: &str) {
-        let (unit, ticketed) = {
+        let (unit, ticketed, attempts) = {
             let unit = self.units.unit(row);
-            (unit.id, unit.ticketed)
+            (unit.id, unit.ticketed, unit.attempts)
         };
         let input = self.lanes[usize::from(stage)].take_input(row);
         let stage = self.stages[usize::from(stage)].name.to_string();
-        let letter = DeadLetter { unit, stage, attempts: 0, cause, message: message.to_owned(), input };
+        let letter = DeadLetter { unit, stage, attempts, cause, message: message.to_owned(), input };
         let letter = if ticketed { tickets.dead(row, letter) } else { Some(letter) };
         if let Some(letter) = letter {
             let _ = catch_unwind(AssertUnwindSafe(|| (self.letters)(letter)));

@@ -6,11 +6,14 @@ impl State {
     /// Lets a unit that was cancelled for memory run again if its bytes fit now, or if nothing else in the
     /// flow can move: then it may exceed the budget, because only finishing frees memory.
     pub(crate) fn serve_memory(&mut self, now: u64) -> bool {
+        if self.memory_waiters.is_empty() {
+            return false;
+        }
+        let stuck = self.timers.is_empty() && self.is_idle();
         let Some(head) = self.memory_waiters.front_mut() else { return false };
         let unit = self.units.unit(&mut head.row);
         let grows = head.wants_bytes.saturating_sub(unit.bytes);
         let fits = self.bytes.saturating_add(grows) <= self.memory_cap;
-        let stuck = self.timers.is_empty() && self.stages.iter().all(|stage| stage.granted + stage.running == 0);
         if !fits && !stuck {
             return false;
         }

@@ -5,7 +5,7 @@
 //! | `column` | the table of units in flight |
 //! | `unit` | what the engine knows of a unit |
 //! | `state` | everything behind the mutex |
-//! | `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
+//! | `entrance`, `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
 //! | `queue`, `line`, `key`, `in_order`, `memory` | where and how units wait |
 //! | `lane` | a stage's code with its types |
 //! | `shared`, `worker` | waiting, waking, threads |
@@ -15,6 +15,7 @@ mod admit;
 mod bottleneck;
 mod column;
 mod dispatch;
+mod entrance;
 mod gate;
 mod grant;
 mod in_order;
@@ -34,6 +35,7 @@ mod worker;
 pub(crate) use admit::{Candidate, Extra};
 pub(crate) use column::Column;
 pub(crate) use column::Row;
+pub(crate) use entrance::Wake;
 pub(crate) use gate::{Gate, Staged, TypedGate};
 pub(crate) use lane::Body;
 pub(crate) use lane::{Lane, Making, TicketBook, TypedLane, Updating};

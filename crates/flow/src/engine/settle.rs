@@ -130,11 +130,12 @@ impl State {
                 let unit = self.units.unit(&mut row);
                 unit.attempts = 0;
                 unit.base_bytes = unit.bytes;
+                unit.privileged = false;
                 let pause = std::mem::take(&mut unit.delay_ns);
                 if let Some(needs) = &mut unit.needs {
                     std::mem::swap(&mut needs.asks, &mut needs.next_asks);
                     needs.next_asks.clear();
-                    self.release_where(&mut row, now, |grant| grant.until == stage || grant.until == NO_STAGE);
+                    self.release_passed(&mut row, stage, next, now);
                 }
                 self.enqueue_after(row, next, pause, now);
             }
@@ -197,6 +198,16 @@ impl State {
         self.release_where(row, now, |grant| grant.from == stage);
     }
 
+    /// The unit leaves `stage` for `next`: it gives back what it held until here, and places in the queues of
+    /// stages that it did not go to.
+    fn release_passed(&mut self, row: &mut Row, stage: u16, next: u16, now: u64) {
+        let places = self.stages[usize::from(stage)].places.clone();
+        self.release_where(row, now, |grant| {
+            let elsewhere = grant.from == stage && grant.until != next && places.contains(&grant.instance);
+            grant.until == stage || grant.until == NO_STAGE || elsewhere
+        });
+    }
+
     fn release_all(&mut self, row: &mut Row, now: u64) {
         self.release_where(row, now, |_| true);
     }
@@ -217,7 +228,7 @@ impl State {
     fn weigh(&mut self, row: &mut Row, bytes: Option<u64>) {
         let unit = self.units.unit(row);
         if let Some(bytes) = bytes.filter(|&bytes| bytes != unit.bytes) {
-            self.bytes = self.bytes - unit.bytes + bytes;
+            self.bytes = (self.bytes - unit.bytes).saturating_add(bytes);
             unit.bytes = bytes;
             self.peak_bytes = self.peak_bytes.max(self.bytes);
         }

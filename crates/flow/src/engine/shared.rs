@@ -4,13 +4,16 @@
 //! wakes at most one thread of each kind that now has something to do. A woken worker does the same when it
 //! has taken its batch, so work spreads over sleeping workers as a chain, not as a herd.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use smallvec::SmallVec;
+
 use super::column::{Column, Row};
 use super::dispatch::Post;
+use super::entrance::Wake;
 use super::gate::Gate;
 use super::lane::Lane;
 use super::state::State;
@@ -47,11 +50,12 @@ pub(crate) struct Shared {
     /// A worker will come by the gate, so a unit may wait there (see `gate`). Written under the mutex;
     /// ordered by the gate's.
     attended: AtomicBool,
+    /// How many submitters wait at the entrance; a hint, written under the mutex.
+    waiting: AtomicUsize,
     pub(crate) work: Condvar,
     /// One for each stage; used by blocking ones.
     pub(crate) stage_work: Vec<Condvar>,
     pub(crate) clock: Condvar,
-    pub(crate) room: Condvar,
     pub(crate) done: Condvar,
     pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -89,9 +93,9 @@ impl Shared {
             epoch: Instant::now(),
             abandoned: AtomicBool::new(false),
             attended: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
             work: Condvar::new(),
             clock: Condvar::new(),
-            room: Condvar::new(),
             done: Condvar::new(),
             threads: Mutex::new(Vec::new()),
         })
@@ -116,6 +120,11 @@ impl Shared {
         self.attended.load(Ordering::Relaxed)
     }
 
+    /// Whether the calling thread is a worker of this flow.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        worker::is_of(self)
+    }
+
     /// Begins to admit.
     pub(crate) fn open(&self) {
         let mut state = self.lock();
@@ -132,7 +141,6 @@ impl Shared {
         if !state.is_closed() {
             state.phase = Phase::Draining;
         }
-        self.room.notify_all();
         self.release(state);
     }
 
@@ -143,7 +151,6 @@ impl Shared {
             state.phase = Phase::Draining;
             state.stop_asked = true;
         }
-        self.room.notify_all();
         self.release(state);
     }
 
@@ -155,7 +162,6 @@ impl Shared {
             state.stop_asked = true;
             self.abandoned.store(true, Ordering::Relaxed);
         }
-        self.room.notify_all();
         self.release(state);
     }
 
@@ -180,14 +186,13 @@ impl Shared {
 
     /// Lets go of the state and wakes whoever the change concerns.
     pub(crate) fn release(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        let mut hire = None;
+        let mut hired: SmallVec<[Post; 2]> = SmallVec::new();
         let mut wake_worker = false;
         let mut wake_stages: u64 = 0;
         let now = if state.batches_may_wait() { self.now() } else { u64::MAX };
         self.watch_gate(&mut state);
 
-        let crowd = state.threads.alive;
-        let looking = crowd - state.busy_shared - state.threads.asleep;
+        let looking = state.threads.alive - state.busy_shared - state.threads.asleep;
         if looking == 0 && state.wants_shared_thread(now) {
             state.watched = false;
             if state.threads.asleep > 0 {
@@ -196,7 +201,7 @@ impl Shared {
                 wake_worker = true;
             } else {
                 state.threads.alive += 1;
-                hire = Some(Post::Shared);
+                hired.push(Post::Shared);
             }
         }
         for i in 0..state.blocking.len() {
@@ -213,34 +218,35 @@ impl Shared {
                     wake_stages |= 1 << (stage % 64);
                 } else {
                     threads.alive += 1;
-                    worker::spawn(self, Post::Stage(stage));
+                    hired.push(Post::Stage(stage));
                 }
             }
         }
         let next_timer = state.timers.peek().map_or(u64::MAX, |std::cmp::Reverse(timer)| timer.at_ns);
         let wake_clock = next_timer < state.threads.clock_until;
+        let hire_clock = wake_clock && !state.threads.clock_alive;
+        state.threads.clock_alive |= wake_clock;
         if wake_clock {
             state.threads.clock_until = next_timer;
-            if !state.threads.clock_alive {
-                state.threads.clock_alive = true;
-                worker::spawn_timekeeper(self);
-            }
         }
-        let wake_all_room = state.room_waiters > 0 && state.is_closed();
-        let wake_room = state.room_waiters > 0 && state.wants_more() && state.has_room(state.room_wants);
-        let wakers = if !state.room_wakers.is_empty() && (state.is_closed() || state.has_room(0)) {
-            std::mem::take(&mut state.room_wakers)
-        } else {
-            Vec::new()
+        let entering: Vec<Wake> = match state.is_closed() {
+            true => state.entrance.wake_all(),
+            // Those at the gate came first.
+            false if self.gate.is_empty() => state.wake_entrance().into_iter().collect(),
+            false => Vec::new(),
         };
+        self.waiting.store(state.entrance.len(), Ordering::Relaxed);
         let over = self.is_over(&state) || (state.phase == Phase::Abandoned && state.nobody_runs());
         drop(state);
 
         if wake_worker {
             self.work.notify_one();
         }
-        if let Some(post) = hire {
-            worker::spawn(self, post);
+        if hire_clock {
+            worker::hire_timekeeper(self);
+        }
+        for post in hired {
+            worker::hire(self, post);
         }
         if wake_stages != 0 {
             for (stage, condvar) in self.stage_work.iter().enumerate() {
@@ -252,12 +258,9 @@ impl Shared {
         if wake_clock {
             self.clock.notify_one();
         }
-        if wake_all_room {
-            self.room.notify_all();
-        } else if wake_room {
-            self.room.notify_one();
+        for wake in entering {
+            wake.wake();
         }
-        wakers.into_iter().for_each(std::task::Waker::wake);
         if over {
             self.done.notify_all();
             self.work.notify_all();
@@ -267,19 +270,26 @@ impl Shared {
     }
 
     /// Waits until a worker has admitted what waits at the gate. `false`: no worker will, or nothing waits.
-    pub(crate) fn wait_for_gate(&self) -> bool {
+    pub(crate) fn wait_for_gate(self: &Arc<Self>) -> bool {
         let mut state = self.lock();
         let since = self.now();
-        let mut waited = false;
+        let condvar = Arc::new(Condvar::new());
+        let mut place = None;
         while !state.is_closed() && state.gate_is_attended() && !self.gate.is_empty() {
-            waited = true;
-            state.room_waiters += 1;
-            state.room_wants = 0;
-            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.room_waiters -= 1;
+            state.entrance.wait(&mut place, 0, true, Wake::Thread(condvar.clone()));
+            self.waiting.store(state.entrance.len(), Ordering::Relaxed);
+            state = condvar.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.room_waited_ns += self.now() - since;
-        waited && !state.is_closed()
+        let again = place.is_some() && !state.is_closed();
+        state.entrance.leave(place);
+        self.release(state);
+        again
+    }
+
+    /// Whether a submitter waits at the entrance, as of late.
+    pub(crate) fn somebody_waits(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Says whether the gate is attended, and admits what waits there if it is not.
@@ -305,7 +315,15 @@ impl Shared {
 
     /// Waits until every unit has left, or the flow was abandoned and its running code had `grace` to end;
     /// then ends the flow's threads. Returns the units that are left and that nobody runs.
+    ///
+    /// # Panics
+    /// On one of the flow's own threads: it would wait for itself.
     pub(crate) fn finish(self: &Arc<Self>, grace: Duration) -> Vec<Row> {
+        assert!(
+            !worker::is_of(self),
+            "flow `{}` is drained by its own stage's code, which it would wait for",
+            self.name
+        );
         let mut state = self.lock();
         let mut give_up_at = None;
         while !self.is_over(&state) {
@@ -330,7 +348,6 @@ impl Shared {
         self.release(state);
         self.work.notify_all();
         self.clock.notify_all();
-        self.room.notify_all();
         self.stage_work.iter().for_each(Condvar::notify_all);
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         if all_idle {

@@ -8,13 +8,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use smallvec::SmallVec;
 
 use super::column::{Column, Row};
+use super::entrance::Entrance;
 use super::queue::{Queue, Spares};
 use super::stats::StageStats;
 use super::unit::{Ask, Grant, Grants, InstanceId, Unit, Want, Wants};
@@ -88,11 +88,9 @@ pub(crate) struct State {
     pub(crate) watch_set: bool,
     pub(crate) watched: bool,
     pub(crate) threads: Threads,
-    /// Threads that wait to submit, the bytes the last of them wants, and how long all of them waited.
-    pub(crate) room_waiters: usize,
-    pub(crate) room_wants: u64,
+    pub(crate) entrance: Entrance,
+    /// How long all submitters together have waited for room.
     pub(crate) room_waited_ns: u64,
-    pub(crate) room_wakers: Vec<Waker>,
 }
 
 /// Threads of the flow, as its wake-ups count them.
@@ -118,6 +116,8 @@ pub(crate) struct StageState {
     pub(crate) wants: Wants,
     /// Needs taken once per batch.
     pub(crate) permits: Wants,
+    /// Those of `wants` that are places in the queues of stages it leads to.
+    pub(crate) places: Arc<[InstanceId]>,
     pub(crate) batch: Batch,
     // What can be steered.
     pub(crate) floor: usize,
@@ -354,6 +354,15 @@ impl State {
         self.mark_pump(stage);
     }
 
+    /// Units that were admitted enter their first queue.
+    pub(crate) fn enter(&mut self, rows: VecDeque<Row>, now: u64) {
+        self.enqueue_run(rows, self.entry, now);
+    }
+
+    pub(crate) fn take_spare(&mut self) -> VecDeque<Row> {
+        self.spares.take()
+    }
+
     /// Puts units that come together at the end of a stage's queue.
     pub(crate) fn enqueue_run(&mut self, rows: VecDeque<Row>, stage: u16, now: u64) {
         if rows.is_empty() {
@@ -431,6 +440,7 @@ pub(crate) struct StageSetup {
     pub(crate) dynamic: bool,
     pub(crate) wants: Wants,
     pub(crate) permits: Wants,
+    pub(crate) places: Arc<[InstanceId]>,
     pub(crate) batch: Batch,
     pub(crate) floor: usize,
     pub(crate) ceiling: usize,
@@ -498,10 +508,8 @@ impl State {
             watch_set: false,
             watched: false,
             threads: Threads { clock_until: u64::MAX, ..Threads::default() },
-            room_waiters: 0,
-            room_wants: 0,
+            entrance: Entrance::default(),
             room_waited_ns: 0,
-            room_wakers: Vec::new(),
         }
     }
 }
@@ -514,6 +522,7 @@ impl StageState {
             dynamic: setup.dynamic,
             wants: setup.wants,
             permits: setup.permits,
+            places: setup.places,
             batch: setup.batch,
             floor: setup.floor,
             ceiling: setup.ceiling,

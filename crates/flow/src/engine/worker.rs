@@ -1,5 +1,6 @@
 //! The threads: shared workers, workers of blocking stages, and the timekeeper.
 
+use std::cell::Cell;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,32 +13,68 @@ use super::state::State;
 /// A thread of a blocking stage that had nothing to do for this long ends.
 const IDLE_MOST: Duration = Duration::from_secs(5);
 
-/// Starts a worker that the state already counts as alive.
-pub(crate) fn spawn(shared: &Arc<Shared>, post: Post) {
+/// After the only thread for some work could not be started, it is tried again this much later, so often.
+const HIRE_AGAIN: Duration = Duration::from_millis(100);
+const HIRE_ATTEMPTS: u32 = 100;
+
+thread_local! {
+    /// The flow whose worker this thread is; 0: of none.
+    static FLOW: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Whether the calling thread is one of the flow's workers.
+pub(crate) fn is_of(shared: &Shared) -> bool {
+    FLOW.get() == shared.flow_id
+}
+
+/// Starts a worker that the state already counts as alive. If the system has no thread to give, the flow goes
+/// on with those it has; the next one to let go of the state tries again.
+///
+/// # Panics
+/// If not a single thread can be had for long.
+pub(crate) fn hire(shared: &Arc<Shared>, post: Post) {
     let name = match post {
         Post::Shared => "worker".to_owned(),
         Post::Stage(stage) => shared.stages[usize::from(stage)].name.to_string(),
     };
-    let theirs = shared.clone();
-    start(shared, &name, move || work(&theirs, post));
-}
-
-pub(crate) fn spawn_timekeeper(shared: &Arc<Shared>) {
-    let theirs = shared.clone();
-    start(shared, "timekeeper", move || keep_time(&theirs));
-}
-
-fn start(shared: &Arc<Shared>, name: &str, body: impl FnOnce() + Send + 'static) {
-    // The kernel keeps 15 bytes of a thread's name.
-    let thread = std::thread::Builder::new().name(format!("ms-{name}")).spawn(body);
-    match thread {
-        Ok(thread) => {
-            let mut threads = shared.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            threads.retain(|thread| !thread.is_finished());
-            threads.push(thread);
+    for _ in 0..HIRE_ATTEMPTS {
+        let theirs = shared.clone();
+        let body = move || {
+            FLOW.set(theirs.flow_id);
+            work(&theirs, post);
+        };
+        if start(shared, &name, body).is_ok() {
+            return;
         }
-        Err(error) => panic!("cannot start a thread of flow `{}`: {error}", shared.name),
+        let mut state = shared.lock();
+        if threads_of(&mut state, post).alive > 1 {
+            dismiss(&mut state, post);
+            return;
+        }
+        // Nobody else could do this work.
+        drop(state);
+        std::thread::sleep(HIRE_AGAIN);
     }
+    panic!("flow `{}` cannot start a single thread: the system has none to give", shared.name);
+}
+
+pub(crate) fn hire_timekeeper(shared: &Arc<Shared>) {
+    let theirs = shared.clone();
+    if start(shared, "timekeeper", move || keep_time(&theirs)).is_err() {
+        // The next release tries again.
+        let mut state = shared.lock();
+        state.threads.clock_alive = false;
+        state.threads.clock_until = u64::MAX;
+    }
+}
+
+fn start(shared: &Arc<Shared>, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    // The kernel keeps 15 bytes of a thread's name.
+    let thread = std::thread::Builder::new().name(format!("ms-{name}")).spawn(body)?;
+    let mut threads = shared.threads.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.retain(|thread| !thread.is_finished());
+    threads.push(thread);
+    Ok(())
 }
 
 fn work(shared: &Arc<Shared>, post: Post) {
