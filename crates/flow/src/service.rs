@@ -59,7 +59,8 @@ enum Patience {
 /// Lets units into a running flow, from any thread. Cheap to clone.
 ///
 /// A unit's payload is weighed and its needs are computed on the submitting thread; if those functions panic,
-/// the panic is the caller's.
+/// the panic is the caller's. In the code of the flow's own stages no call waits: a full flow refuses the unit
+/// with [`SubmitError::Full`], since a worker that waited for room could be the one to make it.
 pub struct Submitter<In, R> {
     shared: Arc<Shared>,
     gate: Arc<TypedGate<In>>,
@@ -146,6 +147,9 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 }
                 Staged::Full(its, back) => (candidate, unit) = (its, back),
             }
+            if self.shared.is_own_thread() {
+                break;
+            }
             // Left to the workers, admission brings the units' records into the cache of who will use them.
             if !self.shared.wait_for_gate() {
                 break;
@@ -211,6 +215,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     ) -> Result<(), SubmitError<In>> {
         let bytes = candidate.bytes;
         let is_source = promise.is_none();
+        // A worker that waited for room would take part in keeping the flow full.
+        let patience = if self.shared.is_own_thread() { Patience::None } else { patience };
         let mut state = self.shared.lock();
         let mut place = None;
         let mut waiting_since = None;
