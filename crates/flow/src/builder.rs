@@ -3,24 +3,24 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
-use crate::check::{Asked, BuildError, Graph, Node};
+use crate::check::{BuildError, Graph};
 use crate::cx::Cx;
-use crate::engine::{Body, Column, Lane, Making, NO_STAGE, Parts, Shared, StageConfig, TypedLane, Updating};
-use crate::engine::{StageSetup, State, TypedGate, Want, Wants};
-use crate::exit::{BytesFn, Entry, EntryNeeds, Exit, Inlet, Retire, Wiring};
+use crate::draft::{Draft, NeedDraft};
+use crate::engine::{Body, Column, Making, Parts, Shared, Updating};
+use crate::engine::{State, TypedGate};
+use crate::exit::{Entry, Inlet, Retire};
 use crate::failure::{DeadLetter, Failure};
 use crate::flow::Flow;
-use crate::need::{Hold, Need};
+use crate::need::Hold;
 use crate::plan::{Plan, PlanNeed, PlanResource, PlanStage};
-use crate::policy::{AfterFailure, Batch, Retry};
+use crate::policy::Batch;
 use crate::report::Report;
 use crate::resource::{Pool, Rate, Resource, ResourceSpec, Supply};
 use crate::stage::{FnStage, Stage};
+use crate::stage_builder::StageBuilder;
 use crate::ticket::Sink;
 
 /// Default cap on units in flight.
@@ -40,43 +40,19 @@ static FLOWS: AtomicU64 = AtomicU64::new(1);
 /// Declare the ways in ([`inlet`](Self::inlet)), define the stages ([`stage`](Self::stage),
 /// [`update`](Self::update)) each ending in [`to`](StageBuilder::to), then [`build`](Self::build).
 pub struct FlowBuilder<R> {
-    id: u64,
+    pub(crate) id: u64,
     name: String,
     inflight: u64,
     memory: u64,
     workers: usize,
-    resources: Vec<ResourceSpec>,
-    names: Vec<String>,
-    drafts: Vec<Option<Draft>>,
-    entries: Vec<Box<dyn Any + Send>>,
+    pub(crate) resources: Vec<ResourceSpec>,
+    pub(crate) names: Vec<String>,
+    pub(crate) drafts: Vec<Option<Draft>>,
+    pub(crate) entries: Vec<Box<dyn Any + Send>>,
     columns: HashMap<TypeId, Box<dyn Any + Send>>,
-    sink: Arc<Sink<R>>,
+    pub(crate) sink: Arc<Sink<R>>,
     letters: Option<Box<dyn Fn(DeadLetter) + Send + Sync>>,
-    errors: Vec<BuildError>,
-}
-
-/// A stage as its [`StageBuilder`] leaves it.
-struct Draft {
-    lane: Box<dyn Lane>,
-    config: StageConfig,
-    needs: Vec<NeedDraft>,
-    edges: Vec<u16>,
-    retires: bool,
-    workers: Option<(usize, usize)>,
-    blocking: bool,
-    batch: Batch,
-    queue: Option<u64>,
-}
-
-/// A need without its payload type.
-#[derive(Clone, Copy)]
-struct NeedDraft {
-    /// A place in the queue of the stage it is held until.
-    place: bool,
-    resource: u16,
-    amount: Option<u64>,
-    keyed: bool,
-    hold: Hold,
+    pub(crate) errors: Vec<BuildError>,
 }
 
 impl<R> std::fmt::Debug for FlowBuilder<R> {
@@ -488,242 +464,5 @@ impl<R: Send + 'static> FlowBuilder<R> {
             order: order.into_iter().map(|r| self.resources[r].name.clone()).collect(),
             pairs: proof.pairs.clone(),
         }
-    }
-}
-
-impl Draft {
-    fn workers(&self, shared: usize) -> (usize, usize) {
-        let default = if self.blocking { (0, DEFAULT_BLOCKING_WORKERS) } else { (0, shared) };
-        self.workers.unwrap_or(default)
-    }
-
-    fn node(&self, name: &str) -> Node {
-        let asks = self.needs.iter().map(|need| Asked {
-            resource: need.resource,
-            until: if let Hold::Until(stage) = need.hold { Some(stage) } else { None },
-            place: need.place,
-        });
-        Node { name: name.into(), next: self.edges.clone(), retires: self.retires, asks: asks.collect() }
-    }
-
-    fn setup(&self, shared: usize, resources: usize) -> StageSetup {
-        let (floor, ceiling) = self.workers(shared);
-        let mut wants = Wants::new();
-        let mut permits = Wants::new();
-        for need in self.needs.iter().filter(|need| !need.keyed) {
-            let Some(amount) = need.amount else { continue };
-            let for_batch = need.hold == Hold::Batch;
-            let list = if for_batch { &mut permits } else { &mut wants };
-            let until = if let Hold::Until(stage) = need.hold { stage } else { NO_STAGE };
-            let instance = u32::from(need.resource);
-            match list.iter_mut().find(|want| want.instance == instance) {
-                Some(want) => {
-                    want.amount += amount;
-                    want.until = if want.until == NO_STAGE { until } else { want.until };
-                }
-                None => list.push(Want { instance, until, for_batch, amount }),
-            }
-        }
-        StageSetup {
-            places: self.needs.iter().filter(|need| need.place).map(|need| u32::from(need.resource)).collect(),
-            name: self.config.name.clone(),
-            blocking: self.blocking,
-            dynamic: self.needs.iter().any(|need| need.keyed || need.amount.is_none()),
-            wants,
-            permits,
-            batch: self.batch,
-            floor,
-            ceiling,
-            resources,
-        }
-    }
-}
-
-/// Defines one stage: its needs and policies, and where its units go.
-///
-/// The definition takes effect with [`to`](Self::to).
-#[must_use = "a stage is defined by its exit: end with `.to(…)`"]
-pub struct StageBuilder<'b, R, In, B> {
-    flow: &'b mut FlowBuilder<R>,
-    inlet: Inlet<In>,
-    body: B,
-    needs: Vec<Need<In>>,
-    bytes: Option<BytesFn<In>>,
-    retry: Retry,
-    after_failure: AfterFailure,
-    timeout: Option<Duration>,
-    idempotent: bool,
-    workers: Option<(usize, usize)>,
-    blocking: bool,
-    batch: Batch,
-    queue: Option<u64>,
-}
-
-impl<R, In, B> std::fmt::Debug for StageBuilder<'_, R, In, B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StageBuilder").field("inlet", &self.inlet).field("needs", &self.needs).finish_non_exhaustive()
-    }
-}
-
-impl<'b, R, In, B> StageBuilder<'b, R, In, B>
-where
-    R: Send + 'static,
-    In: Send + 'static,
-    B: Body<In>,
-{
-    fn new(flow: &'b mut FlowBuilder<R>, inlet: Inlet<In>, body: B) -> Self {
-        StageBuilder {
-            flow,
-            inlet,
-            body,
-            needs: Vec::new(),
-            bytes: None,
-            retry: Retry::never(),
-            after_failure: AfterFailure::DeadLetter,
-            timeout: None,
-            idempotent: false,
-            workers: None,
-            blocking: false,
-            batch: Batch::auto(),
-            queue: None,
-        }
-    }
-
-    /// Adds a need. All needs of a unit are granted at once.
-    pub fn need(mut self, need: Need<In>) -> Self {
-        self.needs.push(need);
-        self
-    }
-
-    /// How many payload bytes an input of this stage is (default: what the unit weighed before).
-    pub fn bytes(mut self, weigh: impl Fn(&In) -> u64 + Send + Sync + 'static) -> Self {
-        self.bytes = Some(Box::new(weigh));
-        self
-    }
-
-    /// The stage's floor and ceiling of workers.
-    ///
-    /// The floor is a promise: that many workers run the stage when it has granted work, beside the shared
-    /// ones if need be. Default: no floor, and a ceiling of all workers
-    /// ([`DEFAULT_BLOCKING_WORKERS`] for a blocking stage).
-    pub fn workers(mut self, floor_to_ceiling: RangeInclusive<usize>) -> Self {
-        self.workers = Some((*floor_to_ceiling.start(), *floor_to_ceiling.end()));
-        self
-    }
-
-    /// The stage's code waits rather than computes: it gets threads of its own, up to its ceiling of workers,
-    /// and takes no place of the shared ones.
-    pub fn blocking(mut self) -> Self {
-        self.blocking = true;
-        self
-    }
-
-    /// How many units a worker takes at once.
-    pub fn batch(mut self, batch: Batch) -> Self {
-        self.batch = batch;
-        self
-    }
-
-    /// Running the stage again on the same input does no harm, so a unit may be cancelled and queued again
-    /// when the byte budget is exceeded.
-    pub fn idempotent(mut self) -> Self {
-        self.idempotent = true;
-        self
-    }
-
-    /// The time one attempt may take. See [`Cx::cancelled`].
-    pub fn timeout(mut self, limit: Duration) -> Self {
-        self.timeout = Some(limit);
-        self
-    }
-
-    /// At most this many units in the stage, waiting or running (default: the cap on units in flight).
-    pub fn queue(mut self, units: u64) -> Self {
-        self.queue = Some(units);
-        self
-    }
-
-    /// How often and how soon a failed unit is tried again (default: never).
-    pub fn retry(mut self, retry: Retry) -> Self {
-        self.retry = retry;
-        self
-    }
-
-    /// What happens when the last attempt has failed (default: a dead letter).
-    pub fn after_failure(mut self, policy: AfterFailure) -> Self {
-        self.after_failure = policy;
-        self
-    }
-
-    /// Ends the definition: where the stage's results go. An exit for another type does not compile.
-    ///
-    /// ```compile_fail
-    /// # use millstream_flow::*;
-    /// let mut flow = Flow::builder::<()>("wrong");
-    /// let (length, shout) = (flow.inlet::<String>("length"), flow.inlet::<String>("shout"));
-    /// flow.stage(length, |text: &mut String, _| Ok(text.len())).to(shout); // a usize into a stage for String
-    /// ```
-    pub fn to<X: Exit<B::Out>>(self, exit: X) {
-        let flow = self.flow;
-        let index = usize::from(self.inlet.index);
-        let mut wiring = Wiring {
-            flow: flow.id,
-            entries: &flow.entries,
-            sink: &flow.sink,
-            edges: Vec::new(),
-            retires: false,
-            foreign: self.inlet.flow != flow.id,
-        };
-        let exit = exit.wire(&mut wiring);
-        let Wiring { mut edges, retires, mut foreign, .. } = wiring;
-        edges.sort_unstable();
-        edges.dedup();
-        foreign |= self.needs.iter().any(|need| need.resource.flow != flow.id || need.foreign_until(flow.id));
-        let name: Arc<str> = flow.names.get(index).map_or("?", String::as_str).into();
-        let entry = flow.entries.get(index).and_then(|e| e.downcast_ref::<Arc<Entry<In>>>());
-        let Some(entry) = entry.filter(|_| !foreign) else {
-            flow.errors.push(BuildError::Foreign { stage: name.to_string() });
-            return;
-        };
-        let needs = self.needs.iter().map(|need| NeedDraft {
-            place: false,
-            resource: need.resource.index,
-            amount: need.amount_with.is_none().then_some(need.amount),
-            keyed: need.key.is_some(),
-            hold: need.hold,
-        });
-        let needs: Vec<NeedDraft> = needs.collect();
-        let dynamic = self.needs.into_iter().filter(Need::is_dynamic).collect();
-        if entry.needs.set(EntryNeeds { dynamic, bytes: self.bytes }).is_err() {
-            flow.errors.push(BuildError::DefinedTwice { stage: name.to_string() });
-            return;
-        }
-        let objects = needs.iter().filter(|n| n.hold == Hold::Batch || flow.resources[usize::from(n.resource)].pool);
-        let config = StageConfig {
-            name,
-            retry: self.retry,
-            after_failure: self.after_failure,
-            timeout: self.timeout,
-            idempotent: self.idempotent,
-            objects: objects.map(|n| n.resource).collect(),
-        };
-        let lane = TypedLane {
-            column: entry.column.clone(),
-            body: self.body,
-            exit,
-            tickets: flow.sink.clone(),
-            takes: PhantomData,
-        };
-        flow.drafts[index] = Some(Draft {
-            lane: Box::new(lane),
-            config,
-            needs,
-            edges,
-            retires,
-            workers: self.workers,
-            blocking: self.blocking,
-            batch: self.batch,
-            queue: self.queue,
-        });
     }
 }

@@ -1,0 +1,79 @@
+//! A stage between its definition and the build: what the static checks look at.
+
+use crate::builder::DEFAULT_BLOCKING_WORKERS;
+use crate::check::{Asked, Node};
+use crate::engine::{Lane, NO_STAGE, StageConfig, StageSetup, Want, Wants};
+use crate::need::Hold;
+use crate::policy::Batch;
+
+/// A stage as its [`StageBuilder`] leaves it.
+pub(crate) struct Draft {
+    pub(crate) lane: Box<dyn Lane>,
+    pub(crate) config: StageConfig,
+    pub(crate) needs: Vec<NeedDraft>,
+    pub(crate) edges: Vec<u16>,
+    pub(crate) retires: bool,
+    pub(crate) workers: Option<(usize, usize)>,
+    pub(crate) blocking: bool,
+    pub(crate) batch: Batch,
+    pub(crate) queue: Option<u64>,
+}
+
+/// A need without its payload type.
+#[derive(Clone, Copy)]
+pub(crate) struct NeedDraft {
+    /// A place in the queue of the stage it is held until.
+    pub(crate) place: bool,
+    pub(crate) resource: u16,
+    pub(crate) amount: Option<u64>,
+    pub(crate) keyed: bool,
+    pub(crate) hold: Hold,
+}
+
+impl Draft {
+    pub(crate) fn workers(&self, shared: usize) -> (usize, usize) {
+        let default = if self.blocking { (0, DEFAULT_BLOCKING_WORKERS) } else { (0, shared) };
+        self.workers.unwrap_or(default)
+    }
+
+    pub(crate) fn node(&self, name: &str) -> Node {
+        let asks = self.needs.iter().map(|need| Asked {
+            resource: need.resource,
+            until: if let Hold::Until(stage) = need.hold { Some(stage) } else { None },
+            place: need.place,
+        });
+        Node { name: name.into(), next: self.edges.clone(), retires: self.retires, asks: asks.collect() }
+    }
+
+    pub(crate) fn setup(&self, shared: usize, resources: usize) -> StageSetup {
+        let (floor, ceiling) = self.workers(shared);
+        let mut wants = Wants::new();
+        let mut permits = Wants::new();
+        for need in self.needs.iter().filter(|need| !need.keyed) {
+            let Some(amount) = need.amount else { continue };
+            let for_batch = need.hold == Hold::Batch;
+            let list = if for_batch { &mut permits } else { &mut wants };
+            let until = if let Hold::Until(stage) = need.hold { stage } else { NO_STAGE };
+            let instance = u32::from(need.resource);
+            match list.iter_mut().find(|want| want.instance == instance) {
+                Some(want) => {
+                    want.amount += amount;
+                    want.until = if want.until == NO_STAGE { until } else { want.until };
+                }
+                None => list.push(Want { instance, until, for_batch, amount }),
+            }
+        }
+        StageSetup {
+            places: self.needs.iter().filter(|need| need.place).map(|need| u32::from(need.resource)).collect(),
+            name: self.config.name.clone(),
+            blocking: self.blocking,
+            dynamic: self.needs.iter().any(|need| need.keyed || need.amount.is_none()),
+            wants,
+            permits,
+            batch: self.batch,
+            floor,
+            ceiling,
+            resources,
+        }
+    }
+}
