@@ -147,7 +147,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         self
     }
 
-    /// A pool of objects, for [`Need::object`].
+    /// A pool of objects, for [`Need::object`](crate::Need::object).
     pub fn pool<C: Send + 'static>(
         &mut self,
         name: impl Into<String>,

@@ -105,7 +105,7 @@ where
         self
     }
 
-    /// The time one attempt may take. See [`Cx::cancelled`].
+    /// The time one attempt may take. See [`Cx::cancelled`](crate::Cx::cancelled).
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
