@@ -29,6 +29,14 @@ impl State {
         self.has_room_beside(0, 0, bytes)
     }
 
+    /// Whether so many units of so many bytes together may surely enter now.
+    pub(crate) fn has_room_for_all(&self, units: usize, bytes: u64) -> bool {
+        self.in_flight + units as u64 <= self.inflight_cap
+            && self.bytes.saturating_add(bytes) <= self.memory_cap
+            && self.entry_place.is_none()
+            && self.memory_waiters.is_empty()
+    }
+
     /// The same if `units` units with `their_bytes` were in flight beside those that are.
     pub(crate) fn has_room_beside(&self, units: usize, their_bytes: u64, bytes: u64) -> bool {
         let in_flight = self.in_flight + units as u64;

@@ -21,7 +21,7 @@ use crate::snapshot::Phase;
 pub(crate) const PATIENCE_NS: u64 = 50_000_000;
 
 /// Work of less than this is not worth waking a worker for: the wake-up itself takes a good part of it.
-const WAKE_NS: u64 = 10_000;
+const WAKE_NS: u64 = 40_000;
 
 /// What the engine itself takes for a unit in a stage, about.
 const OWN_NS: u64 = 15;

@@ -122,12 +122,16 @@ impl<In: Send> Gate for TypedGate<In> {
         }
         // Taken out under the gate's mutex, admitted after: senders should not wait for that.
         let (mut units, mut bytes) = (0, 0);
-        for (candidate, _) in &line.staged {
-            if !state.has_room_beside(units, bytes, candidate.bytes) {
-                break;
+        if state.has_room_for_all(line.staged.len(), line.bytes) {
+            (units, bytes) = (line.staged.len(), line.bytes);
+        } else {
+            for (candidate, _) in &line.staged {
+                if !state.has_room_beside(units, bytes, candidate.bytes) {
+                    break;
+                }
+                units += 1;
+                bytes += candidate.bytes;
             }
-            units += 1;
-            bytes += candidate.bytes;
         }
         let all = units == line.staged.len();
         let mut taken: VecDeque<(Candidate, In)> =

@@ -155,6 +155,7 @@ where
         let _ = catch_unwind(AssertUnwindSafe(|| self.body.batch_done()));
         let ended = if run.time_each { progress.clock } else { shared.now() };
         run.settlement.busy_ns = ended - run.started_ns;
+        run.settlement.ended_ns = ended;
         if !run.time_each {
             run.settlement.timings.push(((ended - run.started_ns) / units.max(1), units));
         }
@@ -203,8 +204,8 @@ where
         // SAFETY: the lane's column belongs to the flow that the row belongs to.
         let cell = unsafe { self.column.cell(row) };
         let input = cell.as_mut().expect("a granted unit has its payload");
-        let started = shared.epoch + Duration::from_nanos(progress.clock);
-        let deadline = config.timeout.and_then(|limit| started.checked_add(limit));
+        let started = || shared.epoch + Duration::from_nanos(progress.clock);
+        let deadline = config.timeout.and_then(|limit| started().checked_add(limit));
         let mut cx = Cx { shared, unit, stage: run.stage, deadline, taken: Cell::new(0), not_send: PhantomData };
         let mut result = self.body.run(input, &mut cx);
         if let Some((deadline, limit)) = deadline.zip(config.timeout).filter(|(deadline, _)| Instant::now() > *deadline)

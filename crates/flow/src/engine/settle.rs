@@ -37,6 +37,8 @@ pub(crate) struct Settlement {
     /// Service times: so many ns each for so many units.
     pub(crate) timings: Vec<(u64, u64)>,
     pub(crate) busy_ns: u64,
+    /// When the batch ended.
+    pub(crate) ended_ns: u64,
 }
 
 impl State {

@@ -276,7 +276,7 @@ impl Shared {
         let condvar = Arc::new(Condvar::new());
         let mut place = None;
         while !state.is_closed() && state.gate_is_attended() && !self.gate.is_empty() {
-            state.entrance.wait(&mut place, 0, true, Wake::Thread(condvar.clone()));
+            state.entrance.wait(&mut place, 0, false, Wake::Thread(condvar.clone()));
             self.waiting.store(state.entrance.len(), Ordering::Relaxed);
             state = condvar.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

@@ -82,7 +82,10 @@ fn work(shared: &Arc<Shared>, post: Post) {
     let mut finished: Option<RunningBatch> = None;
     loop {
         let mut state = shared.lock();
-        let mut now = shared.now();
+        let mut now = match &finished {
+            Some(_) => settlement.ended_ns,
+            None => shared.now(),
+        };
         if let Some(batch) = finished.take() {
             state.settle(batch, &mut settlement, now);
             if state.wants_more() {
@@ -114,7 +117,7 @@ fn work(shared: &Arc<Shared>, post: Post) {
             stage: batch.stage,
             // A time limit counts from the unit's own start.
             time_each: batch.time_each || shared.stages[stage].timeout.is_some(),
-            started_ns: now,
+            started_ns: shared.now(),
             settlement: &mut settlement,
         };
         shared.lanes[stage].run(batch.rows.make_contiguous(), &mut run);
