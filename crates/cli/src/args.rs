@@ -57,7 +57,7 @@ pub enum Command {
 pub struct FlowArgs {
     /// The flow file (TOML).
     pub flow: PathBuf,
-    /// Set a parameter of the flow, in place of its default under [params].
+    /// Set a parameter of the flow, in place of its default under `[params]`.
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
     pub param: Vec<(String, String)>,
     /// Cap the units in flight, in place of the flow's `inflight`.
@@ -106,7 +106,7 @@ pub struct RunArgs {
     /// The flow.
     #[command(flatten)]
     pub flow: FlowArgs,
-    /// What the flow works on: `{input}` in the flow file, walked or taken as units as its [source] says.
+    /// What the flow works on: `{input}` in the flow file, walked or taken as units as its `[source]` says.
     pub input: Vec<OsString>,
     /// Write the report to a file, as JSON or HTML by its ending.
     #[arg(long, value_name = "FILE", value_parser = report)]

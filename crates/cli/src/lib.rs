@@ -3,7 +3,7 @@
 //! From the command line to the last report line:
 //!
 //! - [`args`]: the command line;
-//! - [`file`]: flow files, from text to a checked model;
+//! - [`mod@file`]: flow files, from text to a checked model;
 //! - [`source`] and [`record`]: where units come from, and what they are;
 //! - [`ops`]: what stages do to them;
 //! - [`wire`]: the model as an engine flow;

@@ -88,7 +88,8 @@ fn build_ops(file: &FlowFile) -> Result<Ops, Vec<Problem>> {
         match ops::build(&stage.op) {
             Ok(op) => stages.push((stage.name.clone(), Arc::from(op))),
             Err(error) => {
-                let problem = Problem::new(error.message).at(stage.span.clone(), "this stage cannot run");
+                let place = stage.exec_span.clone().unwrap_or_else(|| stage.op_span.clone());
+                let problem = Problem::new(error.message).at(place, "this stage cannot run");
                 problems.push(problem.help(error.help));
             }
         }

@@ -120,6 +120,10 @@ fn an_unknown_template_field_is_pointed_at_within_the_string() {
         &["no parameter `uot`", "[f.toml:11:11]", "did you mean `{param.out}`?"],
     );
     says(
+        &flow("", "", "op = \"append\"\npath = \"{params.out}/list\"\nline = \"x\""),
+        &["no field is called `params.out`", "did you mean `{param.out}`?"],
+    );
+    says(
         &flow("", "\"host:*\" = 1", "op = \"read\"\nneeds = { \"host:{hst}\" = 1 }"),
         &["no field is called `hst`", "[f.toml:11:17]"],
     );
@@ -158,6 +162,14 @@ fn sizes_times_and_rates_are_checked() {
     says(&flow("", "api = { rate = \"fast\" }", "op = \"read\""), &["`fast` is not a rate", "[f.toml:5:16]"]);
     says(&flow("", "api = \"5/s\"", "op = \"read\""), &["for a rate write `{ rate = \"5/s\" }`"]);
     says(&flow("", "", "op = \"read\"\nworkers = \"4..2\""), &["the wrong way round: write `2..4`"]);
+    says(
+        &flow("", "", "op = \"read\"\nworkers = \"2-4\""),
+        &["a range is written with two dots: `2..4`", "[f.toml:11:11]"],
+    );
+    says(
+        &flow("memory = \"64\"", "", "op = \"read\""),
+        &["which has no unit", "write \"64MiB\", or \"64B\" for bytes"],
+    );
     says(&flow("", "", "op = \"zstd\"\nlevel = 99"), &["`level` is 99; the most is 22"]);
 }
 
@@ -184,7 +196,7 @@ fn caps_of_zero_are_refused() {
 
 #[test]
 fn the_graph_is_checked() {
-    let stage = |name: &str, more: &str| format!("[[stage]]\nname = \"{name}\"\nop = \"blake3\"\n{more}\n");
+    let stage = |name: &str, more: &str| format!("[[stage]]\nname = \"{name}\"\nop = \"read\"\n{more}\n");
     let flow = |stages: &[String]| format!("[resources]\nnet = 1\n[source]\nlines = \"-\"\n{}", stages.concat());
     says(&flow(&[stage("a", ""), stage("a", "")]), &["two stages are called `a`", "the first", "the second"]);
     says(&flow(&[stage("get", "next = \"gett\""), stage("b", "")]), &["`next` leads to `gett`", "did you mean `get`?"]);
@@ -195,6 +207,64 @@ fn the_graph_is_checked() {
         &["`net` is held until `a`, and units never go there from `b`"],
     );
     says(&flow(&[stage("a", "else = \"b\""), stage("b", "")]), &["stage `a` has no key `else`"]);
+}
+
+/// A flow of a walk with these stages; the stage `take` is in line 6.
+fn walk_with(take: &str, before: &str) -> String {
+    format!("[source]\nwalk = \"{{input}}\"\n{before}\n[[stage]]\nname = \"take\"\n{take}\n")
+}
+
+#[test]
+fn an_op_on_a_payload_that_units_may_not_have_is_refused() {
+    let ops = [
+        "op = \"blake3\"",
+        "op = \"sha256\"",
+        "op = \"zstd\"",
+        "op = \"zstd\"\nmode = \"decompress\"",
+        "op = \"write\"\npath = \"x/{rel}\"",
+        "op = \"check\"\nfield = \"size\"\nequals = \"5\"",
+        "op = \"parse\"",
+    ];
+    for op in ops {
+        says(
+            &walk_with(op, ""),
+            &["without a payload", "[f.toml:6:6]", "has nothing to take", "add a stage with `op = \"read\"` before it"],
+        );
+        // A program whose output goes elsewhere gives no payload, and one way past the `read` is enough.
+        for before in [
+            "[[stage]]\nname = \"b\"\nop = \"exec\"\nexec = [\"true\"]\nstdout = \"null\"",
+            "[[stage]]\nname = \"b\"\nop = \"filter\"\nwhen = { size = \"1B..\" }\nelse = \"take\"\n\
+             [[stage]]\nname = \"c\"\nop = \"read\"",
+        ] {
+            says(&walk_with(op, before), &["units come to `take` without a payload"]);
+        }
+        for before in [
+            "[[stage]]\nname = \"b\"\nop = \"read\"",
+            "[[stage]]\nname = \"b\"\nop = \"http-get\"\nurl = \"http://x/{rel}\"",
+            "[[stage]]\nname = \"b\"\nop = \"exec\"\nexec = [\"true\"]",
+        ] {
+            accepted(&walk_with(op, before));
+        }
+    }
+    // Without a payload, a line is parsed itself.
+    accepted(&flow("", "", "op = \"parse\""));
+}
+
+/// Asserts that `millstream plan` accepts `text`.
+#[track_caller]
+fn accepted(text: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.toml"), text).unwrap();
+    let output = plan(folder.path(), &["f.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_pointed_at() {
+    says(
+        &flow("", "", "op = \"exec\"\nexec = [\"no-such-program-at-all\", \"x\"]"),
+        &["no program `no-such-program-at-all` is on the search path", "[f.toml:11:8]"],
+    );
 }
 
 #[test]
@@ -211,20 +281,20 @@ when = { text = "{line}", equals = "x" }
 else = "right first"
 [[stage]]
 name = "left first"
-op = "blake3"
+op = "read"
 needs = { left = { until = "then right" } }
 [[stage]]
 name = "then right"
-op = "blake3"
+op = "read"
 needs = { right = 1 }
 next = "end"
 [[stage]]
 name = "right first"
-op = "blake3"
+op = "read"
 needs = { right = { until = "then left" } }
 [[stage]]
 name = "then left"
-op = "blake3"
+op = "read"
 needs = { left = 1 }
 "#;
     says(
@@ -246,7 +316,7 @@ fn a_loop_through_bounded_queues_is_a_cycle_of_needs() {
 lines = "-"
 [[stage]]
 name = "work"
-op = "blake3"
+op = "read"
 queue = 4
 [[stage]]
 name = "again"

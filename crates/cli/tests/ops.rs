@@ -98,11 +98,16 @@ fn data_cannot_write_outside_the_named_folder() {
         [source]
         lines = "-"
         [[stage]]
+        name = "read"
+        op = "read"
+        path = "content"
+        [[stage]]
         name = "write"
         op = "write"
         path = "to/{line}"
         "#,
     );
+    room.write("content", "x");
     let mut command = room.command(&["run", "flow.toml", "--quiet", "--dead-letters", "letters"]);
     let mut child = command.stdin(Stdio::piped()).spawn().expect("the command starts");
     let lines = b"good\n../bad\nx/../../bad\n/abs\n";

@@ -269,8 +269,10 @@ impl<R: Send + 'static> FlowBuilder<R> {
             self.check_needs(draft)?;
         }
         let places = self.add_queue_places(&mut drafts);
+        let entry_place = places.get(usize::from(entry.index)).copied().flatten();
         let graph = Graph {
             entry: entry.index,
+            entry_place,
             resources: self.resources.iter().map(|spec| spec.name.clone()).collect(),
             stages: drafts.iter().zip(&self.names).map(|(draft, name)| draft.node(name)).collect(),
         };
@@ -279,7 +281,6 @@ impl<R: Send + 'static> FlowBuilder<R> {
 
         let n = self.resources.len();
         let setups = drafts.iter().map(|draft| draft.setup(self.workers, n)).collect();
-        let entry_place = places.get(usize::from(entry.index)).copied().flatten();
         let mut order: Vec<u16> = (0..drafts.len() as u16).collect();
         order.sort_by_key(|&s| (proof.distance[usize::from(s)], std::cmp::Reverse(s)));
         let units = Arc::new(Column::new());

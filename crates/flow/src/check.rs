@@ -109,6 +109,8 @@ pub enum BuildError {
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) entry: u16,
+    /// The resource that bounds the entry's queue: admission gives every unit a place of it.
+    pub(crate) entry_place: Option<u16>,
     pub(crate) stages: Vec<Node>,
     /// Names of the resources.
     pub(crate) resources: Vec<String>,
@@ -202,6 +204,7 @@ impl Graph {
     fn pairs(&self) -> Vec<(u16, u16, u16)> {
         // held[s]: (resource, until) that a unit may hold when it enters the queue of s.
         let mut held: Vec<Vec<(u16, u16)>> = vec![Vec::new(); self.stages.len()];
+        held[usize::from(self.entry)].extend(self.entry_place.map(|place| (place, self.entry)));
         let mut open = VecDeque::from([self.entry]);
         let mut seen = vec![false; self.stages.len()];
         while let Some(s) = open.pop_front() {
@@ -301,7 +304,7 @@ mod tests {
     }
 
     fn graph(stages: Vec<Node>) -> Graph {
-        Graph { entry: 0, stages, resources: vec!["a".into(), "b".into(), "c".into()] }
+        Graph { entry: 0, entry_place: None, stages, resources: vec!["a".into(), "b".into(), "c".into()] }
     }
 
     #[test]

@@ -162,7 +162,7 @@ mod tests {
     use super::Field;
 
     fn bound(source: &str, path: &str, inputs: &[&str]) -> Result<FlowFile, String> {
-        let text = format!("[source]\n{source}\n[[stage]]\nname = \"w\"\nop = \"write\"\npath = \"{path}\"\n");
+        let text = format!("[source]\n{source}\n[[stage]]\nname = \"r\"\nop = \"read\"\npath = \"{path}\"\n");
         let mut flow = parse("f.toml".as_ref(), &text, &[]).unwrap();
         let inputs: Vec<OsString> = inputs.iter().map(OsString::from).collect();
         flow.bind_inputs(&inputs).map_err(|error| error.to_string())?;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn path(flow: &FlowFile) -> String {
-        let OpSpec::Write { path, .. } = &flow.stages[0].op else { panic!("not a write") };
+        let OpSpec::Read { path } = &flow.stages[0].op else { panic!("not a read") };
         path.to_string()
     }
 

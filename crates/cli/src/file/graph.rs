@@ -12,6 +12,7 @@ pub(super) fn check(flow: &FlowFile) -> Vec<Problem> {
     let graph = Graph::new(flow);
     let mut problems = Vec::new();
     let entered = graph.from(0);
+    let without_payload = graph.without_payload();
     for (index, stage) in flow.stages.iter().enumerate() {
         if index != 0 && !entered.contains(&index) {
             let problem = Problem::new(format!("no unit ever reaches stage `{}`", stage.name))
@@ -36,6 +37,12 @@ pub(super) fn check(flow: &FlowFile) -> Vec<Problem> {
             }
         }
         problems.extend(graph.unknown_values(index));
+        if without_payload.contains(&index) && takes_payload(&stage.op, &flow.source) {
+            let message =
+                format!("units come to `{}` without a payload, and `{}` takes one", stage.name, stage.op.name());
+            let problem = Problem::new(message).at(stage.op_span.clone(), "has nothing to take");
+            problems.push(problem.help("add a stage with `op = \"read\"` before it"));
+        }
     }
     problems
 }
@@ -74,6 +81,18 @@ impl<'a> Graph<'a> {
         let mut open = self.exits[start].clone();
         while let Some(stage) = open.pop() {
             if seen.insert(stage) {
+                open.extend(&self.exits[stage]);
+            }
+        }
+        seen
+    }
+
+    /// The stages that a unit can come to before any stage has given it a payload.
+    fn without_payload(&self) -> BTreeSet<usize> {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![0];
+        while let Some(stage) = open.pop() {
+            if seen.insert(stage) && !self.flow.stages[stage].op.gives_payload() {
                 open.extend(&self.exits[stage]);
             }
         }
@@ -119,6 +138,17 @@ impl<'a> Graph<'a> {
             }
         }
         problems
+    }
+}
+
+/// Whether the op would work on nothing when a unit of this source has no payload.
+fn takes_payload(op: &OpSpec, source: &SourceSpec) -> bool {
+    match op {
+        OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Write { .. } => true,
+        OpSpec::Check { field, .. } => *field == CheckField::Size,
+        // A unit of the other sources has a line, which `parse` reads in place of a payload.
+        OpSpec::Parse { .. } => matches!(source, SourceSpec::Walk { .. }),
+        _ => false,
     }
 }
 

@@ -170,7 +170,7 @@ pub struct StageSpec {
     pub workers: Option<(WorkersBound, WorkersBound)>,
     /// Whether the stage runs beside the CPU workers; the op's own nature when absent.
     pub blocking: Option<bool>,
-    /// Units a worker takes at once; 1 when absent.
+    /// Units a worker takes at once; when absent, as many as the stage does in a few microseconds by measured time.
     pub batch: Option<BatchSpec>,
     /// The queue's bound; the engine's default when absent.
     pub queue: Option<u64>,
@@ -185,6 +185,10 @@ pub struct StageSpec {
     pub fields: Vec<(Field, Range<usize>)>,
     /// The stage's name in the text.
     pub span: Range<usize>,
+    /// What `op` says, in the text.
+    pub op_span: Range<usize>,
+    /// For [`OpSpec::Exec`]: what `exec` says, in the text.
+    pub exec_span: Option<Range<usize>>,
 }
 
 /// An end of `workers = "1..cores"`.
@@ -226,7 +230,7 @@ pub struct NeedSpec {
 pub struct RetrySpec {
     /// Attempts after the first; at least 1.
     pub times: u32,
-    /// The first pause and the longest; it doubles in between. Default 100 ms to 10 s.
+    /// The first pause and the longest; it doubles in between. Default 100 ms to 5 s.
     pub backoff: Range<Duration>,
 }
 
@@ -348,6 +352,11 @@ impl OpSpec {
             Self::Check { .. } => "check",
             Self::Parse { .. } => "parse",
         }
+    }
+
+    /// Whether every unit has a payload after it, though that may be empty.
+    pub fn gives_payload(&self) -> bool {
+        matches!(self, Self::Read { .. } | Self::HttpGet { .. } | Self::Exec { stdout: ExecStdout::Payload, .. })
     }
 
     /// Whether a unit's payload may be larger after it than before.

@@ -320,6 +320,13 @@ impl<'a> Entry<'a> {
     /// A size of at least one byte.
     pub(super) fn bytes_cap(&self) -> Option<u64> {
         let bytes = self.bytes()?;
+        if let Some(digits) = self.as_text().filter(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()))
+        {
+            let message = format!("`{}` is \"{digits}\", which has no unit", self.name);
+            let problem = Problem::new(message).at(self.span.clone(), "of what?");
+            self.reading.report(problem.help(format!("write \"{digits}MiB\", or \"{digits}B\" for bytes")));
+            return None;
+        }
         if bytes == 0 {
             self.senseless(format!("`{}` is zero, so nothing could ever pass", self.name), "at least 1 byte");
             return None;

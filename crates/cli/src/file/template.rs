@@ -78,9 +78,15 @@ impl Field {
         match name.split_once('.') {
             Some(("param", rest)) if !rest.is_empty() => Ok(Self::Param(rest.to_owned())),
             Some(("json", rest)) if !rest.is_empty() => Ok(Self::Json(rest.to_owned())),
-            _ => {
+            dotted => {
                 let known = PLAIN.map(|(plain, _)| plain);
-                Err(suggest::closest(name, known).map_or_else(
+                let near = match dotted {
+                    Some((family, rest)) if !rest.is_empty() => {
+                        suggest::closest(family, ["param", "json"]).map(|near| format!("{near}.{rest}"))
+                    }
+                    _ => suggest::closest(name, known).map(str::to_owned),
+                };
+                Err(near.map_or_else(
                     || format!("fields are {}, param.NAME and json.NAME", known.join(", ")),
                     |near| format!("did you mean `{{{near}}}`?"),
                 ))

@@ -81,9 +81,7 @@ pub fn open(flow: &FlowFile, inputs: &[OsString]) -> Result<Source, SourceError>
                 walks.push((root, except));
             }
             // Opened one after the other: there may be more INPUTs than files that may be open.
-            Ok(Box::new(walks.into_iter().flat_map(move |(root, except)| {
-                walk::open(&root, options).filter(move |record| !except.covers(record))
-            })))
+            Ok(Box::new(walks.into_iter().flat_map(move |(root, except)| walk::open(&root, options, except))))
         }
         SourceSpec::Lines { from: LinesFrom::Stdin, null } => {
             let stdin = lines::stdin().map_err(|error| SourceError::Unreadable { path: "-".into(), error })?;

@@ -17,6 +17,7 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
+use super::except::Except;
 use crate::ops::most_growth;
 use crate::record::Record;
 
@@ -58,20 +59,24 @@ pub(super) fn check(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a walk. A root that cannot be read (any more) is one record that says so.
-pub(super) fn open(root: &Path, options: Options) -> Box<dyn Iterator<Item = Record> + Send> {
-    try_open(root, options).unwrap_or_else(|error| {
+/// Starts a walk, which does not enter what `except` covers. A root that cannot be read (any more) is one record that says so.
+pub(super) fn open(root: &Path, options: Options, except: Except) -> Box<dyn Iterator<Item = Record> + Send> {
+    try_open(root, options, except).unwrap_or_else(|error| {
         let record = Record::file(root.as_os_str().as_bytes().to_vec(), 0);
         Box::new(std::iter::once(record.with_fault(format!("cannot walk: {error}"))))
     })
 }
 
-fn try_open(root: &Path, options: Options) -> io::Result<Box<dyn Iterator<Item = Record> + Send>> {
+fn try_open(root: &Path, options: Options, except: Except) -> io::Result<Box<dyn Iterator<Item = Record> + Send>> {
     let found = root.metadata()?;
     if found.is_file() {
         return Ok(Box::new(std::iter::once(single(root, found.len(), options))));
     }
-    if options.ignored { Ok(Box::new(Walk::open(root, options)?)) } else { Ok(Box::new(selective(root, options))) }
+    if options.ignored {
+        Ok(Box::new(Walk::open(root, options, except)?))
+    } else {
+        Ok(Box::new(selective(root, options, except)))
+    }
 }
 
 /// The unit of a walk whose root is a file.
@@ -93,6 +98,7 @@ fn with_size(mut record: Record, size: u64, options: Options) -> Record {
 /// A walk that takes everything.
 struct Walk {
     options: Options,
+    except: Except,
     /// The path of the folder on top of the stack, with a slash at its end.
     path: Vec<u8>,
     /// Where in `path` the part relative to the root starts.
@@ -119,13 +125,13 @@ struct Entry {
 }
 
 impl Walk {
-    fn open(root: &Path, options: Options) -> io::Result<Self> {
+    fn open(root: &Path, options: Options, except: Except) -> io::Result<Self> {
         let mut path = root.as_os_str().as_bytes().to_vec();
         if path.last() != Some(&b'/') {
             path.push(b'/');
         }
         let mut walk =
-            Self { options, rel_at: path.len(), path, folders: Vec::new(), names: Vec::with_capacity(NAMES) };
+            Self { options, except, rel_at: path.len(), path, folders: Vec::new(), names: Vec::with_capacity(NAMES) };
         // The root is followed even when it is a link: it was named.
         let fd = rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         walk.enter(fd)?;
@@ -223,6 +229,9 @@ impl Iterator for Walk {
             };
             self.path.truncate(folder.path_len);
             self.path.extend_from_slice(entry.name.to_bytes());
+            if self.except.covers(&self.path[self.rel_at..]) {
+                continue;
+            }
             match self.visit(&entry) {
                 Ok(None) => {}
                 Ok(Some(record)) => return Some(record),
@@ -233,14 +242,17 @@ impl Iterator for Walk {
 }
 
 /// A walk that leaves out what ignore files exclude, and `.git` itself, which no repository lists.
-fn selective(root: &Path, options: Options) -> impl Iterator<Item = Record> + Send + use<> {
+fn selective(root: &Path, options: Options, except: Except) -> impl Iterator<Item = Record> + Send + use<> {
     let rel_at = root.as_os_str().len() + usize::from(!root.as_os_str().as_bytes().ends_with(b"/"));
     let walk = ignore::WalkBuilder::new(root)
         .hidden(!options.hidden)
         .follow_links(options.follow)
         .require_git(false)
         .sort_by_file_name(OsStr::cmp)
-        .filter_entry(|entry| entry.file_name() != ".git")
+        .filter_entry(move |entry| {
+            let rel = entry.path().as_os_str().as_bytes().get(rel_at..).unwrap_or_default();
+            entry.file_name() != ".git" && !except.covers(rel)
+        })
         .build();
     walk.filter_map(move |found| match found {
         Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
@@ -279,14 +291,14 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
 
-    use super::{MOST_OPEN, Options, check, open};
+    use super::{Except, MOST_OPEN, Options, check, open};
     use crate::file::template::{Field, Fields};
     use crate::record::Record;
 
     const ALL: Options = Options { hidden: true, ignored: true, follow: false, sizes: true, compresses: false };
 
     fn records(root: &Path, options: Options) -> Vec<Record> {
-        open(root, options).collect()
+        open(root, options, Except::default()).collect()
     }
 
     /// The relative paths of units; faults are marked.
@@ -416,6 +428,24 @@ mod tests {
         assert_eq!(found.len(), MOST_OPEN * 2);
         assert!(found.iter().all(|record| record.fault.is_none() && record.path().is_file()));
         assert_eq!(found.iter().map(Record::bytes).sum::<u64>(), (0..MOST_OPEN as u64 * 2).sum::<u64>());
+    }
+
+    #[test]
+    fn what_is_left_out_is_never_entered() {
+        let folder = tree();
+        // A folder that leads back to one it lies in is a fault as soon as it is entered.
+        fs::create_dir(folder.path().join("out")).unwrap();
+        symlink("..", folder.path().join("out/loop")).unwrap();
+        for options in [ALL, Options { ignored: false, ..ALL }] {
+            let options = Options { follow: true, ..options };
+            let left_out = ["out", "b/x.txt"].map(|rel| folder.path().join(rel));
+            let except = Except::below(folder.path(), &left_out).unwrap();
+            let found: Vec<Record> = open(folder.path(), options, except).collect();
+            let rels: Vec<_> = found.iter().map(|record| record.field(&Field::Rel).unwrap().into_owned()).collect();
+            let expected = [".dot/e", "a.txt", "b/.hidden", "b/c/d", "target/f"].map(|rel| rel.as_bytes().to_vec());
+            assert_eq!(rels, expected);
+            assert!(found.iter().all(|record| record.fault.is_none()));
+        }
     }
 
     #[test]

@@ -263,8 +263,8 @@ mod tests {
 
     #[test]
     fn the_command_line_sets_parameters() {
-        let text = "[params]\nout = \"x\"\nlevel = 3\n[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"write\"\npath = \"{param.out}{param.level}\"";
+        let text = "[params]\nout = \"x\"\nlevel = 3\n[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"read\"\npath = \"{param.out}{param.level}\"";
         let flow = parse("f.toml".as_ref(), text, &[("out".to_owned(), "y{}".to_owned())]).unwrap();
-        assert!(matches!(&flow.stages[0].op, OpSpec::Write { path, .. } if path.constant() == Some(b"y{}3")));
+        assert!(matches!(&flow.stages[0].op, OpSpec::Read { path } if path.constant() == Some(b"y{}3")));
     }
 }

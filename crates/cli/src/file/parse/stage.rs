@@ -18,8 +18,8 @@ const MAX_BATCH: i64 = 65_536;
 const MAX_RETRIES: i64 = 1_000_000;
 /// The most stages of a flow.
 const MAX_STAGES: usize = 1024;
-/// Pauses between attempts when `retry` does not say `backoff`.
-const DEFAULT_BACKOFF: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(10);
+/// Pauses between attempts when `retry` does not say `backoff`: those of the engine's own default.
+const DEFAULT_BACKOFF: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(5);
 
 /// Reads all stages. `None` says that at least one, which has been reported on, is no stage.
 pub(super) fn stages(entry: &Entry<'_>, resources: &[Declared]) -> Option<Vec<StageSpec>> {
@@ -102,13 +102,14 @@ fn stage(
     let next = section.or("next", following, |entry| edge(entry, scope));
     let op_name = section.get("op");
     let op = op::op(&mut section);
+    let exec = if matches!(op, Some(OpSpec::Exec { .. })) { section.get("exec") } else { None };
     let otherwise = match op {
         Some(OpSpec::Filter { .. }) => section.or("else", None, |entry| edge(entry, scope)),
         _ => Some(None),
     };
     let fields = section.reading.take_fields();
     // Which keys a stage has depends on its op: without one, only those of all stages are known, and the others are no slips.
-    if op_name.and_then(|entry| entry.as_text()).is_some_and(op::is_known) {
+    if op_name.as_ref().and_then(Entry::as_text).is_some_and(op::is_known) {
         section.finish();
     }
     let name = name?;
@@ -128,6 +129,8 @@ fn stage(
         otherwise: otherwise?,
         fields,
         span: name.span.clone(),
+        op_span: op_name?.span,
+        exec_span: exec.map(|entry| entry.span),
     })
 }
 
@@ -276,7 +279,10 @@ fn workers(entry: &Entry<'_>) -> Option<(WorkersBound, WorkersBound)> {
             number => match number.parse() {
                 Ok(count) if count <= MAX_WORKERS => Ok(WorkersBound::Count(count)),
                 Ok(_) => Err(format!("a flow has at most {MAX_WORKERS} workers")),
-                Err(_) => Err(format!("`{number}` is neither a number nor `cores`")),
+                Err(_) => Err(match number.split_once('-') {
+                    Some((from, to)) => format!("a range is written with two dots: `{}..{}`", from.trim(), to.trim()),
+                    None => format!("`{number}` is neither a number nor `cores`"),
+                }),
             },
         };
         let (from, to) = match text.split_once("..") {

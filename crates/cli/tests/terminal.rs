@@ -1,0 +1,159 @@
+//! The picture of a running flow on a terminal of 80 columns and 24 rows, and what is left of it.
+
+mod run_support;
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::process::Stdio;
+use std::thread;
+
+use rustix::termios::{Termios, tcgetattr};
+
+use run_support::{Room, code};
+
+const COLUMNS: u16 = 80;
+const ROWS: u16 = 24;
+
+/// Two stages that take half a second each.
+const SLOW: &str = r#"
+name = "slow"
+[source]
+args = true
+[[stage]]
+name = "first-half"
+op = "exec"
+exec = ["sleep", "0.5"]
+[[stage]]
+name = "second-half"
+op = "exec"
+exec = ["sleep", "0.5"]
+"#;
+
+/// Both ends of a new terminal: the one that a screen has, and the one that programs have.
+fn terminal() -> (File, OwnedFd) {
+    let size = libc::winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+    let (mut screen, mut programs) = (-1, -1);
+    // SAFETY: both descriptors and the size outlive the call; a name and modes are not asked for.
+    let opened = unsafe {
+        libc::openpty(&raw mut screen, &raw mut programs, std::ptr::null_mut(), std::ptr::null(), &raw const size)
+    };
+    assert_eq!(opened, 0, "a terminal: {}", std::io::Error::last_os_error());
+    // SAFETY: the call has opened both descriptors, and nobody else has them.
+    unsafe { (File::from_raw_fd(screen), OwnedFd::from_raw_fd(programs)) }
+}
+
+fn modes(of: &Termios) -> String {
+    format!("{:?} {:?} {:?} {:?}", of.input_modes, of.output_modes, of.control_modes, of.local_modes)
+}
+
+/// What a terminal shows: as much of one as the command makes use of.
+#[derive(Default)]
+struct Screen {
+    rows: Vec<Vec<char>>,
+    row: usize,
+    column: usize,
+    /// A colour or a weight is in force.
+    painted: bool,
+}
+
+impl Screen {
+    /// Shows `text`; every picture that is about to be drawn over or taken away is given to `replaced`.
+    fn show(&mut self, text: &str, mut replaced: impl FnMut(&Self)) {
+        let mut rest = text.chars();
+        while let Some(character) = rest.next() {
+            match character {
+                '\r' => self.column = 0,
+                '\n' => self.row += 1,
+                '\x1b' => {
+                    assert_eq!(rest.next(), Some('['), "no other escapes are used");
+                    let mut number = String::new();
+                    let end = rest.by_ref().find(|c| {
+                        let ends = c.is_ascii_alphabetic();
+                        if !ends {
+                            number.push(*c);
+                        }
+                        ends
+                    });
+                    match end {
+                        Some('A') => {
+                            replaced(self);
+                            let up: usize = number.parse().expect("a number of rows");
+                            assert!(up < usize::from(ROWS), "{up} rows up is more than the screen has");
+                            self.row = self.row.checked_sub(up).expect("not above where the command began");
+                        }
+                        Some(erase @ ('K' | 'J')) => {
+                            let column = self.column;
+                            self.line().truncate(column);
+                            if erase == 'J' {
+                                self.rows.truncate(self.row + 1);
+                            }
+                        }
+                        Some('m') => self.painted = !matches!(number.as_str(), "" | "0"),
+                        other => panic!("unknown escape {number}{other:?}"),
+                    }
+                }
+                plain => {
+                    if self.column == usize::from(COLUMNS) {
+                        (self.row, self.column) = (self.row + 1, 0);
+                    }
+                    let column = self.column;
+                    let line = self.line();
+                    line.resize(line.len().max(column + 1), ' ');
+                    line[column] = plain;
+                    self.column += 1;
+                }
+            }
+        }
+    }
+
+    fn line(&mut self) -> &mut Vec<char> {
+        self.rows.resize_with(self.rows.len().max(self.row + 1), Vec::new);
+        &mut self.rows[self.row]
+    }
+
+    fn text(&self) -> String {
+        self.rows.iter().map(|row| row.iter().collect::<String>() + "\n").collect()
+    }
+}
+
+#[test]
+fn a_terminal_shows_the_stages_and_is_left_as_it_was() {
+    let room = Room::new(SLOW);
+    let (mut screen, programs) = terminal();
+    let before = modes(&tcgetattr(&programs).unwrap());
+    let end = || Stdio::from(programs.as_fd().try_clone_to_owned().unwrap());
+    let mut command = room.command(&["run", "flow.toml", "unit"]);
+    let mut child =
+        command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").stdout(end()).stderr(end()).spawn().unwrap();
+    drop(command);
+    let reader = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut chunk = [0; 4096];
+        // When the last program has closed its end, the screen's end fails.
+        while let Ok(read @ 1..) = screen.read(&mut chunk) {
+            bytes.extend_from_slice(&chunk[..read]);
+        }
+        bytes
+    });
+    let status = child.wait().unwrap();
+    let after = modes(&tcgetattr(&programs).unwrap());
+    drop(programs);
+    let bytes = reader.join().unwrap();
+    let shown = String::from_utf8(bytes).expect("the picture is UTF-8");
+    assert_eq!(code(status), 0, "{shown}");
+    assert_eq!(before, after, "the terminal's modes are as they were");
+
+    let mut screen = Screen::default();
+    let mut pictures = Vec::new();
+    screen.show(&shown, |screen| pictures.push(screen.text()));
+    assert!(pictures.len() >= 3, "a second of running is drawn several times: {shown:?}");
+    let drawn = |parts: &[&str]| pictures.iter().any(|picture| parts.iter().all(|part| picture.contains(part)));
+    assert!(drawn(&["slow running", "first-half", "second-half", "held by"]), "{pictures:#?}");
+    assert!(drawn(&["in flight 1 of 256"]), "{pictures:#?}");
+    let left = screen.text();
+    assert!(left.contains("admitted 1 = retired 1"), "the report is what is left: {left}");
+    assert!(!left.contains("held by") && !left.contains("slow running"), "no picture is left behind: {left}");
+    assert!(!screen.painted, "no colour is left in force");
+    assert_eq!(screen.column, 0, "the prompt starts a line of its own");
+}
