@@ -105,11 +105,12 @@ impl State {
     pub(crate) fn dispatch(&mut self, stage: u16, now: u64) -> Option<RunningBatch> {
         let blocking = self.stage(stage).blocking;
         let state = self.stage(stage);
-        let GrantedBatch { rows, arrivals, permits, .. } = state.batches.pop_front()?;
+        let GrantedBatch { rows, arrivals, mut permits, held, .. } = state.batches.pop_front()?;
         state.granted -= rows.len();
         state.running += rows.len();
         state.busy += 1;
         state.last_dispatch_ns = now;
+        permits.extend(held);
         self.busy_shared += usize::from(!blocking);
         /// Below this, a clock read per unit would be a good part of what it measures.
         const WORTH_TIMING_NS: u64 = 2_000;

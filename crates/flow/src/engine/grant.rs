@@ -59,10 +59,44 @@ impl State {
                     return self.await_permit(stage, instance, now);
                 }
             }
+            if self.grant_many(stage, now) {
+                continue;
+            }
             if let Some(row) = self.pop_waiting(stage) {
                 self.try_unit(row, stage, None, now);
             }
         }
+    }
+
+    /// Grants as many units of the first run as there are tokens for, if all units need the same for their run
+    /// only. Their batch holds what they need, and no unit is touched.
+    fn grant_many(&mut self, stage: u16, now: u64) -> bool {
+        let s = usize::from(stage);
+        if !self.stages[s].alike {
+            return false;
+        }
+        let most = self.stages[s].wants.iter().map(|want| self.units_for(want.instance, want.amount)).min();
+        let most = most.unwrap_or(0).min(self.stages[s].seats() - self.stages[s].granted - self.stages[s].running);
+        if most == 0 {
+            return false;
+        }
+        if self.opens_batch(stage) {
+            let permits = self.take_permits(stage, now);
+            self.open_batch(stage, now, permits);
+        }
+        let batch = self.open_batch(stage, now, Grants::new());
+        let state = &mut self.stages[s];
+        let room = state.batch_target().saturating_sub(state.batches[batch].rows.len()).max(1);
+        let rows = &mut state.batches[batch].rows;
+        let (taken, queued_ns) = state.waiting.take_run(rows, most.min(room), &mut self.spares);
+        state.batches[batch].note_arrival(queued_ns, taken as u32);
+        state.granted += taken;
+        for want in self.stages[s].wants.clone() {
+            let together = Want { amount: want.amount * taken as u64, ..want };
+            let held = self.take(together.grant(stage), now);
+            self.stages[s].batches[batch].held.extend(held);
+        }
+        true
     }
 
     /// The same for a stage that needs nothing.
@@ -204,7 +238,13 @@ impl State {
     pub(crate) fn new_batch(&mut self, stage: u16, now: u64, permits: Grants) -> usize {
         let rows = self.spares.take();
         let state = &mut self.stages[usize::from(stage)];
-        state.batches.push_back(GrantedBatch { rows, arrivals: Default::default(), permits, opened_ns: now });
+        state.batches.push_back(GrantedBatch {
+            rows,
+            arrivals: Default::default(),
+            permits,
+            held: Grants::new(),
+            opened_ns: now,
+        });
         let wait = state.batch.wait;
         let last = state.batches.len() - 1;
         if !wait.is_zero() {

@@ -106,6 +106,18 @@ impl State {
         }
     }
 
+    /// How many newcomers that want `amount` tokens each may have them now.
+    pub(crate) fn units_for(&self, instance: InstanceId, amount: u64) -> usize {
+        let state = &self.instances[instance as usize];
+        match self.resources[usize::from(state.resource)].spec.supply {
+            Supply::Tokens(capacity) if state.waiters.is_empty() && amount > 0 => {
+                (capacity.saturating_sub(state.in_use) / amount) as usize
+            }
+            // Rates, and whoever wants more than there is, are looked at one by one.
+            _ => 0,
+        }
+    }
+
     /// Takes what [`has`](Self::has) said is there; a rate's tokens are spent, so nothing is held.
     pub(crate) fn take(&mut self, grant: Grant, now: u64) -> Option<Grant> {
         let state = &mut self.instances[grant.instance as usize];

@@ -17,7 +17,7 @@ use super::column::{Column, Row};
 use super::entrance::Entrance;
 use super::queue::{Queue, Spares};
 use super::stats::StageStats;
-use super::unit::{Ask, Grant, Grants, InstanceId, Unit, Want, Wants};
+use super::unit::{Ask, Grant, Grants, InstanceId, NO_STAGE, Unit, Want, Wants};
 use crate::policy::Batch;
 use crate::resource::{ResourceSpec, Supply};
 use crate::snapshot::Phase;
@@ -114,6 +114,8 @@ pub(crate) struct StageState {
     pub(crate) dynamic: bool,
     /// Needs that are the same for all units.
     pub(crate) wants: Wants,
+    /// These are all its needs, and each is held for the unit's run only.
+    pub(crate) alike: bool,
     /// Needs taken once per batch.
     pub(crate) permits: Wants,
     /// Those of `wants` that are places in the queues of stages it leads to.
@@ -191,6 +193,8 @@ pub(crate) struct GrantedBatch {
     /// When how many of them came to the queue.
     pub(crate) arrivals: Arrivals,
     pub(crate) permits: Grants,
+    /// What its units need for their run, where all need the same.
+    pub(crate) held: Grants,
     pub(crate) opened_ns: u64,
 }
 
@@ -520,6 +524,7 @@ impl StageState {
             name: setup.name,
             blocking: setup.blocking,
             dynamic: setup.dynamic,
+            alike: !setup.dynamic && setup.wants.iter().all(|want| want.until == NO_STAGE),
             wants: setup.wants,
             permits: setup.permits,
             places: setup.places,
