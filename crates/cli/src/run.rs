@@ -1,10 +1,9 @@
 //! `millstream run`: builds a flow, feeds it its source, shows what it does, and tells what came of it.
 //!
-//! Four parties, each with a thread of its own, meet at one channel of events that the main thread reads (`watch`):
-//! the *feeder* iterates the source and sends units into the flow, which holds it up while admission is full; the
-//! *signals'* thread passes interrupts on; the *drainer* waits for the last unit; the *control* thread serves
-//! `status` and `set`. The first interrupt stops admission and drains; the second abandons; neither needs the feeder,
-//! which may be stuck in a read.
+//! Three parties, each with a thread of its own, and the flow, whose workers pull the source, meet at one channel of
+//! events that the main thread reads (`watch`): the *signals'* thread passes interrupts on; the *drainer* waits for the
+//! last unit; the *control* thread serves `status` and `set`. The first interrupt stops admission and drains; the
+//! second abandons; neither waits for the source, which may be stuck in a read.
 //!
 //! Progress and messages go to standard error. Standard output gets the report's table, and nothing with `--quiet`;
 //! if a stage's programs write to standard output, it is theirs alone and the table goes to standard error.
@@ -19,9 +18,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
-use millstream_flow::{Control, Service, Submitter};
+use millstream_flow::{Control, Service};
 
 pub use self::ending::{ALL_RETIRED, INTERRUPTED, NOT_WRITTEN, SOME_DEAD, WRONG};
 use self::ending::{Closing, complain, one_terminal, unfinished};
@@ -104,8 +103,8 @@ fn try_run(args: &RunArgs) -> Result<u8, RunError> {
     let mut screen = Screen::open(args.quiet, stdout_is_taken && one_terminal());
     let server = serve(args, &name, &control, &mut screen)?;
 
-    let service = wired.flow.start();
-    let feeder = feed(source, service.submitter(), send.clone())?;
+    let fed = send.clone();
+    let service = wired.flow.start_from(source, move |end| drop(fed.send(Event::Fed(end))));
     let ending = watch(&control, &events, &mut screen, total, move || drain_aside(service, send));
     drop(server);
     drop(interrupts);
@@ -122,10 +121,8 @@ fn try_run(args: &RunArgs) -> Result<u8, RunError> {
         stdout_is_taken,
     };
     let status = closing.tell(written);
-    // A feeder that still waits for its source is left behind; one that panicked must not pass for one that ended.
-    if feeder.is_finished()
-        && let Err(panic) = feeder.join()
-    {
+    // A source that panicked must not pass for one that ended.
+    if let Some(panic) = ending.panic {
         resume_unwind(panic);
     }
     Ok(status)
@@ -164,33 +161,6 @@ fn serve(args: &RunArgs, name: &str, control: &Control, screen: &mut Screen) -> 
             Ok(None)
         }
         Err(error) => Err(error),
-    }
-}
-
-/// Sends the source's units to the flow, on a thread of its own.
-fn feed(source: Source, flow: Submitter<Record, Record>, events: Sender<Event>) -> io::Result<JoinHandle<()>> {
-    let feeder = move || {
-        // Told however the source ends: a panic in it is a bug, and must not leave the run waiting for ever.
-        let mut fed = Fed { events, whole: false };
-        for record in source {
-            if flow.send(record).is_err() {
-                return;
-            }
-        }
-        fed.whole = true;
-    };
-    thread::Builder::new().name("feeder".to_owned()).spawn(feeder)
-}
-
-/// Tells, when dropped, that nothing more will be admitted.
-struct Fed {
-    events: Sender<Event>,
-    whole: bool,
-}
-
-impl Drop for Fed {
-    fn drop(&mut self) {
-        let _ = self.events.send(Event::Fed { whole: self.whole });
     }
 }
 

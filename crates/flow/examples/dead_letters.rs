@@ -41,7 +41,7 @@ fn main() -> Result<(), BuildError> {
 
 fn run(
     repaired: &Arc<AtomicBool>,
-    units: impl IntoIterator<Item = String>,
+    units: impl IntoIterator<Item = String, IntoIter: Send>,
 ) -> Result<(Report, Vec<DeadLetter>), BuildError> {
     let letters = Arc::new(Mutex::new(Vec::new()));
     let kept = letters.clone();

@@ -17,7 +17,8 @@ fn main() -> Result<(), BuildError> {
     flow.stage(count, |text: &mut String, _| Ok(text.lines().count())).to(done);
     flow.on_retire(|lines: usize| println!("{lines} lines"));
 
-    let report = flow.build(read)?.run(std::env::args_os().skip(1).map(PathBuf::from));
+    let files: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let report = flow.build(read)?.run(files);
     println!("{} counted, {} given up on", report.retired, report.dead_lettered);
     for letter in &report.dead_letters {
         println!("{:?}: {letter}", letter.input::<PathBuf>());

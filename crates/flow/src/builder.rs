@@ -283,12 +283,11 @@ impl<R: Send + 'static> FlowBuilder<R> {
         let setups = drafts.iter().map(|draft| draft.setup(self.workers, n)).collect();
         let mut order: Vec<u16> = (0..drafts.len() as u16).collect();
         order.sort_by_key(|&s| (proof.distance[usize::from(s)], std::cmp::Reverse(s)));
-        let units = Arc::new(Column::new());
-        let mut state =
-            State::new(units.clone(), setups, &self.resources, &proof.ranks, order, entry.index, entry_place);
+        let mut state = State::new(setups, &self.resources, &proof.ranks, order, entry.index, entry_place);
         state.inflight_cap = self.inflight;
         state.memory_cap = self.memory;
         state.workers = self.workers;
+        state.update_roads();
 
         let kept = Arc::new(Mutex::new(Vec::new()));
         let letters = self.letters.take().unwrap_or_else(|| {
@@ -302,16 +301,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
         });
         let (lanes, configs) = drafts.into_iter().map(|draft| (draft.lane, draft.config)).unzip();
         let gate = Arc::new(TypedGate::new(entry_handle, self.memory));
-        let parts = Parts {
-            name: self.name,
-            flow_id: self.id,
-            stages: configs,
-            lanes,
-            units,
-            letters,
-            gate: gate.clone(),
-            state,
-        };
+        let parts =
+            Parts { name: self.name, flow_id: self.id, stages: configs, lanes, letters, gate: gate.clone(), state };
         Ok(Flow { shared: Shared::new(parts), gate, sink: self.sink, kept, plan })
     }
 

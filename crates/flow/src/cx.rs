@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use crate::engine::{Shared, Unit};
+use crate::engine::{Shared, UnitRef};
 use crate::failure::Failure;
 use crate::resource::{Pool, PoolObject};
 
@@ -15,7 +15,9 @@ use crate::resource::{Pool, PoolObject};
 #[derive(Debug)]
 pub struct Cx<'a> {
     pub(crate) shared: &'a Shared,
-    pub(crate) unit: &'a mut Unit,
+    pub(crate) unit: UnitRef<'a>,
+    /// Failed attempts of the unit in this stage.
+    pub(crate) attempts: u32,
     pub(crate) stage: u16,
     pub(crate) deadline: Option<Instant>,
     /// Pools of which the code has an object now, as bits by number (modulo 64).
@@ -32,12 +34,12 @@ impl Cx<'_> {
 
     /// Which attempt of this unit in this stage it is, from 1.
     pub fn attempt(&self) -> u32 {
-        self.unit.attempts + 1
+        self.attempts + 1
     }
 
     /// The unit's number in its flow, from 0 in order of admission.
     pub fn unit(&self) -> u64 {
-        self.unit.id
+        self.shared.id(self.unit.row())
     }
 
     /// When the stage's time limit ends, if it has one.
@@ -75,7 +77,7 @@ impl Cx<'_> {
     /// runs the unit again; this does not count as an attempt. In a stage that is not idempotent the budget
     /// is exceeded instead, and the excess shows in the report.
     pub fn reserve(&mut self, total_bytes: u64) -> Result<(), Failure> {
-        if total_bytes <= self.unit.bytes || self.shared.grow(self.unit, self.stage, total_bytes) {
+        if total_bytes <= self.unit.look().bytes || self.shared.grow(self.unit.change(), self.stage, total_bytes) {
             Ok(())
         } else {
             Err(Failure::over_budget(total_bytes))
@@ -102,6 +104,6 @@ impl Cx<'_> {
     ///
     /// It keeps what it holds until a later stage.
     pub fn delay(&mut self, pause: Duration) {
-        self.unit.delay_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+        self.unit.change().delay_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use crate::engine::{Ask, Column, NO_STAGE, Row, Unit};
+use crate::engine::{Ask, Column, NO_STAGE, Row, UnitRef};
 use crate::need::{Hold, Need};
 use crate::ticket::Sink;
 
@@ -148,6 +148,11 @@ impl<T> Entry<T> {
         }
     }
 
+    /// Units need and weigh nothing of their own here.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.is_dynamic() && self.needs().bytes.is_none()
+    }
+
     pub(crate) fn is_dynamic(&self) -> bool {
         !self.needs().dynamic.is_empty()
     }
@@ -162,6 +167,13 @@ pub struct Aim {
     pub(crate) bytes: Option<u64>,
     /// Which of several exits.
     branch: usize,
+}
+
+impl Aim {
+    /// At the one place that [`Route::direct`] named.
+    pub(crate) fn at(stage: u16) -> Self {
+        Aim { stage, bytes: None, branch: 0 }
+    }
 }
 
 pub(crate) mod sealed {
@@ -180,11 +192,15 @@ pub(crate) mod sealed {
 pub trait Route<T>: Send + Sync + 'static {
     /// A value that goes on to a stage lies in the column of `T` there, too.
     const SAME_COLUMN: bool;
+    /// Where all values go, if that is one place and they need and weigh nothing of their own there.
+    fn direct(&self) -> Option<u16> {
+        None
+    }
     /// Decides where `value` goes and computes what it needs there. Runs the user's functions, and changes
-    /// nothing but `unit.needs.next_asks`, so that a panic leaves the unit as it was.
-    fn aim(&self, value: &T, unit: &mut Unit) -> Aim;
-    /// Puts the value where `aim` said.
-    fn land(&self, value: T, aim: Aim, row: &mut Row, unit: &mut Unit);
+    /// nothing but the unit's `next_asks`, so that a panic leaves the unit as it was.
+    fn aim(&self, value: &T, unit: &mut UnitRef<'_>) -> Aim;
+    /// Puts the value where `aim` said; `ticketed`: somebody may hold a ticket for it.
+    fn land(&self, value: T, aim: Aim, row: &mut Row, ticketed: bool);
 }
 
 /// What `wire` may look at: the flow's entries by type, and the list of edges it fills.
@@ -222,16 +238,20 @@ impl<T: Send + 'static> sealed::Wire<T> for Inlet<T> {
 impl<T: Send + 'static> Route<T> for ToStage<T> {
     const SAME_COLUMN: bool = true;
 
+    fn direct(&self) -> Option<u16> {
+        self.0.is_plain().then_some(self.0.index)
+    }
+
     #[inline]
-    fn aim(&self, value: &T, unit: &mut Unit) -> Aim {
+    fn aim(&self, value: &T, unit: &mut UnitRef<'_>) -> Aim {
         if self.0.is_dynamic() {
-            self.0.asks(value, &mut unit.needs().next_asks);
+            self.0.asks(value, &mut unit.change().needs().next_asks);
         }
         Aim { stage: self.0.index, bytes: self.0.bytes(value), branch: 0 }
     }
 
     #[inline]
-    fn land(&self, value: T, _: Aim, row: &mut Row, _: &mut Unit) {
+    fn land(&self, value: T, _: Aim, row: &mut Row, _: bool) {
         // SAFETY: the entry's column belongs to the flow whose stage this exit is part of, and so does `row`.
         *unsafe { self.0.column.cell(row) } = Some(value);
     }
@@ -252,14 +272,18 @@ impl<R: Send + 'static> sealed::Wire<R> for Retire<R> {
 impl<R: Send + 'static> Route<R> for ToSink<R> {
     const SAME_COLUMN: bool = true;
 
+    fn direct(&self) -> Option<u16> {
+        Some(NO_STAGE)
+    }
+
     #[inline]
-    fn aim(&self, _: &R, _: &mut Unit) -> Aim {
+    fn aim(&self, _: &R, _: &mut UnitRef<'_>) -> Aim {
         Aim { stage: NO_STAGE, bytes: None, branch: 0 }
     }
 
     #[inline]
-    fn land(&self, value: R, _: Aim, row: &mut Row, unit: &mut Unit) {
-        self.0.as_ref().expect("build() refuses a foreign exit").retire(value, row, unit);
+    fn land(&self, value: R, _: Aim, row: &mut Row, ticketed: bool) {
+        self.0.as_ref().expect("build() refuses a foreign exit").retire(value, row, ticketed);
     }
 }
 
@@ -277,17 +301,17 @@ where
 impl<A, B, X: Route<A>, Y: Route<B>> Route<Either<A, B>> for (X, Y) {
     const SAME_COLUMN: bool = false;
 
-    fn aim(&self, value: &Either<A, B>, unit: &mut Unit) -> Aim {
+    fn aim(&self, value: &Either<A, B>, unit: &mut UnitRef<'_>) -> Aim {
         match value {
             Either::Left(a) => self.0.aim(a, unit),
             Either::Right(b) => self.1.aim(b, unit),
         }
     }
 
-    fn land(&self, value: Either<A, B>, aim: Aim, row: &mut Row, unit: &mut Unit) {
+    fn land(&self, value: Either<A, B>, aim: Aim, row: &mut Row, ticketed: bool) {
         match value {
-            Either::Left(a) => self.0.land(a, aim, row, unit),
-            Either::Right(b) => self.1.land(b, aim, row, unit),
+            Either::Left(a) => self.0.land(a, aim, row, ticketed),
+            Either::Right(b) => self.1.land(b, aim, row, ticketed),
         }
     }
 }
@@ -319,7 +343,7 @@ where
 {
     const SAME_COLUMN: bool = true;
 
-    fn aim(&self, value: &T, unit: &mut Unit) -> Aim {
+    fn aim(&self, value: &T, unit: &mut UnitRef<'_>) -> Aim {
         let branch = (self.choose)(value);
         let aim = match self.routes.get(branch) {
             Some(Either::Left(stage)) => stage.aim(value, unit),
@@ -329,10 +353,10 @@ where
         Aim { branch, ..aim }
     }
 
-    fn land(&self, value: T, aim: Aim, row: &mut Row, unit: &mut Unit) {
+    fn land(&self, value: T, aim: Aim, row: &mut Row, ticketed: bool) {
         match &self.routes[aim.branch] {
-            Either::Left(stage) => stage.land(value, aim, row, unit),
-            Either::Right(sink) => sink.land(value, aim, row, unit),
+            Either::Left(stage) => stage.land(value, aim, row, ticketed),
+            Either::Right(sink) => sink.land(value, aim, row, ticketed),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! A built flow, and the two ways to drive it.
 
 use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::builder::FlowBuilder;
 use crate::control::Control;
-use crate::engine::{Shared, TicketBook, TypedGate};
+use crate::engine::{Shared, Source, SourceEnd, TicketBook, TypedGate, TypedSource};
 use crate::failure::DeadLetter;
 use crate::plan::Plan;
 use crate::policy::Overload;
@@ -54,8 +56,9 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
 
     /// Runs every unit of `source`, and returns when the last one has left.
     ///
-    /// The source runs on the calling thread and is asked for the next unit only when the flow admits one
-    /// (a few may be taken ahead while workers are busy).
+    /// The source runs on the flow's workers, on one at a time, and is asked for units only when there is room
+    /// for them. (A source that is bound to the calling thread can be sent with
+    /// [`send_all`](crate::Submitter::send_all).)
     ///
     /// # Panics
     /// If the source panics: the flow is abandoned first.
@@ -70,11 +73,60 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// assert_eq!(report.retired, 1000);
     /// # Ok::<(), millstream_flow::BuildError>(())
     /// ```
-    pub fn run(self, source: impl IntoIterator<Item = In>) -> Report {
+    pub fn run(self, source: impl IntoIterator<Item = In, IntoIter: Send>) -> Report {
+        let shared = self.shared.clone();
+        let source = self.typed(source.into_iter());
         let service = self.start();
-        // If admission closes early, the report says so.
-        let _ = service.send_all(source);
-        service.drain()
+        let (tell, ended) = channel();
+        // SAFETY: `detach` below, and in `Detach` if something here panics, takes the source out of the flow
+        // before this function returns, after whoever pulls it has ended; nobody copies it. So it is never used
+        // beyond the lifetime that is hidden here.
+        let source = unsafe { std::mem::transmute::<Box<dyn Source + '_>, Box<dyn Source + 'static>>(source) };
+        let detach = Detach(&shared);
+        shared.attach(source, move |end| drop(tell.send(end)));
+        let end = ended.recv();
+        let report = service.drain();
+        drop(detach);
+        match end {
+            Ok(SourceEnd::Panicked(panic)) => resume_unwind(panic),
+            // If admission closed early, the report says so.
+            _ => report,
+        }
+    }
+
+    fn typed<'a>(&self, units: impl Iterator<Item = In> + Send + 'a) -> Box<dyn Source + 'a> {
+        let (headers, stamps) = (self.shared.units.clone(), self.shared.stamps.clone());
+        Box::new(TypedSource { units, entry: self.gate.entry.clone(), headers, stamps })
+    }
+
+    /// Makes the flow a service that has a source, too, which its workers pull as there is room.
+    ///
+    /// `ended` is told once, on some thread, when there will be no more units of the source: it is exhausted,
+    /// the flow was closed, or the source panicked (then the flow is abandoned). It should be quick.
+    ///
+    /// ```
+    /// use std::sync::mpsc::channel;
+    /// use millstream_flow::{Flow, SourceEnd};
+    ///
+    /// let mut flow = Flow::builder("double");
+    /// let (double, done) = (flow.inlet("double"), flow.retire());
+    /// flow.stage(double, |n: &mut u64, _| Ok(*n * 2)).to(done);
+    /// let (tell, ended) = channel();
+    /// let service = flow.build(double)?.start_from(0..1000, move |end| tell.send(end).unwrap());
+    /// assert!(matches!(ended.recv(), Ok(SourceEnd::Exhausted)));
+    /// assert_eq!(service.drain().retired, 1000);
+    /// # Ok::<(), millstream_flow::BuildError>(())
+    /// ```
+    pub fn start_from(
+        self,
+        source: impl IntoIterator<Item = In, IntoIter: Send + 'static>,
+        ended: impl FnOnce(SourceEnd) + Send + 'static,
+    ) -> Service<In, R> {
+        let shared = self.shared.clone();
+        let source = self.typed(source.into_iter());
+        let service = self.start();
+        shared.attach(source, ended);
+        service
     }
 
     /// Makes the flow a service that takes units from any thread, and waits when it is full.
@@ -87,6 +139,15 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         self.shared.open();
         let Flow { shared, gate, sink, kept, .. } = self;
         Service::new(Submitter::new(shared, gate, sink, overload), kept)
+    }
+}
+
+/// Takes a flow's source back, however its run ends.
+struct Detach<'a>(&'a Shared);
+
+impl Drop for Detach<'_> {
+    fn drop(&mut self) {
+        self.0.detach();
     }
 }
 

@@ -71,6 +71,7 @@ pub use builder::{DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, 
 pub use check::{BuildError, HoldAndAsk, NeedsCycle};
 pub use control::{Control, SetError};
 pub use cx::Cx;
+pub use engine::SourceEnd;
 pub use exit::{Either, Exit, Inlet, Retire, Select, select};
 pub use failure::{Cause, DeadLetter, Failure};
 pub use flow::Flow;

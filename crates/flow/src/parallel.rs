@@ -29,7 +29,7 @@ use crate::need::Need;
 /// # Ok::<(), millstream_flow::BuildError>(())
 /// ```
 pub fn parallel_map<T, U, F>(
-    items: impl IntoIterator<Item = T>,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
     needs: impl FnOnce(&mut FlowBuilder<()>) -> Vec<Need<T>>,
     f: F,
 ) -> Result<Vec<Result<U, DeadLetter>>, BuildError>

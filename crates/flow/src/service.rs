@@ -287,12 +287,12 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
 
     fn enter(&self, state: &mut State, candidate: Candidate, unit: In, promise: Option<Promise<R>>, now: u64) {
         let mut run = state.take_spare();
-        self.gate.admit_one(state, candidate, unit, &mut run, now, |row| {
+        let plain = self.gate.admit_one(state, candidate, unit, &mut run, now, |row| {
             if let Some(promise) = promise {
                 self.sink.put_promise(row, promise);
             }
         });
-        state.enter(run, now);
+        state.enter(run, plain, now);
         state.flow_on(now);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use crate::engine::{Column, Row, TicketBook, Unit};
+use crate::engine::{Column, Row, TicketBook};
 use crate::failure::DeadLetter;
 
 /// Why a unit has no result.
@@ -166,10 +166,8 @@ impl<R: Send + 'static> Sink<R> {
         Arc::new(Sink { tickets: Column::new(), on_retire: OnceLock::new() })
     }
 
-    pub(crate) fn retire(&self, value: R, row: &mut Row, unit: &Unit) {
-        if unit.ticketed
-            && let Some(promise) = self.take_promise(row)
-        {
+    pub(crate) fn retire(&self, value: R, row: &mut Row, ticketed: bool) {
+        if ticketed && let Some(promise) = self.take_promise(row) {
             return promise.0.put(Ok(value));
         }
         if let Some(on_retire) = self.on_retire.get() {

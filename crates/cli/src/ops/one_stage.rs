@@ -24,7 +24,7 @@ pub(crate) fn run_within(op: impl IntoOp, record: Record, limit: Duration) -> Re
 }
 
 /// Runs an op on many records by two workers; the first failure's message.
-pub(crate) fn run_all(op: impl IntoOp, records: impl Iterator<Item = Record>) -> Result<Vec<Record>, String> {
+pub(crate) fn run_all(op: impl IntoOp, records: impl Iterator<Item = Record> + Send) -> Result<Vec<Record>, String> {
     drive(op, records, None, None)
 }
 
@@ -35,7 +35,7 @@ fn one(op: impl IntoOp, record: Record, memory: Option<u64>, limit: Option<Durat
 
 fn drive(
     op: impl IntoOp,
-    records: impl Iterator<Item = Record>,
+    records: impl Iterator<Item = Record> + Send,
     memory: Option<u64>,
     limit: Option<Duration>,
 ) -> Result<Vec<Record>, String> {

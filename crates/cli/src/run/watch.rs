@@ -1,9 +1,10 @@
 //! The main loop of a run: shows progress, obeys interrupts, and waits for the end.
 
+use std::any::Any;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use millstream_flow::{Control, Report, Snapshot};
+use millstream_flow::{Control, Report, Snapshot, SourceEnd};
 
 use crate::screen::Screen;
 
@@ -16,10 +17,7 @@ const GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) enum Event {
     /// Nothing more will be admitted.
-    Fed {
-        /// Whether the source was read to its end, rather than admission closed.
-        whole: bool,
-    },
+    Fed(SourceEnd),
     /// SIGINT or SIGTERM.
     Interrupt,
     /// The flow is over.
@@ -35,6 +33,8 @@ pub(super) struct Ending {
     pub(super) interrupts: u32,
     /// Whether the source was read to its end.
     pub(super) whole: bool,
+    /// What the source panicked with, if it did.
+    pub(super) panic: Option<Box<dyn Any + Send>>,
     /// The flow at the moment it was abandoned, if it was.
     pub(super) abandoned: Option<Box<Snapshot>>,
 }
@@ -49,12 +49,15 @@ pub(super) fn watch(
     drain: impl FnOnce(),
 ) -> Ending {
     let mut drain = Some(drain);
-    let mut ending = Ending { report: None, interrupts: 0, whole: false, abandoned: None };
+    let mut ending = Ending { report: None, interrupts: 0, whole: false, panic: None, abandoned: None };
     let mut give_up: Option<Instant> = None;
     loop {
         match events.recv_timeout(TICK) {
-            Ok(Event::Fed { whole }) => {
-                ending.whole = whole;
+            Ok(Event::Fed(end)) => {
+                ending.whole = matches!(end, SourceEnd::Exhausted);
+                if let SourceEnd::Panicked(panic) = end {
+                    ending.panic = Some(panic);
+                }
                 if let Some(drain) = drain.take() {
                     drain();
                 }
@@ -85,7 +88,7 @@ pub(super) fn watch(
                 break;
             }
             Err(RecvTimeoutError::Timeout) => {}
-            // The feeder and the signals' thread hold senders as long as the process lives.
+            // The flow and the signals' thread hold senders as long as the process lives.
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if give_up.is_some_and(|moment| Instant::now() >= moment) {

@@ -1,6 +1,6 @@
 //! Where units come from: one file a source.
 //!
-//! [`open`] gives an iterator of [`Record`]s, which the feeder pulls as fast as the flow admits them. What can be known
+//! [`open`] gives an iterator of [`Record`]s, which the flow's workers pull as there is room for them. What can be known
 //! before the first unit (an INPUT that does not exist) is an error of the command; what goes wrong later (a folder
 //! that cannot be read) is a record with a [`fault`](Record::fault), so that it is counted and reported like any other
 //! unit that fails.

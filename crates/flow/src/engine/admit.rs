@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::column::Row;
 use super::entrance::Wake;
 use super::state::{State, Waiter};
-use super::unit::{Ask, Grant};
+use super::unit::{Ask, Grant, Stamp};
 
 /// What is known of a unit before it is admitted.
 pub(crate) struct Candidate {
@@ -57,38 +57,56 @@ impl State {
     }
 
     /// Lets a unit in, at the end of `run`, which the caller then enqueues. `place` puts its payload into the
-    /// row's cell.
+    /// row's cell. Returns whether the unit is plain.
     pub(crate) fn admit(
         &mut self,
         candidate: Candidate,
         run: &mut VecDeque<Row>,
         now: u64,
         place: impl FnOnce(&mut Row),
-    ) {
-        let mut row = self.free_rows.pop().unwrap_or_else(|| {
-            let number = self.rows_made;
-            self.rows_made += 1;
-            // SAFETY: numbers are given out once, and rows are only moved from then on.
-            unsafe { Row::new(number) }
-        });
-        let id = self.admitted;
-        self.admitted += 1;
-        self.in_flight += 1;
-        self.peak_in_flight = self.peak_in_flight.max(self.in_flight);
-        self.bytes = self.bytes.saturating_add(candidate.bytes);
-        self.peak_bytes = self.peak_bytes.max(self.bytes);
-        self.oversize += u64::from(candidate.bytes > self.memory_cap);
-        let entry = self.entry;
-        let unit = self.units.unit(&mut row);
-        unit.reset(id, now, candidate.bytes);
+    ) -> bool {
+        let mut row = self.free_row();
         let mut not_before_ns = 0;
+        let plain = candidate.bytes == 0 && candidate.extra.is_none();
+        if candidate.bytes > 0 {
+            self.units.unit(&mut row).weigh(candidate.bytes);
+        }
         if let Some(extra) = candidate.extra {
+            let unit = self.units.unit(&mut row);
             unit.ticketed = extra.ticketed;
             not_before_ns = extra.not_before_ns;
             if !extra.asks.is_empty() {
                 unit.needs().asks = extra.asks;
             }
         }
+        place(&mut row);
+        self.stamps.set(&mut row, Stamp::new(self.next_id, now));
+        self.next_id += 1;
+        self.let_in(row, plain, not_before_ns, run, now)
+    }
+
+    /// Admits a unit whose row is filled and stamped, at the end of `run`, which the caller then enqueues. Returns whether
+    /// the unit is plain in its queue, too.
+    pub(crate) fn let_in(
+        &mut self,
+        mut row: Row,
+        plain: bool,
+        not_before_ns: u64,
+        run: &mut VecDeque<Row>,
+        now: u64,
+    ) -> bool {
+        self.admitted += 1;
+        self.in_flight += 1;
+        self.peak_in_flight = self.peak_in_flight.max(self.in_flight);
+        if !plain {
+            let unit = self.units.unit(&mut row);
+            unit.queued_ns = now;
+            let bytes = unit.bytes;
+            self.bytes = self.bytes.saturating_add(bytes);
+            self.peak_bytes = self.peak_bytes.max(self.bytes);
+            self.oversize += u64::from(bytes > self.memory_cap);
+        }
+        let entry = self.entry;
         if let Some(resource) = self.entry_place {
             let instance = u32::from(resource);
             let grant = Grant { instance, until: entry, from: super::unit::NO_STAGE, amount: 1 };
@@ -96,13 +114,13 @@ impl State {
                 self.units.unit(&mut row).needs().held.push(held);
             }
         }
-        place(&mut row);
         if not_before_ns > now {
             self.delayed += 1;
             self.set_timer(not_before_ns, super::state::TimerAction::Enqueue(row, entry));
         } else {
             run.push_back(row);
         }
+        plain && self.entry_place.is_none()
     }
 
     /// A worker will come by the gate soon (see `gate`).
@@ -175,9 +193,13 @@ impl State {
         let room = self.inflight_cap.saturating_sub(self.in_flight);
         room > 0
             && (room >= self.inflight_cap / 2 || {
-                let grantable: usize = self.stages.iter().map(|stage| stage.waiting.len() + stage.granted).sum();
                 let batch = self.stages[usize::from(self.entry)].batch_target();
-                (grantable as u64) < enough * batch as u64
+                (self.could_run() as u64) < enough * batch as u64
             })
+    }
+
+    /// Units that run as soon as a worker is free, but for what they need.
+    pub(crate) fn could_run(&self) -> usize {
+        self.stages.iter().map(|stage| stage.waiting.len() + stage.granted).sum()
     }
 }

@@ -62,17 +62,31 @@ impl<T> Column<T> {
     /// `row` belongs to the flow that this column belongs to.
     #[inline]
     pub(crate) unsafe fn cell<'a>(&'a self, row: &'a mut Row) -> &'a mut Option<T> {
-        let position = row.0 as usize + FIRST_BUCKET;
-        let bucket = (position.ilog2() - FIRST_BUCKET.ilog2()) as usize;
+        let (bucket, offset) = place(row);
         // Acquire pairs with the release that published the bucket: its cells are initialised.
         let mut cells = self.buckets[bucket].load(Ordering::Acquire);
         if cells.is_null() {
             cells = self.make_bucket(bucket);
         }
-        // SAFETY: `position` is in `FIRST_BUCKET << bucket ..FIRST_BUCKET << (bucket + 1)` by the choice of
-        // `bucket`, so the offset is inside the bucket. The caller has the only `Row` of this number,
+        // SAFETY: the offset is inside the bucket (see `place`). The caller has the only `Row` of this number,
         // borrowed mutably for as long as the result lives, so nobody else can have a reference to this cell.
-        unsafe { &mut *(*cells.add(position - (FIRST_BUCKET << bucket))).get() }
+        unsafe { &mut *(*cells.add(offset)).get() }
+    }
+
+    /// The row's value, if it has one, for looking at it.
+    ///
+    /// # Safety
+    /// As for [`cell`](Self::cell); and as long as the result lives, nobody changes the cell.
+    #[inline]
+    pub(crate) unsafe fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a T> {
+        let (bucket, offset) = place(row);
+        // Acquire pairs with the release that published the bucket.
+        let cells = self.buckets[bucket].load(Ordering::Acquire);
+        if cells.is_null() {
+            return None;
+        }
+        // SAFETY: as in `cell`, but for a shared reference, which the caller vouches for.
+        unsafe { (*(*cells.add(offset)).get()).as_ref() }
     }
 
     #[cold]
@@ -89,6 +103,14 @@ impl<T> Column<T> {
             }
         }
     }
+}
+
+/// The row's bucket, and its offset there: its position is in `FIRST_BUCKET << bucket..FIRST_BUCKET << (bucket + 1)`.
+#[inline]
+fn place(row: &Row) -> (usize, usize) {
+    let position = row.0 as usize + FIRST_BUCKET;
+    let bucket = (position.ilog2() - FIRST_BUCKET.ilog2()) as usize;
+    (bucket, position - (FIRST_BUCKET << bucket))
 }
 
 /// Frees a bucket that `make_bucket` allocated and that nobody else can reach.

@@ -10,7 +10,9 @@
 //! A blocking stage has threads of its own, as many as its ceiling, and takes no shared worker's place.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use super::chain::Chain;
 use super::column::Row;
 use super::gate::SOON_NS;
 use super::state::{GrantedBatch, StageState, State, TimerAction, Waiter, nanos};
@@ -35,11 +37,27 @@ pub(crate) enum Post {
     Stage(u16),
 }
 
+/// What a free thread should do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Run the first granted batch of this stage.
+    Batch(u16),
+    /// Pull the source: in a shared worker's place, or beside them.
+    Pull { seated: bool },
+}
+
 /// A batch in the hands of a worker.
 pub(crate) struct RunningBatch {
     pub(crate) stage: u16,
     pub(crate) rows: VecDeque<Row>,
+    pub(crate) units: usize,
+    /// All its units are plain (see `Unit`).
+    pub(crate) plain: bool,
     pub(crate) permits: Grants,
+    /// Where it is, if it may run through several stages.
+    pub(crate) chain: Option<Arc<Chain>>,
+    /// The first of its worker's turn: it counts as a busy worker.
+    pub(crate) leads: bool,
     /// It will end soon, and its worker come by the gate.
     pub(crate) soon: bool,
     /// Measure each unit (otherwise the batch as a whole: its units are shorter than a clock read is worth).
@@ -61,22 +79,22 @@ impl StageState {
 }
 
 impl State {
-    /// The stage a free thread of this post should serve.
-    pub(crate) fn choose(&self, post: Post, now: u64) -> Option<u16> {
+    /// What a free thread of this post should do.
+    pub(crate) fn choose(&self, post: Post, now: u64) -> Option<Job> {
         if self.phase == Phase::Abandoned || self.phase == Phase::Done {
             return None;
         }
         match post {
-            Post::Stage(stage) => self.stages[usize::from(stage)].can_dispatch(now).then_some(stage),
+            Post::Stage(stage) => self.stages[usize::from(stage)].can_dispatch(now).then_some(Job::Batch(stage)),
             Post::Shared => self.choose_shared(now),
         }
     }
 
-    fn choose_shared(&self, now: u64) -> Option<u16> {
+    fn choose_shared(&self, now: u64) -> Option<Job> {
         // Workers up to a stage's floor stand beside the shared ones.
         let beyond_floors = self.stages.iter().filter(|stage| !stage.blocking);
         let beyond_floors: usize = beyond_floors.map(|stage| stage.busy.saturating_sub(stage.floor)).sum();
-        let spare = beyond_floors < self.workers;
+        let spare = beyond_floors + self.seated_pulls() < self.workers;
         let mut nearest = None;
         let mut overdue = None;
         let mut longest = PATIENCE_NS;
@@ -86,7 +104,7 @@ impl State {
                 continue;
             }
             if state.busy < state.floor {
-                return Some(stage);
+                return Some(Job::Batch(stage));
             }
             if spare {
                 nearest = nearest.or(Some(stage));
@@ -98,20 +116,42 @@ impl State {
                 }
             }
         }
-        overdue.or(nearest)
+        let batch = overdue.or(nearest).map(Job::Batch);
+        if self.source.is_none() {
+            return batch;
+        }
+        let pull = Job::Pull { seated: spare };
+        if !spare {
+            return (self.stalled && self.wants_more() && self.can_pull()).then_some(pull);
+        }
+        let is_pressing = self.runs_low() || self.not_pulled_for(now) > longest;
+        if batch.is_none() || is_pressing { self.can_pull().then_some(pull).or(batch) } else { batch }
     }
 
-    /// Hands the stage's first batch to a worker.
-    pub(crate) fn dispatch(&mut self, stage: u16, now: u64) -> Option<RunningBatch> {
+    /// Whether a worker could find nothing to run before the source is pulled next.
+    fn runs_low(&self) -> bool {
+        let batch = self.stages[usize::from(self.entry)].batch_target();
+        self.could_run() < self.workers * batch
+    }
+
+    /// Hands the stage's first batch to a worker that is free, or that has batches of this stage already and
+    /// runs this one with them.
+    pub(crate) fn dispatch(
+        &mut self,
+        stage: u16,
+        chain: Option<&Arc<Chain>>,
+        leads: bool,
+        now: u64,
+    ) -> Option<RunningBatch> {
         let blocking = self.stage(stage).blocking;
         let state = self.stage(stage);
-        let GrantedBatch { rows, arrivals, mut permits, held, .. } = state.batches.pop_front()?;
+        let GrantedBatch { rows, plain, arrivals, mut permits, held, .. } = state.batches.pop_front()?;
         state.granted -= rows.len();
         state.running += rows.len();
-        state.busy += 1;
+        state.busy += usize::from(leads);
         state.last_dispatch_ns = now;
         permits.extend(held);
-        self.busy_shared += usize::from(!blocking);
+        self.busy_shared += usize::from(!blocking && leads);
         /// Below this, a clock read per unit would be a good part of what it measures.
         const WORTH_TIMING_NS: u64 = 2_000;
         let stats = &mut self.stages[usize::from(stage)].stats;
@@ -120,11 +160,26 @@ impl State {
         }
         let time_each = rows.len() == 1 || stats.mean_ns == 0 || stats.mean_ns > WORTH_TIMING_NS;
         let soon = !blocking && stats.mean_ns > 0 && stats.slow_ns.saturating_mul(rows.len() as u64) <= SOON_NS;
-        self.busy_soon += usize::from(soon);
-        if soon {
+        self.busy_soon += usize::from(soon && leads);
+        if soon || self.source.is_some() {
             self.watch(now);
         }
-        Some(RunningBatch { stage, rows, permits, soon, time_each })
+        let chain = chain.filter(|_| plain && permits.is_empty()).cloned();
+        if let Some(chain) = &chain {
+            chain.begin(stage, rows.len(), leads);
+        }
+        let units = rows.len();
+        Some(RunningBatch { stage, rows, units, plain, permits, chain, leads, soon, time_each })
+    }
+
+    /// Whether a worker that has batches of this stage may take another of them.
+    pub(crate) fn has_more(&self, stage: u16) -> bool {
+        self.stages[usize::from(stage)].batches.front().is_some_and(|batch| batch.plain && batch.held.is_empty())
+    }
+
+    /// What a batch takes, about.
+    pub(crate) fn takes_ns(&self, batch: &RunningBatch) -> u64 {
+        batch.rows.len() as u64 * (self.stages[usize::from(batch.stage)].stats.mean_ns + OWN_NS)
     }
 
     /// Has somebody look, in a while, at what is left to workers that are expected soon. Without this, one
@@ -133,6 +188,7 @@ impl State {
         const WATCH_NS: u64 = 1_000_000;
         if !self.watch_set {
             self.watch_set = true;
+            self.turns_watched = self.turns;
             self.set_timer(now + WATCH_NS, TimerAction::Watch);
         }
     }
@@ -140,13 +196,19 @@ impl State {
     /// Whether a further shared thread would find something to do, and enough of it to be worth waking: a
     /// little is left to the worker that will be back soon.
     pub(crate) fn wants_shared_thread(&self, now: u64) -> bool {
-        self.choose(Post::Shared, now).is_some() && (self.busy_soon == 0 || self.watched || self.backlog_ns() > WAKE_NS)
+        self.choose(Post::Shared, now).is_some()
+            && (self.threads.alert > 0 || self.busy_soon == 0 || self.watched || self.backlog_ns() > WAKE_NS)
     }
 
     /// How long one worker would need for what could run now.
     fn backlog_ns(&self) -> u64 {
-        let shared = self.stages.iter().filter(|stage| !stage.blocking);
-        shared.map(|stage| (stage.waiting.len() + stage.granted) as u64 * (stage.stats.mean_ns + OWN_NS)).sum()
+        let (mut backlog, mut in_flow) = (0, 0);
+        for stage in self.stages.iter().filter(|stage| !stage.blocking) {
+            let each = stage.stats.mean_ns + OWN_NS;
+            backlog += (stage.waiting.len() + stage.granted) as u64 * each;
+            in_flow += each;
+        }
+        backlog + self.source_backlog_ns(in_flow)
     }
 
     /// Takes every unit that no worker has out of the queues, when a flow is abandoned.

@@ -93,7 +93,7 @@ impl<In> TypedGate<In> {
         Staged::Here
     }
 
-    /// Puts a unit into a row of its own.
+    /// Puts a unit into a row of its own. Returns whether it is plain.
     pub(crate) fn admit_one(
         &self,
         state: &mut State,
@@ -102,12 +102,12 @@ impl<In> TypedGate<In> {
         run: &mut VecDeque<Row>,
         now: u64,
         place: impl FnOnce(&mut Row),
-    ) {
+    ) -> bool {
         state.admit(candidate, run, now, |row| {
             place(row);
             // SAFETY: a flow has one gate, so the entry's column and the row are of the same flow.
             *unsafe { self.entry.column.cell(row) } = Some(unit);
-        });
+        })
     }
 }
 
@@ -139,11 +139,12 @@ impl<In: Send> Gate for TypedGate<In> {
         line.bytes -= bytes;
         self.length.store(line.staged.len(), Ordering::Relaxed);
         drop(line);
-        let mut run = state.spares.take();
+        let mut run = state.pocket.spares.take();
+        let mut plain = true;
         for (candidate, unit) in taken.drain(..) {
-            self.admit_one(state, candidate, unit, &mut run, now, |_| ());
+            plain &= self.admit_one(state, candidate, unit, &mut run, now, |_| ());
         }
-        state.enqueue_run(run, state.entry, now);
+        state.enter(run, plain, now);
         if all {
             // Gives the line its memory back.
             let mut line = self.lock();
@@ -156,11 +157,11 @@ impl<In: Send> Gate for TypedGate<In> {
     fn admit_all(&self, state: &mut State, now: u64) {
         let staged = std::mem::take(&mut self.lock().staged);
         self.length.store(0, Ordering::Relaxed);
-        let mut run = state.spares.take();
+        let mut run = state.pocket.spares.take();
         for (candidate, unit) in staged {
             self.admit_one(state, candidate, unit, &mut run, now, |_| ());
         }
-        state.enqueue_run(run, state.entry, now);
+        state.enter(run, false, now);
     }
 
     fn close(&self) {

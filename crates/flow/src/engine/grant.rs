@@ -27,6 +27,7 @@
 //! come last in the order and have their own rule (see `memory`).
 
 use super::column::Row;
+use super::queue::Taken;
 use super::state::{GrantedBatch, State, TimerAction, Waiter, nanos};
 use super::unit::{Grants, InstanceId, Want, Wants};
 
@@ -47,7 +48,7 @@ impl State {
     /// Grants units from the front of a stage's queue while there are seats.
     pub(crate) fn pump(&mut self, stage: u16, now: u64) {
         let s = usize::from(stage);
-        if self.stages[s].wants.is_empty() && !self.stages[s].dynamic && self.stages[s].permits.is_empty() {
+        if self.stages[s].needs_nothing() {
             return self.pump_free(stage, now);
         }
         while !self.stages[s].waiting.is_empty() && self.stages[s].has_seat() {
@@ -88,11 +89,11 @@ impl State {
         let state = &mut self.stages[s];
         let room = state.batch_target().saturating_sub(state.batches[batch].rows.len()).max(1);
         let rows = &mut state.batches[batch].rows;
-        let (taken, queued_ns) = state.waiting.take_run(rows, most.min(room), &mut self.spares);
-        state.batches[batch].note_arrival(queued_ns, taken as u32);
-        state.granted += taken;
+        let taken = state.waiting.take_run(rows, most.min(room), &mut self.pocket.spares);
+        state.batches[batch].note_arrival(&taken);
+        state.granted += taken.units;
         for want in self.stages[s].wants.clone() {
-            let together = Want { amount: want.amount * taken as u64, ..want };
+            let together = Want { amount: want.amount * taken.units as u64, ..want };
             let held = self.take(together.grant(stage), now);
             self.stages[s].batches[batch].held.extend(held);
         }
@@ -108,15 +109,15 @@ impl State {
             let seats = state.seats() - state.granted - state.running;
             let batch = &mut state.batches[batch];
             let most = seats.min(target.saturating_sub(batch.rows.len()).max(1));
-            let (taken, queued_ns) = state.waiting.take_run(&mut batch.rows, most, &mut self.spares);
-            batch.note_arrival(queued_ns, taken as u32);
-            state.granted += taken;
+            let taken = state.waiting.take_run(&mut batch.rows, most, &mut self.pocket.spares);
+            batch.note_arrival(&taken);
+            state.granted += taken.units;
         }
     }
 
     /// Takes the first unit of the stage's queue.
     pub(crate) fn pop_waiting(&mut self, stage: u16) -> Option<Row> {
-        let (mut row, queued_ns) = self.stages[usize::from(stage)].waiting.pop_front(&mut self.spares)?;
+        let (mut row, queued_ns) = self.stages[usize::from(stage)].waiting.pop_front(&mut self.pocket.spares)?;
         self.units.unit(&mut row).queued_ns = queued_ns;
         Some(row)
     }
@@ -124,7 +125,7 @@ impl State {
     /// Puts it back.
     pub(crate) fn unpop_waiting(&mut self, mut row: Row, stage: u16) {
         let queued_ns = self.units.unit(&mut row).queued_ns;
-        self.stages[usize::from(stage)].waiting.push_front(queued_ns, row, &mut self.spares);
+        self.stages[usize::from(stage)].waiting.push_front(queued_ns, row, &mut self.pocket.spares);
     }
 
     /// Grants the unit, or parks it. `woken_at`: it was just taken out of that instance's line.
@@ -236,10 +237,11 @@ impl State {
     }
 
     pub(crate) fn new_batch(&mut self, stage: u16, now: u64, permits: Grants) -> usize {
-        let rows = self.spares.take();
+        let rows = self.pocket.spares.take();
         let state = &mut self.stages[usize::from(stage)];
         state.batches.push_back(GrantedBatch {
             rows,
+            plain: true,
             arrivals: Default::default(),
             permits,
             held: Grants::new(),
@@ -257,7 +259,7 @@ impl State {
         let batch = self.open_batch(stage, now, Grants::new());
         let queued_ns = self.units.unit(&mut row).queued_ns;
         let state = self.stage(stage);
-        state.batches[batch].note_arrival(queued_ns, 1);
+        state.batches[batch].note_arrival(&Taken { units: 1, queued_ns, plain: false });
         state.batches[batch].rows.push_back(row);
         state.granted += 1;
     }
@@ -280,10 +282,12 @@ impl State {
 }
 
 impl GrantedBatch {
-    fn note_arrival(&mut self, queued_ns: u64, units: u32) {
-        match self.arrivals.last_mut().filter(|(at, _)| *at == queued_ns) {
+    fn note_arrival(&mut self, taken: &Taken) {
+        let units = taken.units as u32;
+        self.plain &= taken.plain;
+        match self.arrivals.last_mut().filter(|(at, _)| *at == taken.queued_ns) {
             Some((_, n)) => *n += units,
-            None => self.arrivals.push((queued_ns, units)),
+            None => self.arrivals.push((taken.queued_ns, units)),
         }
     }
 }

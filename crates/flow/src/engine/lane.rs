@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::column::{Column, Row};
-use super::settle::{Outcome, Settlement};
+use super::settle::{Leg, Outcome, Settlement};
 use super::shared::Shared;
-use super::unit::NO_STAGE;
+use super::unit::{NO_STAGE, UnitRef};
 use crate::cx::Cx;
-use crate::exit::Route;
+use crate::exit::{Aim, Route};
 use crate::failure::{Cause, DeadLetter, Failure};
 use crate::policy::AfterFailure;
 use crate::stage::Stage;
@@ -27,8 +27,10 @@ pub(crate) trait Lane: Send + Sync {
 
 /// One batch's run on one worker.
 pub(crate) struct Run<'a> {
-    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) shared: &'a Shared,
     pub(crate) stage: u16,
+    /// All its units are plain (see `Unit`).
+    pub(crate) plain: bool,
     pub(crate) time_each: bool,
     pub(crate) started_ns: u64,
     pub(crate) settlement: &'a mut Settlement,
@@ -134,6 +136,7 @@ where
         let units = rows.len() as u64;
         let mut progress = Progress { next: 0, landing: false, clock: run.started_ns };
         run.settlement.to = UNDECIDED;
+        run.settlement.plain = run.plain;
         // One `catch_unwind` for many units: it is entered again only after a panic, past the unit that did it.
         while progress.next < rows.len() {
             let unwound = catch_unwind(AssertUnwindSafe(|| self.run_units(rows, run, &mut progress)));
@@ -154,11 +157,12 @@ where
         // A panic here has no unit to blame; the units of the batch are done.
         let _ = catch_unwind(AssertUnwindSafe(|| self.body.batch_done()));
         let ended = if run.time_each { progress.clock } else { shared.now() };
-        run.settlement.busy_ns = ended - run.started_ns;
         run.settlement.ended_ns = ended;
         if !run.time_each {
             run.settlement.timings.push(((ended - run.started_ns) / units.max(1), units));
         }
+        let (busy_ns, timed) = (ended - run.started_ns, run.settlement.timings.len());
+        run.settlement.legs.push(Leg { stage: run.stage, busy_ns, timed });
     }
 
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
@@ -175,39 +179,87 @@ where
 {
     /// Runs units until the last one, or until one panics.
     fn run_units(&self, rows: &mut [Row], run: &mut Run<'_>, progress: &mut Progress) {
+        let direct = self.exit.direct().filter(|_| run.plain && !run.time_each);
         while let Some(row) = rows.get_mut(progress.next) {
-            match self.run_unit(row, run, progress) {
-                Ended::Plain { to } if to == run.settlement.to => progress.tick(run),
-                Ended::Plain { to } if run.settlement.to == UNDECIDED => {
-                    run.settlement.to = to;
-                    progress.tick(run);
-                }
-                Ended::Plain { to: NO_STAGE } => progress.end_unit(Outcome::Retire, run),
-                Ended::Plain { to } => progress.end_unit(Outcome::Go { stage: to, bytes: None }, run),
-                Ended::As(outcome) => progress.end_unit(outcome, run),
+            if let Some(to) = direct {
+                run.settlement.to = to;
+                self.run_plain(rows, to, run, progress);
+                continue;
             }
+            let ended = self.run_unit(row, run, progress);
+            progress.note(ended, run);
+        }
+    }
+
+    /// Runs plain units that all go to `to`, until the last one or until one ends in another way: the shortest
+    /// path there is.
+    fn run_plain(&self, rows: &mut [Row], to: u16, run: &mut Run<'_>, progress: &mut Progress) {
+        let shared = run.shared;
+        let Some((row, _)) = rows.split_first() else { return };
+        // SAFETY: the other handles to the rows are used for columns of payloads below.
+        let unit = unsafe { UnitRef::new(&shared.units, row) };
+        let taken = Cell::new(0);
+        let mut cx = Cx { shared, unit, attempts: 0, stage: run.stage, deadline: None, taken, not_send: PhantomData };
+        while let Some(row) = rows.get_mut(progress.next) {
+            if shared.is_abandoned() {
+                let ended = self.run_unit(row, run, progress);
+                return progress.note(ended, run);
+            }
+            // SAFETY: as above.
+            unsafe { cx.unit.turn_to(row) };
+            cx.taken.set(0);
+            // SAFETY: the lane's column belongs to the flow that the row belongs to.
+            let cell = unsafe { self.column.cell(row) };
+            let input = cell.as_mut().expect("a granted unit has its payload");
+            let made = match self.body.run(input, &mut cx) {
+                Ok(made) => made,
+                Err(failure) => {
+                    let outcome = self.fail(&failure, row, run);
+                    return progress.note(Ended::As(outcome), run);
+                }
+            };
+            if !(B::IN_PLACE && X::SAME_COLUMN && to != NO_STAGE) {
+                let out = B::take(made, cell);
+                progress.landing = true;
+                self.exit.land(out, Aim::at(to), row, false);
+                progress.landing = false;
+            }
+            if cx.unit.is_touched {
+                cx.unit.is_touched = false;
+                let ended = if cx.unit.look().moves_on() {
+                    run.settlement.plain = false;
+                    Ended::Moves { to }
+                } else if to == NO_STAGE {
+                    Ended::As(Outcome::Retire)
+                } else {
+                    Ended::As(Outcome::Go { stage: to, bytes: None })
+                };
+                return progress.note(ended, run);
+            }
+            progress.next += 1;
         }
     }
 
     #[inline]
-    fn run_unit(&self, row: &mut Row, run: &Run<'_>, progress: &mut Progress) -> Ended {
+    fn run_unit(&self, row: &mut Row, run: &mut Run<'_>, progress: &mut Progress) -> Ended {
         let shared = run.shared;
         if shared.is_abandoned() {
             self.tickets.abandoned(row);
             return Ended::As(Outcome::Left);
         }
         let config = &shared.stages[usize::from(run.stage)];
-        // SAFETY: a second handle to the same row, used for the cell of another column only: `unit` is in
-        // the column of units, `cell` and whatever `row` reaches later are in columns of payloads.
-        let mut same_row = unsafe { Row::new(row.number()) };
-        let unit = shared.units.unit(&mut same_row);
+        // SAFETY: `cell` and whatever else `row` reaches below are in columns of payloads.
+        let unit = unsafe { UnitRef::new(&shared.units, row) };
+        let attempts = if run.plain { 0 } else { unit.look().attempts };
         // SAFETY: the lane's column belongs to the flow that the row belongs to.
         let cell = unsafe { self.column.cell(row) };
         let input = cell.as_mut().expect("a granted unit has its payload");
         let started = || shared.epoch + Duration::from_nanos(progress.clock);
         let deadline = config.timeout.and_then(|limit| started().checked_add(limit));
-        let mut cx = Cx { shared, unit, stage: run.stage, deadline, taken: Cell::new(0), not_send: PhantomData };
+        let taken = Cell::new(0);
+        let mut cx = Cx { shared, unit, attempts, stage: run.stage, deadline, taken, not_send: PhantomData };
         let mut result = self.body.run(input, &mut cx);
+        let mut unit = cx.unit;
         if let Some((deadline, limit)) = deadline.zip(config.timeout).filter(|(deadline, _)| Instant::now() > *deadline)
         {
             result = Err(late(deadline, limit, &result));
@@ -216,9 +268,9 @@ where
             Ok(made) => made,
             Err(failure) => return Ended::As(self.fail(&failure, row, run)),
         };
-        let aim = self.exit.aim(B::view(&made, input), unit);
-        let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.bytes);
-        if let Some(bytes) = grows.filter(|&bytes| !shared.grow(unit, run.stage, bytes)) {
+        let aim = self.exit.aim(B::view(&made, input), &mut unit);
+        let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.look().bytes);
+        if let Some(bytes) = grows.filter(|&bytes| !shared.grow(unit.change(), run.stage, bytes)) {
             return Ended::As(self.fail(&Failure::over_budget(bytes), row, run));
         }
         if aim.stage != NO_STAGE && shared.is_abandoned() {
@@ -229,11 +281,16 @@ where
         if !stays {
             let out = B::take(made, cell);
             progress.landing = true;
-            self.exit.land(out, aim, row, unit);
+            self.exit.land(out, aim, row, !run.plain && unit.look().ticketed);
             progress.landing = false;
         }
-        if unit.is_plain() && aim.bytes.is_none_or(|bytes| bytes == unit.bytes) {
-            Ended::Plain { to: aim.stage }
+        if run.plain && !unit.is_touched && aim.bytes.is_none_or(|bytes| bytes == 0) {
+            return Ended::Moves { to: aim.stage };
+        }
+        let unit = unit.look();
+        if unit.moves_on() && aim.bytes.is_none_or(|bytes| bytes == unit.bytes) {
+            run.settlement.plain = false;
+            Ended::Moves { to: aim.stage }
         } else if aim.stage == NO_STAGE {
             Ended::As(Outcome::Retire)
         } else {
@@ -245,8 +302,8 @@ where
     fn fail(&self, failure: &Failure, row: &mut Row, run: &Run<'_>) -> Outcome {
         let shared = run.shared;
         // SAFETY: as in `run_unit`.
-        let mut same_row = unsafe { Row::new(row.number()) };
-        let unit = shared.units.unit(&mut same_row);
+        let unit = unsafe { UnitRef::new(&shared.units, row) };
+        let (id, ticketed) = (shared.id(row), unit.look().ticketed);
         let config = &shared.stages[usize::from(run.stage)];
         if shared.is_abandoned() {
             self.tickets.abandoned(row);
@@ -255,28 +312,28 @@ where
         if let Some(wants_bytes) = failure.requeue_bytes() {
             return Outcome::Requeue { wants_bytes };
         }
-        let attempts = unit.attempts + 1;
+        let attempts = unit.look().attempts + 1;
         if !failure.is_permanent() && attempts <= config.retry.times {
-            let random = mix(shared.flow_id ^ unit.id.rotate_left(20) ^ u64::from(attempts));
+            let random = mix(shared.flow_id ^ id.rotate_left(20) ^ u64::from(attempts));
             return Outcome::Retry { pause_ns: config.retry.pause_ns(attempts, random).max(1) };
         }
         let input = self.take_input(row);
         if config.after_failure == AfterFailure::Skip {
             drop(input);
-            if unit.ticketed {
+            if ticketed {
                 self.tickets.skipped(row);
             }
             return Outcome::Skip;
         }
         let letter = DeadLetter {
-            unit: unit.id,
+            unit: id,
             stage: config.name.to_string(),
             attempts,
             cause: failure.cause(),
             message: failure.message().to_owned(),
             input,
         };
-        let letter = if unit.ticketed { self.tickets.dead(row, letter) } else { Some(letter) };
+        let letter = if ticketed { self.tickets.dead(row, letter) } else { Some(letter) };
         if let Some(letter) = letter {
             let _ = catch_unwind(AssertUnwindSafe(|| (shared.letters)(letter)));
         }
@@ -287,7 +344,7 @@ where
 /// How a unit's run ended.
 enum Ended {
     /// With success, and there is nothing to do but to move it on; [`NO_STAGE`]: to retire it.
-    Plain { to: u16 },
+    Moves { to: u16 },
     /// Otherwise.
     As(Outcome),
 }
@@ -306,13 +363,28 @@ struct Progress {
 }
 
 impl Progress {
+    /// A unit has ended.
+    #[inline]
+    fn note(&mut self, ended: Ended, run: &mut Run<'_>) {
+        match ended {
+            Ended::Moves { to } if to == run.settlement.to => self.tick(run),
+            Ended::Moves { to } if run.settlement.to == UNDECIDED => {
+                run.settlement.to = to;
+                self.tick(run);
+            }
+            Ended::Moves { to: NO_STAGE } => self.end_unit(Outcome::Retire, run),
+            Ended::Moves { to } => self.end_unit(Outcome::Go { stage: to, bytes: None }, run),
+            Ended::As(outcome) => self.end_unit(outcome, run),
+        }
+    }
+
     /// A unit has ended in another way than its batch.
     fn end_unit(&mut self, outcome: Outcome, run: &mut Run<'_>) {
         run.settlement.exceptions.push((self.next as u32, outcome));
         self.tick(run);
     }
 
-    /// A unit has ended.
+    /// The next one.
     #[inline]
     fn tick(&mut self, run: &mut Run<'_>) {
         self.next += 1;
@@ -335,8 +407,9 @@ impl Shared {
     /// Gives up on a unit that no worker has: its letter goes to its ticket, or to the flow's letters.
     pub(crate) fn write_off(&self, row: &mut Row, tickets: &dyn TicketBook, stage: u16, cause: Cause, message: &str) {
         let (unit, ticketed, attempts) = {
+            let id = self.id(row);
             let unit = self.units.unit(row);
-            (unit.id, unit.ticketed, unit.attempts)
+            (id, unit.ticketed, unit.attempts)
         };
         let input = self.lanes[usize::from(stage)].take_input(row);
         let stage = self.stages[usize::from(stage)].name.to_string();

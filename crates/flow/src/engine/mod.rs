@@ -5,14 +5,16 @@
 //! | `column` | the table of units in flight |
 //! | `unit` | what the engine knows of a unit |
 //! | `state` | everything behind the mutex |
-//! | `entrance`, `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
+//! | `source`, or `entrance`, `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
 //! | `queue`, `line`, `key`, `in_order`, `memory` | where and how units wait |
-//! | `lane` | a stage's code with its types |
+//! | `lane`, `chain` | a stage's code with its types; a batch that goes through several stages |
 //! | `shared`, `worker` | waiting, waking, threads |
+//! | `pocket` | what a worker keeps at hand |
 //! | `stats`, `observe`, `bottleneck` | what is counted and shown |
 
 mod admit;
 mod bottleneck;
+mod chain;
 mod column;
 mod dispatch;
 mod entrance;
@@ -24,9 +26,11 @@ mod lane;
 mod line;
 mod memory;
 mod observe;
+mod pocket;
 mod queue;
 mod settle;
 mod shared;
+mod source;
 mod state;
 mod stats;
 mod unit;
@@ -40,6 +44,8 @@ pub(crate) use gate::{Gate, Staged, TypedGate};
 pub(crate) use lane::Body;
 pub(crate) use lane::{Lane, Making, TicketBook, TypedLane, Updating};
 pub(crate) use shared::{Parts, Shared, StageConfig};
+pub use source::SourceEnd;
+pub(crate) use source::{Source, TypedSource};
 pub(crate) use state::{StageSetup, State};
-pub(crate) use unit::Unit;
+pub(crate) use unit::UnitRef;
 pub(crate) use unit::{Ask, NO_STAGE, Want, Wants};

@@ -15,6 +15,7 @@ impl Shared {
         let now = self.now();
         // What waits at the gate for the next worker to come by is shown where it will be.
         self.gate.admit_staged(&mut state, now, true);
+        state.follow_chains();
         state.flow_on(now);
         let snapshot = state.snapshot(&self.name, now);
         self.release(state);

@@ -12,6 +12,15 @@ use super::column::Row;
 pub(crate) struct Run {
     pub(crate) queued_ns: u64,
     pub(crate) rows: VecDeque<Row>,
+    /// All its units are plain (see `Unit`).
+    pub(crate) plain: bool,
+}
+
+/// What was taken of a run.
+pub(crate) struct Taken {
+    pub(crate) units: usize,
+    pub(crate) queued_ns: u64,
+    pub(crate) plain: bool,
 }
 
 /// Units that wait, first come first served.
@@ -36,20 +45,21 @@ impl Queue {
     }
 
     /// Adds units that come together; `rows` must not be empty.
-    pub(crate) fn push_run(&mut self, queued_ns: u64, rows: VecDeque<Row>) {
+    pub(crate) fn push_run(&mut self, queued_ns: u64, rows: VecDeque<Row>, plain: bool) {
         debug_assert!(!rows.is_empty());
         self.units += rows.len();
-        self.runs.push_back(Run { queued_ns, rows });
+        self.runs.push_back(Run { queued_ns, rows, plain });
     }
 
+    /// Adds a unit that may not be plain.
     pub(crate) fn push_back(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
         self.units += 1;
-        match self.runs.back_mut().filter(|run| run.queued_ns == queued_ns) {
+        match self.runs.back_mut().filter(|run| run.queued_ns == queued_ns && !run.plain) {
             Some(run) => run.rows.push_back(row),
             None => {
                 let mut rows = spares.take();
                 rows.push_back(row);
-                self.runs.push_back(Run { queued_ns, rows });
+                self.runs.push_back(Run { queued_ns, rows, plain: false });
             }
         }
     }
@@ -57,12 +67,12 @@ impl Queue {
     /// Puts a unit back to where it was taken from.
     pub(crate) fn push_front(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
         self.units += 1;
-        match self.runs.front_mut().filter(|run| run.queued_ns == queued_ns) {
+        match self.runs.front_mut().filter(|run| run.queued_ns == queued_ns && !run.plain) {
             Some(run) => run.rows.push_front(row),
             None => {
                 let mut rows = spares.take();
                 rows.push_back(row);
-                self.runs.push_front(Run { queued_ns, rows });
+                self.runs.push_front(Run { queued_ns, rows, plain: false });
             }
         }
     }
@@ -81,10 +91,10 @@ impl Queue {
         row.map(|row| (row, queued_ns))
     }
 
-    /// Moves up to `most` units of the first run to the end of `rows`; says how many, and when they came.
-    pub(crate) fn take_run(&mut self, rows: &mut VecDeque<Row>, most: usize, spares: &mut Spares) -> (usize, u64) {
-        let Some(run) = self.runs.front_mut() else { return (0, 0) };
-        let queued_ns = run.queued_ns;
+    /// Moves up to `most` units of the first run to the end of `rows`.
+    pub(crate) fn take_run(&mut self, rows: &mut VecDeque<Row>, most: usize, spares: &mut Spares) -> Taken {
+        let Some(run) = self.runs.front_mut() else { return Taken { units: 0, queued_ns: 0, plain: true } };
+        let Run { queued_ns, plain, .. } = *run;
         let taken = run.rows.len().min(most);
         if taken == run.rows.len() {
             if let Some(run) = self.runs.pop_front() {
@@ -98,7 +108,7 @@ impl Queue {
             rows.extend(run.rows.drain(..taken));
         }
         self.units -= taken;
-        (taken, queued_ns)
+        Taken { units: taken, queued_ns, plain }
     }
 
     /// Takes everything.

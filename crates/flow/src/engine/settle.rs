@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::column::Row;
+use super::column::{Column, Row};
 use super::dispatch::RunningBatch;
+use super::pocket::Pocket;
 use super::state::{MemoryWaiter, State, TimerAction};
-use super::unit::NO_STAGE;
+use super::unit::{NO_STAGE, Stamp};
 use crate::snapshot::Phase;
+use smallvec::SmallVec;
 
 /// What became of one unit in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,52 +29,113 @@ pub(crate) enum Outcome {
     Left,
 }
 
+/// A stage that a batch went through.
+pub(crate) struct Leg {
+    pub(crate) stage: u16,
+    pub(crate) busy_ns: u64,
+    /// Where its timings end.
+    pub(crate) timed: usize,
+}
+
 /// What a worker brings back.
 #[derive(Default)]
 pub(crate) struct Settlement {
+    /// The stages the batch went through. What follows is said of the last one.
+    pub(crate) legs: Vec<Leg>,
     /// Where units go if nothing else is said of them; [`NO_STAGE`]: they retire.
     pub(crate) to: u16,
+    /// Those units are plain (see `Unit`).
+    pub(crate) plain: bool,
     /// What else is said: a unit's place in the batch and its outcome, in ascending order.
     pub(crate) exceptions: Vec<(u32, Outcome)>,
-    /// Service times: so many ns each for so many units.
+    /// Of units that have left already (see `leave_early`): when how many were admitted.
+    pub(crate) left: SmallVec<[(u64, u64); 4]>,
+    /// Service times of all legs: so many ns each for so many units.
     pub(crate) timings: Vec<(u64, u64)>,
-    pub(crate) busy_ns: u64,
     /// When the batch ended.
     pub(crate) ended_ns: u64,
 }
 
-impl State {
-    /// Takes a finished batch back and lets everything move that its end allows.
-    pub(crate) fn settle(&mut self, batch: RunningBatch, settlement: &mut Settlement, now: u64) {
-        let RunningBatch { stage, mut rows, permits, soon, .. } = batch;
-        let blocking = self.stage(stage).blocking;
-        self.busy_shared -= usize::from(!blocking);
-        self.busy_soon -= usize::from(soon);
-        let state = self.stage(stage);
-        state.busy -= 1;
-        state.running -= rows.len();
-        state.stats.busy_ns += settlement.busy_ns;
-        for (ns, units) in settlement.timings.drain(..) {
-            state.stats.served(ns, units);
+/// Retires plain units ahead of their settlement, without the flow's mutex: their rows go to the worker's
+/// pocket, and the settlement has only to count them.
+pub(crate) fn leave_early(
+    rows: &mut VecDeque<Row>,
+    settlement: &mut Settlement,
+    stamps: &Column<Stamp>,
+    pocket: &mut Pocket,
+) {
+    for row in rows.iter() {
+        let admitted_ns = stamps.stamp(row).admitted_ns();
+        match settlement.left.last_mut().filter(|(at, _)| *at == admitted_ns) {
+            Some((_, units)) => *units += 1,
+            None => settlement.left.push((admitted_ns, 1)),
         }
+    }
+    pocket.rows.extend(rows.drain(..));
+}
+
+impl State {
+    /// Takes a finished batch back; what its end allows is left to `flow_on`.
+    pub(crate) fn settle(&mut self, batch: RunningBatch, settlement: &mut Settlement, now: u64) {
+        let RunningBatch { mut stage, mut rows, units, permits, soon, leads, chain, .. } = batch;
+        if let Some(chain) = &chain {
+            stage = chain.end();
+        }
+        let blocking = self.stage(stage).blocking;
+        self.busy_shared -= usize::from(!blocking && leads);
+        self.busy_soon -= usize::from(soon && leads);
+        if !blocking {
+            self.turns += 1;
+            self.stalled = false;
+        }
+        let state = self.stage(stage);
+        state.busy -= usize::from(leads);
+        state.running -= units;
+        self.mark_pump(stage);
+        stage = self.note_legs(units, settlement).unwrap_or(stage);
         for permit in permits {
             self.release(permit, now);
         }
         if !settlement.exceptions.is_empty() {
             rows = self.settle_exceptions(rows, stage, &mut settlement.exceptions, now);
         }
-        self.stage(stage).stats.units += rows.len() as u64;
+        let left: u64 = settlement.left.iter().map(|(_, units)| units).sum();
+        self.stage(stage).stats.units += rows.len() as u64 + left;
+        self.retired += left;
+        self.in_flight -= left;
+        for (admitted_ns, units) in settlement.left.drain(..) {
+            self.record_latency(now, admitted_ns, units);
+        }
         if settlement.to == NO_STAGE {
-            self.retire(rows, now);
+            self.retire(rows, settlement.plain, now);
         } else {
-            self.enqueue_run(rows, settlement.to, now);
+            self.enqueue_run(rows, settlement.plain, settlement.to, now);
         }
         self.mark_pump(stage);
-        self.flow_on(now);
         debug_assert!({
             self.assert_conserved();
             true
         });
+    }
+
+    /// Counts what a batch did in each stage it went through. Returns the last one.
+    fn note_legs(&mut self, units: usize, settlement: &mut Settlement) -> Option<u16> {
+        let mut timings = settlement.timings.drain(..);
+        let (mut timed, mut last) = (0, None);
+        for leg in settlement.legs.drain(..) {
+            if let Some(passed) = last.replace(leg.stage) {
+                self.stages[usize::from(passed)].stats.units += units as u64;
+                self.stages[usize::from(leg.stage)].stats.waited_in_queue(0, units as u64);
+            }
+            let stage = &mut self.stages[usize::from(leg.stage)];
+            stage.stats.busy_ns += leg.busy_ns;
+            for (ns, units) in timings.by_ref().take(leg.timed - timed) {
+                stage.stats.served(ns, units);
+            }
+            timed = leg.timed;
+            self.update_road(leg.stage);
+        }
+        last
     }
 
     /// Settles the units that something is said of, and returns the others.
@@ -83,7 +146,7 @@ impl State {
         exceptions: &mut Vec<(u32, Outcome)>,
         now: u64,
     ) -> VecDeque<Row> {
-        let mut others = self.spares.take();
+        let mut others = self.pocket.spares.take();
         let mut exceptions = exceptions.drain(..).peekable();
         for (place, row) in (0..).zip(rows.drain(..)) {
             match exceptions.next_if(|&(at, _)| at == place) {
@@ -91,29 +154,32 @@ impl State {
                 None => others.push_back(row),
             }
         }
-        self.spares.keep(rows);
+        self.pocket.spares.keep(rows);
         others
     }
 
     /// Retires units that have nothing to settle but their leaving.
-    fn retire(&mut self, mut rows: VecDeque<Row>, now: u64) {
+    fn retire(&mut self, mut rows: VecDeque<Row>, plain: bool, now: u64) {
         self.retired += rows.len() as u64;
         self.in_flight -= rows.len() as u64;
         // Units that were admitted together have the same latency.
         let (mut admitted_ns, mut together) = (0, 0);
-        for mut row in rows.drain(..) {
-            let unit = self.units.unit(&mut row);
-            self.bytes -= std::mem::take(&mut unit.bytes);
-            let came = unit.admitted_ns;
+        for row in &mut rows {
+            if !plain {
+                let unit = self.units.unit(row);
+                self.bytes -= unit.bytes;
+                unit.clear();
+            }
+            let came = self.stamps.stamp(row).admitted_ns();
             if came != admitted_ns {
                 self.record_latency(now, admitted_ns, together);
                 (admitted_ns, together) = (came, 0);
             }
             together += 1;
-            self.free_rows.push(row);
         }
         self.record_latency(now, admitted_ns, together);
-        self.spares.keep(rows);
+        self.keep_rows(rows.drain(..));
+        self.pocket.spares.keep(rows);
     }
 
     fn record_latency(&mut self, now: u64, admitted_ns: u64, units: u64) {
@@ -242,10 +308,11 @@ impl State {
             self.release_all(&mut row, now);
         }
         let unit = self.units.unit(&mut row);
-        let admitted_ns = unit.admitted_ns;
-        self.bytes -= std::mem::take(&mut unit.bytes);
+        self.bytes -= unit.bytes;
+        unit.clear();
+        let admitted_ns = self.stamps.stamp(&row).admitted_ns();
         self.record_latency(now, admitted_ns, 1);
         self.in_flight -= 1;
-        self.free_rows.push(row);
+        self.keep_rows(std::iter::once(row));
     }
 }

@@ -5,19 +5,22 @@
 //! has taken its batch, so work spreads over sleeping workers as a chain, not as a herd.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use millstream_sync::eventcount::EventCount;
 use smallvec::SmallVec;
 
+use super::chain::Roads;
 use super::column::{Column, Row};
 use super::dispatch::Post;
 use super::entrance::Wake;
 use super::gate::Gate;
 use super::lane::Lane;
+use super::source::{Source, SourceEnd};
 use super::state::State;
-use super::unit::Unit;
+use super::unit::{Stamp, Unit};
 use super::worker;
 use crate::failure::DeadLetter;
 use crate::policy::{AfterFailure, Retry};
@@ -42,23 +45,34 @@ pub(crate) struct Shared {
     pub(crate) units: Arc<Column<Unit>>,
     pub(crate) letters: Box<dyn Fn(DeadLetter) + Send + Sync>,
     pub(crate) gate: Arc<dyn Gate>,
-    state: Mutex<State>,
+    /// What the flow's units come from, if it is not sent them. Held by the worker that pulls.
+    pub(crate) source: Mutex<Option<Box<dyn Source>>>,
+    /// Wants to know how it ended, once.
+    pub(crate) source_ended: Mutex<Option<Box<dyn FnOnce(SourceEnd) + Send>>>,
+    pub(crate) stamps: Arc<Column<Stamp>>,
+    pub(crate) roads: Roads,
+    state: Apart<Mutex<State>>,
     pub(crate) epoch: Instant,
     /// Set with `phase = Abandoned`, for code that runs without the mutex. It publishes nothing else, so
     /// relaxed is enough.
     abandoned: AtomicBool,
     /// A worker will come by the gate, so a unit may wait there (see `gate`). Written under the mutex;
     /// ordered by the gate's.
-    attended: AtomicBool,
+    attended: Apart<AtomicBool>,
     /// How many submitters wait at the entrance; a hint, written under the mutex.
-    waiting: AtomicUsize,
-    pub(crate) work: Condvar,
+    waiting: Apart<AtomicUsize>,
+    /// Where shared workers sleep; incremented under the mutex or after it.
+    pub(crate) work: Apart<EventCount>,
     /// One for each stage; used by blocking ones.
-    pub(crate) stage_work: Vec<Condvar>,
-    pub(crate) clock: Condvar,
+    pub(crate) stage_work: Vec<EventCount>,
+    pub(crate) clock: EventCount,
     pub(crate) done: Condvar,
     pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
 }
+
+/// Something that is written often, in cache lines of its own (two, because they are fetched in pairs).
+#[repr(align(128))]
+pub(crate) struct Apart<T>(pub(crate) T);
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -72,7 +86,6 @@ pub(crate) struct Parts {
     pub(crate) flow_id: u64,
     pub(crate) stages: Vec<StageConfig>,
     pub(crate) lanes: Vec<Box<dyn Lane>>,
-    pub(crate) units: Arc<Column<Unit>>,
     pub(crate) letters: Box<dyn Fn(DeadLetter) + Send + Sync>,
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) state: State,
@@ -81,21 +94,25 @@ pub(crate) struct Parts {
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
         Arc::new(Shared {
-            stage_work: parts.stages.iter().map(|_| Condvar::new()).collect(),
+            stage_work: parts.stages.iter().map(|_| EventCount::new()).collect(),
             name: parts.name,
             flow_id: parts.flow_id,
             stages: parts.stages,
             lanes: parts.lanes,
-            units: parts.units,
             letters: parts.letters,
             gate: parts.gate,
-            state: Mutex::new(parts.state),
+            source: Mutex::new(None),
+            source_ended: Mutex::new(None),
+            units: parts.state.units.clone(),
+            stamps: parts.state.stamps.clone(),
+            roads: parts.state.roads.clone(),
+            state: Apart(Mutex::new(parts.state)),
             epoch: Instant::now(),
             abandoned: AtomicBool::new(false),
-            attended: AtomicBool::new(false),
-            waiting: AtomicUsize::new(0),
-            work: Condvar::new(),
-            clock: Condvar::new(),
+            attended: Apart(AtomicBool::new(false)),
+            waiting: Apart(AtomicUsize::new(0)),
+            work: Apart(EventCount::new()),
+            clock: EventCount::new(),
             done: Condvar::new(),
             threads: Mutex::new(Vec::new()),
         })
@@ -107,9 +124,29 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // It is held for a microsecond or two; to sleep and be woken takes far longer.
+        let mut pauses = 4;
+        while pauses <= 256 {
+            match self.state.0.try_lock() {
+                Ok(state) => return state,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    for _ in 0..pauses {
+                        std::hint::spin_loop();
+                    }
+                    pauses *= 2;
+                }
+            }
+        }
         // No user code runs under the mutex, so a panic under it is a defect of the engine; going on with
         // the state as it is loses less than taking every thread down.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The unit's number.
+    pub(crate) fn id(&self, row: &Row) -> u64 {
+        // SAFETY: the column of stamps is private to this engine, and so are all the rows it sees.
+        unsafe { self.stamps.peek(row) }.map_or(0, |stamp| stamp.id)
     }
 
     pub(crate) fn is_abandoned(&self) -> bool {
@@ -117,7 +154,7 @@ impl Shared {
     }
 
     pub(crate) fn gate_is_attended(&self) -> bool {
-        self.attended.load(Ordering::Relaxed)
+        self.attended.0.load(Ordering::Relaxed)
     }
 
     /// Whether the calling thread is a worker of this flow.
@@ -187,7 +224,7 @@ impl Shared {
     /// Lets go of the state and wakes whoever the change concerns.
     pub(crate) fn release(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let mut hired: SmallVec<[Post; 2]> = SmallVec::new();
-        let mut wake_worker = false;
+        let mut wake_worker = None;
         let mut wake_stages: u64 = 0;
         let now = if state.batches_may_wait() { self.now() } else { u64::MAX };
         self.watch_gate(&mut state);
@@ -196,9 +233,7 @@ impl Shared {
         if looking == 0 && state.wants_shared_thread(now) {
             state.watched = false;
             if state.threads.asleep > 0 {
-                state.threads.asleep -= 1;
-                state.threads.signals += 1;
-                wake_worker = true;
+                wake_worker = Some(state.threads.rouse());
             } else {
                 state.threads.alive += 1;
                 hired.push(Post::Shared);
@@ -213,8 +248,7 @@ impl Shared {
             if looking == 0 && state.choose(Post::Stage(stage), now).is_some() {
                 let threads = &mut state.stage(stage).threads;
                 if threads.asleep > 0 {
-                    threads.asleep -= 1;
-                    threads.signals += 1;
+                    threads.rouse();
                     wake_stages |= 1 << (stage % 64);
                 } else {
                     threads.alive += 1;
@@ -235,12 +269,16 @@ impl Shared {
             false if self.gate.is_empty() => state.wake_entrance().into_iter().collect(),
             false => Vec::new(),
         };
-        self.waiting.store(state.entrance.len(), Ordering::Relaxed);
+        self.waiting.0.store(state.entrance.len(), Ordering::Relaxed);
+        let closes_source = state.is_closed() && state.close_source();
         let over = self.is_over(&state) || (state.phase == Phase::Abandoned && state.nobody_runs());
         drop(state);
 
-        if wake_worker {
-            self.work.notify_one();
+        if closes_source {
+            self.tell_source_ended(SourceEnd::Closed);
+        }
+        if let Some(sleepers) = wake_worker {
+            self.work.0.add_waking(1, sleepers);
         }
         if hire_clock {
             worker::hire_timekeeper(self);
@@ -249,24 +287,29 @@ impl Shared {
             worker::hire(self, post);
         }
         if wake_stages != 0 {
-            for (stage, condvar) in self.stage_work.iter().enumerate() {
+            for (stage, work) in self.stage_work.iter().enumerate() {
                 if wake_stages & (1 << (stage % 64)) != 0 {
-                    condvar.notify_one();
+                    work.increment_waking_one();
                 }
             }
         }
         if wake_clock {
-            self.clock.notify_one();
+            self.clock.increment();
         }
         for wake in entering {
             wake.wake();
         }
         if over {
             self.done.notify_all();
-            self.work.notify_all();
-            self.clock.notify_all();
-            self.stage_work.iter().for_each(Condvar::notify_all);
+            self.rouse_all();
         }
+    }
+
+    /// Wakes every thread of the flow, to see that it is over.
+    fn rouse_all(&self) {
+        self.work.0.increment();
+        self.clock.increment();
+        self.stage_work.iter().for_each(EventCount::increment);
     }
 
     /// Waits until a worker has admitted what waits at the gate. `false`: no worker will, or nothing waits.
@@ -277,7 +320,7 @@ impl Shared {
         let mut place = None;
         while !state.is_closed() && state.gate_is_attended() && !self.gate.is_empty() {
             state.entrance.wait(&mut place, 0, false, Wake::Thread(condvar.clone()));
-            self.waiting.store(state.entrance.len(), Ordering::Relaxed);
+            self.waiting.0.store(state.entrance.len(), Ordering::Relaxed);
             state = condvar.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.room_waited_ns += self.now() - since;
@@ -289,7 +332,7 @@ impl Shared {
 
     /// Whether a submitter waits at the entrance, as of late.
     pub(crate) fn somebody_waits(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+        self.waiting.0.load(Ordering::Relaxed) > 0
     }
 
     /// Says whether the gate is attended, and admits what waits there if it is not.
@@ -300,7 +343,7 @@ impl Shared {
         }
         let attended = state.gate_is_attended();
         let ends = !attended && self.gate_is_attended();
-        self.attended.store(attended, Ordering::Relaxed);
+        self.attended.0.store(attended, Ordering::Relaxed);
         if ends || (!attended && !self.gate.is_empty()) {
             let now = self.now();
             self.gate.admit_staged(state, now, ends);
@@ -310,7 +353,7 @@ impl Shared {
 
     /// Nothing will happen any more.
     fn is_over(&self, state: &State) -> bool {
-        state.is_over() && self.gate.is_empty()
+        state.is_over() && self.gate.is_empty() && state.source_is_empty()
     }
 
     /// Waits until every unit has left, or the flow was abandoned and its running code had `grace` to end;
@@ -338,17 +381,16 @@ impl Shared {
                 state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         }
-        let all_idle = state.nobody_runs();
+        let all_idle = state.nobody_runs() && !state.is_pulling();
         self.gate.admit_all(&mut state, self.now());
+        state.admit_all_pulled(self.now());
         let rows = state.empty_queues();
         state.ended_ns.get_or_insert(self.now());
         state.phase = if state.phase == Phase::Abandoned { Phase::Abandoned } else { Phase::Done };
         state.finished = true;
         state.assert_conserved();
         self.release(state);
-        self.work.notify_all();
-        self.clock.notify_all();
-        self.stage_work.iter().for_each(Condvar::notify_all);
+        self.rouse_all();
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         if all_idle {
             // Every thread is asleep or about to see that the flow is over.

@@ -13,17 +13,22 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use smallvec::SmallVec;
 
+use super::chain::{Chain, Roads};
 use super::column::{Column, Row};
 use super::entrance::Entrance;
-use super::queue::{Queue, Spares};
+use super::pocket::Pocket;
+use super::queue::Queue;
+use super::source::SourceState;
 use super::stats::StageStats;
-use super::unit::{Ask, Grant, Grants, InstanceId, NO_STAGE, Unit, Want, Wants};
+use super::unit::{Ask, Grant, Grants, InstanceId, NO_STAGE, Stamp, Unit, Want, Wants};
+use super::worker::{TURN_BATCHES, TURN_NS};
 use crate::policy::Batch;
 use crate::resource::{ResourceSpec, Supply};
 use crate::snapshot::Phase;
 
 pub(crate) struct State {
     pub(crate) units: Arc<Column<Unit>>,
+    pub(crate) stamps: Arc<Column<Stamp>>,
     pub(crate) stages: Vec<StageState>,
     /// Stages by their distance to the exit, nearest first.
     pub(crate) order: Box<[u16]>,
@@ -45,13 +50,18 @@ pub(crate) struct State {
     /// The resource that bounds the entry stage's queue.
     pub(crate) entry_place: Option<u16>,
 
+    /// Free rows that are in nobody's pocket.
     pub(crate) free_rows: Vec<Row>,
+    /// That of whoever has the mutex, where it has one.
+    pub(crate) pocket: Pocket,
     pub(crate) rows_made: u32,
     pub(crate) in_flight: u64,
     pub(crate) inflight_cap: u64,
     pub(crate) bytes: u64,
     pub(crate) memory_cap: u64,
     pub(crate) admitted: u64,
+    /// The next unit's number.
+    pub(crate) next_id: u64,
     pub(crate) retired: u64,
     pub(crate) skipped: u64,
     pub(crate) dead_lettered: u64,
@@ -71,7 +81,6 @@ pub(crate) struct State {
     pub(crate) memory_waiters: VecDeque<MemoryWaiter>,
     /// Units of an abandoned flow.
     pub(crate) left: Vec<Row>,
-    pub(crate) spares: Spares,
 
     /// Instances whose waiters may now be served, and stages whose queues may now be granted.
     pub(crate) to_serve: Vec<InstanceId>,
@@ -80,15 +89,26 @@ pub(crate) struct State {
     pub(crate) keys_freed: Vec<u16>,
 
     pub(crate) workers: usize,
-    /// Batches that run on shared workers.
+    /// The most threads that may run stages that do not block.
+    pub(crate) threads_most: usize,
+    /// One for each shared worker.
+    pub(crate) chains: Vec<Arc<Chain>>,
+    pub(crate) roads: Roads,
+    /// Shared workers that run a batch or pull the source.
     pub(crate) busy_shared: usize,
     /// Those of them that will end soon.
     pub(crate) busy_soon: usize,
     /// A [`TimerAction::Watch`] is set; one has fired and nobody has acted on it yet.
     pub(crate) watch_set: bool,
     pub(crate) watched: bool,
+    /// How often a shared worker has brought a batch back, and had when the watch was set.
+    pub(crate) turns: u64,
+    pub(crate) turns_watched: u64,
+    /// No shared worker has come by for a while.
+    pub(crate) stalled: bool,
     pub(crate) threads: Threads,
     pub(crate) entrance: Entrance,
+    pub(crate) source: Option<SourceState>,
     /// How long all submitters together have waited for room.
     pub(crate) room_waited_ns: u64,
 }
@@ -96,13 +116,25 @@ pub(crate) struct State {
 /// Threads of the flow, as its wake-ups count them.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// Shared workers alive, asleep, and told to wake up.
+    /// Workers alive, and asleep.
     pub(crate) alive: usize,
     pub(crate) asleep: usize,
+    /// Those of the sleepers that still look for work to come; waking them takes no system call.
+    pub(crate) alert: usize,
+    /// Workers that were woken and do not know yet.
     pub(crate) signals: usize,
     /// What the timekeeper sleeps until; `u64::MAX` if it does not.
     pub(crate) clock_until: u64,
     pub(crate) clock_alive: bool,
+}
+
+impl Threads {
+    /// Counts one of the sleepers as awake. Returns how many the system has to wake for that.
+    pub(crate) fn rouse(&mut self) -> usize {
+        self.asleep -= 1;
+        self.signals += 1;
+        usize::from(self.alert < self.signals)
+    }
 }
 
 /// A stage as the scheduler sees it.
@@ -163,7 +195,18 @@ impl StageState {
     /// Units that may be granted at once: what its workers can run now. Beyond that units wait without
     /// holding anything.
     pub(crate) fn seats(&self) -> usize {
-        self.ceiling.saturating_mul(self.batch_target())
+        self.ceiling.saturating_mul(self.batch_target()).saturating_mul(self.turn_batches())
+    }
+
+    /// How many batches a worker may take in a turn: several where they are short and hold nothing.
+    fn turn_batches(&self) -> usize {
+        let turn_ns = self.stats.mean_ns.saturating_mul((self.batch_target() * TURN_BATCHES) as u64);
+        if self.needs_nothing() && (1..=TURN_NS).contains(&turn_ns) { TURN_BATCHES } else { 1 }
+    }
+
+    /// A unit is granted here by coming.
+    pub(crate) fn needs_nothing(&self) -> bool {
+        self.wants.is_empty() && !self.dynamic && self.permits.is_empty()
     }
 
     /// Whether the queue should look at its next unit. Where all units need the same, those in line have a
@@ -190,6 +233,8 @@ pub(crate) type Arrivals = SmallVec<[(u64, u32); 4]>;
 /// Units that have what they need and wait for a worker.
 pub(crate) struct GrantedBatch {
     pub(crate) rows: VecDeque<Row>,
+    /// All its units are plain (see `Unit`).
+    pub(crate) plain: bool,
     /// When how many of them came to the queue.
     pub(crate) arrivals: Arrivals,
     pub(crate) permits: Grants,
@@ -338,6 +383,9 @@ impl State {
                 TimerAction::Watch => {
                     self.watch_set = false;
                     self.watched = true;
+                    self.stalled = self.turns == self.turns_watched;
+                    self.watch_pull();
+                    self.follow_chains();
                 }
                 TimerAction::Rate(instance) => {
                     let set = &mut self.instances[instance as usize].timer_set_ns;
@@ -354,25 +402,25 @@ impl State {
 
     /// Puts a unit at the end of a stage's queue.
     pub(crate) fn enqueue(&mut self, row: Row, stage: u16, now: u64) {
-        self.stages[usize::from(stage)].waiting.push_back(now, row, &mut self.spares);
+        self.stages[usize::from(stage)].waiting.push_back(now, row, &mut self.pocket.spares);
         self.mark_pump(stage);
     }
 
     /// Units that were admitted enter their first queue.
-    pub(crate) fn enter(&mut self, rows: VecDeque<Row>, now: u64) {
-        self.enqueue_run(rows, self.entry, now);
+    pub(crate) fn enter(&mut self, rows: VecDeque<Row>, plain: bool, now: u64) {
+        self.enqueue_run(rows, plain, self.entry, now);
     }
 
     pub(crate) fn take_spare(&mut self) -> VecDeque<Row> {
-        self.spares.take()
+        self.pocket.spares.take()
     }
 
     /// Puts units that come together at the end of a stage's queue.
-    pub(crate) fn enqueue_run(&mut self, rows: VecDeque<Row>, stage: u16, now: u64) {
+    pub(crate) fn enqueue_run(&mut self, rows: VecDeque<Row>, plain: bool, stage: u16, now: u64) {
         if rows.is_empty() {
-            self.spares.keep(rows);
+            self.pocket.spares.keep(rows);
         } else {
-            self.stage(stage).waiting.push_run(now, rows);
+            self.stage(stage).waiting.push_run(now, rows, plain);
             self.mark_pump(stage);
         }
     }
@@ -395,7 +443,7 @@ impl State {
             } else if let Some(stage) = self.to_pump.pop() {
                 self.stage(stage).in_pump_list = false;
                 self.pump(stage, now);
-            } else if !self.serve_memory(now) {
+            } else if !self.serve_memory(now) && !self.admit_pulled(now) {
                 return;
             }
         }
@@ -453,7 +501,6 @@ pub(crate) struct StageSetup {
 
 impl State {
     pub(crate) fn new(
-        units: Arc<Column<Unit>>,
         stages: Vec<StageSetup>,
         resources: &[ResourceSpec],
         ranks: &[u16],
@@ -463,10 +510,10 @@ impl State {
     ) -> Self {
         let blocking = (0..stages.len() as u16).filter(|&s| stages[usize::from(s)].blocking).collect();
         State {
-            units,
+            units: Arc::new(Column::new()),
+            stamps: Arc::new(Column::new()),
             blocking,
             has_batch_waits: stages.iter().any(|stage| !stage.batch.wait.is_zero()),
-            stages: stages.into_iter().map(StageState::new).collect(),
             order: order.into(),
             resources: resources
                 .iter()
@@ -482,12 +529,14 @@ impl State {
             entry,
             entry_place,
             free_rows: Vec::new(),
+            pocket: Pocket::default(),
             rows_made: 0,
             in_flight: 0,
             inflight_cap: 1,
             bytes: 0,
             memory_cap: u64::MAX,
             admitted: 0,
+            next_id: 0,
             retired: 0,
             skipped: 0,
             dead_lettered: 0,
@@ -502,17 +551,24 @@ impl State {
             delayed: 0,
             memory_waiters: VecDeque::new(),
             left: Vec::new(),
-            spares: Spares::default(),
             to_serve: Vec::new(),
             to_pump: Vec::new(),
             keys_freed: Vec::new(),
             workers: 1,
+            threads_most: 1,
+            chains: Vec::new(),
+            roads: Roads::new(stages.len()),
+            stages: stages.into_iter().map(StageState::new).collect(),
             busy_shared: 0,
             busy_soon: 0,
             watch_set: false,
             watched: false,
+            turns: 0,
+            turns_watched: 0,
+            stalled: false,
             threads: Threads { clock_until: u64::MAX, ..Threads::default() },
             entrance: Entrance::default(),
+            source: None,
             room_waited_ns: 0,
         }
     }

@@ -1,5 +1,7 @@
 //! What the engine knows of a unit besides its payload.
 
+use std::num::NonZeroU64;
+
 use smallvec::SmallVec;
 
 use super::column::{Column, Row};
@@ -75,11 +77,35 @@ pub(crate) struct OrderedNeed {
     pub(crate) amount: u64,
 }
 
-/// The engine's record of a unit; one cache line.
-#[derive(Debug, Default)]
-pub struct Unit {
+/// What the engine notes of every unit when it is admitted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
     pub(crate) id: u64,
-    pub(crate) admitted_ns: u64,
+    admitted_ns: NonZeroU64,
+}
+
+impl Stamp {
+    pub(crate) fn new(id: u64, now: u64) -> Self {
+        Stamp { id, admitted_ns: NonZeroU64::new(now).unwrap_or(NonZeroU64::MIN) }
+    }
+
+    /// That of a unit that is admitted at the same time, after this one.
+    pub(crate) fn next(self) -> Self {
+        Stamp { id: self.id + 1, ..self }
+    }
+
+    pub(crate) fn admitted_ns(&self) -> u64 {
+        self.admitted_ns.get()
+    }
+}
+
+/// The engine's record of a unit that is not *plain*.
+///
+/// A plain unit weighs and holds nothing, needs nothing of its own, has no ticket and has not failed; units of
+/// a run are plain together (see `queue`). Their records are as [`clear`](Unit::clear) leaves them, and nobody
+/// looks at them: a million plain units touch a million payloads and nothing else.
+#[derive(Debug, Default)]
+pub(crate) struct Unit {
     /// When it entered its present queue; kept there until its needs are looked at (see `queue`).
     pub(crate) queued_ns: u64,
     /// Payload bytes accounted to it.
@@ -105,7 +131,7 @@ impl Unit {
     /// Whether its going on takes no more than moving it: it holds nothing, its weight is settled, it does
     /// not pause, and it has not failed here.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn moves_on(&self) -> bool {
         let needs_nothing =
             |needs: &UnitNeeds| needs.held.is_empty() && needs.asks.is_empty() && needs.next_asks.is_empty();
         self.needs.as_deref().is_none_or(needs_nothing)
@@ -114,18 +140,99 @@ impl Unit {
             && self.attempts == 0
     }
 
-    /// Makes the record ready for a new unit, keeping its allocations.
-    pub(crate) fn reset(&mut self, id: u64, now: u64, bytes: u64) {
+    /// Gives the unit its weight when it is admitted.
+    pub(crate) fn weigh(&mut self, bytes: u64) {
+        self.bytes = bytes;
+        self.base_bytes = bytes;
+    }
+
+    /// Makes the record that of a plain unit, keeping its allocations, when its unit leaves.
+    pub(crate) fn clear(&mut self) {
         let mut needs = self.needs.take();
         if let Some(needs) = &mut needs {
+            debug_assert!(needs.held.is_empty(), "a unit left with what it holds");
             needs.asks.clear();
             needs.next_asks.clear();
             needs.order.clear();
             needs.in_order = false;
             needs.bounces = 0;
         }
-        *self = Unit { id, admitted_ns: now, queued_ns: now, bytes, base_bytes: bytes, needs, ..Unit::default() };
-        debug_assert!(self.needs.as_ref().is_none_or(|needs| needs.held.is_empty()));
+        *self = Unit { needs, ..Unit::default() };
+    }
+}
+
+/// The way to a unit's record from its stage's code, taken only when something is to be noted there.
+pub struct UnitRef<'a> {
+    column: &'a Column<Unit>,
+    row: Row,
+    /// The record may have changed.
+    pub(crate) is_touched: bool,
+}
+
+/// What the record of a plain unit says.
+static PLAIN: Unit = Unit {
+    queued_ns: 0,
+    bytes: 0,
+    base_bytes: 0,
+    delay_ns: 0,
+    attempts: 0,
+    privileged: false,
+    ticketed: false,
+    needs: None,
+};
+
+impl std::fmt::Debug for UnitRef<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("UnitRef").field(&self.row.number()).finish()
+    }
+}
+
+impl<'a> UnitRef<'a> {
+    /// # Safety
+    /// As for [`Row::new`], but that the row this is a second handle of is used for other columns only, as
+    /// long as this lives.
+    pub(crate) unsafe fn new(column: &'a Column<Unit>, row: &Row) -> Self {
+        // SAFETY: the caller keeps to the columns of payloads with the other handle.
+        UnitRef { column, row: unsafe { Row::new(row.number()) }, is_touched: false }
+    }
+
+    /// Makes this the way to another unit's record.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new).
+    #[inline]
+    pub(crate) unsafe fn turn_to(&mut self, row: &Row) {
+        // SAFETY: the caller vouches for it.
+        self.row = unsafe { Row::new(row.number()) };
+    }
+
+    pub(crate) fn row(&self) -> &Row {
+        &self.row
+    }
+
+    pub(crate) fn look(&self) -> &Unit {
+        // SAFETY: the column of units is private to its flow's engine, and so are all the rows it sees; the
+        // record changes by `change` only, which needs this `UnitRef` for itself.
+        unsafe { self.column.peek(&self.row) }.unwrap_or(&PLAIN)
+    }
+
+    pub(crate) fn change(&mut self) -> &mut Unit {
+        self.is_touched = true;
+        self.column.unit(&mut self.row)
+    }
+}
+
+impl Column<Stamp> {
+    #[inline]
+    pub(crate) fn stamp(&self, row: &Row) -> Stamp {
+        // SAFETY: the column of stamps is private to its flow's engine, and so are all the rows it sees.
+        *unsafe { self.peek(row) }.expect("a unit is stamped when it is pulled or admitted")
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, row: &mut Row, stamp: Stamp) {
+        // SAFETY: as above.
+        *unsafe { self.cell(row) } = Some(stamp);
     }
 }
 

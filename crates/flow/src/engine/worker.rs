@@ -2,13 +2,20 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::dispatch::{Post, RunningBatch};
+use millstream_sync::eventcount::{Patience, Waited};
+
+use super::chain::{CHAIN_NS, Chain};
+use super::column::Row;
+use super::dispatch::{Job, Post, RunningBatch};
 use super::lane::Run;
-use super::settle::Settlement;
+use super::pocket::Pocket;
+use super::settle::{Settlement, leave_early};
 use super::shared::Shared;
+use super::source::{PullOrder, SourceEnd, Staging};
 use super::state::State;
+use super::unit::NO_STAGE;
 
 /// A thread of a blocking stage that had nothing to do for this long ends.
 const IDLE_MOST: Duration = Duration::from_secs(5);
@@ -16,6 +23,19 @@ const IDLE_MOST: Duration = Duration::from_secs(5);
 /// After the only thread for some work could not be started, it is tried again this much later, so often.
 const HIRE_AGAIN: Duration = Duration::from_millis(100);
 const HIRE_ATTEMPTS: u32 = 100;
+
+/// How long a worker looks out for work before it sleeps, if there will probably be some.
+const ALERT_NS: u64 = 10_000;
+
+/// Pauses between two looks at the clock meanwhile.
+const ALERT_SPINS: u32 = 8;
+
+/// The most batches that a worker takes in one turn, and what they should take together at most.
+pub(crate) const TURN_BATCHES: usize = 4;
+pub(crate) const TURN_NS: u64 = 20_000;
+
+/// The most stages that a batch runs through at once.
+const LEGS_MOST: usize = 64;
 
 thread_local! {
     /// The flow whose worker this thread is; 0: of none.
@@ -77,51 +97,174 @@ fn start(shared: &Arc<Shared>, name: &str, body: impl FnOnce() + Send + 'static)
     Ok(())
 }
 
+/// What a worker brings back.
+struct Hands<'a> {
+    shared: &'a Arc<Shared>,
+    post: Post,
+    /// Batches it took, and what became of them.
+    batches: Vec<(RunningBatch, Settlement)>,
+    /// The source was pulled, and has perhaps ended.
+    pulled: Option<Option<SourceEnd>>,
+    /// Rows that a pull fills, and where it brings them.
+    rows: Vec<Row>,
+    staging: Arc<Staging>,
+    pocket: Pocket,
+    /// Settlements to use again.
+    settlements: Vec<Settlement>,
+    /// Where its turn is, for those who look at the flow.
+    chain: Option<Arc<Chain>>,
+}
+
 fn work(shared: &Arc<Shared>, post: Post) {
-    let mut settlement = Settlement::default();
-    let mut finished: Option<RunningBatch> = None;
+    let chain = (post == Post::Shared).then(Arc::<Chain>::default);
+    shared.lock().chains.extend(chain.clone());
+    let mut hands = Hands {
+        shared,
+        post,
+        batches: Vec::new(),
+        pulled: None,
+        rows: Vec::new(),
+        staging: Arc::new(Staging::new()),
+        pocket: Pocket::default(),
+        settlements: Vec::new(),
+        chain,
+    };
+    let mut now = shared.now();
     loop {
         let mut state = shared.lock();
-        let mut now = match &finished {
-            Some(_) => settlement.ended_ns,
-            None => shared.now(),
+        state.swap_pocket(&mut hands.pocket);
+        let ended = hands.give_back(&mut state, now);
+        let task = match ended {
+            None => hands.take(&mut state, now),
+            Some(_) => None,
         };
-        if let Some(batch) = finished.take() {
-            state.settle(batch, &mut settlement, now);
-            if state.wants_more() {
+        state.swap_pocket(&mut hands.pocket);
+        if let Some(end) = ended {
+            shared.release(state);
+            if let SourceEnd::Panicked(_) = end {
+                shared.abandon();
+            }
+            shared.tell_source_ended(end);
+            continue;
+        }
+        match task {
+            Some(Task::Pull(order)) => {
+                shared.release(state);
+                hands.pulled = Some(shared.pull(order, &mut hands.rows, &hands.staging));
+                now = shared.now();
+            }
+            Some(Task::Batches) => {
+                shared.release(state);
+                now = shared.now();
+                for (batch, settlement) in &mut hands.batches {
+                    run(shared, batch, settlement, now);
+                    now = settlement.ended_ns;
+                    if settlement.to == NO_STAGE && settlement.plain && settlement.exceptions.is_empty() {
+                        leave_early(&mut batch.rows, settlement, &shared.stamps, &mut hands.pocket);
+                    }
+                }
+            }
+            None if state.finished => {
+                dismiss(&mut state, post);
+                return;
+            }
+            None => {
+                let Some(mut state) = sleep(shared, state, post) else {
+                    shared.lock().keep_rows(hands.pocket.rows.drain(..));
+                    return;
+                };
+                now = shared.now();
                 shared.gate.admit_staged(&mut state, now, false);
                 state.flow_on(now);
             }
         }
-        let mut batch = loop {
-            let batch = state.choose(post, now).and_then(|stage| state.dispatch(stage, now));
-            if let Some(batch) = batch {
-                shared.release(state);
-                break batch;
-            }
-            if state.finished {
-                dismiss(&mut state, post);
-                return;
-            }
-            match sleep(shared, state, post) {
-                Some(awake) => state = awake,
-                None => return,
-            }
-            now = shared.now();
-            shared.gate.admit_staged(&mut state, now, false);
+    }
+}
+
+/// What a worker does in a turn.
+enum Task {
+    /// Pull the source.
+    Pull(PullOrder),
+    /// Run the batches in its hands.
+    Batches,
+}
+
+impl Hands<'_> {
+    /// Brings back what the worker did in its turn. Returns how the source ended, if it has.
+    fn give_back(&mut self, state: &mut State, now: u64) -> Option<SourceEnd> {
+        if let Some(end) = self.pulled.take() {
+            state.end_pull(&mut self.rows, end.is_none(), now);
+            return end;
+        }
+        if self.batches.is_empty() {
+            return None;
+        }
+        for (batch, mut settlement) in self.batches.drain(..) {
+            state.settle(batch, &mut settlement, now);
+            self.settlements.push(settlement);
+        }
+        state.keep_rows(std::iter::empty());
+        state.flow_on(now);
+        if state.wants_more() {
+            self.shared.gate.admit_staged(state, now, false);
             state.flow_on(now);
+        }
+        state.note_room(now);
+        None
+    }
+
+    /// Takes what is to be done next: a pull, or a batch, or several batches of a stage if they are short. What
+    /// it takes to come here is then shared by more units, and the other workers have the scheduler's state less
+    /// often in between.
+    fn take(&mut self, state: &mut State, now: u64) -> Option<Task> {
+        let stage = match state.choose(self.post, now)? {
+            Job::Batch(stage) => stage,
+            Job::Pull { seated } => {
+                return state.begin_pull(&mut self.rows, &self.staging, seated, now).map(Task::Pull);
+            }
         };
-        let stage = usize::from(batch.stage);
-        let mut run = Run {
-            shared,
-            stage: batch.stage,
-            // A time limit counts from the unit's own start.
-            time_each: batch.time_each || shared.stages[stage].timeout.is_some(),
-            started_ns: shared.now(),
-            settlement: &mut settlement,
-        };
-        shared.lanes[stage].run(batch.rows.make_contiguous(), &mut run);
-        finished = Some(batch);
+        let mut turn_ns = 0;
+        while self.batches.len() < TURN_BATCHES {
+            let leads = self.batches.is_empty();
+            let Some(batch) = state.dispatch(stage, self.chain.as_ref(), leads, now) else { break };
+            turn_ns += state.takes_ns(&batch);
+            let is_short = batch.soon && batch.plain && turn_ns < TURN_NS;
+            self.batches.push((batch, self.settlements.pop().unwrap_or_default()));
+            if !is_short || !state.has_more(stage) {
+                break;
+            }
+        }
+        Some(Task::Batches)
+    }
+}
+
+/// Runs a batch in its stage, and in those that follow as far as it may run through.
+fn run(shared: &Shared, batch: &mut RunningBatch, settlement: &mut Settlement, began_ns: u64) {
+    let mut started_ns = began_ns;
+    let mut stage = batch.stage;
+    if let Some(chain) = &batch.chain {
+        chain.go(stage);
+    }
+    let rows = batch.rows.make_contiguous();
+    loop {
+        let at = usize::from(stage);
+        // A time limit counts from the unit's own start.
+        let time_each = batch.time_each || shared.stages[at].timeout.is_some();
+        shared.lanes[at].run(rows, &mut Run { shared, stage, plain: batch.plain, time_each, started_ns, settlement });
+        let Some(chain) = &batch.chain else { return };
+        let next = settlement.to;
+        let goes_on = settlement.plain
+            && settlement.exceptions.is_empty()
+            && next != NO_STAGE
+            && settlement.ended_ns - began_ns < CHAIN_NS
+            && settlement.legs.len() < LEGS_MOST
+            && shared.roads.is_open(next, rows.len());
+        if !goes_on {
+            return;
+        }
+        chain.go(next);
+        started_ns = settlement.ended_ns;
+        stage = next;
     }
 }
 
@@ -137,37 +280,53 @@ fn dismiss(state: &mut State, post: Post) {
 }
 
 /// Sleeps until there may be work. `None`: the thread was idle for long and is dismissed.
+///
+/// If another worker will be back soon, it looks out for that for a while first: what it would find then would
+/// be over before it had gone to sleep and come back.
 fn sleep<'a>(shared: &'a Arc<Shared>, mut state: MutexGuard<'a, State>, post: Post) -> Option<MutexGuard<'a, State>> {
-    threads_of(&mut state, post).asleep += 1;
-    let condvar = match post {
-        Post::Shared => &shared.work,
-        Post::Stage(stage) => &shared.stage_work[usize::from(stage)],
+    let (work, idle_most) = match post {
+        Post::Shared => (&shared.work.0, None),
+        Post::Stage(stage) => (&shared.stage_work[usize::from(stage)], Some(IDLE_MOST)),
     };
+    let mut alert = post == Post::Shared && state.busy_soon > 0 && state.threads.alert == 0;
+    let threads = threads_of(&mut state, post);
+    threads.asleep += 1;
+    threads.alert += usize::from(alert);
+    let mut key = work.snapshot();
     // What this thread changed before it found nothing to do may concern others.
     shared.release(state);
-    let mut state = shared.lock();
+    if alert {
+        let until = shared.now() + ALERT_NS;
+        while !work.has_changed(key) && shared.now() < until {
+            for _ in 0..ALERT_SPINS {
+                std::hint::spin_loop();
+            }
+        }
+    }
     loop {
+        let mut state = shared.lock();
+        let finished = state.finished;
         let threads = threads_of(&mut state, post);
+        threads.alert -= usize::from(std::mem::take(&mut alert));
         // Whoever wakes a sleeper has already counted it as awake.
         if threads.signals > 0 {
             threads.signals -= 1;
             return Some(state);
         }
-        if state.finished {
-            threads_of(&mut state, post).asleep -= 1;
+        if finished {
+            threads.asleep -= 1;
             return Some(state);
         }
-        match post {
-            Post::Shared => state = condvar.wait(state).unwrap_or_else(PoisonError::into_inner),
-            Post::Stage(_) => {
-                let (awake, timed_out) = condvar.wait_timeout(state, IDLE_MOST).unwrap_or_else(PoisonError::into_inner);
-                state = awake;
-                let threads = threads_of(&mut state, post);
-                if timed_out.timed_out() && threads.signals == 0 {
-                    threads.asleep -= 1;
-                    threads.alive -= 1;
-                    return None;
-                }
+        key = work.snapshot();
+        drop(state);
+        let deadline = idle_most.map(|most| Instant::now() + most);
+        if work.wait_patiently(key, deadline, &Patience::NONE) == Waited::TimedOut {
+            let mut state = shared.lock();
+            let threads = threads_of(&mut state, post);
+            if threads.signals == 0 {
+                threads.asleep -= 1;
+                threads.alive -= 1;
+                return None;
             }
         }
     }
@@ -184,7 +343,7 @@ fn keep_time(shared: &Arc<Shared>) {
                 if state.watched {
                     shared.gate.admit_staged(&mut state, now, true);
                     state.flow_on(now);
-                    if state.busy_soon > 0 {
+                    if state.busy_soon > 0 || state.watches_source() {
                         state.watch(now);
                     }
                 }
@@ -196,11 +355,10 @@ fn keep_time(shared: &Arc<Shared>) {
             None => u64::MAX,
         };
         state.threads.clock_until = next;
-        state = if next == u64::MAX {
-            shared.clock.wait(state).unwrap_or_else(PoisonError::into_inner)
-        } else {
-            let pause = Duration::from_nanos(next - now);
-            shared.clock.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0
-        };
+        let key = shared.clock.snapshot();
+        drop(state);
+        let deadline = (next != u64::MAX).then(|| shared.epoch + Duration::from_nanos(next));
+        let _ = shared.clock.wait_patiently(key, deadline, &Patience::NONE);
+        state = shared.lock();
     }
 }

@@ -1,0 +1,76 @@
+//! Asymmetric fences: the cold side pays for both.
+//!
+//! Two threads that each write one word and then read the other's need a full fence between the write and the
+//! read, on both sides; without it both may read the old value. Often one side runs a million times more than
+//! the other. Then the hot side calls [`light`], which costs nothing but forbids the compiler to reorder, and
+//! the cold side calls [`heavy`], a system call that makes every other running thread of the process pass a
+//! full fence.
+//!
+//! | I want | call |
+//! | --- | --- |
+//! | the hot side's fence | [`light`] |
+//! | the cold side's fence | [`heavy`] |
+//! | the same between processes that share memory | [`shared::register`] and [`shared::light`] on the hot side, [`shared::heavy`] on the cold side |
+//! | to know whether `light` is free here | [`is_asymmetric`], and [`describe`] for the reason |
+//!
+//! ```
+//! use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+//!
+//! static BUSY: AtomicBool = AtomicBool::new(false);
+//! static CLOSED: AtomicBool = AtomicBool::new(false);
+//!
+//! /// The hot side: may it go in?
+//! fn enter() -> bool {
+//!     BUSY.store(true, Relaxed);
+//!     millstream_fence::light();
+//!     !CLOSED.load(Relaxed)
+//! }
+//!
+//! /// The cold side: is nobody in, and will nobody come?
+//! fn close() -> bool {
+//!     CLOSED.store(true, Relaxed);
+//!     millstream_fence::heavy();
+//!     !BUSY.load(Relaxed)
+//! }
+//!
+//! // Never both: one of the two sees the other.
+//! let (entered, closed) = std::thread::scope(|scope| {
+//!     let hot = scope.spawn(enter);
+//!     (close(), hot.join().unwrap())
+//! });
+//! assert!(!(entered && closed));
+//! ```
+//!
+//! # What a heavy fence promises
+//! For a [`heavy`] fence and any `light` fence of another thread, one comes first. If the light one does,
+//! everything written before it is visible after the heavy one; if the heavy one does, everything written
+//! before it is visible after the light one. That is the promise of two `fence(SeqCst)`, made to light and
+//! heavy in pairs; two light fences promise each other nothing.
+//!
+//! On x86-64 the membarrier back-end promises more: the other threads are *interrupted*. An instruction is
+//! never cut in two by an interrupt, so each instruction of the hot side lies wholly before the heavy fence,
+//! its store visible after the fence, or wholly after it, seeing what was written before the fence, even when
+//! the instruction both reads and writes without a lock prefix. The single-incrementer event count of
+//! `millstream-sync` rests on that.
+//!
+//! # Back-ends
+//! The first that works here is taken, once for the process:
+//!
+//! | name | `light` | `heavy` | works where |
+//! | --- | --- | --- | --- |
+//! | `membarrier` | compiler fence | `membarrier(PRIVATE_EXPEDITED)`: an interrupt to each core that runs this process | Linux ≥ 4.14, unless a sandbox forbids the call |
+//! | `symmetric` | `fence(SeqCst)` | `fence(SeqCst)` | everywhere |
+//!
+//! The environment variable `MILLSTREAM_FENCE`, read once, takes the named back-end, if it works here.
+//!
+//! # Source of the idea
+//! Linux's membarrier(2) by Mathieu Desnoyers, and Paul Khuong's use of it to move the cost of hazard pointers
+//! and epochs to the side that reclaims.
+
+mod backend;
+mod choice;
+mod membarrier;
+pub mod shared;
+mod symmetric;
+
+pub use choice::{describe, heavy, is_asymmetric, light};

@@ -1,0 +1,76 @@
+//! The system call membarrier(2): the kernel makes other cores pass a full fence.
+//!
+//! The expedited commands send an interrupt to each core that now runs a thread they are meant for. A thread
+//! that does not run needs none: the switch away from it passed a full fence, and so will the switch to it.
+//! The commands reach only processes that registered; for the private command that is our own.
+
+use std::io;
+
+use crate::backend::Backend;
+
+pub(crate) const BACKEND: Backend = Backend {
+    name: "membarrier",
+    about: "membarrier(PRIVATE_EXPEDITED) on the heavy side, nothing on the light side",
+    asymmetric: true,
+    prepare: || prepare(&PRIVATE),
+    heavy: || PRIVATE.issue(),
+};
+
+/// Reaches the threads of this process.
+pub(crate) const PRIVATE: Command = Command {
+    register: libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
+    issue: libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
+    name: "PRIVATE_EXPEDITED",
+};
+
+/// Reaches the threads of every process that registered for it.
+pub(crate) const GLOBAL: Command = Command {
+    register: libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED,
+    issue: libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED,
+    name: "GLOBAL_EXPEDITED",
+};
+
+/// An expedited command and the registration it needs.
+pub(crate) struct Command {
+    register: libc::c_int,
+    issue: libc::c_int,
+    name: &'static str,
+}
+
+impl Command {
+    /// Whether the kernel has both parts of the command.
+    pub(crate) fn probe(&self) -> Result<(), String> {
+        let offered = call(libc::MEMBARRIER_CMD_QUERY).map_err(|error| format!("no membarrier: {error}"))?;
+        let needed = self.register | self.issue;
+        if offered & needed == needed { Ok(()) } else { Err(format!("the kernel has no membarrier({})", self.name)) }
+    }
+
+    /// Registers this process: from now on the command reaches its threads. Registering again is harmless.
+    pub(crate) fn register(&self) -> Result<(), String> {
+        call(self.register).map(drop).map_err(|error| format!("membarrier(REGISTER_{}): {error}", self.name))
+    }
+
+    /// Makes every other running thread that the command reaches pass a full fence.
+    ///
+    /// # Panics
+    /// If the kernel refuses what it offered before: a caller that went on without the fence would be wrong.
+    pub(crate) fn issue(&self) {
+        if let Err(error) = call(self.issue) {
+            panic!("membarrier({}) worked before and now fails: {error}", self.name);
+        }
+    }
+}
+
+/// Probes, registers, and tries the command once.
+pub(crate) fn prepare(command: &Command) -> Result<(), String> {
+    command.probe()?;
+    command.register()?;
+    call(command.issue).map(drop).map_err(|error| format!("membarrier({}): {error}", command.name))
+}
+
+fn call(command: libc::c_int) -> io::Result<libc::c_int> {
+    let (flags, cpu): (libc::c_uint, libc::c_int) = (0, 0);
+    // SAFETY: membarrier takes three integers and touches no memory of ours.
+    let outcome = unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) };
+    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome as libc::c_int) }
+}

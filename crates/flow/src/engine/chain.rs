@@ -1,0 +1,116 @@
+//! Chains: a batch that goes through several stages on one worker without coming back to the scheduler.
+//!
+//! A worker serves the stage nearest the exit, so after a batch's stage it would mostly be given the same batch
+//! in the next one: nobody else is nearer. Where that is certain enough it goes on at once, and the flow's
+//! mutex is taken once for the whole chain. The next stage must be *open*: its units need nothing, it does not
+//! block, its ceiling lets all workers in, and the batch is not larger than the stage's own batches. And the
+//! units must be plain. A chain lasts about [`CHAIN_NS`] at most; then the scheduler decides anew, so floors
+//! and patience hold, and a unit in a queue is overtaken for no longer than that.
+//!
+//! Nothing is hidden by it: a [`Chain`] says where the worker is, and whoever looks at the flow, or watches over
+//! it, brings the stages' counts up to date first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+
+use super::state::State;
+
+/// A chain older than this ends with its present stage.
+pub(crate) const CHAIN_NS: u64 = 100_000;
+
+/// Where a worker's turn is. It belongs to one worker; nobody else's data lie in its cache lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Chain {
+    /// The stage that runs. Written by the worker without the mutex; a hint for those who look.
+    at: AtomicU16,
+    /// The stage whose counts have the worker and its units; this and `units` are used under the mutex only.
+    counted: AtomicU16,
+    /// Units in the worker's hands; 0: there are none.
+    units: AtomicU32,
+}
+
+impl Chain {
+    /// The worker takes a batch of so many units: the first of its turn, or one more.
+    pub(crate) fn begin(&self, stage: u16, units: usize, leads: bool) {
+        let before = if leads { 0 } else { self.units.load(Ordering::Relaxed) };
+        self.at.store(stage, Ordering::Relaxed);
+        self.counted.store(stage, Ordering::Relaxed);
+        self.units.store(before + units as u32, Ordering::Relaxed);
+    }
+
+    /// The batch goes on to this stage.
+    pub(crate) fn go(&self, stage: u16) {
+        self.at.store(stage, Ordering::Relaxed);
+    }
+
+    /// The worker's turn is over. Returns the stage whose counts have it and its units.
+    pub(crate) fn end(&self) -> u16 {
+        self.units.store(0, Ordering::Relaxed);
+        self.counted.load(Ordering::Relaxed)
+    }
+}
+
+/// For each stage, the largest batch that may go on to it in a chain; 0: it is not open.
+#[derive(Debug, Clone)]
+pub(crate) struct Roads(Arc<[AtomicU32]>);
+
+impl Roads {
+    pub(crate) fn new(stages: usize) -> Self {
+        Roads((0..stages).map(|_| AtomicU32::new(0)).collect())
+    }
+
+    /// Whether a batch of so many units may go on to `stage`.
+    #[inline]
+    pub(crate) fn is_open(&self, stage: u16, units: usize) -> bool {
+        // Relaxed: a hint that publishes nothing.
+        units <= self.0[usize::from(stage)].load(Ordering::Relaxed) as usize
+    }
+
+    fn set(&self, stage: u16, units: u32) {
+        let road = &self.0[usize::from(stage)];
+        // Other cores read it all the time.
+        if road.load(Ordering::Relaxed) != units {
+            road.store(units, Ordering::Relaxed);
+        }
+    }
+}
+
+impl State {
+    /// Opens or closes the road to a stage, after what it depends on has changed.
+    pub(crate) fn update_road(&self, stage: u16) {
+        let state = &self.stages[usize::from(stage)];
+        let is_open = state.needs_nothing()
+            && !state.blocking
+            && state.batch.wait.is_zero()
+            && state.ceiling >= self.threads_most
+            && state.stats.mean_ns > 0;
+        let most = if is_open { state.batch_target() } else { 0 };
+        self.roads.set(stage, most as u32);
+    }
+
+    /// Opens or closes the roads to all stages, after a setting has changed.
+    pub(crate) fn update_roads(&mut self) {
+        let floors: usize = self.stages.iter().filter(|stage| !stage.blocking).map(|stage| stage.floor).sum();
+        self.threads_most = self.workers + floors;
+        (0..self.stages.len() as u16).for_each(|stage| self.update_road(stage));
+    }
+
+    /// Brings the stages' counts of running batches up to date; what that allows is left to `flow_on`.
+    pub(crate) fn follow_chains(&mut self) {
+        for chain in self.chains.clone() {
+            let units = chain.units.load(Ordering::Relaxed) as usize;
+            let (at, counted) = (chain.at.load(Ordering::Relaxed), chain.counted.load(Ordering::Relaxed));
+            if units > 0 && at != counted {
+                let stage = &mut self.stages[usize::from(counted)];
+                stage.busy -= 1;
+                stage.running -= units;
+                let stage = &mut self.stages[usize::from(at)];
+                stage.busy += 1;
+                stage.running += units;
+                chain.counted.store(at, Ordering::Relaxed);
+                self.mark_pump(counted);
+            }
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! The source: the stage farthest from the exit.
+//!
+//! Shared workers pull units from the source themselves, when no unit in flight needs them more: a worker then
+//! goes on with the units it has just made, while they are in its core's cache, and the flow needs no thread
+//! beside its workers. One worker pulls at a time, a chunk that lasts about [`PULL_NS`], into rows that were
+//! taken for it beforehand; the rows are admitted under the flow's mutex when the chunk is done.
+//!
+//! A source may block at any unit. What it gave before must not wait for that, and it must not keep a worker's
+//! place. So pulled rows lie in the [`Staging`], where whoever has the flow's mutex can admit them; and when a
+//! pull lasts for a timer's tick (see `State::watch`), its place is given to another worker and the puller is
+//! told to [hurry](Staging::hurry): from then on it brings every unit at once.
+//!
+//! When all workers are busy with long units, a thread beside them pulls, so that other stages do not starve.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use super::column::{Column, Row};
+use super::shared::Shared;
+use super::state::State;
+use super::unit::{Stamp, Unit};
+use crate::exit::Entry;
+use crate::snapshot::Phase;
+
+/// What one pull should last.
+const PULL_NS: u64 = 20_000;
+
+/// Units of a pull that lasts longer are stamped anew when they are admitted.
+const SLOW_NS: u64 = 200_000;
+
+/// The most units in one pull, and of units that were pulled and are not admitted.
+const PULLED_MOST: usize = 256;
+
+/// How a source ended.
+pub enum SourceEnd {
+    /// It has no more units.
+    Exhausted,
+    /// The flow was stopped or abandoned before.
+    Closed,
+    /// It panicked with this; the flow was abandoned.
+    Panicked(Box<dyn Any + Send>),
+}
+
+impl std::fmt::Debug for SourceEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            SourceEnd::Exhausted => "Exhausted",
+            SourceEnd::Closed => "Closed",
+            SourceEnd::Panicked(_) => "Panicked(…)",
+        })
+    }
+}
+
+/// A source, its types hidden.
+pub(crate) trait Source: Send {
+    /// Fills `rows` from the last one on with units and brings them to the staging, until none is left, the
+    /// units weigh enough, or there is hurry. `false`: the source is exhausted.
+    fn pull(&mut self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> bool;
+}
+
+/// What a worker may pull.
+#[derive(Clone, Copy)]
+pub(crate) struct PullOrder {
+    /// How much the units may weigh together.
+    pub(crate) bytes_most: u64,
+    /// What the first unit is stamped with; those that follow have the next numbers.
+    pub(crate) first: Stamp,
+}
+
+/// A source with its types.
+pub(crate) struct TypedSource<In, I> {
+    pub(crate) units: I,
+    pub(crate) entry: Arc<Entry<In>>,
+    pub(crate) headers: Arc<Column<Unit>>,
+    pub(crate) stamps: Arc<Column<Stamp>>,
+}
+
+impl<In, I> Source for TypedSource<In, I>
+where
+    In: Send,
+    I: Iterator<Item = In> + Send,
+{
+    fn pull(&mut self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> bool {
+        if self.entry.is_plain() {
+            return self.pull_plain(order.first, rows, staging);
+        }
+        let mut stamp = order.first;
+        let is_dynamic = self.entry.is_dynamic();
+        let mut weight: u64 = 0;
+        while !rows.is_empty() {
+            let Some(value) = self.units.next() else { return false };
+            // These run code of the user's, so they come before the row is taken.
+            let bytes = self.entry.bytes(&value).unwrap_or(0);
+            let mut asks = Vec::new();
+            if is_dynamic {
+                self.entry.asks(&value, &mut asks);
+            }
+            let Some(mut row) = rows.pop() else { break };
+            let plain = bytes == 0 && asks.is_empty();
+            if !plain {
+                let unit = self.headers.unit(&mut row);
+                unit.weigh(bytes);
+                unit.needs().asks = asks;
+            }
+            // SAFETY: the entry's column and the row are of the flow whose source this is.
+            *unsafe { self.entry.column.cell(&mut row) } = Some(value);
+            weight = weight.saturating_add(bytes);
+            self.stamps.set(&mut row, stamp);
+            stamp = stamp.next();
+            if staging.push(row, plain) || weight >= order.bytes_most {
+                break;
+            }
+        }
+        true
+    }
+}
+
+impl<In, I: Iterator<Item = In>> TypedSource<In, I> {
+    /// The same for units that need and weigh nothing of their own.
+    fn pull_plain(&mut self, mut stamp: Stamp, rows: &mut Vec<Row>, staging: &Staging) -> bool {
+        while !rows.is_empty() {
+            let Some(value) = self.units.next() else { return false };
+            let Some(mut row) = rows.pop() else { break };
+            // SAFETY: as in `pull`.
+            *unsafe { self.entry.column.cell(&mut row) } = Some(value);
+            self.stamps.set(&mut row, stamp);
+            stamp = stamp.next();
+            if staging.push(row, true) {
+                break;
+            }
+        }
+        true
+    }
+}
+
+/// Rows on their way from the one worker that pulls to whoever has the flow's mutex.
+pub(crate) struct Staging {
+    /// Rows, each at its position modulo the length: twice the number, and one if its unit is plain.
+    slots: Box<[AtomicU64]>,
+    /// How many rows were ever pushed.
+    pushed: AtomicU64,
+    /// How many of them were ever admitted; used under the mutex only.
+    popped: AtomicU64,
+    /// The puller should bring what it has at once.
+    hurry: AtomicBool,
+}
+
+impl Staging {
+    pub(crate) fn new() -> Self {
+        Staging {
+            slots: (0..PULLED_MOST).map(|_| AtomicU64::new(0)).collect(),
+            pushed: AtomicU64::new(0),
+            popped: AtomicU64::new(0),
+            hurry: AtomicBool::new(false),
+        }
+    }
+
+    /// Brings a row whose cells are filled. Returns whether there is hurry.
+    ///
+    /// Only the puller pushes, and no more rows than `State::begin_pull` gave it, so the slot is free.
+    #[inline]
+    fn push(&self, row: Row, plain: bool) -> bool {
+        let at = self.pushed.load(Ordering::Relaxed);
+        let slot = u64::from(row.number()) << 1 | u64::from(plain);
+        self.slots[at as usize % PULLED_MOST].store(slot, Ordering::Relaxed);
+        // Release publishes the slot and the row's cells to `pushed`.
+        self.pushed.store(at + 1, Ordering::Release);
+        // Pairs with the heavy fence in `hurry_up`. If this fence comes first, whoever has the mutex sees the
+        // row after that one; if that one comes first, the hurry is seen below.
+        millstream_fence::light();
+        self.hurry.load(Ordering::Relaxed)
+    }
+
+    /// How many rows were ever pushed, their cells visible to the caller.
+    fn pushed(&self) -> u64 {
+        self.pushed.load(Ordering::Acquire)
+    }
+
+    fn popped(&self) -> u64 {
+        self.popped.load(Ordering::Relaxed)
+    }
+
+    /// Tells the puller to bring what it has from now on. What it has brought before is seen after this.
+    fn hurry_up(&self) {
+        self.hurry.store(true, Ordering::Relaxed);
+        millstream_fence::heavy();
+    }
+}
+
+/// The source as the scheduler sees it.
+pub(crate) struct SourceState {
+    pub(crate) staging: Arc<Staging>,
+    /// It may have more units, and the flow wants them.
+    pub(crate) open: bool,
+    pub(crate) pulling: Option<Pulling>,
+    /// What it takes for a unit, as a running mean; 0 before the first one.
+    unit_ns: u64,
+    last_pull_ns: u64,
+    /// The number after those of the last pull.
+    next_id: u64,
+    /// The last pull took so long that its units were not admitted when it began.
+    slow: bool,
+    /// Since when there has been no room for its units.
+    held_up_since: Option<u64>,
+}
+
+/// A pull that is going on.
+pub(crate) struct Pulling {
+    since_ns: u64,
+    /// It will end soon.
+    soon: bool,
+    /// It takes a shared worker's place.
+    pub(crate) seated: bool,
+}
+
+impl SourceState {
+    pub(crate) fn new() -> Self {
+        SourceState {
+            staging: Arc::new(Staging::new()),
+            open: true,
+            pulling: None,
+            unit_ns: 0,
+            last_pull_ns: 0,
+            next_id: 0,
+            slow: false,
+            held_up_since: None,
+        }
+    }
+
+    /// Units that were pulled and are not admitted.
+    fn staged(&self) -> u64 {
+        self.staging.pushed() - self.staging.popped()
+    }
+
+    /// The first staged row, and whether its unit is plain. The caller lets go of the row before it calls
+    /// this again without [`advance`](Self::advance), and after that it is the caller's.
+    fn first(&self) -> (Row, bool) {
+        let slot = self.staging.slots[self.staging.popped() as usize % PULLED_MOST].load(Ordering::Relaxed);
+        // SAFETY: `push` consumed the row of this number; each position is passed once.
+        (unsafe { Row::new((slot >> 1) as u32) }, slot & 1 == 1)
+    }
+
+    fn advance(&mut self) {
+        self.staging.popped.store(self.staging.popped() + 1, Ordering::Relaxed);
+    }
+
+    /// Takes the first staged row if its unit is plain; there must be one.
+    fn next_plain(&mut self) -> Option<Row> {
+        let (row, plain) = self.first();
+        plain.then(|| {
+            self.advance();
+            row
+        })
+    }
+}
+
+impl State {
+    /// Nothing of the source is before admission.
+    pub(crate) fn source_is_empty(&self) -> bool {
+        self.source.as_ref().is_none_or(|source| source.staged() == 0)
+    }
+
+    pub(crate) fn is_pulling(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.pulling.is_some())
+    }
+
+    /// Whether a pull takes a shared worker's place.
+    pub(crate) fn seated_pulls(&self) -> usize {
+        let seated = self.source.as_ref().and_then(|source| source.pulling.as_ref()).is_some_and(|pull| pull.seated);
+        usize::from(seated)
+    }
+
+    /// Whether a worker may pull: there is room for what it would bring.
+    pub(crate) fn can_pull(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.open && source.pulling.is_none() && source.staged() == 0)
+            && self.phase == Phase::Running
+            && self.has_room(1)
+    }
+
+    /// How long nobody has pulled.
+    pub(crate) fn not_pulled_for(&self, now: u64) -> u64 {
+        self.source.as_ref().map_or(0, |source| now.saturating_sub(source.last_pull_ns))
+    }
+
+    /// What a source that can be pulled is worth in work, where that is known.
+    pub(crate) fn source_backlog_ns(&self, unit_in_flow_ns: u64) -> u64 {
+        /// A source that has just given a unit is taken to have so many more.
+        const MORE: u64 = 1024;
+        match &self.source {
+            Some(source) if source.unit_ns > 0 && self.can_pull() => MORE * (source.unit_ns + unit_in_flow_ns),
+            _ => 0,
+        }
+    }
+
+    /// Begins a pull that fills `staging`: fills `rows` with free rows for it.
+    pub(crate) fn begin_pull(
+        &mut self,
+        rows: &mut Vec<Row>,
+        staging: &Arc<Staging>,
+        seated: bool,
+        now: u64,
+    ) -> Option<PullOrder> {
+        let batch = self.stages[usize::from(self.entry)].batch_target();
+        let source = self.source.as_mut()?;
+        // The one before is empty, or nobody could pull.
+        source.staging = staging.clone();
+        let chunk = match source.unit_ns {
+            0 => 1,
+            unit_ns => (PULL_NS / unit_ns).clamp(1, (4 * batch).min(PULLED_MOST) as u64),
+        };
+        let soon = seated && source.unit_ns > 0;
+        source.pulling = Some(Pulling { since_ns: now, soon, seated });
+        source.staging.hurry.store(false, Ordering::Relaxed);
+        self.busy_shared += 1;
+        self.busy_soon += usize::from(soon);
+        let places = self.entry_place.map_or(usize::MAX, |place| self.units_for(place.into(), 1));
+        let units = chunk.min(self.inflight_cap - self.in_flight).min(places as u64);
+        while (rows.len() as u64) < units {
+            let row = self.free_row();
+            rows.push(row);
+        }
+        self.watch(now);
+        let first = Stamp::new(self.next_id, now);
+        self.next_id += units;
+        if let Some(source) = &mut self.source {
+            source.next_id = self.next_id;
+        }
+        Some(PullOrder { bytes_most: self.memory_cap.saturating_sub(self.bytes).max(1), first })
+    }
+
+    /// Takes back what a pull brought, and the rows it did not use.
+    pub(crate) fn end_pull(&mut self, rows: &mut Vec<Row>, open: bool, now: u64) {
+        // Numbers that were not used, if nobody has taken a later one meanwhile.
+        if self.source.as_ref().is_some_and(|source| source.next_id == self.next_id) {
+            self.next_id -= rows.len() as u64;
+        }
+        self.keep_rows(rows.drain(..));
+        let Some(source) = &mut self.source else { return };
+        if let Some(pull) = source.pulling.take() {
+            self.busy_shared -= 1;
+            self.busy_soon -= usize::from(pull.soon);
+            let pulled = source.staged().max(1);
+            source.slow = now - pull.since_ns > SLOW_NS;
+            let sample = ((now - pull.since_ns) / pulled).max(1);
+            source.unit_ns = if source.unit_ns == 0 { sample } else { (source.unit_ns * 3 + sample) / 4 }.max(1);
+        }
+        source.last_pull_ns = now;
+        source.open &= open;
+        self.flow_on(now);
+        self.note_room(now);
+    }
+
+    /// Admits pulled units while there is room. Returns whether it admitted any.
+    pub(crate) fn admit_pulled(&mut self, now: u64) -> bool {
+        if self.finished || self.source_is_empty() {
+            return false;
+        }
+        let Some(mut source) = self.source.take() else { return false };
+        let mut run = self.pocket.spares.take();
+        let mut all_plain = true;
+        let staged = source.staged();
+        let room_for_plain = self.has_room_for_all(staged as usize, 0);
+        let mut left = staged;
+        if room_for_plain && !source.slow {
+            left -= self.let_in_plain(&mut source, staged, now);
+        }
+        for _ in 0..left {
+            let (mut row, plain) = source.first();
+            let has_room = self.has_room(if plain { 0 } else { self.units.unit(&mut row).bytes });
+            if !has_room {
+                break;
+            }
+            source.advance();
+            self.stamp_anew(&mut row, now);
+            all_plain &= self.let_in(row, plain, 0, &mut run, now);
+        }
+        self.source = Some(source);
+        let admitted = left < staged || !run.is_empty();
+        self.enter(run, all_plain, now);
+        admitted
+    }
+
+    /// Admits plain units as they were stamped when they were pulled; there must be room for all. Returns how
+    /// many there were.
+    fn let_in_plain(&mut self, source: &mut SourceState, staged: u64, now: u64) -> u64 {
+        let batch = self.stages[usize::from(self.entry)].batch_target();
+        let mut left = staged as usize;
+        while left > 0 {
+            // As lists of a batch each, which nobody need take apart.
+            let mut run = self.pocket.spares.take();
+            run.extend(std::iter::from_fn(|| source.next_plain()).take(left.min(batch)));
+            let units = run.len();
+            self.enter(run, true, now);
+            left -= units;
+            if units < batch {
+                break;
+            }
+        }
+        let units = staged - left as u64;
+        self.admitted += units;
+        self.in_flight += units;
+        self.peak_in_flight = self.peak_in_flight.max(self.in_flight);
+        units
+    }
+
+    fn stamp_anew(&self, row: &mut Row, now: u64) {
+        let id = self.stamps.stamp(row).id;
+        self.stamps.set(row, Stamp::new(id, now));
+    }
+
+    /// Admits all pulled units, room or not, when a flow is abandoned: they are counted as left.
+    pub(crate) fn admit_all_pulled(&mut self, now: u64) {
+        let Some(mut source) = self.source.take() else { return };
+        let mut run = self.pocket.spares.take();
+        for _ in 0..source.staged() {
+            let (mut row, plain) = source.first();
+            source.advance();
+            self.stamp_anew(&mut row, now);
+            self.let_in(row, plain, 0, &mut run, now);
+        }
+        self.source = Some(source);
+        self.enter(run, false, now);
+    }
+
+    /// Ends the source, whether or not somebody is pulling it. Returns whether it was open.
+    pub(crate) fn close_source(&mut self) -> bool {
+        self.source.as_mut().is_some_and(|source| std::mem::take(&mut source.open))
+    }
+
+    /// Looks after a pull that lasts: others go on without it.
+    pub(crate) fn watch_pull(&mut self) {
+        let Some(source) = &mut self.source else { return };
+        let Some(pull) = &mut source.pulling else { return };
+        self.busy_soon -= usize::from(std::mem::take(&mut pull.soon));
+        pull.seated = false;
+        source.staging.hurry_up();
+    }
+
+    /// Whether somebody should look after the source in a while: a pull may block, or no worker come by for it.
+    pub(crate) fn watches_source(&self) -> bool {
+        let Some(source) = &self.source else { return false };
+        match &source.pulling {
+            Some(pull) => pull.seated,
+            None => !self.stalled && self.can_pull(),
+        }
+    }
+
+    /// Keeps account of how long the source could have been pulled, but for room.
+    pub(crate) fn note_room(&mut self, now: u64) {
+        let Some(source) = &self.source else { return };
+        let held_up = source.open && source.pulling.is_none() && !self.has_room(1);
+        let since = source.held_up_since;
+        if held_up != since.is_some() {
+            self.room_waited_ns += since.map_or(0, |since| now.saturating_sub(since));
+            if let Some(source) = &mut self.source {
+                source.held_up_since = held_up.then_some(now);
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Gives the flow its source. `ended` is told once how it ended, on any thread, without the flow's mutex.
+    pub(crate) fn attach(self: &Arc<Self>, source: Box<dyn Source>, ended: impl FnOnce(SourceEnd) + Send + 'static) {
+        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
+        *self.source_ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ended));
+        let mut state = self.lock();
+        state.source = Some(SourceState::new());
+        self.release(state);
+    }
+
+    /// Waits for a pull that is going on, and takes the source back: no worker uses it any more.
+    pub(crate) fn detach(&self) {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop_quietly(source);
+    }
+
+    /// Pulls a chunk. Returns how the source ended, if it did.
+    pub(crate) fn pull(&self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> Option<SourceEnd> {
+        let mut slot = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(source) = slot.as_mut() else { return Some(SourceEnd::Closed) };
+        let end = match catch_unwind(AssertUnwindSafe(|| source.pull(order, rows, staging))) {
+            Ok(true) => return None,
+            Ok(false) => SourceEnd::Exhausted,
+            Err(panic) => SourceEnd::Panicked(panic),
+        };
+        drop_quietly(slot.take());
+        Some(end)
+    }
+
+    /// Tells how the source ended, unless that was told before.
+    pub(crate) fn tell_source_ended(&self, end: SourceEnd) {
+        let ended = self.source_ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ended) = ended {
+            ended(end);
+        }
+    }
+}
+
+/// Drops a source; a panic of its destructor has nobody to go to.
+fn drop_quietly(source: Option<Box<dyn Source>>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(source)));
+}

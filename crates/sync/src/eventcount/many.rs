@@ -1,0 +1,84 @@
+//! Many incrementers: the count and its flag in one word, changed by atomic read-modify-writes only.
+
+use super::kind::{Announced, Kind, sealed};
+use super::place::{Overlooks, Place};
+use super::sleep::Sleeping;
+use super::word::{Width, Word};
+use crate::primitive::Ordering;
+
+/// The lowest bit: somebody waits. The rest of the word is the value.
+const FLAG: u64 = 1;
+
+/// The kind with many incrementers.
+///
+/// The word is `value << 1 | flag`. Waiters set the flag by compare-and-swap, so only on the value they wait
+/// on; incrementers add 2 and see by the fetched word whether somebody waited.
+///
+/// All changes of one word have one order, the word's modification order, and that alone proves that no wake-up
+/// is lost: a waiter's flag is either before an increment in this order, then the increment fetches it and
+/// wakes, or after, then the compare-and-swap finds another value. The flag is cleared before the wake: who
+/// fell asleep before the clearing is woken, and who tries after finds a word without the flag and does not
+/// fall asleep. So the orderings only have to carry the user's data: release on the increment, acquire where
+/// the value is read.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Many<W: Width>(W::Atomic);
+
+impl<W: Width> Kind for Many<W> {}
+
+impl<W: Width> sealed::Kind for Many<W> {
+    #[cfg(not(loom))]
+    const ZERO: Self = Many(W::Atomic::ZERO);
+
+    const OVERLOOKS: Overlooks = Overlooks::Nothing;
+
+    fn starting_at(value: u64) -> Self {
+        Many(W::Atomic::new(value << 1))
+    }
+
+    #[inline(always)]
+    fn value(&self) -> u64 {
+        // Acquire: what was written before the increments is visible.
+        self.0.load(Ordering::Acquire) >> 1
+    }
+
+    #[inline(always)]
+    fn wrap(number: u64) -> u64 {
+        number & (u64::MAX >> (65 - W::BITS))
+    }
+
+    #[inline(always)]
+    unsafe fn add<P: Place>(&self, n: u64) -> bool {
+        // Release: who reads the new value, and be it through later increments, sees what was written before.
+        self.0.fetch_add(n << 1, Ordering::Release) & FLAG != 0
+    }
+
+    unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize) {
+        if most < usize::MAX && wake(most) == most {
+            // Sleepers may be left, so the flag stays.
+            return;
+        }
+        // Before the wake: whoever announces itself from here on sets the flag anew, and whoever did so before is
+        // asleep, and woken, or finds the word changed.
+        self.0.fetch_and(!FLAG, Ordering::Relaxed);
+        wake(usize::MAX);
+    }
+
+    fn announce(&self, value: u64) -> Announced {
+        let (quiet, flagged) = (value << 1, value << 1 | FLAG);
+        // Acquire on failure: a changed value is reported as seen. On success there is nothing new to see.
+        match self.0.compare_exchange(quiet, flagged, Ordering::Relaxed, Ordering::Acquire) {
+            Ok(_) => Announced::Newly,
+            Err(found) if found == flagged => Announced::Already,
+            Err(_) => Announced::Changed,
+        }
+    }
+
+    fn sleep(&self, value: u64, sleeping: &Sleeping<'_>) {
+        sleeping.sleep(&self.0, value << 1 | FLAG);
+    }
+
+    fn wake(&self, most: usize, sleeping: &Sleeping<'_>) -> usize {
+        sleeping.wake(&self.0, most)
+    }
+}

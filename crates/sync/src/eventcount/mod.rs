@@ -1,0 +1,140 @@
+//! Event counts: sleep until something changes, notify for the price of a store.
+//!
+//! An event count is a number that only grows. A waiter takes a [`snapshot`](Count::snapshot), looks at
+//! whatever the count stands for, and if there is nothing to do, waits until the count differs from the
+//! snapshot. Who changes something increments the count afterwards. No lock is shared between the two, and no
+//! wake-up can be lost: a change that the waiter missed came before an increment that ends its wait at once. As
+//! long as nobody sleeps, an increment makes no system call.
+//!
+//! # Which one do I want?
+//! | who increments | one process | memory shared between processes | increment, nobody waits |
+//! | --- | --- | --- | --- |
+//! | anybody | [`EventCount`], [`EventCount64`] | [`SharedEventCount`], [`SharedEventCount64`] | a locked addition |
+//! | one thread at a time | [`SpEventCount`], [`SpEventCount64`] | [`SharedSpEventCount`], [`SharedSpEventCount64`] | on x86-64 about a store and a half, elsewhere as below |
+//! | the same, in portable form | [`TwoWordEventCount`], [`TwoWordEventCount64`] | [`SharedTwoWordEventCount`], [`SharedTwoWordEventCount64`] | two loads, a store, a [light fence](millstream_fence::light) |
+//!
+//! Take 64 bits if the count is also a sequence (then [`value`](Count::value) is the published position, and
+//! publishing is the increment), or if a waiter may be kept from running for a whole turn of 31 bits; otherwise
+//! 32 bits are enough. All are [`Count`]s with a [`Kind`] and a [`Place`], and generic code takes a `Count<K>`.
+//!
+//! Not for mutual exclusion, and not for handing over a value: it tells *that* something changed, not what.
+//!
+//! # Both sides
+//! ```
+//! use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+//! use millstream_sync::eventcount::SpEventCount;
+//!
+//! let ready = AtomicBool::new(false);
+//! let mut count = SpEventCount::new();
+//! let (mut incrementer, count) = count.split(); // the only one who may increment
+//!
+//! std::thread::scope(|scope| {
+//!     scope.spawn(|| {
+//!         loop {
+//!             let key = count.snapshot(); // first the snapshot,
+//!             if ready.load(Relaxed) {    // then the look,
+//!                 break;
+//!             }
+//!             count.wait(key);            // then the wait
+//!         }
+//!         // … which is also what this does:
+//!         count.wait_for(|| ready.load(Relaxed).then_some(()));
+//!     });
+//!     ready.store(true, Relaxed); // first the change,
+//!     incrementer.increment();    // then the increment
+//! });
+//! ```
+//!
+//! # How it works
+//! A flag beside the number says that somebody sleeps or is about to. A waiter spins for a while, may nap (see
+//! [`Patience`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the
+//! same. Tasks leave their waker in a list first. An increment that finds the flag wakes them. What remains is
+//! to show that an increment cannot overlook the flag of a waiter that falls asleep; each kind has its own
+//! reason, given there:
+//!
+//! - [`Many`]: flag and number are in one word that is changed by atomic read-modify-writes only.
+//! - [`TwoWord`]: the incrementer's light fence and the waiter's [heavy fence](millstream_fence::heavy) pair.
+//! - `Unlocked` (x86-64): the heavy fence interrupts the incrementer between two instructions, and one
+//!   instruction is the whole increment.
+//!
+//! A waiter that gives up (deadline, dropped future, killed process) leaves at worst the flag, which costs one
+//! increment a system call in vain. Single-incrementer waiters pay for the fence, some 10 µs, each time they go
+//! to sleep.
+//!
+//! # Progress
+//! Snapshots are wait-free, and so are increments while nobody waits; with waiters an increment is a system
+//! call, and a short lock if tasks wait. Waiting blocks. A thread that is stopped anywhere in a wait hinders
+//! nobody; one that is stopped between its increment and the wake delays that wake.
+//!
+//! # How it is proven
+//! Loom models of [`Many`] and [`TwoWord`] with threads and tasks (`tests/eventcount_loom.rs`), an enumerated
+//! x86-TSO machine for `Unlocked` (`verify/tso`), stress tests with both kinds of fences, between threads and
+//! between processes, and the mutations that these are known to catch (`verify/README.md`).
+//!
+//! # Source of the idea
+//! Paul Khuong's event counts for Concurrency Kit (`ck_ec`): the flag in the word, the addition without a lock
+//! prefix, the two-word form.
+
+pub use count::{Count, Key, Waited};
+pub use incrementer::Incrementer;
+pub use kind::{Kind, SoleKind};
+pub use many::Many;
+pub use patience::Patience;
+pub use place::{Local, Place, Shared};
+pub use two_word::TwoWord;
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub use unlocked::Unlocked;
+pub use wait_async::WaitAsync;
+pub use word::Width;
+
+mod count;
+mod incrementer;
+mod kind;
+mod many;
+mod patience;
+mod place;
+mod quiet;
+mod sleep;
+mod tasks;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod timekeeper;
+mod two_word;
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+mod unlocked;
+mod wait_async;
+mod word;
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+mod x86_64;
+
+/// The best kind for one incrementer on this machine: `Unlocked` on x86-64, otherwise [`TwoWord`].
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub type Sole<W> = Unlocked<W>;
+/// The best kind for one incrementer on this machine: `Unlocked` on x86-64, otherwise [`TwoWord`].
+#[cfg(not(all(target_arch = "x86_64", not(loom))))]
+pub type Sole<W> = TwoWord<W>;
+
+/// Many incrementers, 32 bits.
+pub type EventCount = Count<Many<u32>>;
+/// Many incrementers, 64 bits.
+pub type EventCount64 = Count<Many<u64>>;
+/// One incrementer, 32 bits.
+pub type SpEventCount = Count<Sole<u32>>;
+/// One incrementer, 64 bits.
+pub type SpEventCount64 = Count<Sole<u64>>;
+/// One incrementer in the portable form, 32 bits.
+pub type TwoWordEventCount = Count<TwoWord<u32>>;
+/// One incrementer in the portable form, 64 bits.
+pub type TwoWordEventCount64 = Count<TwoWord<u64>>;
+/// Many incrementers in several processes, 32 bits.
+pub type SharedEventCount = Count<Many<u32>, Shared>;
+/// Many incrementers in several processes, 64 bits.
+pub type SharedEventCount64 = Count<Many<u64>, Shared>;
+/// One incrementer, waiters in several processes, 32 bits.
+pub type SharedSpEventCount = Count<Sole<u32>, Shared>;
+/// One incrementer, waiters in several processes, 64 bits.
+pub type SharedSpEventCount64 = Count<Sole<u64>, Shared>;
+/// One incrementer in the portable form, waiters in several processes, 32 bits.
+pub type SharedTwoWordEventCount = Count<TwoWord<u32>, Shared>;
+/// One incrementer in the portable form, waiters in several processes, 64 bits.
+pub type SharedTwoWordEventCount64 = Count<TwoWord<u64>, Shared>;

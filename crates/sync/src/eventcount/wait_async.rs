@@ -1,0 +1,116 @@
+//! Waiting as a task: a future instead of a sleeping thread.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use super::count::{Count, Key};
+use super::kind::{Announced, Kind};
+use super::place::{Certainty, Local, sealed::Place as _};
+use super::quiet::Quiet;
+use super::tasks::Ticket;
+use super::timekeeper;
+
+impl<K: Kind> Count<K, Local> {
+    /// A future that is ready when the count differs from `key`.
+    ///
+    /// It may be dropped at any time; a wake-up that was meant for one waiter is then handed to another.
+    /// Polling takes a short lock, and with a single incrementer also a heavy fence (some 10 µs), when the task
+    /// is about to wait.
+    ///
+    /// ```
+    /// use millstream_sync::eventcount::EventCount;
+    ///
+    /// async fn next(count: &EventCount) -> u64 {
+    ///     count.wait_async(count.snapshot()).await;
+    ///     count.value()
+    /// }
+    /// ```
+    pub fn wait_async(&self, key: Key) -> WaitAsync<'_, K> {
+        WaitAsync { count: self, key, ticket: None, quiet: None }
+    }
+
+    /// Waits as a task until `ready` returns something, and looks again after each change of the count.
+    ///
+    /// What makes `ready` succeed must happen before an increment.
+    pub async fn wait_for_async<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
+        loop {
+            let key = self.snapshot();
+            if let Some(found) = ready() {
+                return found;
+            }
+            self.wait_async(key).await;
+        }
+    }
+}
+
+/// The future of [`Count::wait_async`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless polled"]
+pub struct WaitAsync<'a, K: Kind> {
+    count: &'a Count<K, Local>,
+    key: Key,
+    /// Our place in the line, from the first time we had to wait.
+    ticket: Option<Ticket>,
+    /// Set while only time can tell that our flag was seen.
+    quiet: Option<Quiet>,
+}
+
+impl<K: Kind> Future for WaitAsync<'_, K> {
+    type Output = ();
+
+    /// Enters the line, *then* sets the flag and looks again. The incrementer changes the count, *then* goes
+    /// through the line if it sees the flag. The line's lock says who was first: if we were, we are woken; if the
+    /// incrementer was, we see its change when we look again. That it sees the flag is argued with each kind.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { count, key, ticket, quiet } = &mut *self;
+        let tasks = &count.place.tasks;
+        if count.has_changed(*key) {
+            return self.finish();
+        }
+        let queued = ticket.is_some_and(|ticket| tasks.refresh(ticket, context.waker()));
+        if queued && quiet.is_none() {
+            return Poll::Pending;
+        }
+        if !queued {
+            *ticket = Some(tasks.enter(context.waker()));
+        }
+        let announced = count.kind.announce(key.0);
+        if announced == Announced::Changed {
+            return self.finish();
+        }
+        let nap = match count.place.confirm(K::OVERLOOKS) {
+            Certainty::Now => None,
+            Certainty::InTime => quiet.get_or_insert_with(Quiet::new).nap(announced),
+        };
+        if count.has_changed(*key) {
+            return self.finish();
+        }
+        match nap {
+            Some(nap) => timekeeper::wake_at(Instant::now() + nap, context.waker().clone()),
+            None => *quiet = None,
+        }
+        Poll::Pending
+    }
+}
+
+impl<K: Kind> WaitAsync<'_, K> {
+    fn finish(&mut self) -> Poll<()> {
+        if let Some(ticket) = self.ticket.take() {
+            self.count.place.tasks.leave(ticket);
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<K: Kind> Drop for WaitAsync<'_, K> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take()
+            && !self.count.place.tasks.leave(ticket)
+        {
+            // We were woken and did not return: perhaps as the only one.
+            self.count.wake(1);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Lock-free primitives worth using alone.
+//!
+//! | I want | module |
+//! | --- | --- |
+//! | threads or tasks that sleep until something changes, and a notification that costs as much as a store when nobody sleeps | [`eventcount`] |
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU64, Ordering::{Acquire, Release}};
+//! use millstream_sync::eventcount::EventCount;
+//!
+//! let (mail, arrivals) = (AtomicU64::new(0), EventCount::new());
+//! let letter = std::thread::scope(|scope| {
+//!     scope.spawn(|| {
+//!         mail.store(42, Release);
+//!         arrivals.increment(); // wakes who sleeps; with nobody asleep, one atomic addition
+//!     });
+//!     arrivals.wait_for(|| Some(mail.load(Acquire)).filter(|&letter| letter != 0))
+//! });
+//! assert_eq!(letter, 42);
+//! ```
+
+pub mod eventcount;
+mod primitive;

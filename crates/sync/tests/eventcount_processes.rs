@@ -1,0 +1,212 @@
+//! Event counts in memory shared between processes: hand-offs, and processes that are killed.
+//!
+//! The program starts itself as the other process: `PROGRAM ROLE KIND FILE`.
+
+#[cfg(not(loom))]
+mod support;
+
+#[cfg(loom)]
+fn main() {}
+
+#[cfg(not(loom))]
+fn main() {
+    processes::main();
+}
+
+#[cfg(not(loom))]
+mod processes {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::path::Path;
+    use std::process::{Child, Command};
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    use std::time::{Duration, Instant};
+
+    use millstream_sync::eventcount::{Count, Kind, Many, Patience, Shared, Sole, TwoWord};
+
+    use crate::support::{FENCE, stress, until_asleep};
+
+    const LONG: Duration = Duration::from_secs(20);
+    const KINDS: [&str; 4] = ["many-64", "sole-32", "sole-64", "two-word-64"];
+
+    /// What the processes share; zeroed memory is its start.
+    #[repr(C)]
+    struct Board<K: Kind> {
+        ping: Count<K, Shared>,
+        pong: Count<K, Shared>,
+        /// Which thread of the other process is about to wait; 0 before.
+        waiting: AtomicU32,
+    }
+
+    pub(crate) fn main() {
+        let args: Vec<String> = std::env::args().skip(1).collect();
+        match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [role, kind, file] if !role.starts_with('-') => with_kind(kind, role, Path::new(file)),
+            _ => run_all(),
+        }
+    }
+
+    fn run_all() {
+        for kind in KINDS {
+            // Who does not register for heavy fences: nobody, all, the incrementer of `ping`.
+            for (here, there) in [("", ""), ("symmetric", "symmetric"), ("symmetric", "")] {
+                for scene in ["hand-offs", "waiter-killed", "incrementer-killed"] {
+                    let folder = tempfile::tempdir().unwrap();
+                    let began = Instant::now();
+                    let file = folder.path().join("board");
+                    // The scene itself runs in a process of its own too, since it needs its own fences.
+                    let mut scene_process = start(scene, kind, &file, here, there);
+                    assert!(scene_process.wait().unwrap().success(), "{kind} {scene} {here:?} {there:?}");
+                    println!("{kind} {scene} fences {here:?} {there:?}: ok, {:?}", began.elapsed());
+                }
+            }
+        }
+    }
+
+    const THERE: &str = "MILLSTREAM_TEST_FENCE_THERE";
+
+    fn start(role: &str, kind: &str, file: &Path, fence: &str, there: &str) -> Child {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.arg(role).arg(kind).arg(file).env(FENCE, fence).env(THERE, there);
+        command.spawn().unwrap()
+    }
+
+    fn start_other(role: &str, kind: &str, file: &Path) -> Child {
+        start(role, kind, file, &std::env::var(THERE).unwrap(), "")
+    }
+
+    fn with_kind(kind: &str, role: &str, file: &Path) {
+        match kind {
+            "many-64" => play::<Many<u64>>(kind, role, file),
+            "sole-32" => play::<Sole<u32>>(kind, role, file),
+            "sole-64" => play::<Sole<u64>>(kind, role, file),
+            "two-word-64" => play::<TwoWord<u64>>(kind, role, file),
+            _ => panic!("no kind {kind}"),
+        }
+    }
+
+    fn play<K: Attach>(kind: &str, role: &str, file: &Path) {
+        let board = map::<K>(file);
+        match role {
+            "hand-offs" => {
+                let mut other = start_other("answer", kind, file);
+                hand_offs(true, &board.ping, &board.pong);
+                assert!(other.wait().unwrap().success());
+            }
+            "answer" => hand_offs(false, &board.pong, &board.ping),
+            "waiter-killed" => waiter_killed(board, kind, file),
+            "incrementer-killed" => incrementer_killed(board, kind, file),
+            "wait" => wait_once(board),
+            _ => panic!("no role {role}"),
+        }
+    }
+
+    fn map<K: Kind>(file: &Path) -> &'static Board<K> {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(file).unwrap();
+        file.set_len(4096).unwrap();
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        // SAFETY: a new mapping at an address of the kernel's choice, never unmapped.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, file.as_raw_fd(), 0) };
+        assert_ne!(memory, libc::MAP_FAILED);
+        // SAFETY: the page is larger than a board and aligned; zeros are a board, and only atomics are in it.
+        unsafe { &*memory.cast::<Board<K>>() }
+    }
+
+    /// How to become the incrementer of a kind.
+    trait Attach: Kind {
+        fn attach(count: &'static Count<Self, Shared>) -> Box<dyn FnMut()>
+        where
+            Self: Sized;
+    }
+
+    impl Attach for Many<u64> {
+        fn attach(count: &'static Count<Self, Shared>) -> Box<dyn FnMut()> {
+            Box::new(|| count.increment())
+        }
+    }
+
+    macro_rules! attach_sole {
+        ($($kind:ty)*) => {$(
+            impl Attach for $kind {
+                fn attach(count: &'static Count<Self, Shared>) -> Box<dyn FnMut()> {
+                    // SAFETY: each process increments its own of the two counts.
+                    let mut incrementer = unsafe { millstream_sync::eventcount::Incrementer::new(count) };
+                    Box::new(move || incrementer.increment())
+                }
+            }
+        )*};
+    }
+    attach_sole!(Sole<u32> Sole<u64> TwoWord<u64>);
+
+    fn wait_until<K: Kind>(count: &Count<K, Shared>, value: u64) {
+        let deadline = Instant::now() + LONG;
+        let reached = || (count.value() >= value).then_some(());
+        let woken = count.wait_for_patiently(reached, Some(deadline), &Patience::NONE);
+        assert!(woken.is_some(), "a wake-up is lost at {value}");
+    }
+
+    /// Adds to `own` and waits for `other`, in turn; whoever is `first` begins. Waits are for less than the
+    /// second after which a shared waiter looks for itself.
+    fn hand_offs<K: Attach>(first: bool, own: &'static Count<K, Shared>, other: &Count<K, Shared>) {
+        let mut increment = K::attach(own);
+        let rounds = 5_000 * stress();
+        let mut late = 0;
+        for round in 1..=rounds {
+            if first {
+                increment();
+            }
+            let began = Instant::now();
+            wait_until(other, round);
+            late += u64::from(began.elapsed() > Duration::from_millis(900));
+            if !first {
+                increment();
+            }
+        }
+        assert_eq!(late, 0, "waits that only their second ended");
+    }
+
+    fn wait_once<K: Kind>(board: &Board<K>) {
+        // SAFETY: gettid has no arguments and cannot fail.
+        board.waiting.store(unsafe { libc::gettid() } as u32, SeqCst);
+        wait_until(&board.ping, 1);
+    }
+
+    /// A process that waits for `ping`, surely asleep.
+    fn waiter<K: Kind>(board: &Board<K>, kind: &str, file: &Path) -> Child {
+        board.waiting.store(0, SeqCst);
+        let child = start_other("wait", kind, file);
+        let began = Instant::now();
+        while board.waiting.load(SeqCst) == 0 {
+            assert!(began.elapsed() < LONG, "the other process does not start");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let thread = board.waiting.load(SeqCst) as i32;
+        until_asleep(child.id() as i32, thread);
+        child
+    }
+
+    /// A waiter that dies asleep leaves a flag and nothing else.
+    fn waiter_killed<K: Attach>(board: &'static Board<K>, kind: &str, file: &Path) {
+        let mut increment = K::attach(&board.ping);
+        let mut killed = waiter(board, kind, file);
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        let mut patient = waiter(board, kind, file);
+        increment();
+        assert!(patient.wait().unwrap().success());
+        assert_eq!(board.ping.value(), 1);
+    }
+
+    /// An incrementer that dies between its addition and the wake: the waiter finds out within a second or two.
+    fn incrementer_killed<K: Attach>(board: &'static Board<K>, kind: &str, file: &Path) {
+        drop(K::attach(&board.ping));
+        let mut waiting = waiter(board, kind, file);
+        let first_word = (&raw const board.ping).cast::<AtomicU32>();
+        // SAFETY: the count begins with its word, whose low half is first on this machine; the value is above
+        // the flag where that is the lowest bit, as in `Many`.
+        unsafe { (*first_word).fetch_add(2, SeqCst) };
+        let began = Instant::now();
+        assert!(waiting.wait().unwrap().success());
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}

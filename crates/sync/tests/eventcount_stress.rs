@@ -1,0 +1,248 @@
+//! Hand-offs by the hundred thousand, with naps, yields and changes of core in between; a lost wake-up is a
+//! time-out.
+//!
+//! In each round the incrementer adds once and then waits for the answer, so each increment is the last for a
+//! while: a flag that it overlooked stays overlooked. `MILLSTREAM_STRESS=n` runs n times as long.
+#![cfg(not(loom))]
+
+mod support;
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_sync::eventcount::{Count, EventCount, EventCount64, Kind, Many, Patience, Sole, TwoWord, Waited};
+use support::{Random, stress};
+
+/// No thread is kept from running for so long.
+const LOST: Duration = Duration::from_secs(30);
+
+/// What is handed over, without any ordering of its own: the counts carry it, and ThreadSanitizer sees whether they do.
+struct Payload(UnsafeCell<u64>);
+
+// SAFETY: written by the incrementer when all have answered, read by the waiters when the count says so.
+unsafe impl Sync for Payload {}
+
+impl Payload {
+    fn put(&self, value: u64) {
+        // SAFETY: all waiters have answered and do not read until the next increment.
+        unsafe { *self.0.get() = value }
+    }
+
+    fn get(&self) -> u64 {
+        // SAFETY: the incrementer does not write until this waiter has answered.
+        unsafe { *self.0.get() }
+    }
+}
+
+/// How a thread spends its time before it goes on.
+fn dawdle(random: &mut Random) {
+    match random.below(64) {
+        0 => thread::yield_now(),
+        1 => thread::sleep(Duration::from_micros(random.below(100))),
+        2 => move_to_core(random),
+        _ => (0..random.below(300)).for_each(|_| std::hint::spin_loop()),
+    }
+}
+
+/// Lets this thread run on one random core of those it may run on, or on all of them.
+fn move_to_core(random: &mut Random) {
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(libc::CPU_SETSIZE as usize);
+    let one = random.below(2 * cores as u64) as usize;
+    // SAFETY: a cpu_set_t of zeros is an empty set; the calls only read and write the set they are given. A
+    // refusal (a core that is not ours) leaves the thread where it is.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for core in (0..cores).filter(|&core| one >= cores || core == one) {
+            libc::CPU_SET(core, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+/// How often this thread has gone to sleep so far.
+fn sleeps() -> u64 {
+    // SAFETY: an rusage of zeros is valid, and getrusage fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    usage.ru_nvcsw as u64
+}
+
+/// One incrementer, `waiters` waiters that answer each increment; returns how often the waiters slept.
+fn hand_offs<K: Kind>(rounds: u64, waiters: u64, patience: Patience, seed: u64) -> u64 {
+    let (count, answers) = (Count::<K>::new(), EventCount64::new());
+    let (payload, slept) = (Payload(UnsafeCell::new(0)), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for waiter in 0..waiters {
+            let (count, answers, payload, slept) = (&count, &answers, &payload, &slept);
+            scope.spawn(move || {
+                let mut random = Random::new(seed.wrapping_add(waiter + 1));
+                let before = sleeps();
+                for round in 1..=rounds {
+                    let seen = || (count.value() >= round).then_some(());
+                    let deadline = Instant::now() + LOST;
+                    let woken = count.wait_for_patiently(seen, Some(deadline), &patience);
+                    assert!(
+                        woken.is_some() && Instant::now() < deadline,
+                        "waiter {waiter} was not woken in round {round}"
+                    );
+                    assert_eq!(payload.get(), round);
+                    dawdle(&mut random);
+                    answers.increment();
+                }
+                slept.fetch_add(sleeps() - before, Relaxed);
+            });
+        }
+        let mut random = Random::new(seed);
+        for round in 1..=rounds {
+            payload.put(round);
+            // SAFETY: the only thread that increments this count.
+            unsafe { count.add_unchecked(1) }
+            let answered = || (answers.value() == round * waiters).then_some(());
+            let deadline = Instant::now() + 2 * LOST;
+            assert!(answers.wait_for_deadline(answered, deadline).is_some(), "no answer in round {round}");
+            dawdle(&mut random);
+        }
+    });
+    slept.into_inner()
+}
+
+fn no_wake_up_is_lost<K: Kind>(name: &str) {
+    let seed = Random::seed();
+    for (waiters, rounds) in [(1, 40_000), (2, 15_000), (6, 2_000)] {
+        let rounds = rounds * stress();
+        let slept = hand_offs::<K>(rounds, waiters, Patience::NONE, seed);
+        println!("{name}: {rounds} rounds, {waiters} waiters, {slept} sleeps");
+        assert!(slept > rounds / 100, "a stress test of sleeping sleeps: {slept}");
+        hand_offs::<K>(rounds / 4, waiters, Patience::DEFAULT.spins(20), seed);
+    }
+}
+
+#[test]
+fn many_32_no_wake_up_is_lost() {
+    no_wake_up_is_lost::<Many<u32>>("many, 32 bits");
+}
+
+#[test]
+fn sole_32_no_wake_up_is_lost() {
+    no_wake_up_is_lost::<Sole<u32>>("sole, 32 bits");
+}
+
+#[test]
+fn sole_64_no_wake_up_is_lost() {
+    no_wake_up_is_lost::<Sole<u64>>("sole, 64 bits");
+}
+
+#[test]
+fn two_word_64_no_wake_up_is_lost() {
+    no_wake_up_is_lost::<TwoWord<u64>>("two words, 64 bits");
+}
+
+/// Cache lines that both threads write, so that the other's next store to them takes its time.
+#[derive(Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// The incrementer's last store is on its way for long: behind stores that wait for their cache lines. Right then
+/// the waiter sets its flag.
+fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
+    let mut random = Random::new(Random::seed());
+    let rounds = 60_000 * stress();
+    let (count, answer) = (Count::<K>::new(), AtomicU64::new(0));
+    let lines: [Line; 24] = Default::default();
+    let write = |value| lines.iter().for_each(|line| line.0.store(value, Relaxed));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=rounds {
+                write(round);
+                let deadline = Instant::now() + LOST;
+                let key = count.key_of(round - 1);
+                answer.store(round, Release);
+                let woken = count.wait_patiently(key, Some(deadline), &Patience::NONE);
+                assert!(woken == Waited::Changed && Instant::now() < deadline, "not woken in round {round}");
+            }
+        });
+        for round in 1..=rounds {
+            let mut looks = 0_u32;
+            while answer.load(Acquire) < round {
+                looks += 1;
+                if looks > 10_000 { thread::yield_now() } else { std::hint::spin_loop() }
+            }
+            (0..random.below(40)).for_each(|_| std::hint::spin_loop());
+            write(round);
+            // SAFETY: the only thread that increments this count.
+            unsafe { count.add_unchecked(1) }
+        }
+    });
+}
+
+#[test]
+fn sole_32_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
+    a_flag_set_while_the_sum_is_on_its_way_is_seen::<Sole<u32>>();
+}
+
+#[test]
+fn sole_64_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
+    a_flag_set_while_the_sum_is_on_its_way_is_seen::<Sole<u64>>();
+}
+
+#[test]
+fn two_word_64_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
+    a_flag_set_while_the_sum_is_on_its_way_is_seen::<TwoWord<u64>>();
+}
+
+/// A semaphore of which each permit wakes one thread: a wake-up that goes astray leaves a permit and a sleeper.
+#[test]
+fn waking_one_at_a_time_leaves_no_item_behind() {
+    let seed = Random::seed();
+    let (each, takers, putters) = (20_000 * stress(), 4, 2);
+    let (items, count) = (AtomicU64::new(0), EventCount::new());
+    let taken = AtomicU64::new(0);
+    let total = each * putters;
+    thread::scope(|scope| {
+        for taker in 0..takers {
+            let (items, count, taken) = (&items, &count, &taken);
+            scope.spawn(move || {
+                let mut random = Random::new(seed + taker);
+                let take = || {
+                    let one = items.fetch_update(Relaxed, Relaxed, |items| items.checked_sub(1)).ok();
+                    one.or((taken.load(Relaxed) == total).then_some(0))
+                };
+                loop {
+                    let deadline = Instant::now() + LOST;
+                    let item = count.wait_for_patiently(take, Some(deadline), &Patience::NONE);
+                    assert!(Instant::now() < deadline, "taker {taker} was not woken");
+                    match item {
+                        None | Some(0) => break,
+                        Some(_) if taken.fetch_add(1, Relaxed) + 1 == total => count.increment(),
+                        Some(_) => dawdle(&mut random),
+                    }
+                }
+            });
+        }
+        for putter in 0..putters {
+            let (items, count) = (&items, &count);
+            scope.spawn(move || {
+                let mut random = Random::new(seed + takers + putter);
+                for _ in 0..each {
+                    items.fetch_add(1, Relaxed);
+                    count.increment_waking_one();
+                    dawdle(&mut random);
+                }
+            });
+        }
+    });
+    assert_eq!((taken.into_inner(), items.into_inner()), (total, 0));
+}
+
+#[test]
+fn no_wake_up_is_lost_with_symmetric_fences() {
+    support::again_with_symmetric_fences("no_wake_up_is_lost_with_symmetric_fences");
+}
