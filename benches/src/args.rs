@@ -33,6 +33,10 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     pub millstream: Option<PathBuf>,
 
+    /// Of `ring`, only the parts whose title contains this, in lower case.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub part: String,
+
     /// Runs one archive competitor alone, into the scratch folder, and prints its wall time and peak memory.
     #[arg(long, value_name = "COMPETITOR", hide = true, requires = "files", requires = "scratch")]
     pub one: Option<String>,
@@ -53,6 +57,10 @@ pub enum Workload {
     Exec,
     /// The cost of a unit when a million others wait, against a thousand.
     Queued,
+    /// Increments of event counts and wake-ups.
+    Eventcount,
+    /// Rings and channels: throughput, latency, CPU time while waiting.
+    Ring,
     /// All of the above.
     All,
 }

@@ -11,6 +11,8 @@
 //! | [`archive`] | a real job: walk, read, BLAKE3, zstd, store | rayon, a thread per stage, tokio, a loop |
 //! | [`noop`] | what does the way through four stages cost? | crossbeam-channel, tokio |
 //! | [`queued`] | does a unit cost more when many others wait? | the engine with a short queue |
+//! | [`eventcount`] | what do increments and wake-ups cost? | a plain store, a locked addition, a bare futex |
+//! | [`ring`] | throughput, latency and CPU time of rings and channels | rtrb, disruptor, ArrayQueue, crossbeam-channel, kanal, std, flume |
 //! | [`exec`] | one process per unit | `xargs -P2` |
 //!
 //! `cargo run --release -p millstream-benches -- --help` lists the options.
@@ -20,11 +22,13 @@ pub mod args;
 pub mod child;
 pub mod compare;
 pub mod error;
+pub mod eventcount;
 pub mod exec;
 pub mod machine;
 pub mod noop;
 pub mod queued;
 pub mod random;
+pub mod ring;
 pub mod table;
 pub mod tree;
 
@@ -68,6 +72,12 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
     if wants(Workload::Queued) {
         queued::run(args)?;
+    }
+    if wants(Workload::Eventcount) {
+        eventcount::run(args)?;
+    }
+    if wants(Workload::Ring) {
+        ring::run(args)?;
     }
     if wants(Workload::Exec) {
         exec::run(args)?;

@@ -55,6 +55,17 @@ fn queued_compares_many_waiting_with_few() {
 }
 
 #[test]
+fn ring_reports_every_part() {
+    let report = report(&["ring"]);
+    assert_rows(
+        &report,
+        &["spsc, spinning", "rtrb", "mpsc", "ArrayQueue + yield", "256 producers", "graph", "bare futex"],
+    );
+    assert!(report.contains("100 blocked consumers, 50ms: "), "{report}");
+    assert!(report.contains("throughput of mpsc / disruptor: "), "{report}");
+}
+
+#[test]
 fn exec_compares_two_commands() {
     // A stand-in that does nothing: what is checked here is the harness.
     let report = report(&["exec", "--millstream", "/bin/true"]);

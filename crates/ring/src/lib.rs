@@ -1,11 +1,36 @@
-//! proto
-#![allow(missing_docs)]
-#![allow(clippy::all, clippy::undocumented_unsafe_blocks, unreachable_pub)]
+//! Rings that do not collapse when threads outnumber cores.
+//!
+//! | I want | look at |
+//! | --- | --- |
+//! | to send values from threads to a thread, or to a set of them | [`channel`] |
+//! | a graph of consumers over events that are written in place: the disruptor | [`graph`] |
+//! | a ring between two processes, either of which may crash | [`shared`] |
+//! | to wait for several channels at once | [`WaitSet`] |
+//! | to choose between latency and CPU, or to know how waiting works | [`WaitStrategy`], [`wait`] |
+//! | to know how claims and completions work | [`sequencer`] |
+//!
+//! ```
+//! use millstream_ring::channel;
+//!
+//! let (sender, receiver) = channel::mpsc(1024);
+//! std::thread::scope(|scope| {
+//!     scope.spawn(move || (1..=10).for_each(|n| sender.send(n).unwrap()));
+//!     assert_eq!(receiver.iter().sum::<u64>(), 55);
+//! });
+//! ```
+
+pub mod channel;
+pub mod graph;
+#[cfg(all(test, loom))]
+mod model;
+mod options;
 mod padded;
 mod primitive;
 pub mod sequencer;
+#[cfg(all(target_os = "linux", not(loom)))]
+pub mod shared;
 mod slots;
-pub mod proto;
-pub static KNOBS: [std::sync::atomic::AtomicU32; 8] = [const { std::sync::atomic::AtomicU32::new(0) }; 8];
-#[inline(always)]
-pub fn knob(i: usize) -> u32 { KNOBS[i].load(std::sync::atomic::Ordering::Relaxed) }
+pub mod wait;
+
+pub use options::Options;
+pub use wait::{WaitSet, WaitStrategy};

@@ -1,5 +1,7 @@
 //! The ring's memory: a power of two of cells, addressed by position.
 
+use std::ops::Range;
+
 use crate::primitive::UnsafeCell;
 
 /// Cells that positions map onto, lap after lap.
@@ -35,5 +37,27 @@ impl<E> Slots<E> {
     pub(crate) fn at(&self, position: u64) -> &UnsafeCell<E> {
         // SAFETY: `mask` is the number of cells less one, so whatever it is applied to is an index of a cell.
         unsafe { self.cells.get_unchecked(position as usize & self.mask) }
+    }
+
+    /// Copies `positions` to `to`, in their order.
+    ///
+    /// # Safety
+    /// The caller has the right to read these cells, there are no more than the capacity, and `to` has room for as many.
+    pub(crate) unsafe fn copy_out(&self, positions: Range<u64>, to: *mut E) {
+        for (offset, position) in positions.enumerate() {
+            // SAFETY: the caller's promise.
+            self.at(position).with(|cell| unsafe { to.add(offset).copy_from_nonoverlapping(cell, 1) });
+        }
+    }
+
+    /// Copies from `from` to `positions`, in their order.
+    ///
+    /// # Safety
+    /// The caller has the right to write these cells, there are no more than the capacity, and `from` has as many values.
+    pub(crate) unsafe fn copy_in(&self, positions: Range<u64>, from: *const E) {
+        for (offset, position) in positions.enumerate() {
+            // SAFETY: the caller's promise.
+            self.at(position).with_mut(|cell| unsafe { cell.copy_from_nonoverlapping(from.add(offset), 1) });
+        }
     }
 }

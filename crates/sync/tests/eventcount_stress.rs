@@ -8,14 +8,11 @@
 mod support;
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_sync::eventcount::{Count, EventCount, EventCount64, Kind, Many, Patience, Sole, TwoWord, Waited};
+use millstream_sync::eventcount::{Count, EventCount, EventCount64, Kind, Many, Patience, Sole, TwoWord};
 use support::{Random, stress};
 
 /// No thread is kept from running for so long.
@@ -45,8 +42,12 @@ fn dawdle(random: &mut Random) {
         0 => thread::yield_now(),
         1 => thread::sleep(Duration::from_micros(random.below(100))),
         2 => move_to_core(random),
-        _ => (0..random.below(300)).for_each(|_| std::hint::spin_loop()),
+        _ => pause(random.below(300)),
     }
+}
+
+fn pause(turns: u64) {
+    (0..turns).for_each(|_| std::hint::spin_loop());
 }
 
 /// Lets this thread run on one random core of those it may run on, or on all of them.
@@ -143,59 +144,6 @@ fn sole_64_no_wake_up_is_lost() {
 #[test]
 fn two_word_64_no_wake_up_is_lost() {
     no_wake_up_is_lost::<TwoWord<u64>>("two words, 64 bits");
-}
-
-/// Cache lines that both threads write, so that the other's next store to them takes its time.
-#[derive(Default)]
-#[repr(align(128))]
-struct Line(AtomicU64);
-
-/// The incrementer's last store is on its way for long: behind stores that wait for their cache lines. Right then
-/// the waiter sets its flag.
-fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
-    let mut random = Random::new(Random::seed());
-    let rounds = 60_000 * stress();
-    let (count, answer) = (Count::<K>::new(), AtomicU64::new(0));
-    let lines: [Line; 24] = Default::default();
-    let write = |value| lines.iter().for_each(|line| line.0.store(value, Relaxed));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            for round in 1..=rounds {
-                write(round);
-                let deadline = Instant::now() + LOST;
-                let key = count.key_of(round - 1);
-                answer.store(round, Release);
-                let woken = count.wait_patiently(key, Some(deadline), &Patience::NONE);
-                assert!(woken == Waited::Changed && Instant::now() < deadline, "not woken in round {round}");
-            }
-        });
-        for round in 1..=rounds {
-            let mut looks = 0_u32;
-            while answer.load(Acquire) < round {
-                looks += 1;
-                if looks > 10_000 { thread::yield_now() } else { std::hint::spin_loop() }
-            }
-            (0..random.below(40)).for_each(|_| std::hint::spin_loop());
-            write(round);
-            // SAFETY: the only thread that increments this count.
-            unsafe { count.add_unchecked(1) }
-        }
-    });
-}
-
-#[test]
-fn sole_32_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
-    a_flag_set_while_the_sum_is_on_its_way_is_seen::<Sole<u32>>();
-}
-
-#[test]
-fn sole_64_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
-    a_flag_set_while_the_sum_is_on_its_way_is_seen::<Sole<u64>>();
-}
-
-#[test]
-fn two_word_64_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
-    a_flag_set_while_the_sum_is_on_its_way_is_seen::<TwoWord<u64>>();
 }
 
 /// A semaphore of which each permit wakes one thread: a wake-up that goes astray leaves a permit and a sleeper.

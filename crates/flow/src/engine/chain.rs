@@ -4,7 +4,7 @@
 //! in the next one: nobody else is nearer. Where that is certain enough it goes on at once, and the flow's
 //! mutex is taken once for the whole chain. The next stage must be *open*: its units need nothing, it does not
 //! block, its ceiling lets all workers in, and the batch is not larger than the stage's own batches. And the
-//! units must be plain. A chain lasts about [`CHAIN_NS`] at most; then the scheduler decides anew, so floors
+//! units must hold nothing, and weigh no more than before. A chain lasts about [`CHAIN_NS`] at most; then the scheduler decides anew, so floors
 //! and patience hold, and a unit in a queue is overtaken for no longer than that.
 //!
 //! Nothing is hidden by it: a [`Chain`] says where the worker is, and whoever looks at the flow, or watches over

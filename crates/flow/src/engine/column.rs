@@ -11,9 +11,12 @@
 //! **Growth.** A column is a list of buckets that double in size, each allocated when its first row is
 //! used; a cell never moves. Cost of access: one acquire load (a plain load on x86-64) and some arithmetic.
 
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+
+use rustix::mm::{Advice, madvise};
 
 /// The sole right to a unit's cells in every column of its flow.
 #[derive(Debug, PartialEq, Eq)]
@@ -91,8 +94,7 @@ impl<T> Column<T> {
 
     #[cold]
     fn make_bucket(&self, bucket: usize) -> *mut Cell<T> {
-        let cells: Box<[Cell<T>]> = (0..FIRST_BUCKET << bucket).map(|_| UnsafeCell::new(None)).collect();
-        let made = Box::into_raw(cells).cast::<Cell<T>>();
+        let made = alloc_bucket::<T>(bucket);
         // Two rows of one bucket may come here at once; the first to publish wins. Release pairs with the
         // acquire of every reader, acquire with the release of the winner.
         match self.buckets[bucket].compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
@@ -113,11 +115,46 @@ fn place(row: &Row) -> (usize, usize) {
     (bucket, position - (FIRST_BUCKET << bucket))
 }
 
-/// Frees a bucket that `make_bucket` allocated and that nobody else can reach.
+/// Buckets of this size are put into pages of this size, where the system has them: a table of a million units
+/// spans a few dozen of them instead of thousands, more than a core's translation buffer holds.
+const HUGE_PAGE: usize = 2 << 20;
+
+fn layout<T>(bucket: usize) -> Layout {
+    let layout = Layout::array::<Cell<T>>(FIRST_BUCKET << bucket).expect("a bucket fits into the address space");
+    if layout.size() < HUGE_PAGE {
+        return layout;
+    }
+    layout.align_to(HUGE_PAGE).expect("a page size is a valid alignment")
+}
+
+/// A bucket whose cells are all `None`.
+fn alloc_bucket<T>(bucket: usize) -> *mut Cell<T> {
+    let layout = layout::<T>(bucket);
+    assert!(layout.size() > 0, "there is a value of a type that has none");
+    // SAFETY: the layout is not empty.
+    let cells = unsafe { alloc(layout) }.cast::<Cell<T>>();
+    if cells.is_null() {
+        handle_alloc_error(layout);
+    }
+    if layout.size() >= HUGE_PAGE {
+        // SAFETY: the range is this allocation's own whole pages, and the advice changes no contents. Without
+        // huge pages it is refused, and nothing is lost.
+        let _ = unsafe { madvise(cells.cast(), layout.size() & !(HUGE_PAGE - 1), Advice::LinuxHugepage) };
+    }
+    for i in 0..FIRST_BUCKET << bucket {
+        // SAFETY: inside the allocation, which nobody else knows of yet.
+        unsafe { cells.add(i).write(UnsafeCell::new(None)) };
+    }
+    cells
+}
+
+/// Frees a bucket that `alloc_bucket` made and that nobody else can reach.
 fn drop_bucket<T>(cells: *mut Cell<T>, bucket: usize) {
-    let cells = ptr::slice_from_raw_parts_mut(cells, FIRST_BUCKET << bucket);
-    // SAFETY: it came from `Box::into_raw` of a boxed slice of this length, and is dropped once.
-    drop(unsafe { Box::from_raw(cells) });
+    // SAFETY: it came from `alloc_bucket`, which made so many cells with this layout, and is dropped once.
+    unsafe {
+        ptr::slice_from_raw_parts_mut(cells, FIRST_BUCKET << bucket).drop_in_place();
+        dealloc(cells.cast(), layout::<T>(bucket));
+    }
 }
 
 impl<T> Drop for Column<T> {

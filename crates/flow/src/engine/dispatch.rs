@@ -25,6 +25,12 @@ pub(crate) const PATIENCE_NS: u64 = 50_000_000;
 /// Work of less than this is not worth waking a worker for: the wake-up itself takes a good part of it.
 const WAKE_NS: u64 = 40_000;
 
+/// How long workers that are expected soon are relied on.
+const WATCH_NS: u64 = 1_000_000;
+
+/// How long the source waits for a worker before a thread beside them pulls it.
+const STALL_NS: u64 = 4_000_000;
+
 /// What the engine itself takes for a unit in a stage, about.
 const OWN_NS: u64 = 15;
 
@@ -161,10 +167,13 @@ impl State {
         let time_each = rows.len() == 1 || stats.mean_ns == 0 || stats.mean_ns > WORTH_TIMING_NS;
         let soon = !blocking && stats.mean_ns > 0 && stats.slow_ns.saturating_mul(rows.len() as u64) <= SOON_NS;
         self.busy_soon += usize::from(soon && leads);
-        if soon || self.source.is_some() {
+        if soon {
             self.watch(now);
+        } else if self.source.is_some() {
+            // Somebody must see when no worker comes by to pull.
+            self.watch_within(STALL_NS, now);
         }
-        let chain = chain.filter(|_| plain && permits.is_empty()).cloned();
+        let chain = chain.filter(|_| permits.is_empty()).cloned();
         if let Some(chain) = &chain {
             chain.begin(stage, rows.len(), leads);
         }
@@ -185,11 +194,14 @@ impl State {
     /// Has somebody look, in a while, at what is left to workers that are expected soon. Without this, one
     /// unit that takes much longer than those before it would hold up work that sleeping workers could do.
     pub(crate) fn watch(&mut self, now: u64) {
-        const WATCH_NS: u64 = 1_000_000;
+        self.watch_within(WATCH_NS, now);
+    }
+
+    fn watch_within(&mut self, pause_ns: u64, now: u64) {
         if !self.watch_set {
             self.watch_set = true;
             self.turns_watched = self.turns;
-            self.set_timer(now + WATCH_NS, TimerAction::Watch);
+            self.set_timer(now + pause_ns, TimerAction::Watch);
         }
     }
 

@@ -226,7 +226,7 @@ where
             }
             if cx.unit.is_touched {
                 cx.unit.is_touched = false;
-                let ended = if cx.unit.look().moves_on() {
+                let ended = if cx.unit.look().moves_on() && cx.unit.look().lighter(None).is_some() {
                     run.settlement.plain = false;
                     Ended::Moves { to }
                 } else if to == NO_STAGE {
@@ -287,9 +287,13 @@ where
         if run.plain && !unit.is_touched && aim.bytes.is_none_or(|bytes| bytes == 0) {
             return Ended::Moves { to: aim.stage };
         }
-        let unit = unit.look();
-        if unit.moves_on() && aim.bytes.is_none_or(|bytes| bytes == unit.bytes) {
+        let record = unit.look();
+        if let Some(bytes) = record.lighter(aim.bytes).filter(|_| record.moves_on()) {
             run.settlement.plain = false;
+            if aim.stage != NO_STAGE && bytes != record.bytes {
+                run.settlement.lighter = true;
+                unit.change().base_bytes = bytes;
+            }
             Ended::Moves { to: aim.stage }
         } else if aim.stage == NO_STAGE {
             Ended::As(Outcome::Retire)

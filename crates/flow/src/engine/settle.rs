@@ -46,6 +46,8 @@ pub(crate) struct Settlement {
     pub(crate) to: u16,
     /// Those units are plain (see `Unit`).
     pub(crate) plain: bool,
+    /// Some of them weigh less than is accounted to them.
+    pub(crate) lighter: bool,
     /// What else is said: a unit's place in the batch and its outcome, in ascending order.
     pub(crate) exceptions: Vec<(u32, Outcome)>,
     /// Of units that have left already (see `leave_early`): when how many were admitted.
@@ -98,6 +100,12 @@ impl State {
         }
         if !settlement.exceptions.is_empty() {
             rows = self.settle_exceptions(rows, stage, &mut settlement.exceptions, now);
+        }
+        if settlement.lighter {
+            for row in &mut rows {
+                let base = self.units.unit(row).base_bytes;
+                self.weigh(row, Some(base));
+            }
         }
         let left: u64 = settlement.left.iter().map(|(_, units)| units).sum();
         self.stage(stage).stats.units += rows.len() as u64 + left;

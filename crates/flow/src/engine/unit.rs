@@ -110,7 +110,8 @@ pub(crate) struct Unit {
     pub(crate) queued_ns: u64,
     /// Payload bytes accounted to it.
     pub(crate) bytes: u64,
-    /// Of these, what it had when it entered its stage: it falls back to this when an attempt fails.
+    /// Of these, what it had when it entered its stage: it falls back to this when an attempt fails. In a chain
+    /// that may be less than is accounted to it, until the chain's end.
     pub(crate) base_bytes: u64,
     /// How long it waits before its next stage.
     pub(crate) delay_ns: u64,
@@ -128,16 +129,22 @@ impl Unit {
         self.needs.get_or_insert_with(Box::default)
     }
 
-    /// Whether its going on takes no more than moving it: it holds nothing, its weight is settled, it does
-    /// not pause, and it has not failed here.
+    /// Whether its going on takes no more than moving it: it holds nothing, needs nothing of its own, does not
+    /// pause, and has not failed here.
     #[inline]
     pub(crate) fn moves_on(&self) -> bool {
         let needs_nothing =
             |needs: &UnitNeeds| needs.held.is_empty() && needs.asks.is_empty() && needs.next_asks.is_empty();
-        self.needs.as_deref().is_none_or(needs_nothing)
-            && self.bytes == self.base_bytes
-            && self.delay_ns == 0
-            && self.attempts == 0
+        self.needs.as_deref().is_none_or(needs_nothing) && self.delay_ns == 0 && self.attempts == 0 && !self.privileged
+    }
+
+    /// What it will weigh in its next stage, if that is no more than it weighs now. `next`: what the stage says.
+    #[inline]
+    pub(crate) fn lighter(&self, next: Option<u64>) -> Option<u64> {
+        match next {
+            Some(bytes) => (bytes <= self.bytes).then_some(bytes),
+            None => (self.bytes == self.base_bytes).then_some(self.bytes),
+        }
     }
 
     /// Gives the unit its weight when it is admitted.

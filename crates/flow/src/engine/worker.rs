@@ -241,6 +241,8 @@ impl Hands<'_> {
 /// Runs a batch in its stage, and in those that follow as far as it may run through.
 fn run(shared: &Shared, batch: &mut RunningBatch, settlement: &mut Settlement, began_ns: u64) {
     let mut started_ns = began_ns;
+    settlement.plain = batch.plain;
+    settlement.lighter = false;
     let mut stage = batch.stage;
     if let Some(chain) = &batch.chain {
         chain.go(stage);
@@ -250,11 +252,11 @@ fn run(shared: &Shared, batch: &mut RunningBatch, settlement: &mut Settlement, b
         let at = usize::from(stage);
         // A time limit counts from the unit's own start.
         let time_each = batch.time_each || shared.stages[at].timeout.is_some();
-        shared.lanes[at].run(rows, &mut Run { shared, stage, plain: batch.plain, time_each, started_ns, settlement });
+        let plain = batch.plain && settlement.plain;
+        shared.lanes[at].run(rows, &mut Run { shared, stage, plain, time_each, started_ns, settlement });
         let Some(chain) = &batch.chain else { return };
         let next = settlement.to;
-        let goes_on = settlement.plain
-            && settlement.exceptions.is_empty()
+        let goes_on = settlement.exceptions.is_empty()
             && next != NO_STAGE
             && settlement.ended_ns - began_ns < CHAIN_NS
             && settlement.legs.len() < LEGS_MOST

@@ -1,47 +1,74 @@
-//! One participant.
+//! A side with one participant: the cursor is its own to write.
+
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::{Progress, Sequencer};
+use super::sealed::{Progress, Sequencer};
 use crate::padded::Padded;
 use crate::primitive::atomic::{AtomicU64, Ordering};
 
-/// A side with one participant.
+/// One participant, without any atomic read-modify-write.
+///
+/// Claims and completions are wait-free: a claim looks at the followed party only when what it saw last is
+/// used up, a completion is one release store.
 #[derive(Debug)]
 pub struct Single {
-    completed: Padded<AtomicU64>,
+    /// The end of the completed positions; written by the participant only.
+    cursor: Padded<AtomicU64>,
 }
 
+/// What the participant remembers.
 #[derive(Debug)]
 pub struct SingleHand {
-    next: Cell<u64>,
+    /// All positions before this are free.
     limit: Cell<u64>,
 }
+
+impl Single {
+    /// A side whose positions before `position` count as completed.
+    pub(crate) fn starting_at(position: u64) -> Self {
+        Single { cursor: Padded(AtomicU64::new(position)) }
+    }
+
+    /// The participant leaves: from now on nobody waits for it.
+    pub(crate) fn retire(&self) {
+        // Release: what it read of the slots comes before what others write to them.
+        self.cursor.store(RETIRED, Ordering::Release);
+    }
+}
+
+/// The cursor of a participant that has left. No ring gets that far.
+pub(crate) const RETIRED: u64 = u64::MAX;
 
 impl Progress for Single {
     #[inline(always)]
     fn completed(&self, _from: u64) -> u64 {
-        self.completed.load(Ordering::Acquire)
+        // Acquire pairs with the release in `complete`.
+        self.cursor.load(Ordering::Acquire)
     }
 }
 
 impl Sequencer for Single {
+    const MANY: bool = false;
+
     type Hand = SingleHand;
+
     fn new(_capacity: u64, _limit: u64) -> Self {
-        Single { completed: Padded(AtomicU64::new(0)) }
+        Single::starting_at(0)
     }
+
     fn hand(&self, limit: u64) -> SingleHand {
-        SingleHand { next: Cell::new(0), limit: Cell::new(limit) }
+        SingleHand { limit: Cell::new(limit) }
     }
 
     #[inline(always)]
     fn claim(&self, hand: &SingleHand, least: u64, most: u64, frontier: impl Fn(u64) -> u64) -> Option<Range<u64>> {
-        let next = hand.next.get();
+        // The cursor instead of a copy in the hand: one store less for each event, and a store buffer
+        // that holds more events while a line is on its way.
+        let next = self.claimed();
         let mut free = hand.limit.get() - next;
         if free < least {
-            let limit = frontier(hand.limit.get());
-            hand.limit.set(limit);
-            free = limit - next;
+            free = self.available(hand, frontier);
             if free < least {
                 return None;
             }
@@ -50,19 +77,38 @@ impl Sequencer for Single {
     }
 
     #[inline(always)]
-    fn complete(&self, hand: &SingleHand, claim: Range<u64>) {
-        hand.next.set(claim.end);
-        self.completed.store(claim.end, Ordering::Release);
-    }
-
-    fn room(&self, hand: &SingleHand, frontier: impl Fn(u64) -> u64) -> u64 {
+    fn available(&self, hand: &SingleHand, frontier: impl Fn(u64) -> u64) -> u64 {
         let limit = frontier(hand.limit.get());
         hand.limit.set(limit);
-        limit - hand.next.get()
+        limit - self.claimed()
     }
 
     #[inline(always)]
-    fn skipped(&self, _position: u64) -> bool {
+    fn complete(&self, positions: Range<u64>) {
+        // Release pairs with the acquire in `completed`: followers see what was done with the positions.
+        self.cursor.store(positions.end, Ordering::Release);
+    }
+
+    /// Nobody has claimed behind this claim, so it is as if it had not been.
+    fn skip(&self, _positions: Range<u64>) {}
+
+    #[inline(always)]
+    fn is_skipped(&self, _position: u64) -> bool {
         false
+    }
+
+    #[inline(always)]
+    fn may_have_skipped(&self) -> bool {
+        false
+    }
+
+    fn is_complete(&self, position: u64) -> bool {
+        position < self.claimed()
+    }
+
+    #[inline(always)]
+    fn claimed(&self) -> u64 {
+        // Relaxed: the participant reads its own store; others only want a number.
+        self.cursor.load(Ordering::Relaxed)
     }
 }

@@ -78,3 +78,12 @@ fn waking_one_where_nobody_is_left_ends_the_system_calls() {
     waking_few::<Sole<u64>>();
     waking_few::<TwoWord<u32>>();
 }
+
+/// What also happens when the flag is set in the middle of an increment: the sum has it.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_sum_with_the_flag_wakes_and_the_next_increment_removes_the_flag() {
+    let count = Count::<Sole<u32>>::starting_at(u64::MAX);
+    let each: Vec<u64> = (0..4).map(|_| calls(|| increment(&count))).collect();
+    assert_eq!((each, count.value()), (vec![1, 1, 0, 0], 3));
+}

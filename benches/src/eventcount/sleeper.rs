@@ -1,0 +1,118 @@
+//! A thread that sleeps, is woken, and sleeps again: on an event count or on a bare futex.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use millstream_sync::eventcount::{Count, Kind, Patience};
+
+use super::clock;
+
+/// What a thread sleeps on.
+pub trait Bed: Default + Send + Sync {
+    /// Sleeps until the count is not `seen`.
+    fn sleep(&self, seen: u64);
+    /// Makes the count one more and wakes the sleeper. Called by one thread.
+    fn wake(&self);
+}
+
+/// An event count as a bed.
+pub struct Counted<K: Kind>(Count<K>);
+
+impl<K: Kind> Default for Counted<K> {
+    fn default() -> Self {
+        Self(Count::new())
+    }
+}
+
+impl<K: Kind> Bed for Counted<K> {
+    fn sleep(&self, seen: u64) {
+        let _ = self.0.wait_patiently(self.0.key_of(seen), None, &Patience::NONE);
+    }
+
+    fn wake(&self) {
+        // SAFETY: one thread wakes.
+        unsafe { self.0.add_unchecked(1) }
+    }
+}
+
+/// A futex and nothing else: each wake is a system call.
+#[derive(Default)]
+pub struct BareFutex(AtomicU32);
+
+impl Bed for BareFutex {
+    fn sleep(&self, seen: u64) {
+        while self.0.load(Ordering::Acquire) == seen as u32 {
+            let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+            let forever = ptr::null::<libc::timespec>();
+            // SAFETY: the word lives as long as the call.
+            unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), wait, seen as u32, forever) };
+        }
+    }
+
+    fn wake(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+        let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: a wake only uses the address, as a name.
+        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), wake, i32::MAX) };
+    }
+}
+
+/// The times of many wakes.
+pub struct Wakes {
+    /// What each call of the waker took.
+    pub calls: Vec<u64>,
+    /// How long after the beginning of each call the sleeper ran.
+    pub latencies: Vec<u64>,
+}
+
+/// How long a sleeper gets to fall asleep.
+const BEDTIME: Duration = Duration::from_micros(60);
+
+/// Wakes a sleeper so many times.
+#[must_use]
+pub fn wakes<B: Bed>(times: u64) -> Wakes {
+    let (bed, ran) = (B::default(), AtomicU64::new(0));
+    let about_to_sleep = AtomicU64::new(0);
+    let mut wakes = Wakes { calls: Vec::new(), latencies: Vec::new() };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..times {
+                about_to_sleep.store(round + 1, Ordering::Release);
+                bed.sleep(round);
+                ran.store(clock::now(), Ordering::Relaxed);
+            }
+            about_to_sleep.store(times + 1, Ordering::Release);
+        });
+        let until = |round| {
+            while about_to_sleep.load(Ordering::Acquire) < round {
+                thread::yield_now();
+            }
+        };
+        for round in 0..times {
+            until(round + 1);
+            thread::sleep(BEDTIME);
+            let before = clock::now();
+            bed.wake();
+            wakes.calls.push(clock::now() - before);
+            until(round + 2);
+            wakes.latencies.push(ran.load(Ordering::Relaxed).saturating_sub(before));
+        }
+    });
+    wakes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_sync::eventcount::{Many, Sole};
+
+    #[test]
+    fn every_bed_is_left_as_often_as_it_is_woken() {
+        for wakes in [wakes::<BareFutex>(50), wakes::<Counted<Many<u32>>>(50), wakes::<Counted<Sole<u64>>>(50)] {
+            assert_eq!((wakes.calls.len(), wakes.latencies.len()), (50, 50));
+            assert!(wakes.latencies.iter().all(|&latency| latency > 0), "nobody runs before it is woken");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Several consumers, more threads than cores.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use disruptor::{BusySpin, Producer, build_single_producer};
+use millstream_ring::graph::{Builder, Place};
+
+use super::{CAPACITY, Pass, Wanted, peers::adder, table};
+use crate::args::Args;
+use crate::compare::Role;
+use crate::error::Error;
+
+pub(super) fn multicasts(args: &Args, events: u64) -> Result<(), Error> {
+    beside(args, events, multicast, disruptor_multicast)
+}
+
+pub(super) fn pipelines(args: &Args, events: u64) -> Result<(), Error> {
+    beside(args, events, pipeline, disruptor_pipeline)
+}
+
+pub(super) fn diamonds(args: &Args, events: u64) -> Result<(), Error> {
+    beside(args, events, diamond, disruptor_diamond)
+}
+
+fn beside(args: &Args, events: u64, ours: Pass, peer: Pass) -> Result<(), Error> {
+    let competitors: [(&str, Role, Pass); 2] = [("graph", Role::Ours, ours), ("disruptor", Role::Peer, peer)];
+    let wanted = [Wanted { ours: "graph", peer: "disruptor", times: 1.5 }];
+    table(1, events / 60, &competitors, &wanted, args.rounds)
+}
+
+fn our_adder() -> (impl FnMut(&u64, Place) + Send + 'static, Arc<AtomicU64>) {
+    let (mut add, total) = adder();
+    (move |event: &u64, place: Place| add(event, place.position as i64, place.ends_batch), total)
+}
+
+/// What all totals agree on; zero, which is never right, if they differ.
+fn agreed<const N: usize>(totals: [Arc<AtomicU64>; N]) -> u64 {
+    let totals = totals.map(|total| total.load(Ordering::Relaxed));
+    if totals.iter().all(|&total| total == totals[0]) { totals[0] } else { 0 }
+}
+
+fn multicast(_: u64, events: u64) -> u64 {
+    let mut ring = Builder::single(CAPACITY, || 0u64);
+    let totals = [(); 3].map(|()| {
+        let (add, total) = our_adder();
+        ring.handle(&[], add);
+        total
+    });
+    feed(ring, events);
+    agreed(totals)
+}
+
+fn pipeline(_: u64, events: u64) -> u64 {
+    let mut ring = Builder::single(CAPACITY, || 0u64);
+    let mut before = Vec::new();
+    let totals = [(); 3].map(|()| {
+        let (add, total) = our_adder();
+        before = vec![ring.handle(&before, add)];
+        total
+    });
+    feed(ring, events);
+    agreed(totals)
+}
+
+fn diamond(_: u64, events: u64) -> u64 {
+    let mut ring = Builder::single(CAPACITY, || 0u64);
+    let [(left, first), (right, second), (last, third)] = [our_adder(), our_adder(), our_adder()];
+    let sides = [ring.handle(&[], left), ring.handle(&[], right)];
+    ring.handle(&sides, last);
+    feed(ring, events);
+    agreed([first, second, third])
+}
+
+fn feed(ring: Builder<u64, millstream_ring::sequencer::Single>, events: u64) {
+    let (mut producer, running) = ring.start();
+    (0..events).for_each(|n| producer.publish(|event| *event = n));
+    drop(producer);
+    running.join().expect("the handlers do not panic");
+}
+
+fn disruptor_multicast(_: u64, events: u64) -> u64 {
+    let [(a, first), (b, second), (c, third)] = [adder(), adder(), adder()];
+    let mut producer = build_single_producer(CAPACITY, || 0u64, BusySpin)
+        .handle_events_with(a)
+        .handle_events_with(b)
+        .handle_events_with(c)
+        .build();
+    (0..events).for_each(|n| producer.publish(|event| *event = n));
+    drop(producer);
+    agreed([first, second, third])
+}
+
+fn disruptor_pipeline(_: u64, events: u64) -> u64 {
+    let [(a, first), (b, second), (c, third)] = [adder(), adder(), adder()];
+    let mut producer = build_single_producer(CAPACITY, || 0u64, BusySpin)
+        .handle_events_with(a)
+        .and_then()
+        .handle_events_with(b)
+        .and_then()
+        .handle_events_with(c)
+        .build();
+    (0..events).for_each(|n| producer.publish(|event| *event = n));
+    drop(producer);
+    agreed([first, second, third])
+}
+
+fn disruptor_diamond(_: u64, events: u64) -> u64 {
+    let [(a, first), (b, second), (c, third)] = [adder(), adder(), adder()];
+    let mut producer = build_single_producer(CAPACITY, || 0u64, BusySpin)
+        .handle_events_with(a)
+        .handle_events_with(b)
+        .and_then()
+        .handle_events_with(c)
+        .build();
+    (0..events).for_each(|n| producer.publish(|event| *event = n));
+    drop(producer);
+    agreed([first, second, third])
+}

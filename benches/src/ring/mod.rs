@@ -1,0 +1,254 @@
+//! Rings beside their peers: throughput, latency, and CPU time while nothing happens.
+//!
+//! A million events or more go through for each figure, 1024 slots everywhere; the time includes starting
+//! and ending the threads. Consumers add the values up, so every payload is read.
+
+mod cpu;
+mod graphs;
+mod latency;
+mod ours;
+mod peers;
+
+use std::time::Instant;
+
+use crate::args::Args;
+use crate::compare::{Comparison, Competitor, Role, alternate, median};
+use crate::error::Error;
+
+const CAPACITY: usize = 1024;
+
+/// Events that pass within a figure.
+const EVENTS: u64 = 6_000_000;
+const QUICK_EVENTS: u64 = 12_000;
+
+/// Sends `per_producer` numbers, from 0, from each of some producers, and returns the sum of what was received.
+type Pass = fn(producers: u64, per_producer: u64) -> u64;
+
+/// A ratio to reach: ours does at least `times` what the peer does.
+struct Wanted {
+    ours: &'static str,
+    peer: &'static str,
+    times: f64,
+}
+
+/// Measures everything about rings.
+///
+/// # Errors
+/// When a competitor lost or duplicated an event.
+pub fn run(args: &Args) -> Result<(), Error> {
+    let events = if args.quick { QUICK_EVENTS } else { EVENTS };
+    println!("## ring: u64 events, {CAPACITY} slots\n");
+    for (title, part) in PARTS {
+        if title.to_lowercase().contains(&args.part) {
+            println!("### {title}\n");
+            part(args, events)?;
+        }
+    }
+    Ok(())
+}
+
+/// A part of the report.
+type Part = fn(&Args, u64) -> Result<(), Error>;
+
+const PARTS: [(&str, Part); 9] = [
+    ("1 producer, 1 consumer, event by event", per_event),
+    ("1 producer, 1 consumer, in batches", batches),
+    ("3 producers, 1 consumer", three_to_one),
+    ("Many producers, 1 consumer", many_to_one),
+    ("Graph: multicast, 1 producer to 3 consumers", graphs::multicasts),
+    ("Graph: pipeline of 3 consumers", graphs::pipelines),
+    ("Graph: diamond, 2 consumers, then 1", graphs::diamonds),
+    ("Wake-up of a blocked consumer", latency::run),
+    ("CPU time of waiting", cpu::run),
+];
+
+fn per_event(args: &Args, events: u64) -> Result<(), Error> {
+    let competitors: [(&str, Role, Pass); 8] = [
+        ("spsc, spinning", Role::Ours, ours::spsc_spinning),
+        ("spsc", Role::Ours, ours::spsc),
+        ("rtrb", Role::Peer, peers::rtrb),
+        ("disruptor", Role::Peer, peers::disruptor_single),
+        ("crossbeam-channel", Role::Peer, peers::crossbeam),
+        ("kanal", Role::Peer, peers::kanal),
+        ("std sync_channel", Role::Peer, peers::std_channel),
+        ("flume", Role::Peer, peers::flume),
+    ];
+    let wanted = [
+        Wanted { ours: "spsc, spinning", peer: "rtrb", times: 1.0 },
+        Wanted { ours: "spsc", peer: "crossbeam-channel", times: 3.0 },
+    ];
+    table(1, 2 * events, &competitors, &wanted, args.rounds)
+}
+
+fn batches(args: &Args, events: u64) -> Result<(), Error> {
+    let competitors: [(&str, Role, Pass); 3] = [
+        ("spsc, vectors of 64", Role::Ours, ours::spsc_batches),
+        ("graph, batches of 64", Role::Ours, ours::graph_batches),
+        ("disruptor, batches of 64", Role::Peer, peers::disruptor_batches),
+    ];
+    let wanted = [
+        Wanted { ours: "spsc, vectors of 64", peer: "disruptor, batches of 64", times: 1.0 },
+        Wanted { ours: "graph, batches of 64", peer: "disruptor, batches of 64", times: 1.0 },
+    ];
+    table(1, 5 * events, &competitors, &wanted, args.rounds)
+}
+
+fn three_to_one(args: &Args, events: u64) -> Result<(), Error> {
+    let competitors: [(&str, Role, Pass); 7] = [
+        ("mpsc", Role::Ours, ours::mpsc),
+        ("ArrayQueue + yield", Role::Peer, peers::array_queue),
+        ("crossbeam-channel", Role::Peer, peers::crossbeam),
+        ("kanal", Role::Peer, peers::kanal),
+        ("std sync_channel", Role::Peer, peers::std_channel),
+        ("flume", Role::Peer, peers::flume),
+        ("disruptor", Role::Peer, peers::disruptor_multi),
+    ];
+    let wanted = [
+        Wanted { ours: "mpsc", peer: "ArrayQueue + yield", times: 1.3 },
+        Wanted { ours: "mpsc", peer: "crossbeam-channel", times: 2.5 },
+        Wanted { ours: "mpsc", peer: "disruptor", times: 15.0 },
+    ];
+    table(3, events, &competitors, &wanted, args.rounds)?;
+    let mut runs = Vec::new();
+    for _ in 0..if args.quick { 2 } else { 20 } {
+        runs.push(1e3 / timed(3, events, ours::mpsc)?);
+    }
+    let worst = runs.iter().copied().fold(f64::INFINITY, f64::min);
+    println!(
+        "{} runs of mpsc in a row: worst {worst:.1}, median {:.1} M events/s: {:.2} (wanted: at least 0.70)\n",
+        runs.len(),
+        median(&runs),
+        worst / median(&runs)
+    );
+    Ok(())
+}
+
+fn many_to_one(args: &Args, events: u64) -> Result<(), Error> {
+    let counts = [3, 16, 64, 256];
+    let mut rounds: Vec<Vec<(f64, f64)>> = vec![Vec::new(); counts.len()];
+    for _ in 0..args.rounds {
+        for (producers, figures) in counts.iter().zip(&mut rounds) {
+            let before = cpu::process_time();
+            let wall = timed(*producers, 4 * events, ours::mpsc)?;
+            let cpu = (cpu::process_time() - before).as_nanos() as f64 / (4 * events) as f64;
+            figures.push((wall, cpu));
+        }
+    }
+    let rows = counts.iter().zip(&rounds).map(|(producers, figures)| {
+        let speed: Vec<f64> = figures.iter().map(|(wall, _)| 1e3 / wall).collect();
+        let ratios: Vec<f64> = figures.iter().zip(&rounds[0]).map(|(own, three)| three.0 / own.0).collect();
+        let cpu: Vec<f64> = figures.iter().map(|(_, cpu)| *cpu).collect();
+        let low = speed.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = speed.iter().copied().fold(0.0, f64::max);
+        [
+            format!("{producers} producers"),
+            format!("{:.1}", median(&speed)),
+            format!("{low:.1}"),
+            format!("{high:.1}"),
+            format!("{:.2}", median(&ratios)),
+            format!("{:.1}", median(&cpu)),
+        ]
+    });
+    let header = ["", "median, M events/s", "min", "max", "to 3 producers", "CPU, ns per event"];
+    println!(
+        "{}\n\nwanted: at least 0.70 of the figure for 3 producers, CPU time per event not growing\n",
+        crate::table::render(header, rows)
+    );
+    Ok(())
+}
+
+/// Runs the competitors in turn and prints what came out, with the ratios that are wanted.
+fn table(
+    producers: u64,
+    events: u64,
+    competitors: &[(&str, Role, Pass)],
+    wanted: &[Wanted],
+    rounds: u32,
+) -> Result<(), Error> {
+    let competitors = competitors
+        .iter()
+        .map(|&(name, role, pass)| Competitor::new(name, role, move || timed(producers, events, pass)))
+        .collect();
+    let comparison = alternate("ns per event", 1, rounds, competitors)?;
+    println!("{}\n", comparison.render());
+    for wanted in wanted {
+        println!("{}", wanted.verdict(&comparison));
+    }
+    println!();
+    Ok(())
+}
+
+/// Nanoseconds per event.
+fn timed(producers: u64, events: u64, pass: Pass) -> Result<f64, Error> {
+    let per_producer = events / producers;
+    let began = Instant::now();
+    let sum = pass(producers, per_producer);
+    let nanoseconds = began.elapsed().as_nanos() as f64;
+    let expected = producers * (per_producer * (per_producer - 1) / 2);
+    if sum == expected {
+        Ok(nanoseconds / (producers * per_producer) as f64)
+    } else {
+        Err(Error::new(format!("the numbers sent add up to {expected}, those received to {sum}")))
+    }
+}
+
+impl Wanted {
+    /// The ratio of throughputs, round by round, beside the one to reach.
+    fn verdict(&self, comparison: &Comparison) -> String {
+        let rounds =
+            |name| &comparison.figures.iter().find(|figures| figures.name == name).expect("a competitor").rounds;
+        let ratios: Vec<f64> = rounds(self.peer).iter().zip(rounds(self.ours)).map(|(peer, own)| peer / own).collect();
+        let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = ratios.iter().copied().fold(0.0, f64::max);
+        let Wanted { ours, peer, times } = self;
+        format!(
+            "throughput of {ours} / {peer}: {:.2}, {low:.2} to {high:.2} (wanted: at least {times:.2})",
+            median(&ratios)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_competitor_brings_every_event_through() {
+        let passes: [(&str, Pass, u64); 15] = [
+            ("spsc spinning", ours::spsc_spinning, 1),
+            ("spsc", ours::spsc, 1),
+            ("spsc batches", ours::spsc_batches, 1),
+            ("graph batches", ours::graph_batches, 1),
+            ("mpsc", ours::mpsc, 3),
+            ("rtrb", peers::rtrb, 1),
+            ("disruptor single", peers::disruptor_single, 1),
+            ("disruptor batches", peers::disruptor_batches, 1),
+            ("disruptor multi", peers::disruptor_multi, 3),
+            ("array queue", peers::array_queue, 3),
+            ("crossbeam", peers::crossbeam, 3),
+            ("kanal", peers::kanal, 3),
+            ("std", peers::std_channel, 3),
+            ("flume", peers::flume, 3),
+            ("mpsc, many", ours::mpsc, 64),
+        ];
+        for (name, pass, producers) in passes {
+            for per_producer in [1, 64, 1000] {
+                let sum = pass(producers, per_producer);
+                assert_eq!(sum, producers * (per_producer * (per_producer - 1) / 2), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_verdict_compares_throughput_round_by_round() {
+        let figures = |name: &str, rounds: &[f64]| crate::compare::Figures {
+            name: name.into(),
+            role: Role::Peer,
+            rounds: rounds.into(),
+        };
+        let comparison =
+            Comparison { unit: "ns", figures: vec![figures("a", &[1.0, 2.0, 1.0]), figures("b", &[2.0, 4.0, 3.0])] };
+        let text = Wanted { ours: "a", peer: "b", times: 1.5 }.verdict(&comparison);
+        assert_eq!(text, "throughput of a / b: 2.00, 2.00 to 3.00 (wanted: at least 1.50)");
+    }
+}

@@ -1,0 +1,281 @@
+//! The receiving end.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::iter::{IntoIter, Iter, TryIter};
+use super::shared::Shared;
+use super::{Disconnected, RecvTimeoutError, TryRecvError};
+use crate::primitive::Arc;
+use crate::sequencer::{Multi, Sequencer, Single};
+
+/// Receives values from a channel; see the [module](super).
+///
+/// Of a channel with many receivers, clone it; each value goes to one of them.
+#[derive(Debug)]
+pub struct Receiver<T, P: Sequencer = Multi, C: Sequencer = Single> {
+    shared: Arc<Shared<T, P, C>>,
+    hand: C::Hand,
+}
+
+impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
+    pub(super) fn first(shared: Arc<Shared<T, P, C>>) -> Self {
+        let hand = shared.consumers.hand(0);
+        Receiver { shared, hand }
+    }
+
+    /// Receives a value, waiting as long as it takes.
+    ///
+    /// Acquire: what the sender wrote before is visible.
+    ///
+    /// # Errors
+    /// When all senders are gone and everything they sent was received.
+    #[inline(always)]
+    pub fn recv(&self) -> Result<T, Disconnected> {
+        loop {
+            match self.take() {
+                Some(value) => return Ok(value),
+                None => self.wait(None).map_err(|_| Disconnected)?,
+            }
+        }
+    }
+
+    /// Receives a value if there is one. Never waits.
+    ///
+    /// # Errors
+    /// When the channel is empty, and then whether it can get another value.
+    #[inline(always)]
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        if let Some(value) = self.take() {
+            return Ok(value);
+        }
+        if self.shared.has_senders() {
+            return Err(TryRecvError::Empty);
+        }
+        // The last sender left after our first look, perhaps also after sending.
+        self.take().ok_or(TryRecvError::Disconnected)
+    }
+
+    /// Receives a value, waiting until `deadline`.
+    ///
+    /// # Errors
+    /// When nothing came in time, or when nothing can come any more.
+    pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
+        loop {
+            match self.take() {
+                Some(value) => return Ok(value),
+                None => self.wait(Some(deadline))?,
+            }
+        }
+    }
+
+    /// Receives a value, waiting for at most `timeout`; see [`recv_deadline`](Self::recv_deadline).
+    ///
+    /// # Errors
+    /// When nothing came in time, or when nothing can come any more.
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
+        self.recv_deadline(Instant::now() + timeout)
+    }
+
+    /// Waits for at least one value, then moves values that are there, but at most `most`, to the end of the vector;
+    /// returns how many. More may be there: those that came since it last looked.
+    ///
+    /// The places are free for senders when all of them are moved. Cost: 1 ns a value for small ones.
+    ///
+    /// # Errors
+    /// When all senders are gone and everything they sent was received.
+    ///
+    /// ```
+    /// let (sender, receiver) = millstream_ring::channel::mpsc(16);
+    /// (0..10).for_each(|n| sender.send(n).unwrap());
+    /// let mut batch = Vec::new();
+    /// assert_eq!(receiver.recv_many(&mut batch, 64), Ok(10));
+    /// ```
+    pub fn recv_many(&self, into: &mut Vec<T>, most: usize) -> Result<usize, Disconnected> {
+        if most == 0 {
+            return Ok(0);
+        }
+        loop {
+            match self.take_many(into, most) {
+                0 => self.wait(None).map_err(|_| Disconnected)?,
+                received => return Ok(received),
+            }
+        }
+    }
+
+    /// Moves values that are there, but at most `most`, to the end of the vector; returns how many. Never waits.
+    /// Only 0 means that there were no more.
+    ///
+    /// # Errors
+    /// When all senders are gone and everything they sent was received.
+    pub fn try_recv_many(&self, into: &mut Vec<T>, most: usize) -> Result<usize, Disconnected> {
+        let received = self.take_many(into, most);
+        if received > 0 || most == 0 || self.shared.has_senders() {
+            return Ok(received);
+        }
+        match self.take_many(into, most) {
+            0 => Err(Disconnected),
+            received => Ok(received),
+        }
+    }
+
+    /// Receives a value, waiting as a task. It may be dropped while it waits; then nothing was received.
+    ///
+    /// # Errors
+    /// When all senders are gone and everything they sent was received.
+    pub async fn recv_async(&mut self) -> Result<T, Disconnected> {
+        loop {
+            if let Some(value) = self.take() {
+                return Ok(value);
+            }
+            let shared = &*self.shared;
+            shared.arrivals.bell.wait_async(|| self.look()).await.map_err(|_| Disconnected)?;
+        }
+    }
+
+    /// Values until all senders are gone, waiting for each.
+    pub fn iter(&self) -> Iter<'_, T, P, C> {
+        Iter { receiver: self }
+    }
+
+    /// Values that are there now.
+    pub fn try_iter(&self) -> TryIter<'_, T, P, C> {
+        TryIter { receiver: self }
+    }
+
+    /// The most values the channel holds.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.shared.slots.capacity() as usize
+    }
+
+    /// How many values are in the channel, about: others send and receive meanwhile.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.len() as usize
+    }
+
+    /// Whether the channel is empty, about.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline(always)]
+    fn claim(&self, most: u64) -> Option<Range<u64>> {
+        let shared = &*self.shared;
+        shared.consumers.claim(&self.hand, 1, most, |from| shared.producers.completed(from))
+    }
+
+    #[inline(always)]
+    fn take(&self) -> Option<T> {
+        loop {
+            let claim = self.claim(1)?;
+            let value = self.move_out(claim.start);
+            self.complete(claim);
+            if value.is_some() {
+                return value;
+            }
+        }
+    }
+
+    /// The value at a claimed position; `None` if the sender gave it up.
+    #[inline(always)]
+    fn move_out(&self, position: u64) -> Option<T> {
+        let shared = &*self.shared;
+        if shared.producers.is_skipped(position) {
+            return None;
+        }
+        // SAFETY: a sender completed the position and did not skip it, so there is a value; we alone have
+        // claimed it, and claim it only once, so it is moved out once.
+        Some(shared.slots.at(position).with(|slot| unsafe { (*slot).assume_init_read() }))
+    }
+
+    fn take_many(&self, into: &mut Vec<T>, most: usize) -> usize {
+        let shared = &*self.shared;
+        let before = into.len();
+        while into.len() == before {
+            // Before the claim: what is claimed must be completed, and to ask for memory may panic.
+            into.reserve(most.min(self.capacity()));
+            let most = (into.capacity() - before).min(most) as u64;
+            let Some(claim) = self.claim(most) else { break };
+            if shared.producers.may_have_skipped() {
+                into.extend(claim.clone().filter_map(|position| self.move_out(position)));
+            } else {
+                // SAFETY: the vector has room for the claim. All its positions hold values (complete, none skipped), which are
+                // ours to move out, once, as in `move_out`.
+                unsafe {
+                    shared.slots.copy_out(claim.clone(), into.as_mut_ptr().add(before).cast());
+                    into.set_len(before + (claim.end - claim.start) as usize);
+                }
+            }
+            self.complete(claim);
+        }
+        into.len() - before
+    }
+
+    #[inline(always)]
+    fn complete(&self, claim: Range<u64>) {
+        let shared = &*self.shared;
+        let end = claim.end;
+        shared.consumers.complete(claim);
+        shared.room.freed(end, || shared.producers.claimed());
+    }
+
+    /// Whether there is something to claim; an error if there is nothing and no sender is left.
+    fn look(&self) -> Option<Result<(), RecvTimeoutError>> {
+        let shared = &*self.shared;
+        let available = || shared.consumers.available(&self.hand, |from| shared.producers.completed(from));
+        match available() {
+            0 if shared.has_senders() => None,
+            // The last sender left after our first look, perhaps also after sending.
+            0 if available() == 0 => Some(Err(RecvTimeoutError::Disconnected)),
+            gathered => {
+                shared.arrivals.gathered(gathered, shared.slots.capacity());
+                if gathered > 1 && C::MANY {
+                    // One of us was woken for each event, but events become visible in order: one that was
+                    // completed behind a gap woke somebody who could not see it.
+                    shared.arrivals.came(1);
+                }
+                Some(Ok(()))
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
+        self.shared.arrivals.wait(deadline, || self.look()).unwrap_or(Err(RecvTimeoutError::Timeout))
+    }
+}
+
+impl<T, P: Sequencer> Clone for Receiver<T, P, Multi> {
+    fn clone(&self) -> Self {
+        self.shared.receiver_came();
+        Receiver { shared: Arc::clone(&self.shared), hand: () }
+    }
+}
+
+impl<T, P: Sequencer, C: Sequencer> Drop for Receiver<T, P, C> {
+    fn drop(&mut self) {
+        self.shared.receiver_left();
+    }
+}
+
+impl<'a, T, P: Sequencer, C: Sequencer> IntoIterator for &'a Receiver<T, P, C> {
+    type Item = T;
+    type IntoIter = Iter<'a, T, P, C>;
+
+    fn into_iter(self) -> Iter<'a, T, P, C> {
+        self.iter()
+    }
+}
+
+impl<T, P: Sequencer, C: Sequencer> IntoIterator for Receiver<T, P, C> {
+    type Item = T;
+    type IntoIter = IntoIter<T, P, C>;
+
+    fn into_iter(self) -> IntoIter<T, P, C> {
+        IntoIter { receiver: self }
+    }
+}

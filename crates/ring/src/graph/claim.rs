@@ -1,0 +1,97 @@
+//! Positions that a producer holds.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::core::Core;
+use crate::sequencer::Sequencer;
+
+/// Consecutive positions that are claimed and not yet published.
+///
+/// Dropping it, by a panic for example, gives them up: consumers pass over them. Leaking it makes consumers wait
+/// at the first of them until the producers are dropped.
+///
+/// ```
+/// use millstream_ring::graph::Builder;
+///
+/// let mut ring = Builder::multi(8, || 0u64);
+/// let (_, mut poller) = ring.poller(&[]);
+/// let (mut producer, _running) = ring.start();
+/// let mut claim = producer.claim(3);
+/// for (event, value) in (&mut claim).into_iter().zip([10, 20, 30]) {
+///     *event = value;
+/// }
+/// claim.publish();
+/// drop(producer.claim(2)); // nobody sees these
+/// let mut seen = Vec::new();
+/// let _ = poller.poll(8, |event, _| seen.push(*event));
+/// let _ = poller.poll(8, |event, _| seen.push(*event));
+/// assert_eq!(seen, [10, 20, 30]);
+/// ```
+#[derive(Debug)]
+#[must_use = "dropping a claim gives its positions up"]
+pub struct Claim<'a, E, P: Sequencer> {
+    core: &'a Core<E, P>,
+    producers: &'a P,
+    positions: Range<u64>,
+}
+
+impl<'a, E, P: Sequencer> Claim<'a, E, P> {
+    pub(super) fn new(core: &'a Core<E, P>, producers: &'a P, positions: Range<u64>) -> Self {
+        Claim { core, producers, positions }
+    }
+
+    /// The positions, in the order consumers see them.
+    #[must_use]
+    pub fn positions(&self) -> Range<u64> {
+        self.positions.clone()
+    }
+
+    pub(super) fn first(&mut self) -> &mut E {
+        // SAFETY: as in `EventsMut::next`; the borrow of the claim lets nobody else get a reference.
+        self.core.slots.at(self.positions.start).with_mut(|event| unsafe { &mut *event })
+    }
+
+    /// Lets consumers have the events. Wait-free but for waking who sleeps.
+    pub fn publish(self) {
+        let claim = std::mem::ManuallyDrop::new(self);
+        claim.producers.complete(claim.positions.clone());
+        claim.core.arrivals.changed();
+    }
+}
+
+impl<E, P: Sequencer> Drop for Claim<'_, E, P> {
+    fn drop(&mut self) {
+        self.producers.skip(self.positions.clone());
+        self.core.arrivals.changed();
+    }
+}
+
+impl<'c, E, P: Sequencer> IntoIterator for &'c mut Claim<'_, E, P> {
+    type Item = &'c mut E;
+    type IntoIter = EventsMut<'c, E, P>;
+
+    fn into_iter(self) -> EventsMut<'c, E, P> {
+        EventsMut { core: self.core, positions: self.positions.clone(), _claim: PhantomData }
+    }
+}
+
+/// The events of a claim, to be written.
+#[derive(Debug)]
+pub struct EventsMut<'c, E, P: Sequencer> {
+    core: &'c Core<E, P>,
+    positions: Range<u64>,
+    /// The claim stays borrowed.
+    _claim: PhantomData<&'c mut E>,
+}
+
+impl<'c, E, P: Sequencer> Iterator for EventsMut<'c, E, P> {
+    type Item = &'c mut E;
+
+    fn next(&mut self) -> Option<&'c mut E> {
+        let position = self.positions.next()?;
+        // SAFETY: the claim is ours and exclusively borrowed; consumers are through with the last lap and do not see
+        // this one before it is published. Each position is given out once.
+        Some(self.core.slots.at(position).with_mut(|event| unsafe { &mut *event }))
+    }
+}

@@ -1,0 +1,165 @@
+//! Taking events in order, and the loop of a handler's thread.
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::core::Core;
+use super::party::Party;
+use crate::sequencer::{Sequencer, SequencerParts, Single};
+
+/// Where an event stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Its number, counted from the first event of the ring. Numbers of events that were given up are not used again.
+    pub position: u64,
+    /// Whether the handler may have to wait for the next event: a good moment to flush what it has gathered.
+    pub ends_batch: bool,
+}
+
+/// How a handler's thread ended: at which event it panicked, and with what.
+pub(super) type Outcome = Option<(u64, Box<dyn Any + Send>)>;
+
+/// One participant of a consuming party.
+#[derive(Debug)]
+pub(super) struct Consumer<E, P: SequencerParts, C: SequencerParts> {
+    core: Arc<Core<E, P>>,
+    party: Arc<Party<C>>,
+    hand: C::Hand,
+    /// The most events that are completed together: those behind should not wait for too many.
+    batch_most: u64,
+}
+
+/// How a wait for events ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waited {
+    Ready,
+    TimedOut,
+    /// There are no producers any more, and everything they published was consumed.
+    Ended,
+}
+
+impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
+    pub(super) fn new(core: Arc<Core<E, P>>, party: Arc<Party<C>>, start: u64) -> Self {
+        let hand = party.own.hand(start);
+        let batch_most = (core.slots.capacity() / 4).max(1);
+        Consumer { core, party, hand, batch_most }
+    }
+
+    /// Takes events one by one, so that another participant can have the next.
+    pub(super) fn one_at_a_time(self) -> Self {
+        Consumer { batch_most: 1, ..self }
+    }
+
+    fn claim(&self, most: u64) -> Option<Range<u64>> {
+        self.party.own.claim(&self.hand, 1, most, |from| self.party.free_until(from))
+    }
+
+    fn available(&self) -> u64 {
+        self.party.own.available(&self.hand, |from| self.party.free_until(from))
+    }
+
+    /// Calls `handle` with the slot of each event of a batch, `most` at most; returns how many there were, given-up ones included.
+    ///
+    /// If `handle` panics, the events before count as consumed, of a party of many participants also the rest.
+    pub(super) fn consume(&self, most: u64, mut handle: impl FnMut(*mut E, Place)) -> u64 {
+        let Some(batch) = self.claim(most.min(self.batch_most)) else { return 0 };
+        let mut passing = Passing { consumer: self, at: batch.start, batch: batch.clone() };
+        for position in batch.clone() {
+            if !self.core.producers.is_skipped(position) {
+                let place = Place { position, ends_batch: position + 1 == batch.end };
+                self.core.slots.at(position).with_mut(|event| handle(event, place));
+            }
+            passing.at = position + 1;
+        }
+        batch.end - batch.start
+    }
+
+    /// Whether there is something to consume; `None` if not yet.
+    fn look(&self) -> Option<Waited> {
+        let core = &*self.core;
+        match self.available() {
+            0 if core.has_producers() => None,
+            0 => {
+                // Everything is published now. What is behind a gap, left by a claim that was leaked, never comes.
+                let next = self.party.own.claimed();
+                match self.available() {
+                    0 if core.producers.completed(next) <= next => Some(Waited::Ended),
+                    0 => None,
+                    _ => Some(Waited::Ready),
+                }
+            }
+            gathered => {
+                core.arrivals.gathered(gathered, core.slots.capacity());
+                Some(Waited::Ready)
+            }
+        }
+    }
+
+    /// Waits until there is something to consume.
+    pub(super) fn wait(&self, deadline: Option<Instant>) -> Waited {
+        self.core.arrivals.wait(deadline, || self.look()).unwrap_or(Waited::TimedOut)
+    }
+
+    /// Whether there is something to consume, without waiting.
+    pub(super) fn peek(&self) -> Waited {
+        self.look().unwrap_or(Waited::TimedOut)
+    }
+
+    /// Waits as a task until there is something to consume.
+    pub(super) async fn wait_async(&self) -> Waited {
+        self.core.arrivals.bell.wait_async(|| self.look()).await
+    }
+
+    /// Handles all events to the end. After a panic of `handle`, passes over the rest and returns where and what it was.
+    pub(super) fn run(&self, mut handle: impl FnMut(*mut E, Place)) -> Outcome {
+        let mut at = 0;
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            while self.more() {
+                self.consume(u64::MAX, |event, place| {
+                    at = place.position;
+                    handle(event, place);
+                });
+            }
+        }));
+        let panic = panicked.err()?;
+        while self.more() {
+            self.consume(u64::MAX, |_, _| ());
+        }
+        Some((at, panic))
+    }
+
+    fn more(&self) -> bool {
+        match self.look() {
+            Some(waited) => waited == Waited::Ready,
+            None => self.wait(None) == Waited::Ready,
+        }
+    }
+}
+
+impl<E, P: SequencerParts> Consumer<E, P, Single> {
+    /// Leaves: nobody waits for this consumer any more.
+    pub(super) fn retire(&self) {
+        self.party.own.retire();
+        self.core.arrivals.changed();
+        self.core.room.wake_all();
+    }
+}
+
+/// A batch that is being consumed; completes what was when it is dropped, also by a panic.
+struct Passing<'a, E, P: Sequencer, C: Sequencer> {
+    consumer: &'a Consumer<E, P, C>,
+    batch: Range<u64>,
+    at: u64,
+}
+
+impl<E, P: Sequencer, C: Sequencer> Drop for Passing<'_, E, P, C> {
+    fn drop(&mut self) {
+        // A claim of one among many must be completed as a whole.
+        let end = if C::MANY { self.batch.end } else { self.at };
+        self.consumer.party.own.complete(self.batch.start..end);
+        self.consumer.core.consumed(end);
+    }
+}

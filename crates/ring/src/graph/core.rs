@@ -1,0 +1,67 @@
+//! What producers and consumers of a ring share.
+
+use std::sync::Arc;
+
+use super::gate::Gate;
+use crate::Options;
+use crate::padded::Padded;
+use crate::primitive::atomic::{AtomicUsize, Ordering};
+use crate::sequencer::{Progress, SequencerParts};
+use crate::slots::Slots;
+use crate::wait::{Arrivals, Room};
+
+#[derive(Debug)]
+pub(super) struct Core<E, P> {
+    pub(super) slots: Slots<E>,
+    pub(super) producers: Arc<P>,
+    pub(super) gate: Gate,
+    pub(super) arrivals: Arrivals,
+    pub(super) room: Room,
+    /// How many producers there are; one until the ring is started.
+    open: Padded<AtomicUsize>,
+}
+
+impl<E, P: SequencerParts> Core<E, P> {
+    pub(super) fn new(options: &Options, make: impl FnMut() -> E) -> Self {
+        let slots = Slots::new(options.capacity, make);
+        let capacity = slots.capacity();
+        Core {
+            slots,
+            producers: Arc::new(P::new(capacity, capacity)),
+            gate: Gate::new(),
+            arrivals: Arrivals::new(options.strategy, options.set.clone()),
+            room: Room::new(options.strategy, capacity),
+            open: Padded(AtomicUsize::new(1)),
+        }
+    }
+
+    /// Up to where producers may claim, all before `from` being free.
+    pub(super) fn free_until(&self, from: u64) -> u64 {
+        let capacity = self.slots.capacity();
+        self.gate.completed(from - capacity) + capacity
+    }
+
+    /// Producers or consumers have completed positions before `end`: whoever follows may go on.
+    #[inline(always)]
+    pub(super) fn consumed(&self, end: u64) {
+        self.arrivals.changed();
+        self.room.freed(end, || self.producers.claimed());
+    }
+
+    pub(super) fn producer_came(&self) {
+        // Relaxed: who clones has one, so the count is not zero.
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn producer_left(&self) {
+        // Acquire and release: the last one passes on what the others published.
+        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.arrivals.changed();
+        }
+    }
+
+    /// If false, everything that was ever published is visible.
+    pub(super) fn has_producers(&self) -> bool {
+        self.open.load(Ordering::Acquire) != 0
+    }
+}

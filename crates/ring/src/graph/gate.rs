@@ -1,0 +1,50 @@
+//! The slowest of several consumers, to whom more may be added.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::party::{Follows, Party};
+use crate::primitive::atomic::{AtomicU64, Ordering};
+use crate::sequencer::{Progress, Single};
+
+/// The consumers that nobody follows: producers wait for the slowest of them.
+///
+/// A lock for reading is held while a limit is computed, one for writing while a consumer is added. So every limit
+/// that a producer has was computed either before, and is within a lap of where the slowest was then; or with the
+/// newcomer among the leaves. Producers come here only when the limit they know is used up, and read locks
+/// do not wait for each other.
+#[derive(Debug)]
+pub(super) struct Gate {
+    leaves: RwLock<Follows>,
+    /// All leaves have completed everything before this.
+    floor: AtomicU64,
+}
+
+impl Gate {
+    pub(super) fn new() -> Self {
+        Gate { leaves: RwLock::new(Follows::default()), floor: AtomicU64::new(0) }
+    }
+
+    pub(super) fn set_leaves(&self, leaves: Follows) {
+        *self.leaves.write().unwrap_or_else(PoisonError::into_inner) = leaves;
+    }
+
+    /// Adds a consumer that starts where the slowest is.
+    pub(super) fn add(&self, follows: Follows) -> (Arc<Party<Single>>, u64) {
+        let mut leaves = self.leaves.write().unwrap_or_else(PoisonError::into_inner);
+        // No limit is computed meanwhile, and none that was lies more than a lap beyond the slowest.
+        let start = leaves.completed(self.floor.load(Ordering::Relaxed));
+        let newcomer = Arc::new(Party::new(Single::starting_at(start), follows));
+        leaves.push(Arc::clone(&newcomer) as Arc<dyn Progress>);
+        (newcomer, start)
+    }
+}
+
+impl Progress for Gate {
+    fn completed(&self, from: u64) -> u64 {
+        let leaves = self.leaves.read().unwrap_or_else(PoisonError::into_inner);
+        // Relaxed: a lower bound, written and read under the lock where it matters.
+        let slowest = leaves.completed(from.max(self.floor.load(Ordering::Relaxed)));
+        self.floor.fetch_max(slowest, Ordering::Relaxed);
+        slowest
+    }
+}

@@ -1,0 +1,58 @@
+//! Consumers in a graph over one ring: the disruptor.
+//!
+//! Events are made once, when the ring is built, and then written in place, lap after lap: nothing is allocated and nothing moved.
+//! Each consumer sees every event, in order, after the consumers it *follows* are through with it.
+//!
+//! | I want | do |
+//! | --- | --- |
+//! | several consumers, each sees all events (multicast) | [`Builder::handle`] several times, following nobody |
+//! | one after the other (chain) | `handle(&[first], …)` |
+//! | two side by side, then a third (diamond) | `handle(&[a, b], …)` |
+//! | a consumer that changes events for those after it | [`Builder::handle_mut`] |
+//! | each event handled by one of several threads | [`Builder::pool`] |
+//! | to consume on a thread of my own | [`Builder::poller`] |
+//! | one more consumer while it runs | [`Running::add`], [`Running::add_poller`] |
+//! | one producer, or many | [`Builder::single`], [`Builder::multi`] |
+//!
+//! ```
+//! use millstream_ring::graph::Builder;
+//! use std::sync::mpsc::channel;
+//!
+//! #[derive(Default)]
+//! struct Order { cents: u64, with_tax: u64 }
+//!
+//! let (out, results) = channel();
+//! let mut ring = Builder::single(64, Order::default);
+//! let tax = ring.handle_mut(&[], |order, _| order.with_tax = order.cents * 119 / 100);
+//! ring.handle(&[tax], move |order, place| out.send((place.position, order.with_tax)).unwrap());
+//! let (mut producer, running) = ring.start();
+//! for cents in [100, 200] {
+//!     producer.publish(|order| order.cents = cents);
+//! }
+//! drop(producer); // all that was published is handled, then the consumers end
+//! running.join().unwrap();
+//! assert_eq!(results.iter().collect::<Vec<_>>(), [(0, 119), (1, 238)]);
+//! ```
+//!
+//! **The end.** When the last producer is dropped, consumers handle everything that was published and end.
+//!
+//! **Panics.** A handler that panics is not called again; its consumer passes over all further events, so neither the
+//! producers nor the other consumers ever wait for it, and [`Running::join`] reports it. A producer that panics
+//! while it writes an event publishes nothing: consumers pass over the position.
+
+mod builder;
+mod claim;
+mod consumer;
+mod core;
+mod gate;
+mod party;
+mod poller;
+mod producer;
+mod running;
+
+pub use builder::{Builder, Node};
+pub use claim::{Claim, EventsMut};
+pub use consumer::Place;
+pub use poller::{Polled, Poller};
+pub use producer::{Full, Producer};
+pub use running::{HandlerPanicked, Running};

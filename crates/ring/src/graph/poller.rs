@@ -1,0 +1,79 @@
+//! A consumer that is driven by its owner.
+
+use std::time::Instant;
+
+use super::consumer::{Consumer, Place, Waited};
+use crate::sequencer::{Sequencer, Single};
+
+/// Consumes events on the caller's thread. While it lives, producers wait for it; when it is dropped, nobody does.
+#[derive(Debug)]
+pub struct Poller<E, P: Sequencer> {
+    consumer: Consumer<E, P, Single>,
+}
+
+/// What a poll found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Polled {
+    /// So many positions were passed, given-up ones included.
+    Events(u64),
+    /// Nothing is there now.
+    Idle,
+    /// Nothing will ever come: the producers are gone.
+    Ended,
+}
+
+impl<E, P: Sequencer> Poller<E, P> {
+    pub(super) fn new(consumer: Consumer<E, P, Single>) -> Self {
+        Poller { consumer }
+    }
+
+    /// Calls `handle` for the events that are there, but at most `most`. Never waits; wait-free but for `handle`.
+    ///
+    /// The slots are free for those who follow when all of a batch (up to a quarter of the ring) are handled. If `handle` panics, the event
+    /// it panicked at is seen again by the next poll.
+    ///
+    /// ```
+    /// use millstream_ring::graph::{Builder, Polled};
+    ///
+    /// let mut ring = Builder::single(8, || 0u32);
+    /// let (_, mut poller) = ring.poller(&[]);
+    /// let (mut producer, running) = ring.start();
+    /// producer.publish(|event| *event = 7);
+    /// drop(producer);
+    /// assert_eq!(poller.poll(64, |event, _| assert_eq!(*event, 7)), Polled::Events(1));
+    /// assert_eq!(poller.poll(64, |_, _| ()), Polled::Ended);
+    /// running.join().unwrap();
+    /// ```
+    pub fn poll(&mut self, most: u64, mut handle: impl FnMut(&E, Place)) -> Polled {
+        // SAFETY: the plan lets nobody write to events while this consumer has them.
+        let passed = self.consumer.consume(most, |event, place| handle(unsafe { &*event }, place));
+        match passed {
+            0 if self.consumer.peek() == Waited::Ended => Polled::Ended,
+            0 => Polled::Idle,
+            passed => Polled::Events(passed),
+        }
+    }
+
+    /// Waits until a poll finds something or the end, by the ring's wait strategy.
+    pub fn wait(&self) {
+        let _ = self.consumer.wait(None);
+    }
+
+    /// Waits until a poll finds something or the end; false when the deadline has passed before.
+    #[must_use]
+    pub fn wait_deadline(&self, deadline: Instant) -> bool {
+        self.consumer.wait(Some(deadline)) != Waited::TimedOut
+    }
+
+    /// Waits as a task until a poll finds something or the end.
+    pub async fn wait_async(&mut self) {
+        let _ = self.consumer.wait_async().await;
+    }
+}
+
+impl<E, P: Sequencer> Drop for Poller<E, P> {
+    fn drop(&mut self) {
+        self.consumer.retire();
+    }
+}

@@ -1,0 +1,98 @@
+//! A ring at work: its threads, and consumers that come later.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use thiserror::Error;
+
+use super::builder::{Body, Node, Plan};
+use super::consumer::{Consumer, Outcome, Place};
+use super::core::Core;
+use super::poller::Poller;
+use crate::sequencer::{Progress, Sequencer, Single};
+
+/// The consumers' threads of a started ring.
+///
+/// Dropping it leaves them running until the last producer is dropped.
+#[derive(Debug)]
+pub struct Running<E, P: Sequencer> {
+    core: Arc<Core<E, P>>,
+    plan: Plan,
+    threads: Vec<(Node, JoinHandle<Outcome>)>,
+}
+
+/// A handler panicked. Its consumer passed over all later events.
+#[derive(Debug, Error)]
+#[error("the handler of consumer {} panicked at position {position}: {message}", node.index())]
+pub struct HandlerPanicked {
+    /// The consumer.
+    pub node: Node,
+    /// The event it was handling.
+    pub position: u64,
+    /// What the panic said, if it said something.
+    pub message: String,
+}
+
+impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
+    pub(super) fn new(core: Arc<Core<E, P>>, plan: Plan) -> Self {
+        Running { core, plan, threads: Vec::new() }
+    }
+
+    pub(super) fn spawn(&mut self, node: Node, body: Body) {
+        let name = format!("ring-consumer-{}", node.index());
+        let thread = thread::Builder::new().name(name).spawn(body).expect("the system starts a thread");
+        self.threads.push((node, thread));
+    }
+
+    /// Adds a consumer on a thread of its own. It starts with the oldest event that not all consumers are through with.
+    ///
+    /// Producers that need a new limit wait while it is added, for about a microsecond.
+    ///
+    /// # Panics
+    /// As [`Builder::handle`](super::Builder::handle), or when the thread cannot be started.
+    pub fn add(&mut self, follows: &[Node], mut handle: impl FnMut(&E, Place) + Send + 'static) -> Node {
+        let (node, consumer) = self.newcomer(follows);
+        // SAFETY: the plan lets nobody write to events while this consumer has them, and producers have not been
+        // more than a lap ahead of where it starts.
+        self.spawn(node, Box::new(move || consumer.run(move |event, place| handle(unsafe { &*event }, place))));
+        node
+    }
+
+    /// Adds a consumer to be driven by the caller; otherwise like [`add`](Self::add).
+    ///
+    /// # Panics
+    /// As [`Builder::handle`](super::Builder::handle).
+    pub fn add_poller(&mut self, follows: &[Node]) -> (Node, Poller<E, P>) {
+        let (node, consumer) = self.newcomer(follows);
+        (node, Poller::new(consumer))
+    }
+
+    fn newcomer(&mut self, follows: &[Node]) -> (Node, Consumer<E, P, Single>) {
+        let upstream = self.plan.check(follows, false, &self.core.producers);
+        let (party, start) = self.core.gate.add(upstream);
+        let node = self.plan.enter(follows, false, Arc::clone(&party) as Arc<dyn Progress>);
+        (node, Consumer::new(Arc::clone(&self.core), party, start))
+    }
+
+    /// Waits until all consumers have handled everything that was published; the producers have to be dropped
+    /// for that. Blocks.
+    ///
+    /// # Errors
+    /// One error for each handler that panicked.
+    pub fn join(self) -> Result<(), Vec<HandlerPanicked>> {
+        let mut panics = Vec::new();
+        for (node, thread) in self.threads {
+            // The thread's body catches the handler's panics, and does nothing else that can panic.
+            if let Some((position, panic)) = thread.join().expect("a consumer's own code does not panic") {
+                panics.push(HandlerPanicked { node, position, message: message(&*panic) });
+            }
+        }
+        if panics.is_empty() { Ok(()) } else { Err(panics) }
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

@@ -1,0 +1,147 @@
+//! Loom explores every interleaving of small rings: two or three threads, one to three events each.
+//!
+//! What is explored is the source that runs: sequencers, channels, the bell and the waiting. The strategy is
+//! `Block`, so that every wait gets to the point where a wake-up could be lost; a lost one is a deadlock, which loom
+//! reports. Every access to a slot goes through loom's cell, so a claim that overlaps another, or a missing
+//! acquire or release, is reported as a data race.
+//!
+//! # Mutations
+//! Each of these changes was made by hand, and the test named found it:
+//!
+//! | change | found by |
+//! | --- | --- |
+//! | a flag is stored, or loaded, relaxed (`Multi`) | `a_sender_learns_…` |
+//! | the limit hint is stored, or loaded, relaxed (`Multi`) | `two_consumers_share_…` |
+//! | the cursor is stored, or loaded, relaxed (`Single`) | `a_sender_learns_…` |
+//! | claims by load and store instead of compare-and-swap | `two_producers_lose_…` |
+//! | a limit one position too far | `a_sender_learns_…` |
+//! | the search for free positions starts at an old hint, not at the cursor | `sequencer::multi`: `an_outdated_hint_…` |
+//! | a skipped position sets no flag, or is not marked as skipped | `a_place_that_is_given_up_…` |
+//! | no heavy fence in `Bell::listen`, no light fence in `Bell::is_heard` | `a_sender_learns_…` |
+//! | no look between listening and sleeping | `a_sender_learns_…` |
+//! | the count of senders is loaded relaxed | `batches_are_as_good_…` |
+//! | no second look when the last sender has left | `batches_are_as_good_…` |
+//! | the last sender wakes nobody | `batches_are_as_good_…` |
+
+use loom::thread;
+
+use crate::channel::{self, Receiver, Sender};
+use crate::sequencer::Sequencer;
+use crate::{Options, WaitStrategy};
+
+fn options(capacity: usize) -> Options {
+    Options::new(capacity).wait_strategy(WaitStrategy::Block)
+}
+
+fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+/// Receives until the end; all of it in order.
+fn drain<P: Sequencer, C: Sequencer>(receiver: &Receiver<Box<u32>, P, C>) -> Vec<u32> {
+    receiver.iter().map(|value| *value).collect()
+}
+
+fn send<P: Sequencer, C: Sequencer>(sender: Sender<Box<u32>, P, C>, values: std::ops::Range<u32>) {
+    values.for_each(|n| sender.send(Box::new(n)).expect("the receiver stays"));
+}
+
+#[test]
+fn one_to_one_hands_every_value_over_and_wakes_both_sides() {
+    explore(2, || {
+        let (sender, receiver) = channel::spsc(options(1));
+        let producer = thread::spawn(move || send(sender, 0..3));
+        assert_eq!(drain(&receiver), [0, 1, 2]);
+        producer.join().unwrap();
+    });
+}
+
+#[test]
+fn two_producers_lose_and_repeat_nothing() {
+    explore(1, || {
+        let (sender, receiver) = channel::mpsc(options(2));
+        let other = sender.clone();
+        let producers = [thread::spawn(move || send(sender, 0..1)), thread::spawn(move || send(other, 10..12))];
+        let received = drain(&receiver);
+        let of = |first: u32| received.iter().copied().filter(|n| n / 10 == first / 10).collect::<Vec<_>>();
+        assert_eq!((of(0), of(10), received.len()), (vec![0], vec![10, 11], 3));
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+    });
+}
+
+#[test]
+fn two_consumers_share_what_there_is() {
+    explore(1, || {
+        let (sender, receiver) = channel::spmc(options(1));
+        let other = receiver.clone();
+        let consumer = thread::spawn(move || drain(&other));
+        let producer = thread::spawn(move || send(sender, 0..2));
+        let mut received = drain(&receiver);
+        received.extend(consumer.join().unwrap());
+        received.sort_unstable();
+        assert_eq!(received, [0, 1]);
+        producer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_place_that_is_given_up_holds_nobody_up() {
+    explore(1, || {
+        let (mut sender, receiver) = channel::mpsc(options(2));
+        let other = sender.clone();
+        let producers = [
+            thread::spawn(move || {
+                drop(sender.reserve().expect("the receiver stays"));
+                send(sender, 0..1);
+            }),
+            thread::spawn(move || send(other, 10..11)),
+        ];
+        let mut received = drain(&receiver);
+        received.sort_unstable();
+        assert_eq!(received, [0, 10]);
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+    });
+}
+
+#[test]
+fn batches_are_as_good_as_single_values() {
+    explore(2, || {
+        let (sender, receiver) = channel::mpsc(options(2));
+        let producer = thread::spawn(move || {
+            let mut batch = vec![Box::new(0), Box::new(1), Box::new(2)];
+            sender.send_many(&mut batch).expect("the receiver stays");
+        });
+        let mut received = Vec::new();
+        while receiver.recv_many(&mut received, 2).is_ok() {}
+        assert_eq!(received, [Box::new(0), Box::new(1), Box::new(2)]);
+        producer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_sender_learns_that_the_receiver_is_gone_and_nothing_leaks() {
+    explore(2, || {
+        let (sender, receiver) = channel::mpsc(options(1));
+        let producer = thread::spawn(move || (0..3).take_while(|&n| sender.send(Box::new(n)).is_ok()).count());
+        let first = receiver.recv();
+        assert_eq!(first, Ok(Box::new(0)));
+        drop(receiver);
+        producer.join().unwrap();
+    });
+}
+
+#[test]
+fn tasks_are_woken() {
+    explore(2, || {
+        let (sender, mut receiver) = channel::spsc(options(1));
+        let producer = thread::spawn(move || send(sender, 0..2));
+        loom::future::block_on(async {
+            for n in 0..2 {
+                assert_eq!(receiver.recv_async().await, Ok(Box::new(n)));
+            }
+        });
+        producer.join().unwrap();
+    });
+}

@@ -1,0 +1,101 @@
+//! The process that writes.
+
+use std::fmt;
+use std::fs::File;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::segment::{Role, Segment};
+use super::{AttachError, Plain};
+
+/// The producing end of a shared ring; one at a time.
+pub struct Producer<T: Plain> {
+    segment: Segment<T>,
+    /// All positions before this are free.
+    limit: u64,
+}
+
+impl<T: Plain> Producer<T> {
+    /// Takes the producer's place at the ring in `file`, which is made if the file is empty.
+    ///
+    /// # Errors
+    /// When another producer is attached, the file holds something else, or the system refuses.
+    ///
+    /// # Panics
+    /// When `slots` is not a power of two.
+    pub fn attach(file: &File, slots: usize) -> Result<Self, AttachError> {
+        let segment = Segment::attach(file, slots, Role::Producer)?;
+        Ok(Producer { segment, limit: 0 })
+    }
+
+    /// Sends an event, waiting for room as long as it takes.
+    pub fn send(&mut self, event: T) {
+        self.send_all(&[event]);
+    }
+
+    /// Sends an event if there is room; whether it did. Never waits.
+    pub fn try_send(&mut self, event: T) -> bool {
+        self.free() > 0 && self.publish(&[event]) == 1
+    }
+
+    /// Sends an event, waiting for room until `deadline`; whether it did.
+    pub fn send_deadline(&mut self, event: T, deadline: Instant) -> bool {
+        (self.free() > 0 || self.wait(Some(deadline))) && self.publish(&[event]) == 1
+    }
+
+    /// Sends all events, in their order, as many at once as there is room for. One fence for each run of free slots.
+    pub fn send_all(&mut self, mut events: &[T]) {
+        while !events.is_empty() {
+            if self.free() == 0 {
+                self.wait(None);
+            }
+            let sent = self.publish(events);
+            events = &events[sent..];
+        }
+    }
+
+    /// The position of the next event: how many were sent since the ring was made.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        // Relaxed: only we write it.
+        self.segment.header().published.0.load(Ordering::Relaxed)
+    }
+
+    /// How many slots are free.
+    fn free(&mut self) -> u64 {
+        let next = self.position();
+        if self.limit <= next {
+            // Acquire pairs with the consumer's release: it is through with these slots.
+            self.limit = self.segment.header().consumed.0.load(Ordering::Acquire) + self.segment.slots();
+        }
+        self.limit - next
+    }
+
+    /// Sends as many of the events as there is room for; returns how many.
+    fn publish(&mut self, events: &[T]) -> usize {
+        let (first, free) = (self.position(), self.free());
+        let sent = events.len().min(free as usize);
+        for (position, event) in (first..).zip(&events[..sent]) {
+            // SAFETY: the slot is free, and we are the only producer.
+            unsafe { self.segment.slot(position).write(*event) };
+        }
+        let header = self.segment.header();
+        // Release pairs with the consumer's acquire: it sees the events.
+        header.published.0.store(first + sent as u64, Ordering::Release);
+        header.arrivals.0.wake();
+        sent
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> bool {
+        let (next, slots) = (self.position(), self.segment.slots());
+        let header = self.segment.header();
+        let room = || (header.consumed.0.load(Ordering::Acquire) + slots > next).then_some(());
+        header.room.0.sleep(deadline, room).is_some()
+    }
+}
+
+impl<T: Plain> fmt::Debug for Producer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Producer").field("position", &self.position()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,62 @@
+//! Waiting for events.
+
+use std::time::Instant;
+
+use super::WaitStrategy;
+use super::bell::SharedBell;
+use super::pace::{Looked, Temper};
+
+/// Where consumers wait for what they follow.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    pub(crate) bell: SharedBell,
+    /// Whether whoever listens to the bell waits for the same: then one waiter is woken for one event. In a
+    /// [`WaitSet`](super::WaitSet) they wait for different rings, and all have to look.
+    alike: bool,
+    temper: Temper,
+}
+
+impl Arrivals {
+    /// Waiters on a bell of their own, or on that of a set.
+    pub(crate) fn new(strategy: WaitStrategy, set: Option<SharedBell>) -> Self {
+        let alike = set.is_none();
+        Arrivals { bell: set.unwrap_or_default(), alike, temper: Temper::new(strategy) }
+    }
+
+    /// `events` have come, each for one waiter.
+    #[inline(always)]
+    pub(crate) fn came(&self, events: usize) {
+        if self.bell.is_heard() {
+            self.bell.wake(if self.alike { events } else { usize::MAX });
+        }
+    }
+
+    /// Something has changed that concerns all.
+    #[inline(always)]
+    pub(crate) fn changed(&self) {
+        if self.bell.is_heard() {
+            self.bell.wake(usize::MAX);
+        }
+    }
+
+    /// Waits until `look` finds something; `None` when the deadline has passed and it still does not.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn wait<R>(&self, deadline: Option<Instant>, mut look: impl FnMut() -> Option<R>) -> Option<R> {
+        match self.temper.start().look(deadline, |_| look()) {
+            Looked::Found(found) => Some(found),
+            Looked::TimedOut => None,
+            Looked::InVain => {
+                let began = Instant::now();
+                let found = self.bell.wait(deadline, look);
+                self.temper.slept_since(began);
+                found
+            }
+        }
+    }
+
+    /// Tells how many positions of `capacity` had gathered when a wait ended.
+    pub(crate) fn gathered(&self, positions: u64, capacity: u64) {
+        self.temper.gathered(positions, capacity);
+    }
+}

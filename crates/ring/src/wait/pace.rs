@@ -1,0 +1,132 @@
+//! How long to wait between looks, and when to give up looking and sleep.
+
+use std::time::{Duration, Instant};
+
+use super::WaitStrategy;
+use crate::padded::Padded;
+use crate::primitive::atomic::{AtomicU32, Ordering};
+use crate::primitive::{pause, yield_now};
+
+/// Looks before the first yield.
+const SPINS: u32 = 2;
+/// Pauses between looks; a pause is some 25 ns.
+const GAP_LEAST: u32 = 4;
+const GAP_MOST: u32 = 64;
+/// The most yields before sleeping: 16 µs of them when nobody wants the core.
+const YIELDS_MOST: u32 = 32;
+/// Who is woken within this after it fell asleep should have yielded longer: falling asleep and being woken
+/// take about as long.
+const SHORT_SLEEP: Duration = Duration::from_micros(20);
+
+/// What the waiters of one side of a ring have learnt.
+#[derive(Debug)]
+pub(super) struct Temper {
+    strategy: WaitStrategy,
+    learnt: Padded<Learnt>,
+}
+
+/// All of it is advice: races lose some of it, no more.
+#[derive(Debug)]
+struct Learnt {
+    /// Yields before sleeping.
+    yields: AtomicU32,
+    /// Pauses between looks.
+    gap: AtomicU32,
+}
+
+impl Temper {
+    pub(super) fn new(strategy: WaitStrategy) -> Self {
+        let [yields, gap] = [YIELDS_MOST, GAP_LEAST].map(AtomicU32::new);
+        Temper { strategy, learnt: Padded(Learnt { yields, gap }) }
+    }
+
+    pub(super) fn start(&self) -> Pace<'_> {
+        let looks_most = match self.strategy {
+            WaitStrategy::Spin | WaitStrategy::Yield => None,
+            WaitStrategy::Block => Some(0),
+            WaitStrategy::Adaptive => Some(SPINS + self.learnt.yields.load(Ordering::Relaxed)),
+        };
+        Pace { temper: self, gap: self.learnt.gap.load(Ordering::Relaxed), looks: 0, looks_most }
+    }
+
+    /// The wait has ended without sleep: yielding was right.
+    fn yielding_helped(&self) {
+        let yields = self.learnt.yields.load(Ordering::Relaxed);
+        if yields < YIELDS_MOST {
+            self.learnt.yields.store((yields * 2 + 1).min(YIELDS_MOST), Ordering::Relaxed);
+        }
+    }
+
+    /// A sleep has ended.
+    pub(super) fn slept_since(&self, began: Instant) {
+        if self.strategy != WaitStrategy::Adaptive {
+            return;
+        }
+        if began.elapsed() < SHORT_SLEEP {
+            self.yielding_helped();
+        } else {
+            let yields = self.learnt.yields.load(Ordering::Relaxed);
+            self.learnt.yields.store(yields / 2, Ordering::Relaxed);
+        }
+    }
+
+    /// Learns the gap from how many positions of `capacity` had gathered. One is no sign: a partner that
+    /// answers each event by itself never has two. Between two and a quarter of the ring, more should gather.
+    pub(super) fn gathered(&self, positions: u64, capacity: u64) {
+        let gap = self.learnt.gap.load(Ordering::Relaxed);
+        let better = match positions {
+            0 | 1 => GAP_LEAST,
+            _ if positions < capacity / 4 => (gap * 2).min(GAP_MOST),
+            _ if positions > capacity / 4 * 3 => (gap / 2).max(GAP_LEAST),
+            _ => gap,
+        };
+        if better != gap {
+            self.learnt.gap.store(better, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One wait of one thread.
+#[derive(Debug)]
+pub(super) struct Pace<'a> {
+    temper: &'a Temper,
+    gap: u32,
+    looks: u32,
+    looks_most: Option<u32>,
+}
+
+impl Pace<'_> {
+    /// How often the waiter has looked.
+    pub(super) fn looks(&self) -> u32 {
+        self.looks
+    }
+
+    /// Looks until there is something, the deadline has passed, or it is time to sleep.
+    pub(super) fn look<R>(mut self, deadline: Option<Instant>, mut look: impl FnMut(&Self) -> Option<R>) -> Looked<R> {
+        while self.looks_most.is_none_or(|most| self.looks < most) {
+            if self.looks < SPINS || self.temper.strategy == WaitStrategy::Spin {
+                (0..self.gap).for_each(|_| pause());
+            } else {
+                yield_now();
+            }
+            self.looks = self.looks.saturating_add(1);
+            if let Some(found) = look(&self) {
+                self.temper.yielding_helped();
+                return Looked::Found(found);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Looked::TimedOut;
+            }
+        }
+        Looked::InVain
+    }
+}
+
+/// How looking ended.
+#[derive(Debug)]
+pub(super) enum Looked<R> {
+    Found(R),
+    TimedOut,
+    /// It is time to sleep.
+    InVain,
+}

@@ -1,0 +1,147 @@
+//! Waiting for room in a full ring.
+//!
+//! Waking a producer costs the consumer as much as hundreds of events, and as long as others keep the ring
+//! filled, nothing is gained by it. So the consumer looks at the level only after each quarter of the ring
+//! (`due` is the position of the next look), and wakes one sleeper if less than a quarter is left.
+//!
+//! **Nobody is forgotten.** A consumer may take less than a quarter and then stop for good; others may keep the ring
+//! full for ever; who was woken may need but one slot of many. So each sleep is bounded: by 1 ms at first, then as long
+//! as all sleeps before together, never more than 50 ms, times the number of sleepers. All sleepers of a ring
+//! together so wake up at most once in a millisecond at first and 20 times a second in the long run. Who
+//! has slept once in vain is *urgent*: the next completion wakes the producer that has slept longest.
+
+use std::time::{Duration, Instant};
+
+use super::bell::Bell;
+use super::pace::{Looked, Temper};
+use millstream_sync::eventcount::Waited;
+
+use super::WaitStrategy;
+use crate::padded::Padded;
+use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Looks after which a producer takes what room there is.
+const GATHERING_LOOKS: u32 = 20;
+const NAP_FIRST: Duration = Duration::from_millis(1);
+const NAP_LONGEST: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub(crate) struct Room {
+    threads: Bell,
+    /// Tasks have no timer of their own, so each completion wakes them all.
+    tasks: Bell,
+    alarm: Padded<Alarm>,
+    /// What a producer waits for, while it may hope that there will be more soon.
+    portion: u64,
+    temper: Temper,
+}
+
+/// When consumers should wake a sleeping producer. All of it is advice, as sleeps are bounded: the bell orders what matters.
+#[derive(Debug)]
+struct Alarm {
+    /// The consumers' position at which to look at the level.
+    due: AtomicU64,
+    /// Somebody has slept in vain.
+    urgent: AtomicBool,
+}
+
+impl Room {
+    pub(crate) fn new(strategy: WaitStrategy, capacity: u64) -> Self {
+        Room {
+            threads: Bell::new(),
+            tasks: Bell::new(),
+            alarm: Padded(Alarm { due: AtomicU64::new(u64::MAX), urgent: AtomicBool::new(false) }),
+            portion: (capacity / 4).max(1),
+            temper: Temper::new(strategy),
+        }
+    }
+
+    /// Consumers have completed positions, up to `completed` or so; producers have claimed up to `claimed()`.
+    #[inline(always)]
+    pub(crate) fn freed(&self, completed: u64, claimed: impl FnOnce() -> u64) {
+        // Tasks are counted here, too.
+        if self.threads.is_heard() {
+            self.wake_due(completed, claimed);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_due(&self, completed: u64, claimed: impl FnOnce() -> u64) {
+        self.tasks.wake(usize::MAX);
+        if self.alarm.urgent.load(Ordering::Relaxed) {
+            self.alarm.urgent.store(false, Ordering::Relaxed);
+            self.threads.wake(1);
+        } else if self.alarm.due.load(Ordering::Relaxed) <= completed {
+            self.alarm.due.store(completed + self.portion, Ordering::Relaxed);
+            if claimed().saturating_sub(completed) <= self.portion {
+                self.threads.wake(1);
+            }
+        }
+    }
+
+    /// Wakes everybody: whom they wait for is gone.
+    pub(crate) fn wake_all(&self) {
+        self.threads.wake(usize::MAX);
+        self.tasks.wake(usize::MAX);
+    }
+
+    /// Waits until `look(n)` finds something, for a suitable number of free positions `n`; `None` when the deadline has
+    /// passed and `look(1)` finds nothing.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn wait<R>(
+        &self,
+        deadline: Option<Instant>,
+        completed: impl FnOnce() -> u64,
+        mut look: impl FnMut(u64) -> Option<R>,
+    ) -> Option<R> {
+        let looked = self
+            .temper
+            .start()
+            .look(deadline, |pace| look(if pace.looks() <= GATHERING_LOOKS { self.portion } else { 1 }));
+        match looked {
+            Looked::Found(found) => Some(found),
+            Looked::TimedOut => look(1),
+            Looked::InVain => {
+                let began = Instant::now();
+                let found = self.sleep(began, deadline, completed, look);
+                self.temper.slept_since(began);
+                found
+            }
+        }
+    }
+
+    fn sleep<R>(
+        &self,
+        began: Instant,
+        deadline: Option<Instant>,
+        completed: impl FnOnce() -> u64,
+        mut look: impl FnMut(u64) -> Option<R>,
+    ) -> Option<R> {
+        // Without a fence: a wake-up that slips through costs the rest of a nap, a fence would interrupt the consumer.
+        let listening = self.threads.listen_in_time();
+        self.alarm.due.fetch_min(completed() + self.portion, Ordering::Relaxed);
+        loop {
+            let key = listening.key();
+            if let Some(found) = look(1) {
+                return Some(found);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return None;
+            }
+            let nap = began.elapsed().clamp(NAP_FIRST, NAP_LONGEST) * listening.listeners();
+            let until = Instant::now() + nap;
+            let end = deadline.map_or(until, |deadline| deadline.min(until));
+            if listening.sleep(key, Some(end)) == Waited::TimedOut {
+                self.alarm.urgent.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Waits as a task until `look` finds something.
+    pub(crate) async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
+        let _counted = self.threads.listen();
+        self.tasks.wait_async(look).await
+    }
+}

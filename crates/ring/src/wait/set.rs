@@ -1,0 +1,53 @@
+//! Waiting for several rings at once.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::bell::{Bell, SharedBell};
+
+/// One event count for the arrivals of several rings.
+///
+/// Rings that are made with the same set wake its waiters, whichever of them an event arrives in. There is no
+/// list of rings to go through: `look` asks those the caller is interested in, in the order it prefers.
+///
+/// ```
+/// use millstream_ring::{Options, WaitSet, channel};
+///
+/// let set = WaitSet::new();
+/// let (urgent, urgent_rx) = channel::mpsc(Options::new(16).wait_set(&set));
+/// let (normal, normal_rx) = channel::mpsc(Options::new(16).wait_set(&set));
+/// normal.send("later").unwrap();
+/// urgent.send("now").unwrap();
+/// let next = || set.wait(|| urgent_rx.try_recv().or_else(|_| normal_rx.try_recv()).ok());
+/// assert_eq!((next(), next()), ("now", "later"));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct WaitSet {
+    pub(crate) bell: SharedBell,
+}
+
+impl WaitSet {
+    /// A set without rings.
+    #[must_use]
+    pub fn new() -> Self {
+        WaitSet { bell: Arc::new(Bell::new()) }
+    }
+
+    /// Sleeps until `look` finds something; it is called again after each arrival.
+    ///
+    /// Blocks; uses no CPU while nothing arrives. An arrival in any of the rings that comes after a look ends the sleep.
+    /// When a ring is disconnected, `look` is called, too, and should notice.
+    pub fn wait<R>(&self, look: impl FnMut() -> Option<R>) -> R {
+        self.bell.wait(None, look).expect("without a deadline only success ends the wait")
+    }
+
+    /// Sleeps until `look` finds something or the deadline has passed; `None` if it finds nothing even then.
+    pub fn wait_deadline<R>(&self, deadline: Instant, look: impl FnMut() -> Option<R>) -> Option<R> {
+        self.bell.wait(Some(deadline), look)
+    }
+
+    /// Waits as a task until `look` finds something.
+    pub async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
+        self.bell.wait_async(look).await
+    }
+}

@@ -1,0 +1,308 @@
+//! What a channel promises, one property a test.
+#![cfg(not(loom))]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use millstream_ring::channel::{self, Disconnected, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
+use millstream_ring::{Options, WaitSet, WaitStrategy};
+use support::{STRATEGIES, block_on};
+
+#[test]
+fn values_arrive_in_the_order_they_were_sent() {
+    let (sender, receiver) = channel::mpsc(4);
+    (0..4).for_each(|n| sender.send(n).unwrap());
+    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_full_channel_gives_the_value_back() {
+    let (sender, receiver) = channel::mpsc(2);
+    sender.send(1).unwrap();
+    sender.send(2).unwrap();
+    assert_eq!(sender.try_send(3), Err(TrySendError::Full(3)));
+    let soon = Instant::now() + Duration::from_millis(5);
+    assert_eq!(sender.send_deadline(3, soon), Err(SendTimeoutError::Timeout(3)));
+    assert!(Instant::now() >= soon);
+    assert_eq!(receiver.recv(), Ok(1));
+    assert_eq!(sender.try_send(3), Ok(()));
+}
+
+#[test]
+fn an_empty_channel_times_out() {
+    for strategy in STRATEGIES {
+        let (sender, receiver) = channel::mpsc::<u8>(Options::new(2).wait_strategy(strategy));
+        let soon = Instant::now() + Duration::from_millis(5);
+        assert_eq!(receiver.recv_deadline(soon), Err(RecvTimeoutError::Timeout), "{strategy:?}");
+        assert!(Instant::now() >= soon, "{strategy:?}");
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
+        drop(sender);
+    }
+}
+
+#[test]
+fn what_was_sent_before_the_last_sender_left_is_received() {
+    let (sender, receiver) = channel::mpsc(8);
+    let other = sender.clone();
+    sender.send(1).unwrap();
+    drop(sender);
+    other.send(2).unwrap();
+    drop(other);
+    assert_eq!(receiver.recv(), Ok(1));
+    assert_eq!(receiver.try_recv(), Ok(2));
+    assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
+    assert_eq!(receiver.recv(), Err(Disconnected));
+}
+
+#[test]
+fn senders_learn_that_no_receiver_is_left() {
+    let (sender, receiver) = channel::mpmc(1);
+    let other = receiver.clone();
+    sender.send(1).unwrap();
+    drop(receiver);
+    assert!(!sender.is_disconnected());
+    std::thread::scope(|scope| {
+        let blocked = scope.spawn(|| sender.send(2));
+        std::thread::sleep(Duration::from_millis(5));
+        drop(other);
+        assert_eq!(blocked.join().unwrap().unwrap_err().0, 2);
+    });
+    assert!(sender.is_disconnected());
+    assert_eq!(sender.try_send(3), Err(TrySendError::Disconnected(3)));
+    let mut batch = vec![4, 5];
+    assert_eq!(sender.send_many(&mut batch), Err(Disconnected));
+    assert_eq!(batch, [4, 5]);
+}
+
+#[test]
+fn a_blocked_receiver_learns_that_no_sender_is_left() {
+    for strategy in STRATEGIES {
+        let (sender, receiver) = channel::mpsc::<u8>(Options::new(2).wait_strategy(strategy));
+        std::thread::scope(|scope| {
+            let blocked = scope.spawn(move || receiver.recv());
+            std::thread::sleep(Duration::from_millis(5));
+            drop(sender);
+            assert_eq!(blocked.join().unwrap(), Err(Disconnected), "{strategy:?}");
+        });
+    }
+}
+
+#[test]
+fn values_nobody_received_are_dropped_once() {
+    let value = Arc::new(());
+    let (mut sender, receiver) = channel::mpsc(8);
+    for _ in 0..11 {
+        sender.send(Arc::clone(&value)).unwrap();
+        if sender.len() > 4 {
+            receiver.recv().unwrap();
+        }
+    }
+    drop(sender.reserve().unwrap());
+    sender.send(Arc::clone(&value)).unwrap();
+    assert_eq!(Arc::strong_count(&value), 6);
+    drop(receiver);
+    drop(sender);
+    assert_eq!(Arc::strong_count(&value), 1);
+}
+
+#[test]
+fn a_permit_that_is_dropped_leaves_nothing_behind() {
+    let (mut sender, receiver) = channel::mpsc(4);
+    let mut other = sender.clone();
+    for lap in 0..10 {
+        let first = sender.reserve().unwrap();
+        other.send(lap).unwrap();
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "the place before it is still held");
+        drop(first);
+        assert_eq!(receiver.recv(), Ok(lap));
+        other.reserve().unwrap().send(lap + 100);
+        assert_eq!(receiver.recv(), Ok(lap + 100));
+    }
+}
+
+#[test]
+fn a_single_sender_s_dropped_permit_is_taken_back() {
+    let (mut sender, receiver) = channel::spsc(1);
+    drop(sender.reserve().unwrap());
+    sender.reserve().unwrap().send("value");
+    assert_eq!(receiver.recv(), Ok("value"));
+}
+
+#[test]
+fn a_sender_that_panics_while_it_holds_a_place_does_not_wedge_the_ring() {
+    let (sender, receiver) = channel::mpsc(2);
+    for _ in 0..5 {
+        let mut doomed = sender.clone();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _permit = doomed.reserve().unwrap();
+            std::panic::resume_unwind(Box::new("between claim and publication"));
+        }));
+        assert!(outcome.is_err());
+        sender.send(7).unwrap();
+        assert_eq!(receiver.recv(), Ok(7));
+    }
+}
+
+#[test]
+fn batches_keep_their_order_and_pass_over_holes() {
+    let (mut sender, receiver) = channel::mpsc(8);
+    let mut received = Vec::new();
+    for lap in 0..20 {
+        let mut batch: Vec<u32> = (lap * 5..lap * 5 + 5).collect();
+        assert_eq!(sender.try_send_many(&mut batch), Ok(5));
+        if lap % 3 == 0 {
+            drop(sender.reserve().unwrap());
+        }
+        assert_eq!(receiver.recv_many(&mut received, 2), Ok(2));
+        while receiver.try_recv_many(&mut received, 64).unwrap() > 0 {}
+    }
+    assert_eq!(received, (0..100).collect::<Vec<_>>());
+    drop(sender);
+    assert_eq!(receiver.try_recv_many(&mut received, 1), Err(Disconnected));
+}
+
+#[test]
+fn a_batch_larger_than_the_ring_goes_through() {
+    let (sender, receiver) = channel::spsc(4);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut batch: Vec<String> = (0..1000).map(|n| n.to_string()).collect();
+            sender.send_many(&mut batch).unwrap();
+            assert!(batch.is_empty());
+        });
+        let received: Vec<String> = receiver.into_iter().collect();
+        assert_eq!(received, (0..1000).map(|n| n.to_string()).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_batch_that_does_not_fit_keeps_its_rest() {
+    let (sender, receiver) = channel::mpsc(4);
+    let mut batch: Vec<u8> = (0..6).collect();
+    assert_eq!(sender.try_send_many(&mut batch), Ok(4));
+    assert_eq!(batch, [4, 5]);
+    assert_eq!(sender.try_send_many(&mut batch), Ok(0));
+    assert_eq!(receiver.recv(), Ok(0));
+    assert_eq!(sender.try_send_many(&mut batch), Ok(1));
+    assert_eq!(batch, [5]);
+}
+
+#[test]
+fn each_value_goes_to_one_of_many_receivers() {
+    const VALUES: usize = 20_000;
+    for strategy in STRATEGIES {
+        let (sender, receiver) = channel::mpmc(Options::new(16).wait_strategy(strategy));
+        let seen: Vec<AtomicUsize> = (0..VALUES).map(|_| AtomicUsize::new(0)).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let (receiver, seen) = (receiver.clone(), &seen);
+                scope.spawn(move || receiver.iter().for_each(|n: usize| _ = seen[n].fetch_add(1, Ordering::Relaxed)));
+            }
+            drop(receiver);
+            for half in 0..2 {
+                let sender = sender.clone();
+                scope.spawn(move || (half..VALUES).step_by(2).for_each(|n| sender.send(n).unwrap()));
+            }
+            drop(sender);
+        });
+        assert!(seen.iter().all(|seen| seen.load(Ordering::Relaxed) == 1), "{strategy:?}");
+    }
+}
+
+#[test]
+fn a_slot_that_comes_free_is_noticed_although_the_consumer_stops() {
+    // Fewer than a quarter of the slots come free, and no completion follows: only the sleepers' own
+    // timers, or being woken for a single slot, can help.
+    let (sender, receiver) = channel::mpsc(Options::new(64).wait_strategy(WaitStrategy::Block));
+    (0..64).for_each(|n| sender.send(n).unwrap());
+    std::thread::scope(|scope| {
+        let blocked: Vec<_> = (0..3)
+            .map(|n| {
+                let sender = &sender;
+                scope.spawn(move || sender.send(100 + n))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(20));
+        (0..3).for_each(|n| assert_eq!(receiver.recv(), Ok(n)));
+        let began = Instant::now();
+        for sender in blocked {
+            sender.join().unwrap().unwrap();
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    });
+}
+
+#[test]
+fn tasks_send_and_receive() {
+    let (mut sender, mut receiver) = channel::mpsc(2);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            block_on(async {
+                for n in 0..1000 {
+                    sender.send_async(n).await.unwrap();
+                }
+            });
+        });
+        block_on(async {
+            for n in 0..1000 {
+                assert_eq!(receiver.recv_async().await, Ok(n));
+            }
+            assert_eq!(receiver.recv_async().await, Err(Disconnected));
+        });
+    });
+}
+
+#[test]
+fn a_task_that_stops_waiting_loses_nothing() {
+    let (sender, mut receiver) = channel::mpsc(2);
+    for n in 0..100 {
+        {
+            let mut waiting = Box::pin(receiver.recv_async());
+            assert!(support::poll_once(waiting.as_mut()).is_none());
+        }
+        sender.send(n).unwrap();
+        assert_eq!(block_on(receiver.recv_async()), Ok(n));
+    }
+}
+
+#[test]
+fn one_wait_covers_several_channels() {
+    let set = WaitSet::new();
+    let (first, first_receiver) = channel::mpsc::<u32>(Options::new(4).wait_set(&set));
+    let (second, second_receiver) = channel::mpsc::<u32>(Options::new(4).wait_set(&set));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for n in 0..2000 {
+                if n % 2 == 0 { first.send(n).unwrap() } else { second.send(n).unwrap() }
+            }
+        });
+        let mut sum = 0;
+        for _ in 0..2000 {
+            sum += set.wait(|| first_receiver.try_recv().or_else(|_| second_receiver.try_recv()).ok());
+        }
+        assert_eq!(sum, (0..2000).sum());
+    });
+    let soon = Instant::now() + Duration::from_millis(2);
+    assert_eq!(set.wait_deadline(soon, || None::<()>), None);
+}
+
+#[test]
+#[should_panic(expected = "power of two")]
+fn a_capacity_that_is_no_power_of_two_is_refused() {
+    drop(channel::mpsc::<u8>(3));
+}
+
+#[test]
+fn handles_go_where_they_may() {
+    fn send<T: Send>(_: &T) {}
+    fn sync<T: Sync>(_: &T) {}
+    let (sender, receiver) = channel::mpmc::<u8>(2);
+    sync(&sender);
+    sync(&receiver);
+    let (sender, receiver) = channel::spsc::<u8>(2);
+    send(&sender);
+    send(&receiver);
+}

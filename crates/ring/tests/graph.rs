@@ -1,0 +1,333 @@
+//! What a graph of consumers promises, one property a test.
+#![cfg(not(loom))]
+
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use millstream_ring::graph::{Builder, Full, Polled};
+use millstream_ring::{Options, WaitStrategy};
+use support::{STRATEGIES, block_on};
+
+const EVENTS: u64 = 20_000;
+
+#[test]
+fn every_consumer_of_a_multicast_sees_every_event_in_order() {
+    for strategy in STRATEGIES {
+        // Spinners keep each other off the core when there are more of them than cores.
+        let events = if strategy == WaitStrategy::Spin { 200 } else { EVENTS };
+        let mut ring = Builder::single(Options::new(16).wait_strategy(strategy), || 0u64);
+        let sums: Vec<_> = (0..3).map(|_| Arc::new(AtomicU64::new(0))).collect();
+        for sum in &sums {
+            let (sum, mut next) = (Arc::clone(sum), 0);
+            ring.handle(&[], move |event, place| {
+                assert_eq!((*event, place.position), (next, next));
+                next += 1;
+                sum.fetch_add(*event, Ordering::Relaxed);
+            });
+        }
+        let (mut producer, running) = ring.start();
+        (0..events).for_each(|n| producer.publish(|event| *event = n));
+        drop(producer);
+        running.join().unwrap();
+        for sum in sums {
+            assert_eq!(sum.load(Ordering::Relaxed), (0..events).sum(), "{strategy:?}");
+        }
+    }
+}
+
+#[test]
+fn a_diamond_joins_after_both_sides() {
+    #[derive(Default)]
+    struct Event {
+        number: u64,
+        sides: [AtomicU64; 2],
+        done: u64,
+    }
+    let mut ring = Builder::multi(32, Event::default);
+    let [left, right] = [0, 1]
+        .map(|side| ring.handle(&[], move |event: &Event, _| event.sides[side].store(event.number, Ordering::Relaxed)));
+    let join = ring.handle_mut(&[left, right], |event, _| {
+        assert_eq!(event.sides.each_ref().map(|side| side.load(Ordering::Relaxed)), [event.number; 2]);
+        event.done = event.number;
+    });
+    let last = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&last);
+    ring.handle(&[join], move |event, _| {
+        assert_eq!(event.done, event.number);
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let (producer, running) = ring.start();
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let mut producer = producer.clone();
+            scope.spawn(move || (1..=EVENTS / 4).for_each(|n| producer.publish(|e| e.number = thread * EVENTS + n)));
+        }
+        drop(producer);
+    });
+    running.join().unwrap();
+    assert_eq!(last.load(Ordering::Relaxed), EVENTS / 4 * 3);
+}
+
+#[test]
+fn a_pool_handles_each_event_once_and_what_follows_sees_it_after() {
+    let seen: Arc<Vec<AtomicUsize>> = Arc::new((0..EVENTS).map(|_| AtomicUsize::new(0)).collect());
+    let mut ring = Builder::single(64, || 0u64);
+    let workers = (0..3).map(|_| {
+        let seen = Arc::clone(&seen);
+        move |event: &u64, _| _ = seen[*event as usize].fetch_add(1, Ordering::Relaxed)
+    });
+    let pool = ring.pool(&[], workers);
+    let check = Arc::clone(&seen);
+    ring.handle(&[pool], move |event, _| assert_eq!(check[*event as usize].load(Ordering::Relaxed), 1));
+    let (mut producer, running) = ring.start();
+    producer.publish_many(EVENTS, |n, event| *event = n);
+    drop(producer);
+    running.join().unwrap();
+    assert!(seen.iter().all(|seen| seen.load(Ordering::Relaxed) == 1));
+}
+
+#[test]
+fn producers_wait_for_the_slowest_consumer() {
+    let mut ring = Builder::single(4, || 0);
+    let (_, mut slow) = ring.poller(&[]);
+    let (_, mut fast) = ring.poller(&[]);
+    let (mut producer, _running) = ring.start();
+    (0..4).for_each(|n| producer.try_publish(|event| *event = n).unwrap());
+    while fast.poll(64, |_, _| ()) != Polled::Idle {}
+    assert_eq!(producer.try_publish(|_| unreachable!("there is no room")), Err(Full));
+    assert_eq!(slow.poll(1, |event, _| assert_eq!(*event, 0)), Polled::Events(1));
+    producer.try_publish(|event| *event = 4).unwrap();
+    assert!(producer.try_claim(1).is_err());
+}
+
+#[test]
+fn nobody_waits_for_a_poller_that_was_dropped() {
+    let mut ring = Builder::single(4, || 0);
+    let (first, before) = ring.poller(&[]);
+    let (_, mut after) = ring.poller(&[first]);
+    let (mut producer, _running) = ring.start();
+    producer.publish_many(4, |n, event| *event = n);
+    assert_eq!(after.poll(64, |_, _| ()), Polled::Idle, "the one before has not polled");
+    std::thread::scope(|scope| {
+        scope.spawn(|| producer.publish(|event| *event = 4));
+        std::thread::sleep(Duration::from_millis(5));
+        drop(before);
+        let mut seen = Vec::new();
+        while seen.len() < 5 {
+            after.wait();
+            let _ = after.poll(64, |event, _| seen.push(*event));
+        }
+        assert_eq!(seen, [0, 1, 2, 3, 4]);
+    });
+    drop(after);
+    producer.publish_many(100, |n, event| *event = n);
+}
+
+#[test]
+fn a_handler_that_panics_holds_nobody_up() {
+    let survived = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&survived);
+    let mut ring = Builder::single(8, || 0u64);
+    let doomed = ring.handle(&[], |event, _| {
+        if *event == 5 {
+            std::panic::resume_unwind(Box::new("five".to_owned()));
+        }
+    });
+    ring.handle(&[doomed], move |_, _| _ = count.fetch_add(1, Ordering::Relaxed));
+    let (mut producer, running) = ring.start();
+    producer.publish_many(1000, |n, event| *event = n);
+    drop(producer);
+    let panics = running.join().unwrap_err();
+    assert_eq!(panics.len(), 1);
+    assert_eq!((panics[0].node, panics[0].position, panics[0].message.as_str()), (doomed, 5, "five"));
+    assert_eq!(survived.load(Ordering::Relaxed), 1000);
+}
+
+#[test]
+fn what_a_panicking_producer_claimed_is_passed_over() {
+    fn check<P: millstream_ring::sequencer::Sequencer>(mut ring: Builder<u64, P>) {
+        let (_, mut poller) = ring.poller(&[]);
+        let (mut producer, _running) = ring.start();
+        for lap in 0..20 {
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                producer.publish(|event| {
+                    *event = 99;
+                    std::panic::resume_unwind(Box::new(()));
+                });
+            }));
+            assert!(outcome.is_err());
+            drop(producer.claim(2));
+            producer.publish(|event| *event = lap);
+            let mut seen = Vec::new();
+            while poller.poll(8, |event, _| seen.push(*event)) != Polled::Idle {}
+            assert_eq!(seen, [lap]);
+        }
+    }
+    check(Builder::single(4, || 0));
+    check(Builder::multi(4, || 0));
+}
+
+#[test]
+fn claims_are_consecutive_and_batches_end_where_consumers_may_wait() {
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&ends);
+    let mut ring = Builder::multi(16, || 0u64);
+    ring.handle(&[], move |event, place| {
+        sink.lock().unwrap().push((place.position, *event, place.ends_batch));
+    });
+    let (mut producer, running) = ring.start();
+    let mut claim = producer.claim(5);
+    assert_eq!(claim.positions(), 0..5);
+    claim.into_iter().zip(10..).for_each(|(event, value)| *event = value);
+    claim.publish();
+    drop(producer);
+    running.join().unwrap();
+    let ends = ends.lock().unwrap();
+    assert_eq!(
+        ends.iter().map(|&(position, value, _)| (position, value)).collect::<Vec<_>>(),
+        (0..5).map(|n| (n, n + 10)).collect::<Vec<_>>()
+    );
+    assert!(ends[4].2, "the last of all ends a batch");
+}
+
+#[test]
+fn a_consumer_that_comes_later_misses_nothing_from_where_it_starts() {
+    for strategy in [WaitStrategy::Adaptive, WaitStrategy::Block] {
+        let mut ring = Builder::multi(Options::new(16).wait_strategy(strategy), || 0u64);
+        let first = ring.handle(&[], |_, _| ());
+        let (producer, mut running) = ring.start();
+        let late = Arc::new(Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let mut producer = producer.clone();
+                scope.spawn(move || (0..EVENTS).for_each(|_| producer.publish(|event| *event += 1)));
+            }
+            drop(producer);
+            std::thread::sleep(Duration::from_millis(1));
+            for _ in 0..5 {
+                let late = Arc::clone(&late);
+                let mut seen: Option<(u64, u64)> = None;
+                running.add(&[first], move |_, place| {
+                    let (start, next) = seen.unwrap_or((place.position, place.position));
+                    assert_eq!(place.position, next, "a position was missed");
+                    seen = Some((start, next + 1));
+                    if next + 1 == 2 * EVENTS {
+                        late.lock().unwrap().push(start);
+                    }
+                });
+            }
+        });
+        running.join().unwrap();
+        // Who came after the last event saw nothing at all.
+        assert!(late.lock().unwrap().iter().all(|&start| start < 2 * EVENTS));
+    }
+}
+
+#[test]
+fn a_late_poller_holds_producers_up_like_any_other() {
+    let mut ring = Builder::single(4, || 0);
+    ring.handle(&[], |_, _| ());
+    let (mut producer, mut running) = ring.start();
+    producer.publish_many(100, |n, event| *event = n);
+    let (_, mut late) = running.add_poller(&[]);
+    let room = (0..10)
+        .take_while(|&n| {
+            std::thread::sleep(Duration::from_millis(1));
+            producer.try_publish(|event| *event = 100 + n).is_ok()
+        })
+        .count();
+    assert!(room <= 4, "{room} events went past a consumer that did not move");
+    let mut seen = Vec::new();
+    drop(producer);
+    while late.poll(64, |event, _| seen.push(*event)) != Polled::Ended {}
+    assert_eq!(seen.last(), Some(&(100 + room as u64 - 1)));
+}
+
+#[test]
+fn tasks_claim_and_poll() {
+    let mut ring = Builder::multi(4, || 0u64);
+    let (_, mut poller) = ring.poller(&[]);
+    let (mut producer, _running) = ring.start();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            block_on(async {
+                for n in 0..1000 {
+                    let mut claim = producer.claim_async(1).await;
+                    claim.into_iter().for_each(|event| *event = n);
+                    claim.publish();
+                }
+            });
+        });
+        let mut next = 0;
+        block_on(async {
+            loop {
+                poller.wait_async().await;
+                let polled = poller.poll(64, |event, _| {
+                    assert_eq!(*event, next);
+                    next += 1;
+                });
+                if polled == Polled::Ended {
+                    break;
+                }
+            }
+        });
+        assert_eq!(next, 1000);
+    });
+}
+
+#[test]
+fn waiting_for_room_ends_at_the_deadline() {
+    let mut ring = Builder::multi(2, || ());
+    let (_, poller) = ring.poller(&[]);
+    let (mut producer, _running) = ring.start();
+    producer.publish_many(2, |_, ()| ());
+    let soon = Instant::now() + Duration::from_millis(5);
+    assert_eq!(producer.claim_deadline(1, soon).err(), Some(Full));
+    assert!(Instant::now() >= soon);
+    drop(poller);
+}
+
+#[test]
+#[should_panic(expected = "has to be followed")]
+fn an_exclusive_consumer_beside_another_is_refused() {
+    let mut ring = Builder::single(2, || 0);
+    ring.handle(&[], |_, _| ());
+    ring.handle_mut(&[], |event, _| *event += 1);
+}
+
+#[test]
+#[should_panic(expected = "has to be followed")]
+fn a_consumer_beside_an_exclusive_one_is_refused() {
+    let mut ring = Builder::single(2, || 0);
+    ring.handle_mut(&[], |event, _| *event += 1);
+    let (producer, mut running) = ring.start();
+    drop(producer);
+    running.add(&[], |_, _| ());
+}
+
+#[test]
+#[should_panic(expected = "own ring")]
+fn a_node_of_another_ring_is_refused() {
+    let mut one = Builder::single(2, || 0);
+    let node = one.handle(&[], |_, _| ());
+    Builder::single(2, || 0).handle(&[node], |_, _| ());
+}
+
+#[test]
+#[should_panic(expected = "1 to 4 positions, not 5")]
+fn a_claim_larger_than_the_ring_is_refused() {
+    let mut ring = Builder::single(4, || ());
+    ring.handle(&[], |(), _| ());
+    let (mut producer, _running) = ring.start();
+    drop(producer.claim(5));
+}
+
+#[test]
+#[should_panic(expected = "at least one consumer")]
+fn a_ring_without_consumers_is_refused() {
+    drop(Builder::single(4, || ()).start());
+}

@@ -1,0 +1,227 @@
+//! Hand-overs under random preemption: nothing is lost, repeated, or reordered within a producer, and every
+//! wake-up arrives. `MILLSTREAM_STRESS=n` makes the runs n times longer.
+#![cfg(not(loom))]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use millstream_ring::channel::{self, Receiver, Sender};
+use millstream_ring::graph::Builder;
+use millstream_ring::sequencer::Sequencer;
+use millstream_ring::{Options, WaitStrategy};
+use support::{Random, stress};
+
+const PRODUCERS: u64 = 3;
+
+/// Who sent it and the how-manieth of him it is.
+fn value(producer: u64, number: u64) -> u64 {
+    producer << 48 | number
+}
+
+fn number_of(value: u64) -> u64 {
+    value & ((1 << 48) - 1)
+}
+
+/// Lets go of the core, sleeps, or moves to another core, now and then.
+fn disturb(random: &mut Random) {
+    match random.below(4000) {
+        0..16 => std::thread::yield_now(),
+        16 => std::thread::sleep(Duration::from_micros(random.below(200))),
+        17 => move_to_core(random.below(2) as usize),
+        _ => (),
+    }
+}
+
+/// Binds this thread to a core, if there is one of this number.
+fn move_to_core(core: usize) {
+    // SAFETY: an empty set is a valid one, and the kernel only reads it. A core that does not exist is an error we ignore.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// Checks that each producer's numbers come in order, and how many came.
+#[derive(Default)]
+struct Ledger {
+    next: [u64; PRODUCERS as usize],
+}
+
+impl Ledger {
+    fn take(&mut self, value: u64) {
+        let (producer, number) = (value >> 48, number_of(value));
+        let next = &mut self.next[producer as usize];
+        assert_eq!(number, *next, "producer {producer}");
+        *next += 1;
+    }
+}
+
+fn send<P: Sequencer, C: Sequencer>(sender: &Sender<u64, P, C>, producer: u64, numbers: u64, random: &mut Random) {
+    let (mut number, mut batch) = (0, Vec::new());
+    while number < numbers {
+        disturb(random);
+        if random.below(8) == 0 {
+            let more = (1 + random.below(40)).min(numbers - number);
+            batch.extend((number..number + more).map(|number| value(producer, number)));
+            sender.send_many(&mut batch).unwrap();
+            number += more;
+        } else {
+            sender.send(value(producer, number)).unwrap();
+            number += 1;
+        }
+    }
+}
+
+fn receive<P: Sequencer, C: Sequencer>(receiver: &Receiver<u64, P, C>, random: &mut Random, mut take: impl FnMut(u64)) {
+    let mut batch = Vec::new();
+    loop {
+        disturb(random);
+        if random.below(8) == 0 {
+            match receiver.recv_many(&mut batch, 1 + random.below(100) as usize) {
+                Ok(_) => batch.drain(..).for_each(&mut take),
+                Err(_) => return,
+            }
+        } else {
+            match receiver.recv() {
+                Ok(value) => take(value),
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+#[test]
+fn mpsc_keeps_every_producer_s_order() {
+    let mut random = Random::seeded();
+    for (strategy, capacity, numbers) in [
+        (WaitStrategy::Adaptive, 1, 20_000),
+        (WaitStrategy::Adaptive, 64, 1_000_000),
+        (WaitStrategy::Adaptive, 1024, 2_000_000),
+        (WaitStrategy::Block, 2, 20_000),
+        (WaitStrategy::Block, 64, 300_000),
+        (WaitStrategy::Yield, 16, 300_000),
+    ] {
+        let numbers = numbers * stress();
+        let (sender, receiver) = channel::mpsc(Options::new(capacity).wait_strategy(strategy));
+        let mut ledger = Ledger::default();
+        std::thread::scope(|scope| {
+            for producer in 0..PRODUCERS {
+                let (sender, mut random) = (sender.clone(), random.fork());
+                scope.spawn(move || send(&sender, producer, numbers, &mut random));
+            }
+            drop(sender);
+            let mut random = random.fork();
+            let ledger = &mut ledger;
+            scope.spawn(move || receive(&receiver, &mut random, |value| ledger.take(value)));
+        });
+        assert_eq!(ledger.next, [numbers; PRODUCERS as usize], "{strategy:?}, {capacity} slots");
+    }
+}
+
+#[test]
+fn mpmc_hands_every_value_over_once() {
+    let mut random = Random::seeded();
+    for (strategy, capacity) in [(WaitStrategy::Adaptive, 2), (WaitStrategy::Adaptive, 256), (WaitStrategy::Block, 8)] {
+        let numbers = 50_000 * stress();
+        let (sender, receiver) = channel::mpmc(Options::new(capacity).wait_strategy(strategy));
+        let mut received: Vec<u64> = std::thread::scope(|scope| {
+            for producer in 0..PRODUCERS {
+                let (sender, mut random) = (sender.clone(), random.fork());
+                scope.spawn(move || send(&sender, producer, numbers, &mut random));
+            }
+            drop(sender);
+            let consumers: Vec<_> = (0..3)
+                .map(|_| {
+                    let (receiver, mut random) = (receiver.clone(), random.fork());
+                    scope.spawn(move || {
+                        let (mut own, mut ledger) = (Vec::new(), [0; PRODUCERS as usize]);
+                        receive(&receiver, &mut random, |value| {
+                            let next = &mut ledger[(value >> 48) as usize];
+                            assert!(number_of(value) >= *next, "a consumer sees a producer's values in order");
+                            *next = number_of(value) + 1;
+                            own.push(value);
+                        });
+                        own
+                    })
+                })
+                .collect();
+            drop(receiver);
+            consumers.into_iter().flat_map(|consumer| consumer.join().unwrap()).collect()
+        });
+        received.sort_unstable();
+        let expected = (0..PRODUCERS).flat_map(|producer| (0..numbers).map(move |number| value(producer, number)));
+        assert!(received.iter().copied().eq(expected), "{strategy:?}, {capacity} slots");
+    }
+}
+
+#[test]
+fn a_graph_keeps_its_order() {
+    let mut random = Random::seeded();
+    for strategy in [WaitStrategy::Adaptive, WaitStrategy::Block] {
+        let numbers = 100_000 * stress();
+        let mut ring = Builder::multi(Options::new(128).wait_strategy(strategy), || (0u64, 0u64));
+        let mut own = random.fork();
+        let first = ring.handle_mut(&[], move |event, _| {
+            disturb(&mut own);
+            event.1 = !event.0;
+        });
+        let (done, results) = std::sync::mpsc::channel();
+        let (mut ledger, mut own) = (Ledger::default(), random.fork());
+        ring.handle(&[first], move |event, _| {
+            disturb(&mut own);
+            assert_eq!(event.1, !event.0, "the second sees what the first wrote");
+            ledger.take(event.0);
+            if ledger.next == [numbers; PRODUCERS as usize] {
+                done.send(()).unwrap();
+            }
+        });
+        let (producer, running) = ring.start();
+        std::thread::scope(|scope| {
+            for thread in 0..PRODUCERS {
+                let (mut producer, mut random) = (producer.clone(), random.fork());
+                scope.spawn(move || {
+                    for number in 0..numbers {
+                        disturb(&mut random);
+                        if random.below(50) == 0 {
+                            drop(producer.claim(1 + random.below(3)));
+                        }
+                        producer.publish(|event| event.0 = value(thread, number));
+                    }
+                });
+            }
+            drop(producer);
+        });
+        running.join().unwrap();
+        assert_eq!(results.try_recv(), Ok(()), "{strategy:?}");
+    }
+}
+
+#[test]
+fn rare_events_wake_who_sleeps() {
+    // Each hand-over finds the other side asleep or falling asleep.
+    let mut random = Random::seeded();
+    let (ping, pings) = channel::mpsc(Options::new(1).wait_strategy(WaitStrategy::Block));
+    let (pong, pongs) = channel::mpsc(Options::new(1).wait_strategy(WaitStrategy::Block));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        scope.spawn(move || {
+            while let Ok(n) = pings.recv() {
+                pong.send(n).unwrap();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        for n in 0..20_000 * stress() {
+            if random.below(16) == 0 {
+                (0..random.below(300)).for_each(|_| std::hint::spin_loop());
+            }
+            ping.send(n).unwrap();
+            assert_eq!(pongs.recv(), Ok(n));
+        }
+        drop(ping);
+    });
+    assert!(stop.load(Ordering::Relaxed));
+}

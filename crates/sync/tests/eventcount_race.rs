@@ -1,0 +1,123 @@
+//! The narrow race: the waiter sets its flag while the incrementer's last store is still on its way to memory.
+//!
+//! A program of its own, since the two threads meet only if nothing else runs. Without the fence that makes up for
+//! overwritten flags it fails now and then, with `MILLSTREAM_STRESS=20` nearly always; the proof is the model in
+//! `verify/tso`.
+#![cfg(not(loom))]
+
+mod support;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use millstream_sync::eventcount::{Count, Kind, Sole, TwoWord};
+use support::{Random, stress};
+
+/// No thread is kept from running for so long.
+const LOST: Duration = Duration::from_secs(5);
+
+/// Cache lines that both threads write, so that the other's next store to them takes its time.
+#[derive(Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// The incrementer's last store is on its way for long: behind stores that wait for their cache lines. Right then
+/// the waiter sets its flag.
+fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // The two threads need a core each to meet.
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let seed = Random::seed();
+    let rounds = 60_000 * stress();
+    let (count, answer) = (Count::<K>::new(), AtomicU64::new(0));
+    let lines: [Line; 4] = Default::default();
+    let write = |value| lines.iter().for_each(|line| line.0.store(value, Relaxed));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = Random::new(!seed);
+            for round in 1..=rounds {
+                write(round);
+                let key = count.key_of(round - 1);
+                answer.store(round, Release);
+                delay(random.below(100));
+                finish(count.wait_async(key), round);
+            }
+        });
+        let mut random = Random::new(seed);
+        for round in 1..=rounds {
+            let deadline = Instant::now() + 2 * LOST;
+            let mut looks = 0_u32;
+            while answer.load(Acquire) < round {
+                looks = looks.saturating_add(1);
+                if looks > 100_000 {
+                    thread::sleep(Duration::from_micros(10));
+                    assert!(Instant::now() < deadline, "no answer in round {round}");
+                }
+            }
+            delay(random.below(400));
+            write(round);
+            // SAFETY: the only thread that increments this count.
+            unsafe { count.add_unchecked(1) }
+        }
+    });
+}
+
+/// Waits as a task does: a thread that falls asleep looks again in the kernel, so late that the store has arrived.
+fn finish(mut future: impl Future<Output = ()> + Unpin, round: u64) {
+    let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), thread: thread::current() });
+    let waker = Waker::from(Arc::clone(&alarm));
+    let deadline = Instant::now() + LOST;
+    while Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_pending() {
+        while !alarm.rung.swap(false, Acquire) {
+            assert!(Instant::now() < deadline, "not woken in round {round}");
+            thread::park_timeout(LOST);
+        }
+    }
+}
+
+struct Alarm {
+    rung: AtomicBool,
+    thread: Thread,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.rung.store(true, Release);
+        self.thread.unpark();
+    }
+}
+
+/// About a nanosecond a turn.
+fn delay(turns: u64) {
+    (0..turns).for_each(|turn| {
+        std::hint::black_box(turn);
+    });
+}
+
+#[test]
+fn sole_32_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
+    a_flag_set_while_the_sum_is_on_its_way_is_seen::<Sole<u32>>();
+}
+
+#[test]
+fn sole_64_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
+    a_flag_set_while_the_sum_is_on_its_way_is_seen::<Sole<u64>>();
+}
+
+#[test]
+fn two_word_64_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
+    a_flag_set_while_the_sum_is_on_its_way_is_seen::<TwoWord<u64>>();
+}
+
+#[test]
+fn the_flag_is_seen_with_symmetric_fences() {
+    support::again_with_symmetric_fences("the_flag_is_seen_with_symmetric_fences");
+}
