@@ -7,36 +7,62 @@
 //! units must hold nothing, and weigh no more than before. A chain lasts about [`CHAIN_NS`] at most; then the scheduler decides anew, so floors
 //! and patience hold, and a unit in a queue is overtaken for no longer than that.
 //!
+//! A worker may also take several short batches of a stage in one *turn*. Those it has not begun are still the
+//! stage's granted units, and if the turn is held up, they are taken back after a timer's tick.
+//!
 //! Nothing is hidden by it: a [`Chain`] says where the worker is, and whoever looks at the flow, or watches over
 //! it, brings the stages' counts up to date first.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::state::State;
+use super::dispatch::RunningBatch;
+use super::state::{GrantedBatch, State};
+
+/// A turn that has taken this long is held up: it was meant to take a twentieth of that.
+const TURN_LASTS_NS: u64 = 400_000;
 
 /// A chain older than this ends with its present stage.
 pub(crate) const CHAIN_NS: u64 = 100_000;
 
 /// Where a worker's turn is. It belongs to one worker; nobody else's data lie in its cache lines.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Chain {
     /// The stage that runs. Written by the worker without the mutex; a hint for those who look.
     at: AtomicU16,
     /// The stage whose counts have the worker and its units; this and `units` are used under the mutex only.
     counted: AtomicU16,
-    /// Units in the worker's hands; 0: there are none.
+    /// Units in the turn's first batch; 0: the worker has none.
     units: AtomicU32,
+    /// When the turn began; used under the mutex only.
+    since_ns: AtomicU64,
+    /// Further batches of the turn, which the worker runs next unless somebody takes them back.
+    pending: Mutex<VecDeque<RunningBatch>>,
 }
 
 impl Chain {
-    /// The worker takes a batch of so many units: the first of its turn, or one more.
-    pub(crate) fn begin(&self, stage: u16, units: usize, leads: bool) {
-        let before = if leads { 0 } else { self.units.load(Ordering::Relaxed) };
+    /// The worker's turn begins with a batch of so many units.
+    pub(crate) fn begin(&self, stage: u16, units: usize, now: u64) {
         self.at.store(stage, Ordering::Relaxed);
         self.counted.store(stage, Ordering::Relaxed);
-        self.units.store(before + units as u32, Ordering::Relaxed);
+        self.units.store(units as u32, Ordering::Relaxed);
+        self.since_ns.store(now, Ordering::Relaxed);
+    }
+
+    fn pending(&self) -> MutexGuard<'_, VecDeque<RunningBatch>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a batch to the turn.
+    pub(crate) fn add(&self, batch: RunningBatch) {
+        self.pending().push_back(batch);
+    }
+
+    /// The turn's next batch.
+    pub(crate) fn next(&self) -> Option<RunningBatch> {
+        self.pending().pop_front()
     }
 
     /// The batch goes on to this stage.
@@ -94,6 +120,28 @@ impl State {
         let floors: usize = self.stages.iter().filter(|stage| !stage.blocking).map(|stage| stage.floor).sum();
         self.threads_most = self.workers + floors;
         (0..self.stages.len() as u16).for_each(|stage| self.update_road(stage));
+    }
+
+    /// Takes back what workers would have run next, from turns that last: others can run it.
+    pub(crate) fn take_turns_back(&mut self, now: u64) {
+        for chain in self.chains.clone() {
+            let lasts = now.saturating_sub(chain.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
+            if !lasts || chain.units.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let pending = std::mem::take(&mut *chain.pending());
+            for RunningBatch { stage, rows, plain, permits, .. } in pending.into_iter().rev() {
+                let batch = GrantedBatch {
+                    rows,
+                    plain,
+                    arrivals: Default::default(),
+                    permits,
+                    held: Default::default(),
+                    opened_ns: now,
+                };
+                self.stage(stage).batches.push_front(batch);
+            }
+        }
     }
 
     /// Brings the stages' counts of running batches up to date; what that allows is left to `flow_on`.

@@ -140,8 +140,8 @@ impl State {
         self.could_run() < self.workers * batch
     }
 
-    /// Hands the stage's first batch to a worker that is free, or that has batches of this stage already and
-    /// runs this one with them.
+    /// Hands the stage's first batch to a worker that is free (`leads`), or that has batches of this stage already
+    /// and runs this one with them: that one stays among the granted until it is settled.
     pub(crate) fn dispatch(
         &mut self,
         stage: u16,
@@ -152,32 +152,35 @@ impl State {
         let blocking = self.stage(stage).blocking;
         let state = self.stage(stage);
         let GrantedBatch { rows, plain, arrivals, mut permits, held, .. } = state.batches.pop_front()?;
-        state.granted -= rows.len();
-        state.running += rows.len();
-        state.busy += usize::from(leads);
-        state.last_dispatch_ns = now;
+        let units = rows.len();
         permits.extend(held);
-        self.busy_shared += usize::from(!blocking && leads);
+        state.last_dispatch_ns = now;
         /// Below this, a clock read per unit would be a good part of what it measures.
         const WORTH_TIMING_NS: u64 = 2_000;
         let stats = &mut self.stages[usize::from(stage)].stats;
         for (queued_ns, units) in arrivals {
             stats.waited_in_queue(now.saturating_sub(queued_ns), units.into());
         }
-        let time_each = rows.len() == 1 || stats.mean_ns == 0 || stats.mean_ns > WORTH_TIMING_NS;
-        let soon = !blocking && stats.mean_ns > 0 && stats.slow_ns.saturating_mul(rows.len() as u64) <= SOON_NS;
-        self.busy_soon += usize::from(soon && leads);
+        let time_each = units == 1 || stats.mean_ns == 0 || stats.mean_ns > WORTH_TIMING_NS;
+        let soon = !blocking && stats.mean_ns > 0 && stats.slow_ns.saturating_mul(units as u64) <= SOON_NS;
+        let chain = chain.filter(|_| permits.is_empty()).cloned();
+        if leads {
+            let state = self.stage(stage);
+            state.granted -= units;
+            state.running += units;
+            state.busy += 1;
+            self.busy_shared += usize::from(!blocking);
+            self.busy_soon += usize::from(soon);
+            if let Some(chain) = &chain {
+                chain.begin(stage, units, now);
+            }
+        }
         if soon {
             self.watch(now);
         } else if self.source.is_some() {
             // Somebody must see when no worker comes by to pull.
             self.watch_within(STALL_NS, now);
         }
-        let chain = chain.filter(|_| permits.is_empty()).cloned();
-        if let Some(chain) = &chain {
-            chain.begin(stage, rows.len(), leads);
-        }
-        let units = rows.len();
         Some(RunningBatch { stage, rows, units, plain, permits, chain, leads, soon, time_each })
     }
 

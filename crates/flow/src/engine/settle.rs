@@ -79,22 +79,24 @@ pub(crate) fn leave_early(
 impl State {
     /// Takes a finished batch back; what its end allows is left to `flow_on`.
     pub(crate) fn settle(&mut self, batch: RunningBatch, settlement: &mut Settlement, now: u64) {
-        let RunningBatch { mut stage, mut rows, units, permits, soon, leads, chain, .. } = batch;
-        if let Some(chain) = &chain {
-            stage = chain.end();
+        let RunningBatch { stage: first, mut rows, units, permits, soon, leads, chain, .. } = batch;
+        if leads {
+            let counted = chain.as_ref().map_or(first, |chain| chain.end());
+            let state = self.stage(counted);
+            state.busy -= 1;
+            state.running -= units;
+            if !state.blocking {
+                self.busy_shared -= 1;
+                self.turns += 1;
+                self.stalled = false;
+            }
+            self.busy_soon -= usize::from(soon);
+            self.mark_pump(counted);
+        } else {
+            self.stage(first).granted -= units;
+            self.mark_pump(first);
         }
-        let blocking = self.stage(stage).blocking;
-        self.busy_shared -= usize::from(!blocking && leads);
-        self.busy_soon -= usize::from(soon && leads);
-        if !blocking {
-            self.turns += 1;
-            self.stalled = false;
-        }
-        let state = self.stage(stage);
-        state.busy -= usize::from(leads);
-        state.running -= units;
-        self.mark_pump(stage);
-        stage = self.note_legs(units, settlement).unwrap_or(stage);
+        let stage = self.note_legs(units, settlement).unwrap_or(first);
         for permit in permits {
             self.release(permit, now);
         }

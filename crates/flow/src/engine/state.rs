@@ -386,6 +386,7 @@ impl State {
                     self.stalled = self.turns == self.turns_watched;
                     self.watch_pull();
                     self.follow_chains();
+                    self.take_turns_back(timer.at_ns);
                 }
                 TimerAction::Rate(instance) => {
                     let set = &mut self.instances[instance as usize].timer_set_ns;

@@ -101,7 +101,7 @@ fn start(shared: &Arc<Shared>, name: &str, body: impl FnOnce() + Send + 'static)
 struct Hands<'a> {
     shared: &'a Arc<Shared>,
     post: Post,
-    /// Batches it took, and what became of them.
+    /// Batches it ran, and what became of them.
     batches: Vec<(RunningBatch, Settlement)>,
     /// The source was pulled, and has perhaps ended.
     pulled: Option<Option<SourceEnd>>,
@@ -153,16 +153,9 @@ fn work(shared: &Arc<Shared>, post: Post) {
                 hands.pulled = Some(shared.pull(order, &mut hands.rows, &hands.staging));
                 now = shared.now();
             }
-            Some(Task::Batches) => {
+            Some(Task::Batch(batch)) => {
                 shared.release(state);
-                now = shared.now();
-                for (batch, settlement) in &mut hands.batches {
-                    run(shared, batch, settlement, now);
-                    now = settlement.ended_ns;
-                    if settlement.to == NO_STAGE && settlement.plain && settlement.exceptions.is_empty() {
-                        leave_early(&mut batch.rows, settlement, &shared.stamps, &mut hands.pocket);
-                    }
-                }
+                now = hands.run(batch);
             }
             None if state.finished => {
                 dismiss(&mut state, post);
@@ -185,8 +178,8 @@ fn work(shared: &Arc<Shared>, post: Post) {
 enum Task {
     /// Pull the source.
     Pull(PullOrder),
-    /// Run the batches in its hands.
-    Batches,
+    /// Run a batch, and those that its chain has besides.
+    Batch(RunningBatch),
 }
 
 impl Hands<'_> {
@@ -223,18 +216,37 @@ impl Hands<'_> {
                 return state.begin_pull(&mut self.rows, &self.staging, seated, now).map(Task::Pull);
             }
         };
-        let mut turn_ns = 0;
-        while self.batches.len() < TURN_BATCHES {
-            let leads = self.batches.is_empty();
-            let Some(batch) = state.dispatch(stage, self.chain.as_ref(), leads, now) else { break };
-            turn_ns += state.takes_ns(&batch);
-            let is_short = batch.soon && batch.plain && turn_ns < TURN_NS;
-            self.batches.push((batch, self.settlements.pop().unwrap_or_default()));
-            if !is_short || !state.has_more(stage) {
-                break;
+        let chain = self.chain.as_ref();
+        let lead = state.dispatch(stage, chain, true, now)?;
+        if let Some(chain) = lead.chain.as_ref().filter(|_| lead.soon && lead.plain) {
+            let mut turn_ns = state.takes_ns(&lead);
+            for _ in 1..TURN_BATCHES {
+                if turn_ns >= TURN_NS || !state.has_more(stage) {
+                    break;
+                }
+                let Some(batch) = state.dispatch(stage, Some(chain), false, now) else { break };
+                turn_ns += state.takes_ns(&batch);
+                chain.add(batch);
             }
         }
-        Some(Task::Batches)
+        Some(Task::Batch(lead))
+    }
+
+    /// Runs the batches of a turn. Returns when the last one ended.
+    fn run(&mut self, lead: RunningBatch) -> u64 {
+        let mut now = self.shared.now();
+        let mut next = Some(lead);
+        while let Some(mut batch) = next {
+            let mut settlement = self.settlements.pop().unwrap_or_default();
+            run(self.shared, &mut batch, &mut settlement, now);
+            now = settlement.ended_ns;
+            if settlement.to == NO_STAGE && settlement.plain && settlement.exceptions.is_empty() {
+                leave_early(&mut batch.rows, &mut settlement, &self.shared.stamps, &mut self.pocket);
+            }
+            next = batch.chain.as_ref().and_then(|chain| chain.next());
+            self.batches.push((batch, settlement));
+        }
+        now
     }
 }
 

@@ -1,0 +1,289 @@
+//! The source: it is pulled by the workers as there is room, and may block, panic or be endless.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, channel};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_flow::{Batch, Flow, Outcome, SourceEnd};
+
+/// Longer than anything here takes, however busy the machine is.
+const LONG: Duration = Duration::from_secs(20);
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A source of which the test decides when it gives the next unit.
+fn by_hand() -> (mpsc::Sender<u64>, mpsc::IntoIter<u64>) {
+    let (give, units) = channel();
+    (give, units.into_iter())
+}
+
+#[test]
+fn what_a_source_gave_before_it_blocks_does_not_wait_for_it() {
+    let (out, results) = channel();
+    let mut flow = Flow::builder::<u64>("drip");
+    let (step, done) = (flow.inlet("step"), flow.retire());
+    flow.update(step, |_: &mut u64, _| Ok(())).batch(Batch::of(64)).to(done);
+    flow.on_retire(move |n| drop(out.send(n)));
+    let (give, units) = by_hand();
+    let service = flow.build(step).unwrap().start_from(units, |_| ());
+    let mut next = 0;
+    // Bursts make it a quick source of long pulls; then it blocks in the middle of one.
+    for burst in [1, 10, 1000, 3, 1, 500, 7] {
+        for _ in 0..burst {
+            give.send(next).unwrap();
+            next += 1;
+        }
+        for _ in 0..burst {
+            results.recv_timeout(LONG).expect("a unit waits for a later one");
+        }
+    }
+    drop(give);
+    assert_eq!(service.drain().retired, next);
+}
+
+#[test]
+fn a_blocked_source_keeps_no_worker_from_the_units_that_are_there() {
+    let (give, units) = by_hand();
+    let mut flow = Flow::builder::<()>("one worker");
+    flow.workers(1);
+    let (out, results) = channel();
+    let (step, done) = (flow.inlet("step"), flow.retire());
+    flow.stage(step, move |n: &mut u64, _| {
+        out.send(*n).unwrap();
+        thread::sleep(ms(1));
+        Ok(())
+    })
+    .to(done);
+    let service = flow.build(step).unwrap().start_from(units, |_| ());
+    for n in 0..20 {
+        give.send(n).unwrap();
+    }
+    // The only worker's place must come back from the pull that waits for unit 20.
+    let ran: Vec<u64> = (0..20).map(|_| results.recv_timeout(LONG).expect("the source holds the worker")).collect();
+    assert_eq!(ran, (0..20).collect::<Vec<_>>());
+    drop(give);
+    assert_eq!(service.drain().retired, 20);
+}
+
+#[test]
+fn units_that_wait_for_each_other_are_pulled_while_all_but_one_run() {
+    // Both stages are known to be quick before the workers meet, so nobody expects them to block.
+    let meet = Arc::new(Barrier::new(3));
+    let mut flow = Flow::builder::<()>("meet");
+    flow.workers(3);
+    let (step, done) = (flow.inlet("step"), flow.retire());
+    let here = meet.clone();
+    flow.stage(step, move |n: &mut u64, _| {
+        if *n >= 3000 {
+            here.wait();
+        }
+        Ok(())
+    })
+    .batch(Batch::of(1))
+    .to(done);
+    let (tell, over) = channel();
+    thread::spawn(move || tell.send(flow.build(step).unwrap().run(0..3003)));
+    assert_eq!(over.recv_timeout(LONG).expect("it hangs").retired, 3003);
+}
+
+#[test]
+fn a_source_is_pulled_though_all_workers_are_busy_for_long() {
+    // The blocking stage has threads of its own; it must not starve because nobody pulls.
+    let release = Arc::new(AtomicBool::new(false));
+    let seen = Arc::new(AtomicU64::new(0));
+    let mut flow = Flow::builder::<()>("starve");
+    flow.workers(1).inflight(100);
+    let first = flow.inlet::<u64>("first");
+    let (long, wait, done) = (flow.inlet("long"), flow.inlet("wait"), flow.retire());
+    flow.stage(first, |n: &mut u64, _| {
+        Ok(if *n == 0 { millstream_flow::Either::Left(*n) } else { millstream_flow::Either::Right(*n) })
+    })
+    .workers(1..=1)
+    .to((long, wait));
+    let open = release.clone();
+    flow.stage(long, move |_: &mut u64, _| {
+        while !open.load(Ordering::Relaxed) {
+            thread::sleep(ms(1));
+        }
+        Ok(())
+    })
+    .to(done);
+    let counts = seen.clone();
+    flow.stage(wait, move |_: &mut u64, _| {
+        counts.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    })
+    .blocking()
+    .to(done);
+    let service = flow.build(first).unwrap().start_from(0..50, |_| ());
+    let deadline = Instant::now() + LONG;
+    while seen.load(Ordering::Relaxed) < 49 {
+        assert!(Instant::now() < deadline, "only {} units came past the long one", seen.load(Ordering::Relaxed));
+        thread::sleep(ms(1));
+    }
+    release.store(true, Ordering::Relaxed);
+    assert_eq!(service.drain().retired, 50);
+}
+
+#[test]
+fn a_source_is_not_pulled_beyond_the_cap() {
+    let pulled = Arc::new(AtomicU64::new(0));
+    let release = Arc::new(AtomicBool::new(false));
+    let mut flow = Flow::builder::<()>("cap");
+    flow.inflight(10);
+    let (step, done) = (flow.inlet("step"), flow.retire());
+    let open = release.clone();
+    flow.stage(step, move |_: &mut u64, _| {
+        while !open.load(Ordering::Relaxed) {
+            thread::sleep(ms(1));
+        }
+        Ok(())
+    })
+    .to(done);
+    let counts = pulled.clone();
+    let units = (0..100u64).inspect(move |_| {
+        counts.fetch_add(1, Ordering::Relaxed);
+    });
+    let service = flow.build(step).unwrap().start_from(units, |_| ());
+    thread::sleep(ms(200));
+    assert!(pulled.load(Ordering::Relaxed) <= 10, "{} pulled", pulled.load(Ordering::Relaxed));
+    release.store(true, Ordering::Relaxed);
+    let report = service.drain();
+    assert!(report.peak_in_flight <= 10, "{}", report.peak_in_flight);
+}
+
+#[test]
+fn units_are_numbered_from_zero_without_a_gap() {
+    for batch in [1, 7, 64] {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let mut flow = Flow::builder::<()>("numbers");
+        let (step, done) = (flow.inlet("step"), flow.retire());
+        let list = seen.clone();
+        flow.stage(step, move |n: &mut u64, cx| {
+            list.lock().unwrap().push((*n, cx.unit()));
+            Ok(())
+        })
+        .batch(Batch::of(batch))
+        .to(done);
+        // It blocks now and then, so pulls are cut short.
+        let units = (0..3000u64).inspect(|n| {
+            if n % 700 == 699 {
+                thread::sleep(ms(5));
+            }
+        });
+        assert_eq!(flow.build(step).unwrap().run(units).retired, 3000);
+        let mut seen = std::mem::take(&mut *seen.lock().unwrap());
+        seen.sort_unstable();
+        assert!(seen.iter().enumerate().all(|(i, &(n, id))| (n, id) == (i as u64, i as u64)), "batches of {batch}");
+    }
+}
+
+#[test]
+fn the_end_of_a_source_is_told_once_and_how() {
+    let build = |name: &str| {
+        let mut flow = Flow::builder::<u64>(name);
+        let (step, done) = (flow.inlet("step"), flow.retire());
+        flow.update(step, |_: &mut u64, _| Ok(())).to(done);
+        flow.build(step).unwrap()
+    };
+    let (tell, told) = channel();
+    let ended = tell.clone();
+    let service = build("whole").start_from(0..100, move |end| ended.send(end).unwrap());
+    assert!(matches!(told.recv_timeout(LONG), Ok(SourceEnd::Exhausted)));
+    assert_eq!(service.drain().retired, 100);
+
+    let ended = tell.clone();
+    let service = build("stopped").start_from(0.., move |end| ended.send(end).unwrap());
+    thread::sleep(ms(20));
+    service.control().stop();
+    assert!(matches!(told.recv_timeout(LONG), Ok(SourceEnd::Closed)));
+    let report = service.drain();
+    assert_eq!((report.outcome, report.left), (Outcome::Stopped, 0));
+
+    let ended = tell.clone();
+    let units = (0..).inspect(|n| assert!(*n < 5000, "unit {n} cannot be made"));
+    let service = build("panics").start_from(units, move |end| ended.send(end).unwrap());
+    assert!(matches!(told.recv_timeout(LONG), Ok(SourceEnd::Panicked(_))));
+    let report = service.drain();
+    assert_eq!(report.outcome, Outcome::Abandoned);
+    assert_eq!(report.admitted, report.retired + report.left);
+    drop(tell);
+    assert!(told.recv_timeout(LONG).is_err(), "told twice");
+}
+
+#[test]
+fn a_flow_drains_although_its_source_is_stuck() {
+    let (give, units) = by_hand();
+    let mut flow = Flow::builder::<u64>("stuck");
+    let (step, done) = (flow.inlet("step"), flow.retire());
+    flow.update(step, |_: &mut u64, _| Ok(())).to(done);
+    let service = flow.build(step).unwrap().start_from(units, |_| ());
+    for n in 0..10 {
+        give.send(n).unwrap();
+    }
+    while service.control().snapshot().retired < 10 {
+        thread::sleep(ms(1));
+    }
+    let (tell, over) = channel();
+    thread::spawn(move || tell.send(service.drain()));
+    let report = over.recv_timeout(LONG).expect("it waits for its source");
+    assert_eq!((report.retired, report.left), (10, 0));
+    drop(give);
+}
+
+#[test]
+fn a_borrowed_source_is_not_used_after_the_run() {
+    let words: Vec<String> = (0..10_000).map(|n| n.to_string()).collect();
+    let mut flow = Flow::builder::<()>("borrow");
+    let (step, done) = (flow.inlet::<usize>("step"), flow.retire());
+    let control = {
+        flow.stage(step, |_: &mut usize, _| Ok(())).to(done);
+        flow.build(step).unwrap()
+    };
+    let handle = control.control();
+    let stopper = thread::spawn(move || {
+        thread::sleep(ms(2));
+        handle.stop();
+    });
+    let report = control.run(words.iter().map(String::len).cycle());
+    stopper.join().unwrap();
+    drop(words);
+    assert_eq!(report.admitted, report.retired);
+}
+
+#[test]
+fn where_a_batch_is_shows_though_it_runs_through() {
+    let release = Arc::new(AtomicBool::new(false));
+    let (tell, ended) = channel();
+    let mut flow = Flow::builder::<u64>("chain");
+    flow.workers(1);
+    let (one, two, done) = (flow.inlet("one"), flow.inlet("two"), flow.retire());
+    flow.update(one, |_: &mut u64, _| Ok(())).batch(Batch::of(4)).to(two);
+    let open = release.clone();
+    flow.update(two, move |n: &mut u64, _| {
+        while *n == 5000 && !open.load(Ordering::Relaxed) {
+            thread::sleep(ms(1));
+        }
+        Ok(())
+    })
+    .batch(Batch::of(4))
+    .to(done);
+    let service = flow.build(one).unwrap().start_from(0..6000, move |end| tell.send(end).unwrap());
+    let deadline = Instant::now() + LONG;
+    loop {
+        let now = service.control().snapshot();
+        if now.stages[1].running > 0 && now.retired >= 4980 {
+            assert_eq!((now.stages[0].running, now.stages[1].workers_busy), (0, 1));
+            break;
+        }
+        assert!(Instant::now() < deadline, "the batch is not seen in its stage: {now:?}");
+        thread::sleep(ms(1));
+    }
+    release.store(true, Ordering::Relaxed);
+    assert!(matches!(ended.recv_timeout(LONG), Ok(SourceEnd::Exhausted)));
+    assert_eq!(service.drain().retired, 6000);
+}
