@@ -1,10 +1,11 @@
 //! Submitters at a flow's entrance: first come first served, woken when they can enter, and told when they
 //! never will.
 
+mod support;
+
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
@@ -14,45 +15,7 @@ use millstream_flow::{
     AfterFailure, Batch, BuildError, Failure, Flow, Inlet, Need, Outcome, Overload, SubmitError, Submitter, Unfinished,
     select,
 };
-
-/// Longer than anything here takes, however busy the machine is.
-const LONG: Duration = Duration::from_secs(20);
-
-fn ms(n: u64) -> Duration {
-    Duration::from_millis(n)
-}
-
-/// Runs a test's body on a thread of its own, and fails if it hangs.
-fn in_time(body: impl FnOnce() + Send + 'static) {
-    let (over, is_over) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        body();
-        let _ = over.send(());
-    });
-    if is_over.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
-        panic!("it hangs: not over after {LONG:?}");
-    }
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
-    }
-}
-
-/// What a stage's code waits for.
-#[derive(Clone, Default)]
-struct Gate(Arc<AtomicBool>);
-
-impl Gate {
-    fn open(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-
-    fn pass(&self) {
-        let until = Instant::now() + LONG;
-        while !self.0.load(Ordering::SeqCst) && Instant::now() < until {
-            thread::sleep(ms(1));
-        }
-    }
-}
+use support::{Gate, LONG, in_time, ms};
 
 /// Counts how often a future is woken.
 #[derive(Default)]

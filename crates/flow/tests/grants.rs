@@ -1,12 +1,16 @@
 //! What queues grant: never too much, all at once, past whoever waits for something else, and to everybody
 //! in the end.
 
+#[path = "support/time.rs"]
+mod time;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use millstream_flow::{Batch, Flow, Need, Rate};
+use time::ms;
 
 /// Counts how many are inside at once.
 #[derive(Default)]
@@ -33,10 +37,6 @@ impl Drop for Leave<'_> {
     fn drop(&mut self) {
         self.0.now.fetch_sub(1, Ordering::SeqCst);
     }
-}
-
-fn ms(n: u64) -> Duration {
-    Duration::from_millis(n)
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Keys, lines and bounded queues: no flow that passes the checks can hang, whatever its units need.
 
+mod support;
+
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,44 +14,7 @@ use millstream_flow::{
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-
-/// Longer than anything here takes, however busy the machine is.
-const LONG: Duration = Duration::from_secs(20);
-
-fn ms(n: u64) -> Duration {
-    Duration::from_millis(n)
-}
-
-/// Runs a test's body on a thread of its own, and fails if it hangs.
-fn in_time<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
-    let (over, is_over) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        let result = body();
-        let _ = over.send(());
-        result
-    });
-    if is_over.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
-        panic!("it hangs: not over after {LONG:?}");
-    }
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// What a stage's code waits for.
-#[derive(Clone, Default)]
-struct Gate(Arc<AtomicBool>);
-
-impl Gate {
-    fn open(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-
-    fn pass(&self) {
-        let until = Instant::now() + LONG;
-        while !self.0.load(Ordering::SeqCst) && Instant::now() < until {
-            thread::sleep(ms(1));
-        }
-    }
-}
+use support::{Gate, LONG, in_time, ms};
 
 #[test]
 fn each_unit_takes_what_it_needs_itself() {
@@ -226,7 +190,7 @@ fn a_floor_that_always_has_work_leaves_the_shared_workers_to_the_others() {
         let end = over.clone();
         flow.stage(spin, move |n: &mut u64, _| {
             thread::sleep(ms(2));
-            Ok(if end.0.load(Ordering::SeqCst) { Either::Right(()) } else { Either::Left(*n) })
+            Ok(if end.is_open() { Either::Right(()) } else { Either::Left(*n) })
         })
         .workers(1..=1)
         .to((spin, done));

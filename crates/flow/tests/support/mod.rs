@@ -1,0 +1,9 @@
+//! A watchdog for tests that might hang, and a gate that holds a stage's code back.
+
+mod gate;
+mod time;
+mod watchdog;
+
+pub(crate) use gate::Gate;
+pub(crate) use time::ms;
+pub(crate) use watchdog::{LONG, in_time};
