@@ -27,7 +27,7 @@ fn what_a_source_gave_before_it_blocks_does_not_wait_for_it() {
     let mut flow = Flow::builder::<u64>("drip");
     let (step, done) = (flow.inlet("step"), flow.retire());
     flow.update(step, |_: &mut u64, _| Ok(())).batch(Batch::of(64)).to(done);
-    flow.on_retire(move |n| drop(out.send(n)));
+    flow.on_retire(move |n| out.send(n).unwrap());
     let (give, units) = by_hand();
     let service = flow.build(step).unwrap().start_from(units, |_| ());
     let mut next = 0;
@@ -86,7 +86,7 @@ fn units_that_wait_for_each_other_are_pulled_while_all_but_one_run() {
     .batch(Batch::of(1))
     .to(done);
     let (tell, over) = channel();
-    thread::spawn(move || tell.send(flow.build(step).unwrap().run(0..3003)));
+    thread::spawn(move || drop(tell.send(flow.build(step).unwrap().run(0..3003))));
     assert_eq!(over.recv_timeout(LONG).expect("it hangs").retired, 3003);
 }
 
@@ -229,7 +229,7 @@ fn a_flow_drains_although_its_source_is_stuck() {
         thread::sleep(ms(1));
     }
     let (tell, over) = channel();
-    thread::spawn(move || tell.send(service.drain()));
+    thread::spawn(move || drop(tell.send(service.drain())));
     let report = over.recv_timeout(LONG).expect("it waits for its source");
     assert_eq!((report.retired, report.left), (10, 0));
     drop(give);

@@ -4,7 +4,16 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`flow`] | the staged execution engine |
+//! | `flow` (default) | the staged execution engine |
+//! | `ring` | the disruptor, and bounded channels on it |
+//! | `sync` | event counts |
+//! | `fence` | asymmetric fences |
 
+#[cfg(feature = "fence")]
+pub use millstream_fence as fence;
 #[cfg(feature = "flow")]
 pub use millstream_flow as flow;
+#[cfg(feature = "ring")]
+pub use millstream_ring as ring;
+#[cfg(feature = "sync")]
+pub use millstream_sync as sync;

@@ -29,6 +29,11 @@ impl Row {
         Row(number)
     }
 
+    /// Gives the row up; whoever makes one of this number has it then.
+    pub(crate) fn into_number(self) -> u32 {
+        self.0
+    }
+
     pub(crate) fn number(&self) -> u32 {
         self.0
     }

@@ -346,6 +346,7 @@ where
 }
 
 /// How a unit's run ended.
+#[derive(Clone, Copy)]
 enum Ended {
     /// With success, and there is nothing to do but to move it on; [`NO_STAGE`]: to retire it.
     Moves { to: u16 },

@@ -5,7 +5,7 @@
 //! | `column` | the table of units in flight |
 //! | `unit` | what the engine knows of a unit |
 //! | `state` | everything behind the mutex |
-//! | `source`, or `entrance`, `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
+//! | `source`, `staging`, or `entrance`, `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
 //! | `queue`, `line`, `key`, `in_order`, `memory` | where and how units wait |
 //! | `lane`, `chain` | a stage's code with its types; a batch that goes through several stages |
 //! | `shared`, `worker` | waiting, waking, threads |
@@ -31,6 +31,7 @@ mod queue;
 mod settle;
 mod shared;
 mod source;
+mod staging;
 mod state;
 mod stats;
 mod unit;

@@ -37,6 +37,9 @@ pub(crate) struct StageConfig {
     pub(crate) objects: Vec<u16>,
 }
 
+/// Is told how the source ended.
+pub(crate) type TellEnd = Box<dyn FnOnce(SourceEnd) + Send>;
+
 pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) flow_id: u64,
@@ -48,7 +51,7 @@ pub(crate) struct Shared {
     /// What the flow's units come from, if it is not sent them. Held by the worker that pulls.
     pub(crate) source: Mutex<Option<Box<dyn Source>>>,
     /// Wants to know how it ended, once.
-    pub(crate) source_ended: Mutex<Option<Box<dyn FnOnce(SourceEnd) + Send>>>,
+    pub(crate) source_ended: Mutex<Option<TellEnd>>,
     pub(crate) stamps: Arc<Column<Stamp>>,
     pub(crate) roads: Roads,
     state: Apart<Mutex<State>>,

@@ -14,11 +14,11 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use super::column::{Column, Row};
 use super::shared::Shared;
+use super::staging::Staging;
 use super::state::State;
 use super::unit::{Stamp, Unit};
 use crate::exit::Entry;
@@ -29,9 +29,6 @@ const PULL_NS: u64 = 20_000;
 
 /// Units of a pull that lasts longer are stamped anew when they are admitted.
 const SLOW_NS: u64 = 200_000;
-
-/// The most units in one pull, and of units that were pulled and are not admitted.
-const PULLED_MOST: usize = 256;
 
 /// How a source ended.
 pub enum SourceEnd {
@@ -135,60 +132,6 @@ impl<In, I: Iterator<Item = In>> TypedSource<In, I> {
     }
 }
 
-/// Rows on their way from the one worker that pulls to whoever has the flow's mutex.
-pub(crate) struct Staging {
-    /// Rows, each at its position modulo the length: twice the number, and one if its unit is plain.
-    slots: Box<[AtomicU64]>,
-    /// How many rows were ever pushed.
-    pushed: AtomicU64,
-    /// How many of them were ever admitted; used under the mutex only.
-    popped: AtomicU64,
-    /// The puller should bring what it has at once.
-    hurry: AtomicBool,
-}
-
-impl Staging {
-    pub(crate) fn new() -> Self {
-        Staging {
-            slots: (0..PULLED_MOST).map(|_| AtomicU64::new(0)).collect(),
-            pushed: AtomicU64::new(0),
-            popped: AtomicU64::new(0),
-            hurry: AtomicBool::new(false),
-        }
-    }
-
-    /// Brings a row whose cells are filled. Returns whether there is hurry.
-    ///
-    /// Only the puller pushes, and no more rows than `State::begin_pull` gave it, so the slot is free.
-    #[inline]
-    fn push(&self, row: Row, plain: bool) -> bool {
-        let at = self.pushed.load(Ordering::Relaxed);
-        let slot = u64::from(row.number()) << 1 | u64::from(plain);
-        self.slots[at as usize % PULLED_MOST].store(slot, Ordering::Relaxed);
-        // Release publishes the slot and the row's cells to `pushed`.
-        self.pushed.store(at + 1, Ordering::Release);
-        // Pairs with the heavy fence in `hurry_up`. If this fence comes first, whoever has the mutex sees the
-        // row after that one; if that one comes first, the hurry is seen below.
-        millstream_fence::light();
-        self.hurry.load(Ordering::Relaxed)
-    }
-
-    /// How many rows were ever pushed, their cells visible to the caller.
-    fn pushed(&self) -> u64 {
-        self.pushed.load(Ordering::Acquire)
-    }
-
-    fn popped(&self) -> u64 {
-        self.popped.load(Ordering::Relaxed)
-    }
-
-    /// Tells the puller to bring what it has from now on. What it has brought before is seen after this.
-    fn hurry_up(&self) {
-        self.hurry.store(true, Ordering::Relaxed);
-        millstream_fence::heavy();
-    }
-}
-
 /// The source as the scheduler sees it.
 pub(crate) struct SourceState {
     pub(crate) staging: Arc<Staging>,
@@ -228,38 +171,12 @@ impl SourceState {
             held_up_since: None,
         }
     }
-
-    /// Units that were pulled and are not admitted.
-    fn staged(&self) -> u64 {
-        self.staging.pushed() - self.staging.popped()
-    }
-
-    /// The first staged row, and whether its unit is plain. The caller lets go of the row before it calls
-    /// this again without [`advance`](Self::advance), and after that it is the caller's.
-    fn first(&self) -> (Row, bool) {
-        let slot = self.staging.slots[self.staging.popped() as usize % PULLED_MOST].load(Ordering::Relaxed);
-        // SAFETY: `push` consumed the row of this number; each position is passed once.
-        (unsafe { Row::new((slot >> 1) as u32) }, slot & 1 == 1)
-    }
-
-    fn advance(&mut self) {
-        self.staging.popped.store(self.staging.popped() + 1, Ordering::Relaxed);
-    }
-
-    /// Takes the first staged row if its unit is plain; there must be one.
-    fn next_plain(&mut self) -> Option<Row> {
-        let (row, plain) = self.first();
-        plain.then(|| {
-            self.advance();
-            row
-        })
-    }
 }
 
 impl State {
     /// Nothing of the source is before admission.
     pub(crate) fn source_is_empty(&self) -> bool {
-        self.source.as_ref().is_none_or(|source| source.staged() == 0)
+        self.source.as_ref().is_none_or(|source| source.staging.len() == 0)
     }
 
     pub(crate) fn is_pulling(&self) -> bool {
@@ -274,7 +191,7 @@ impl State {
 
     /// Whether a worker may pull: there is room for what it would bring.
     pub(crate) fn can_pull(&self) -> bool {
-        self.source.as_ref().is_some_and(|source| source.open && source.pulling.is_none() && source.staged() == 0)
+        self.source.as_ref().is_some_and(|source| source.open && source.pulling.is_none() && source.staging.len() == 0)
             && self.phase == Phase::Running
             && self.has_room(1)
     }
@@ -308,11 +225,11 @@ impl State {
         source.staging = staging.clone();
         let chunk = match source.unit_ns {
             0 => 1,
-            unit_ns => (PULL_NS / unit_ns).clamp(1, (4 * batch).min(PULLED_MOST) as u64),
+            unit_ns => (PULL_NS / unit_ns).clamp(1, (4 * batch).min(Staging::CAPACITY) as u64),
         };
         let soon = seated && source.unit_ns > 0;
         source.pulling = Some(Pulling { since_ns: now, soon, seated });
-        source.staging.hurry.store(false, Ordering::Relaxed);
+        source.staging.calm_down();
         self.busy_shared += 1;
         self.busy_soon += usize::from(soon);
         let places = self.entry_place.map_or(usize::MAX, |place| self.units_for(place.into(), 1));
@@ -341,7 +258,7 @@ impl State {
         if let Some(pull) = source.pulling.take() {
             self.busy_shared -= 1;
             self.busy_soon -= usize::from(pull.soon);
-            let pulled = source.staged().max(1);
+            let pulled = source.staging.len().max(1);
             source.slow = now - pull.since_ns > SLOW_NS;
             let sample = ((now - pull.since_ns) / pulled).max(1);
             source.unit_ns = if source.unit_ns == 0 { sample } else { (source.unit_ns * 3 + sample) / 4 }.max(1);
@@ -360,19 +277,19 @@ impl State {
         let Some(mut source) = self.source.take() else { return false };
         let mut run = self.pocket.spares.take();
         let mut all_plain = true;
-        let staged = source.staged();
+        let staged = source.staging.len();
         let room_for_plain = self.has_room_for_all(staged as usize, 0);
         let mut left = staged;
         if room_for_plain && !source.slow {
             left -= self.let_in_plain(&mut source, staged, now);
         }
         for _ in 0..left {
-            let (mut row, plain) = source.first();
+            let (mut row, plain) = source.staging.first();
             let has_room = self.has_room(if plain { 0 } else { self.units.unit(&mut row).bytes });
             if !has_room {
                 break;
             }
-            source.advance();
+            source.staging.advance();
             self.stamp_anew(&mut row, now);
             all_plain &= self.let_in(row, plain, 0, &mut run, now);
         }
@@ -390,7 +307,7 @@ impl State {
         while left > 0 {
             // As lists of a batch each, which nobody need take apart.
             let mut run = self.pocket.spares.take();
-            run.extend(std::iter::from_fn(|| source.next_plain()).take(left.min(batch)));
+            run.extend(std::iter::from_fn(|| source.staging.next_plain()).take(left.min(batch)));
             let units = run.len();
             self.enter(run, true, now);
             left -= units;
@@ -412,11 +329,11 @@ impl State {
 
     /// Admits all pulled units, room or not, when a flow is abandoned: they are counted as left.
     pub(crate) fn admit_all_pulled(&mut self, now: u64) {
-        let Some(mut source) = self.source.take() else { return };
+        let Some(source) = self.source.take() else { return };
         let mut run = self.pocket.spares.take();
-        for _ in 0..source.staged() {
-            let (mut row, plain) = source.first();
-            source.advance();
+        for _ in 0..source.staging.len() {
+            let (mut row, plain) = source.staging.first();
+            source.staging.advance();
             self.stamp_anew(&mut row, now);
             self.let_in(row, plain, 0, &mut run, now);
         }

@@ -13,7 +13,8 @@ use super::lane::Run;
 use super::pocket::Pocket;
 use super::settle::{Settlement, leave_early};
 use super::shared::Shared;
-use super::source::{PullOrder, SourceEnd, Staging};
+use super::source::{PullOrder, SourceEnd};
+use super::staging::Staging;
 use super::state::State;
 use super::unit::NO_STAGE;
 
