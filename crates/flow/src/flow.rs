@@ -87,8 +87,9 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         let end = ended.recv();
         let report = service.drain();
         drop(detach);
-        match end {
-            Ok(SourceEnd::Panicked(panic)) => resume_unwind(panic),
+        let late_panic = shared.late_panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (end, late_panic) {
+            (Ok(SourceEnd::Panicked(panic)), _) | (_, Some(panic)) => resume_unwind(panic),
             // If admission closed early, the report says so.
             _ => report,
         }
@@ -102,7 +103,12 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// Makes the flow a service that has a source, too, which its workers pull as there is room.
     ///
     /// `ended` is told once, on some thread, when there will be no more units of the source: it is exhausted,
-    /// the flow was closed, or the source panicked (then the flow is abandoned). It should be quick.
+    /// the flow was closed, or the source panicked (then the flow is abandoned). It should be quick; if it
+    /// panics, that is printed and has no other effect.
+    ///
+    /// Draining the service closes the source, too: wait for its end first if all its units are to be admitted.
+    /// Every unit that it has given is; but if it blocks at that moment, nobody waits for it, and what it gives
+    /// later is dropped.
     ///
     /// ```
     /// use std::sync::mpsc::channel;

@@ -1,19 +1,15 @@
 //! The source: it is pulled by the workers as there is room, and may block, panic or be endless.
 
+mod support;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use millstream_flow::{Batch, Flow, Outcome, SourceEnd};
-
-/// Longer than anything here takes, however busy the machine is.
-const LONG: Duration = Duration::from_secs(20);
-
-fn ms(n: u64) -> Duration {
-    Duration::from_millis(n)
-}
+use millstream_flow::{Batch, Either, Flow, Outcome, SourceEnd};
+use support::{Gate, LONG, in_time, ms};
 
 /// A source of which the test decides when it gives the next unit.
 fn by_hand() -> (mpsc::Sender<u64>, mpsc::IntoIter<u64>) {
@@ -92,41 +88,158 @@ fn units_that_wait_for_each_other_are_pulled_while_all_but_one_run() {
 
 #[test]
 fn a_source_is_pulled_though_all_workers_are_busy_for_long() {
-    // The blocking stage has threads of its own; it must not starve because nobody pulls.
-    let release = Arc::new(AtomicBool::new(false));
-    let seen = Arc::new(AtomicU64::new(0));
-    let mut flow = Flow::builder::<()>("starve");
-    flow.workers(1).inflight(100);
-    let first = flow.inlet::<u64>("first");
-    let (long, wait, done) = (flow.inlet("long"), flow.inlet("wait"), flow.retire());
-    flow.stage(first, |n: &mut u64, _| {
-        Ok(if *n == 0 { millstream_flow::Either::Left(*n) } else { millstream_flow::Either::Right(*n) })
-    })
-    .workers(1..=1)
-    .to((long, wait));
-    let open = release.clone();
-    flow.stage(long, move |_: &mut u64, _| {
-        while !open.load(Ordering::Relaxed) {
-            thread::sleep(ms(1));
+    // The blocking stage has threads of its own; it must not starve because nobody pulls, however often the
+    // flow is full meanwhile.
+    for cap in [2, 3, 10, 100] {
+        in_time(move || {
+            let gate = Gate::default();
+            let seen = Arc::new(AtomicU64::new(0));
+            let mut flow = Flow::builder::<()>("starve");
+            flow.workers(1).inflight(cap);
+            let first = flow.inlet::<u64>("first");
+            let (long, wait, done) = (flow.inlet("long"), flow.inlet("wait"), flow.retire());
+            let branch = |n: &mut u64| if *n == 0 { Either::Left(*n) } else { Either::Right(*n) };
+            flow.stage(first, move |n: &mut u64, _| Ok(branch(n))).blocking().to((long, wait));
+            let held = gate.clone();
+            flow.stage(long, move |_: &mut u64, _| {
+                held.pass();
+                Ok(())
+            })
+            .to(done);
+            let counts = seen.clone();
+            flow.stage(wait, move |_: &mut u64, _| {
+                thread::sleep(ms(10));
+                counts.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            })
+            .blocking()
+            .to(done);
+            let service = flow.build(first).unwrap().start_from(0..50, |_| ());
+            while seen.load(Ordering::Relaxed) < 49 {
+                thread::sleep(ms(1));
+            }
+            gate.open();
+            assert_eq!(service.drain().retired, 50);
+        });
+    }
+}
+
+#[test]
+fn a_panic_of_who_is_told_the_end_hurts_nobody() {
+    for workers in [1, 2] {
+        in_time(move || {
+            let mut flow = Flow::builder::<()>("told");
+            flow.workers(workers);
+            let (step, done) = (flow.inlet("step"), flow.retire());
+            flow.stage(step, |_: &mut u64, _| Ok(())).to(done);
+            let service = flow.build(step).unwrap().start_from(0..100, |_| panic!("not interested"));
+            while service.control().snapshot().retired < 100 {
+                thread::sleep(ms(1));
+            }
+            service.submit(7).unwrap().wait().unwrap();
+            assert_eq!(service.drain().retired, 101);
+        });
+    }
+}
+
+#[test]
+fn a_source_that_panics_after_the_flow_was_stopped_is_heard() {
+    let mut flow = Flow::builder::<()>("late");
+    let (step, done) = (flow.inlet("step"), flow.retire());
+    flow.stage(step, |_: &mut u64, _| Ok(())).to(done);
+    let flow = flow.build(step).unwrap();
+    let control = flow.control();
+    let units = (0..2000u64).inspect(move |n| {
+        if *n == 1000 {
+            control.stop();
+            panic!("unit 1000 cannot be made");
+        }
+    });
+    let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| flow.run(units)));
+    assert!(run.is_err(), "{run:?}");
+}
+
+#[test]
+fn what_a_source_has_given_is_admitted_though_the_service_is_drained() {
+    for round in 0..60u64 {
+        let (give, units) = channel();
+        let taken = Arc::new(AtomicU64::new(0));
+        let count = taken.clone();
+        let units = units.into_iter().inspect(move |_: &u64| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let mut flow = Flow::builder::<()>("drained");
+        let (step, done) = (flow.inlet("step"), flow.retire());
+        flow.stage(step, |_: &mut u64, _| Ok(())).to(done);
+        let service = flow.build(step).unwrap().start_from(units, |_| ());
+        (0..20_000).for_each(|n| give.send(n).unwrap());
+        thread::sleep(std::time::Duration::from_micros(round * 37 % 700));
+        let report = service.drain();
+        assert_eq!(report.admitted, taken.load(Ordering::Relaxed), "round {round}");
+        assert_eq!(report.admitted, report.retired);
+    }
+}
+
+#[test]
+fn a_batch_waits_to_fill_though_others_are_taken_before_it() {
+    let (give, units) = by_hand();
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let mut flow = Flow::builder::<()>("fill");
+    let (step, done) = (flow.inlet("step"), flow.retire());
+    let list = ran.clone();
+    flow.stage(step, move |n: &mut u64, _| {
+        if *n >= 8000 {
+            list.lock().unwrap().push(Instant::now());
         }
         Ok(())
     })
+    .batch(Batch::of(8).wait(ms(300)))
     .to(done);
-    let counts = seen.clone();
-    flow.stage(wait, move |_: &mut u64, _| {
-        counts.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    })
-    .blocking()
-    .to(done);
-    let service = flow.build(first).unwrap().start_from(0..50, |_| ());
-    let deadline = Instant::now() + LONG;
-    while seen.load(Ordering::Relaxed) < 49 {
-        assert!(Instant::now() < deadline, "only {} units came past the long one", seen.load(Ordering::Relaxed));
+    let service = flow.build(step).unwrap().start_from(units, |_| ());
+    (0..8004).for_each(|n| give.send(n).unwrap());
+    let sent = Instant::now();
+    drop(give);
+    while ran.lock().unwrap().len() < 4 {
         thread::sleep(ms(1));
     }
-    release.store(true, Ordering::Relaxed);
-    assert_eq!(service.drain().retired, 50);
+    assert!(ran.lock().unwrap()[0] - sent >= ms(250), "it ran {:?} after it came", ran.lock().unwrap()[0] - sent);
+    assert_eq!(service.drain().retired, 8004);
+}
+
+#[test]
+fn weights_are_right_after_a_chain() {
+    // First 100 bytes, then 10, then what the third stage says; nothing: as before.
+    for (third, each) in [(None, 10), (Some(10), 10), (Some(60), 60), (Some(100), 100)] {
+        in_time(move || {
+            let gate = Gate::default();
+            let mut flow = Flow::builder::<()>("weights");
+            flow.inflight(10_000);
+            let (a, b, c, done) = (flow.inlet("a"), flow.inlet("b"), flow.inlet("c"), flow.retire());
+            flow.update(a, |_: &mut u64, _| Ok(())).bytes(|_| 100).to(b);
+            flow.update(b, |_: &mut u64, _| Ok(())).bytes(|_| 10).to(c);
+            let held = gate.clone();
+            let mut stage = flow.stage(c, move |_: &mut u64, _| {
+                held.pass();
+                Ok(())
+            });
+            stage = stage.blocking();
+            if let Some(bytes) = third {
+                stage = stage.bytes(move |_| bytes);
+            }
+            stage.to(done);
+            let service = flow.build(a).unwrap().start_from(0..2000, |_| ());
+            loop {
+                let now = service.control().snapshot();
+                if now.stages[2].waiting + now.stages[2].running == 2000 {
+                    assert_eq!(now.bytes_in_flight, 2000 * each, "third stage {third:?}");
+                    break;
+                }
+                thread::sleep(ms(1));
+            }
+            gate.open();
+            assert_eq!(service.drain().left, 0);
+        });
+    }
 }
 
 #[test]

@@ -137,7 +137,8 @@ impl State {
                     arrivals: Default::default(),
                     permits,
                     held: Default::default(),
-                    opened_ns: now,
+                    // It has waited long enough to fill.
+                    opened_ns: 0,
                 };
                 self.stage(stage).batches.push_front(batch);
             }

@@ -177,16 +177,14 @@ impl State {
         }
         if soon {
             self.watch(now);
-        } else if self.source.is_some() {
-            // Somebody must see when no worker comes by to pull.
-            self.watch_within(STALL_NS, now);
         }
         Some(RunningBatch { stage, rows, units, plain, permits, chain, leads, soon, time_each })
     }
 
     /// Whether a worker that has batches of this stage may take another of them.
-    pub(crate) fn has_more(&self, stage: u16) -> bool {
-        self.stages[usize::from(stage)].batches.front().is_some_and(|batch| batch.plain && batch.held.is_empty())
+    pub(crate) fn has_more(&self, stage: u16, now: u64) -> bool {
+        let stage = &self.stages[usize::from(stage)];
+        stage.batches.front().is_some_and(|batch| batch.plain && batch.held.is_empty() && stage.is_ripe(batch, now))
     }
 
     /// What a batch takes, about.
@@ -198,6 +196,11 @@ impl State {
     /// unit that takes much longer than those before it would hold up work that sleeping workers could do.
     pub(crate) fn watch(&mut self, now: u64) {
         self.watch_within(WATCH_NS, now);
+    }
+
+    /// Has somebody look whether workers come by the source.
+    pub(crate) fn watch_source(&mut self, now: u64) {
+        self.watch_within(if self.is_pulling() { WATCH_NS } else { STALL_NS }, now);
     }
 
     fn watch_within(&mut self, pause_ns: u64, now: u64) {
@@ -231,8 +234,10 @@ impl State {
         let mut left = std::mem::take(&mut self.left);
         for stage in &mut self.stages {
             left.extend(stage.waiting.drain());
+            let granted = left.len();
             left.extend(stage.batches.drain(..).flat_map(|batch| batch.rows));
-            stage.granted = 0;
+            // What workers have in their hands is settled by them.
+            stage.granted -= left.len() - granted;
             stage.parked.fill(0);
             stage.parked_units = 0;
         }

@@ -226,14 +226,7 @@ where
             }
             if cx.unit.is_touched {
                 cx.unit.is_touched = false;
-                let ended = if cx.unit.look().moves_on() && cx.unit.look().lighter(None).is_some() {
-                    run.settlement.plain = false;
-                    Ended::Moves { to }
-                } else if to == NO_STAGE {
-                    Ended::As(Outcome::Retire)
-                } else {
-                    Ended::As(Outcome::Go { stage: to, bytes: None })
-                };
+                let ended = self.end_touched(&mut cx.unit, to, None, 0, run);
                 return progress.note(ended, run);
             }
             progress.next += 1;
@@ -250,7 +243,7 @@ where
         let config = &shared.stages[usize::from(run.stage)];
         // SAFETY: `cell` and whatever else `row` reaches below are in columns of payloads.
         let unit = unsafe { UnitRef::new(&shared.units, row) };
-        let attempts = if run.plain { 0 } else { unit.look().attempts };
+        let (attempts, bytes_before) = if run.plain { (0, 0) } else { (unit.look().attempts, unit.look().bytes) };
         // SAFETY: the lane's column belongs to the flow that the row belongs to.
         let cell = unsafe { self.column.cell(row) };
         let input = cell.as_mut().expect("a granted unit has its payload");
@@ -287,19 +280,34 @@ where
         if run.plain && !unit.is_touched && aim.bytes.is_none_or(|bytes| bytes == 0) {
             return Ended::Moves { to: aim.stage };
         }
+        self.end_touched(&mut unit, aim.stage, aim.bytes, bytes_before, run)
+    }
+
+    /// How the run of a unit ended whose record may say more than that it moves on.
+    fn end_touched(
+        &self,
+        unit: &mut UnitRef<'_>,
+        to: u16,
+        bytes: Option<u64>,
+        before: u64,
+        run: &mut Run<'_>,
+    ) -> Ended {
         let record = unit.look();
-        if let Some(bytes) = record.lighter(aim.bytes).filter(|_| record.moves_on()) {
-            run.settlement.plain = false;
-            if aim.stage != NO_STAGE && bytes != record.bytes {
-                run.settlement.lighter = true;
-                unit.change().base_bytes = bytes;
-            }
-            Ended::Moves { to: aim.stage }
-        } else if aim.stage == NO_STAGE {
-            Ended::As(Outcome::Retire)
-        } else {
-            Ended::As(Outcome::Go { stage: aim.stage, bytes: aim.bytes })
+        let next = record.next_bytes(bytes, before);
+        if to == NO_STAGE && !record.moves_on() {
+            return Ended::As(Outcome::Retire);
         }
+        if to != NO_STAGE && (!record.moves_on() || next > record.bytes) {
+            return Ended::As(Outcome::Go { stage: to, bytes: Some(next) });
+        }
+        run.settlement.plain = false;
+        if to != NO_STAGE {
+            run.settlement.lighter |= next != record.bytes;
+            if next != record.base_bytes {
+                unit.change().base_bytes = next;
+            }
+        }
+        Ended::Moves { to }
     }
 
     #[cold]

@@ -4,6 +4,7 @@
 //! wakes at most one thread of each kind that now has something to do. A woken worker does the same when it
 //! has taken its batch, so work spreads over sleeping workers as a chain, not as a herd.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) source: Mutex<Option<Box<dyn Source>>>,
     /// Wants to know how it ended, once.
     pub(crate) source_ended: Mutex<Option<TellEnd>>,
+    /// A panic of the source after it was told to be closed.
+    pub(crate) late_panic: Mutex<Option<Box<dyn Any + Send>>>,
     pub(crate) stamps: Arc<Column<Stamp>>,
     pub(crate) roads: Roads,
     state: Apart<Mutex<State>>,
@@ -106,6 +109,7 @@ impl Shared {
             gate: parts.gate,
             source: Mutex::new(None),
             source_ended: Mutex::new(None),
+            late_panic: Mutex::new(None),
             units: parts.state.units.clone(),
             stamps: parts.state.stamps.clone(),
             roads: parts.state.roads.clone(),
@@ -231,6 +235,10 @@ impl Shared {
         let mut wake_stages: u64 = 0;
         let now = if state.batches_may_wait() { self.now() } else { u64::MAX };
         self.watch_gate(&mut state);
+        if state.source_needs_watch() {
+            let now = self.now();
+            state.watch_source(now);
+        }
 
         let looking = state.threads.alive - state.busy_shared - state.threads.asleep;
         if looking == 0 && state.wants_shared_thread(now) {
@@ -277,9 +285,6 @@ impl Shared {
         let over = self.is_over(&state) || (state.phase == Phase::Abandoned && state.nobody_runs());
         drop(state);
 
-        if closes_source {
-            self.tell_source_ended(SourceEnd::Closed);
-        }
         if let Some(sleepers) = wake_worker {
             self.work.0.add_waking(1, sleepers);
         }
@@ -305,6 +310,9 @@ impl Shared {
         if over {
             self.done.notify_all();
             self.rouse_all();
+        }
+        if closes_source {
+            self.tell_source_ended(SourceEnd::Closed);
         }
     }
 
@@ -356,7 +364,8 @@ impl Shared {
 
     /// Nothing will happen any more.
     fn is_over(&self, state: &State) -> bool {
-        state.is_over() && self.gate.is_empty() && state.source_is_empty()
+        // A pull that blocks loses its seat soon, and is not waited for.
+        state.is_over() && self.gate.is_empty() && state.source_is_empty() && state.seated_pulls() == 0
     }
 
     /// Waits until every unit has left, or the flow was abandoned and its running code had `grace` to end;
@@ -392,8 +401,12 @@ impl Shared {
         state.phase = if state.phase == Phase::Abandoned { Phase::Abandoned } else { Phase::Done };
         state.finished = true;
         state.assert_conserved();
+        let is_pulling = state.is_pulling();
         self.release(state);
         self.rouse_all();
+        if !is_pulling {
+            self.detach();
+        }
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         if all_idle {
             // Every thread is asleep or about to see that the flow is over.

@@ -143,6 +143,8 @@ pub(crate) struct SourceState {
     last_pull_ns: u64,
     /// The number after those of the last pull.
     next_id: u64,
+    /// Its end was told, or is about to be.
+    told: bool,
     /// The last pull took so long that its units were not admitted when it began.
     slow: bool,
     /// Since when there has been no room for its units.
@@ -167,6 +169,7 @@ impl SourceState {
             unit_ns: 0,
             last_pull_ns: 0,
             next_id: 0,
+            told: false,
             slow: false,
             held_up_since: None,
         }
@@ -194,6 +197,8 @@ impl State {
         self.source.as_ref().is_some_and(|source| source.open && source.pulling.is_none() && source.staging.len() == 0)
             && self.phase == Phase::Running
             && self.has_room(1)
+            // Nobody passes a submitter that waits.
+            && self.entrance.len() == 0
     }
 
     /// How long nobody has pulled.
@@ -265,6 +270,8 @@ impl State {
         }
         source.last_pull_ns = now;
         source.open &= open;
+        // The worker tells how.
+        source.told |= !open;
         self.flow_on(now);
         self.note_room(now);
     }
@@ -341,9 +348,15 @@ impl State {
         self.enter(run, false, now);
     }
 
-    /// Ends the source, whether or not somebody is pulling it. Returns whether it was open.
+    /// Ends the source, after the flow was closed. Returns whether that is to be told now: a pull that is going on
+    /// may still end in another way, unless it blocks.
     pub(crate) fn close_source(&mut self) -> bool {
-        self.source.as_mut().is_some_and(|source| std::mem::take(&mut source.open))
+        let Some(source) = &mut self.source else { return false };
+        if std::mem::take(&mut source.open) && source.pulling.is_some() {
+            source.staging.hurry_up();
+        }
+        let seated = source.pulling.as_ref().is_some_and(|pull| pull.seated);
+        !seated && !std::mem::replace(&mut source.told, true)
     }
 
     /// Looks after a pull that lasts: others go on without it.
@@ -356,8 +369,8 @@ impl State {
     }
 
     /// Whether somebody should look after the source in a while: a pull may block, or no worker come by for it.
-    pub(crate) fn watches_source(&self) -> bool {
-        let Some(source) = &self.source else { return false };
+    pub(crate) fn source_needs_watch(&self) -> bool {
+        let Some(source) = self.source.as_ref().filter(|_| !self.watch_set) else { return false };
         match &source.pulling {
             Some(pull) => pull.seated,
             None => !self.stalled && self.can_pull(),
@@ -410,8 +423,13 @@ impl Shared {
     /// Tells how the source ended, unless that was told before.
     pub(crate) fn tell_source_ended(&self, end: SourceEnd) {
         let ended = self.source_ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(ended) = ended {
-            ended(end);
+        match (ended, end) {
+            // What it panics with was printed, and concerns none of the flow's threads.
+            (Some(ended), end) => drop(catch_unwind(AssertUnwindSafe(|| ended(end)))),
+            (None, SourceEnd::Panicked(panic)) => {
+                *self.late_panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+            }
+            (None, _) => {}
         }
     }
 }

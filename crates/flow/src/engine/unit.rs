@@ -138,13 +138,11 @@ impl Unit {
         self.needs.as_deref().is_none_or(needs_nothing) && self.delay_ns == 0 && self.attempts == 0 && !self.privileged
     }
 
-    /// What it will weigh in its next stage, if that is no more than it weighs now. `next`: what the stage says.
+    /// What it will weigh in its next stage: what the stage says, or as much as in this one, or what it has grown
+    /// to. `before`: what was accounted to it when it began to run.
     #[inline]
-    pub(crate) fn lighter(&self, next: Option<u64>) -> Option<u64> {
-        match next {
-            Some(bytes) => (bytes <= self.bytes).then_some(bytes),
-            None => (self.bytes == self.base_bytes).then_some(self.bytes),
-        }
+    pub(crate) fn next_bytes(&self, says: Option<u64>, before: u64) -> u64 {
+        says.unwrap_or(if self.bytes == before { self.base_bytes } else { self.bytes })
     }
 
     /// Gives the unit its weight when it is admitted.

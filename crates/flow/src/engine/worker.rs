@@ -222,7 +222,7 @@ impl Hands<'_> {
         if let Some(chain) = lead.chain.as_ref().filter(|_| lead.soon && lead.plain) {
             let mut turn_ns = state.takes_ns(&lead);
             for _ in 1..TURN_BATCHES {
-                if turn_ns >= TURN_NS || !state.has_more(stage) {
+                if turn_ns >= TURN_NS || !state.has_more(stage, now) {
                     break;
                 }
                 let Some(batch) = state.dispatch(stage, Some(chain), false, now) else { break };
@@ -358,7 +358,7 @@ fn keep_time(shared: &Arc<Shared>) {
                 if state.watched {
                     shared.gate.admit_staged(&mut state, now, true);
                     state.flow_on(now);
-                    if state.busy_soon > 0 || state.watches_source() {
+                    if state.busy_soon > 0 {
                         state.watch(now);
                     }
                 }
