@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use millstream_ring::channel::{self, Receiver, Sender};
-use millstream_ring::graph::Builder;
+use millstream_ring::graph::{Builder, Polled};
 use millstream_ring::sequencer::Sequencer;
 use millstream_ring::{Options, WaitStrategy};
 use support::{Random, stress};
@@ -196,6 +196,79 @@ fn a_graph_keeps_its_order() {
         });
         running.join().unwrap();
         assert_eq!(results.try_recv(), Ok(()), "{strategy:?}");
+    }
+}
+
+/// Checks what a consumer that came late sees: untorn events, each producer's numbers without a gap, to the end.
+#[derive(Default)]
+struct LateLedger {
+    next: [Option<u64>; PRODUCERS as usize],
+}
+
+impl LateLedger {
+    fn take(&mut self, event: &(u64, u64)) {
+        assert_eq!(event.1, !event.0, "nobody writes to an event that a consumer has");
+        let next = &mut self.next[(event.0 >> 48) as usize];
+        let number = number_of(event.0);
+        assert_eq!(number, next.unwrap_or(number));
+        *next = Some(number + 1);
+    }
+}
+
+#[test]
+fn consumers_come_and_go_while_producers_run_at_full_speed() {
+    let mut random = Random::seeded();
+    for strategy in [WaitStrategy::Adaptive, WaitStrategy::Block] {
+        let numbers = 50_000 * stress();
+        let mut ring = Builder::multi(Options::new(64).wait_strategy(strategy), || (0u64, !0u64));
+        let first = ring.handle(&[], |event, _| assert_eq!(event.1, !event.0));
+        let (producer, mut running) = ring.start();
+        let (seen, ledgers) = std::sync::mpsc::channel();
+        let threads: Vec<_> = (0..PRODUCERS)
+            .map(|thread| {
+                let (mut producer, mut random) = (producer.clone(), random.fork());
+                std::thread::spawn(move || {
+                    for number in 0..numbers {
+                        disturb(&mut random);
+                        let value = value(thread, number);
+                        producer.publish(|event| *event = (value, !value));
+                    }
+                })
+            })
+            .collect();
+        drop(producer);
+        for round in 0..12 {
+            // On its own, or behind the first consumer.
+            let follows = if random.below(2) == 0 { vec![] } else { vec![first] };
+            if round % 2 == 0 {
+                let (mut ledger, seen) = (LateLedger::default(), seen.clone());
+                running.add(&follows, move |event, _| {
+                    ledger.take(event);
+                    if ledger.next[(event.0 >> 48) as usize] == Some(numbers) {
+                        seen.send(event.0 >> 48).unwrap();
+                    }
+                });
+            } else {
+                let (_, mut poller) = running.add_poller(&follows);
+                let mut ledger = LateLedger::default();
+                for _ in 0..random.below(200) {
+                    if poller.poll(random.below(20), |event, _| ledger.take(event)) == Polled::Ended {
+                        break;
+                    }
+                }
+            }
+            std::thread::sleep(Duration::from_micros(random.below(2000)));
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        running.join().unwrap();
+        drop(seen);
+        // Who comes after a producer's last number sees nothing of it; nobody sees it twice.
+        let ends = ledgers.iter().fold([0; PRODUCERS as usize], |mut ends, producer| {
+            ends[producer as usize] += 1;
+            ends
+        });
+        assert!(ends.iter().all(|&ends| ends <= 6), "{strategy:?}: {ends:?}");
+        assert!(ends.iter().any(|&ends| ends > 0), "{strategy:?}: nobody came in time");
     }
 }
 

@@ -61,12 +61,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// # Errors
     /// When nothing came in time, or when nothing can come any more.
     pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
-        loop {
-            match self.take() {
-                Some(value) => return Ok(value),
-                None => self.wait(Some(deadline))?,
-            }
-        }
+        self.recv_until(Some(deadline))
     }
 
     /// Receives a value, waiting for at most `timeout`; see [`recv_deadline`](Self::recv_deadline).
@@ -74,7 +69,17 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// # Errors
     /// When nothing came in time, or when nothing can come any more.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        self.recv_deadline(Instant::now() + timeout)
+        // A time beyond the clock's range never comes.
+        self.recv_until(Instant::now().checked_add(timeout))
+    }
+
+    fn recv_until(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        loop {
+            match self.take() {
+                Some(value) => return Ok(value),
+                None => self.wait(deadline)?,
+            }
+        }
     }
 
     /// Waits for at least one value, then moves values that are there, but at most `most`, to the end of the vector;
@@ -219,7 +224,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         let shared = &*self.shared;
         let end = claim.end;
         shared.consumers.complete(claim);
-        shared.room.freed(end, || shared.producers.claimed());
+        shared.room.freed(|| end, || shared.producers.claimed());
     }
 
     /// Whether there is something to claim; an error if there is nothing and no sender is left.

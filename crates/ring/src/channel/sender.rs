@@ -63,17 +63,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// # Errors
     /// When the deadline has passed or all receivers are gone.
     pub fn send_deadline(&self, value: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
-        let claim = if self.shared.has_receivers() {
-            self.claim(1).or_else(|| self.wait_to_claim(1, Some(deadline)))
-        } else {
-            None
-        };
-        match claim {
-            Some(claim) => self.fill(claim, value),
-            None if self.shared.has_receivers() => return Err(SendTimeoutError::Timeout(value)),
-            None => return Err(SendTimeoutError::Disconnected(value)),
-        }
-        Ok(())
+        self.send_until(value, Some(deadline))
     }
 
     /// Sends a value, waiting for room for at most `timeout`; see [`send_deadline`](Self::send_deadline).
@@ -81,7 +71,19 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// # Errors
     /// When the time is up or all receivers are gone.
     pub fn send_timeout(&self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        self.send_deadline(value, Instant::now() + timeout)
+        // A time beyond the clock's range never comes.
+        self.send_until(value, Instant::now().checked_add(timeout))
+    }
+
+    fn send_until(&self, value: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
+        let claim =
+            if self.shared.has_receivers() { self.claim(1).or_else(|| self.wait_to_claim(1, deadline)) } else { None };
+        match claim {
+            Some(claim) => self.fill(claim, value),
+            None if self.shared.has_receivers() => return Err(SendTimeoutError::Timeout(value)),
+            None => return Err(SendTimeoutError::Disconnected(value)),
+        }
+        Ok(())
     }
 
     /// Sends all values, in their order, as many at once as there is room for. They leave the vector as they are sent.

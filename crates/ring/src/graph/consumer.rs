@@ -160,6 +160,6 @@ impl<E, P: Sequencer, C: Sequencer> Drop for Passing<'_, E, P, C> {
         // A claim of one among many must be completed as a whole.
         let end = if C::MANY { self.batch.end } else { self.at };
         self.consumer.party.own.complete(self.batch.start..end);
-        self.consumer.core.consumed(end);
+        self.consumer.core.consumed();
     }
 }

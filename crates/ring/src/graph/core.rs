@@ -41,11 +41,12 @@ impl<E, P: SequencerParts> Core<E, P> {
         self.gate.completed(from - capacity) + capacity
     }
 
-    /// Producers or consumers have completed positions before `end`: whoever follows may go on.
+    /// A consumer has completed positions: whoever follows may go on.
     #[inline(always)]
-    pub(super) fn consumed(&self, end: u64) {
+    pub(super) fn consumed(&self) {
         self.arrivals.changed();
-        self.room.freed(end, || self.producers.claimed());
+        // Not where this consumer is: a fast one would have the room believe that what a slow one still holds is free.
+        self.room.freed(|| self.gate.slowest(), || self.producers.claimed());
     }
 
     pub(super) fn producer_came(&self) {

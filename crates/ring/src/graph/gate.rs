@@ -28,6 +28,12 @@ impl Gate {
         *self.leaves.write().unwrap_or_else(PoisonError::into_inner) = leaves;
     }
 
+    /// How far all leaves are.
+    pub(super) fn slowest(&self) -> u64 {
+        // All leaves are past the floor, which is where `completed` starts at least.
+        self.completed(0)
+    }
+
     /// Adds a consumer that starts where the slowest is.
     pub(super) fn add(&self, follows: Follows) -> (Arc<Party<Single>>, u64) {
         let mut leaves = self.leaves.write().unwrap_or_else(PoisonError::into_inner);

@@ -56,9 +56,10 @@ impl Room {
         }
     }
 
-    /// Consumers have completed positions, up to `completed` or so; producers have claimed up to `claimed()`.
+    /// A consumer has completed positions. All before `completed()` are free again, or about so; producers have
+    /// claimed up to `claimed()`.
     #[inline(always)]
-    pub(crate) fn freed(&self, completed: u64, claimed: impl FnOnce() -> u64) {
+    pub(crate) fn freed(&self, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
         // Tasks are counted here, too.
         if self.threads.is_heard() {
             self.wake_due(completed, claimed);
@@ -67,12 +68,15 @@ impl Room {
 
     #[cold]
     #[inline(never)]
-    fn wake_due(&self, completed: u64, claimed: impl FnOnce() -> u64) {
+    fn wake_due(&self, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
         self.tasks.wake(usize::MAX);
         if self.alarm.urgent.load(Ordering::Relaxed) {
             self.alarm.urgent.store(false, Ordering::Relaxed);
             self.threads.wake(1);
-        } else if self.alarm.due.load(Ordering::Relaxed) <= completed {
+            return;
+        }
+        let completed = completed();
+        if self.alarm.due.load(Ordering::Relaxed) <= completed {
             self.alarm.due.store(completed + self.portion, Ordering::Relaxed);
             if claimed().saturating_sub(completed) <= self.portion {
                 self.threads.wake(1);

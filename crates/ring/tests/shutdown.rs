@@ -1,0 +1,230 @@
+//! Who sleeps while the other side leaves wakes up: races of every kind of sleep with every kind of leaving.
+//! `MILLSTREAM_STRESS=n` makes the runs n times longer.
+#![cfg(not(loom))]
+
+mod support;
+
+use std::time::Duration;
+
+use millstream_ring::channel::{self, Disconnected, RecvTimeoutError, TryRecvError};
+use millstream_ring::graph::{Builder, Polled};
+use millstream_ring::{Options, WaitSet, WaitStrategy};
+use support::{Random, block_on, poll_once, stress};
+
+/// Runs `work` on a thread of its own; a hang is a failure.
+fn ends(work: impl FnOnce() + Send + 'static) {
+    let (done, finished) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        work();
+        let _ = done.send(());
+    });
+    let hangs = finished.recv_timeout(Duration::from_secs(120)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+    assert!(!hangs, "somebody was never woken");
+    thread.join().unwrap();
+}
+
+/// Lets the others get anywhere between "not yet asleep" and "asleep".
+fn linger(random: &mut Random) {
+    match random.below(4) {
+        0 => (),
+        1 => std::thread::yield_now(),
+        2 => (0..random.below(2000)).for_each(|_| std::hint::spin_loop()),
+        _ => std::thread::sleep(Duration::from_micros(random.below(300))),
+    }
+}
+
+fn options(capacity: usize, random: &mut Random) -> Options {
+    let strategy = [WaitStrategy::Block, WaitStrategy::Adaptive][random.below(2) as usize];
+    Options::new(capacity).wait_strategy(strategy)
+}
+
+#[test]
+fn the_last_sender_wakes_all_receivers_threads_and_tasks() {
+    let mut random = Random::seeded();
+    ends(move || {
+        for _ in 0..300 * stress() {
+            let (sender, receiver) = channel::mpmc::<u32>(options(4, &mut random));
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    let own = receiver.clone();
+                    scope.spawn(move || own.iter().count());
+                }
+                let mut own = receiver.clone();
+                scope.spawn(move || block_on(async move { while own.recv_async().await.is_ok() {} }));
+                let other = sender.clone();
+                linger(&mut random);
+                sender.send(1).unwrap();
+                drop(sender);
+                linger(&mut random);
+                drop(other);
+            });
+            assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
+        }
+    });
+}
+
+#[test]
+fn the_last_receiver_wakes_all_senders_threads_and_tasks() {
+    let mut random = Random::seeded();
+    ends(move || {
+        for _ in 0..300 * stress() {
+            let (sender, receiver) = channel::mpsc(options(2, &mut random));
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    let own = sender.clone();
+                    scope.spawn(move || while own.send(1).is_ok() {});
+                }
+                let mut own = sender.clone();
+                scope.spawn(move || block_on(async move { while own.send_async(2).await.is_ok() {} }));
+                let mut own = sender.clone();
+                scope.spawn(move || while own.reserve().map(|permit| permit.send(3)).is_ok() {});
+                linger(&mut random);
+                let _ = receiver.try_recv();
+                linger(&mut random);
+                drop(receiver);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_timeout_beyond_the_clock_s_range_waits_for_the_other_side() {
+    ends(|| {
+        let (sender, receiver) = channel::mpsc(Options::new(1).wait_strategy(WaitStrategy::Block));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for n in 0..3 {
+                    sender.send_timeout(n, Duration::MAX).unwrap();
+                }
+            });
+            for n in 0..3 {
+                assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(n));
+            }
+            assert_eq!(receiver.recv_timeout(Duration::MAX), Err(RecvTimeoutError::Disconnected));
+        });
+    });
+}
+
+#[test]
+fn a_permit_that_is_dropped_releases_what_is_behind_it() {
+    let mut random = Random::seeded();
+    ends(move || {
+        for _ in 0..500 * stress() {
+            let (mut sender, receiver) = channel::mpmc(options(4, &mut random));
+            let behind = sender.clone();
+            std::thread::scope(|scope| {
+                let consumers = [(); 2].map(|()| {
+                    let own = receiver.clone();
+                    scope.spawn(move || own.recv())
+                });
+                let permit = sender.reserve().unwrap();
+                behind.send(1).unwrap();
+                behind.send(2).unwrap();
+                linger(&mut random);
+                drop(permit);
+                let mut received = consumers.map(|consumer| consumer.join().unwrap());
+                received.sort_unstable_by_key(|value| *value.as_ref().unwrap());
+                assert_eq!(received, [Ok(1), Ok(2)]);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_send_that_is_given_up_while_it_waits_holds_no_place() {
+    let mut random = Random::seeded();
+    ends(move || {
+        for _ in 0..300 * stress() {
+            let (sender, receiver) = channel::mpsc(options(1, &mut random));
+            sender.send(0).unwrap();
+            let [mut first, mut second] = [sender.clone(), sender];
+            let mut given_up = Box::pin(first.send_async(1));
+            assert!(poll_once(given_up.as_mut()).is_none());
+            let receiver = std::thread::scope(|scope| {
+                scope.spawn(move || block_on(second.send_async(2)).unwrap());
+                let mut own = random.fork();
+                let consumer = scope.spawn(move || {
+                    linger(&mut own);
+                    assert_eq!([receiver.recv(), receiver.recv()], [Ok(0), Ok(2)]);
+                    receiver
+                });
+                linger(&mut random);
+                // It was woken or not; its place in the line must not matter.
+                drop(given_up);
+                consumer.join().unwrap()
+            });
+            drop(first);
+            assert_eq!(receiver.recv(), Err(Disconnected));
+        }
+    });
+}
+
+#[test]
+fn a_set_notices_the_end_of_each_of_its_rings() {
+    let mut random = Random::seeded();
+    ends(move || {
+        for _ in 0..300 * stress() {
+            let set = WaitSet::new();
+            let rings = [(); 3].map(|()| channel::mpsc::<u64>(options(2, &mut random).wait_set(&set)));
+            let (senders, receivers): (Vec<_>, Vec<_>) = rings.into_iter().unzip();
+            std::thread::scope(|scope| {
+                for sender in senders {
+                    let mut random = random.fork();
+                    scope.spawn(move || {
+                        for n in 0..random.below(5) {
+                            linger(&mut random);
+                            sender.send(n).unwrap();
+                        }
+                        linger(&mut random);
+                    });
+                }
+                let mut open = receivers;
+                while !open.is_empty() {
+                    let ended = set.wait(|| {
+                        open.iter().enumerate().find_map(|(index, receiver)| match receiver.try_recv() {
+                            Ok(_) => Some(None),
+                            Err(TryRecvError::Disconnected) => Some(Some(index)),
+                            Err(TryRecvError::Empty) => None,
+                        })
+                    });
+                    if let Some(index) = ended {
+                        open.remove(index);
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_graph_ends_wherever_its_last_producer_leaves_it() {
+    let mut random = Random::seeded();
+    ends(move || {
+        for round in 0..200 * stress() {
+            let mut ring = Builder::multi(options(4, &mut random), || 0u64);
+            let first = ring.handle(&[], |_, _| ());
+            let pool = ring.pool(&[first], [(); 2].map(|()| |_: &u64, _| ()));
+            let (node, mut poller) = ring.poller(&[pool]);
+            ring.handle(&[node], |_, _| ());
+            let (mut producer, running) = ring.start();
+            let other = producer.clone();
+            std::thread::scope(|scope| {
+                scope.spawn(move || (0..round % 13).for_each(|n| producer.publish(|event| *event = n)));
+                let mut own = random.fork();
+                scope.spawn(move || {
+                    // Half of the pollers leave early: those behind and the producers go on without them.
+                    let polls = if own.below(2) == 0 { own.below(4) } else { u64::MAX };
+                    for _ in 0..polls {
+                        poller.wait();
+                        if poller.poll(2, |_, _| ()) == Polled::Ended {
+                            break;
+                        }
+                    }
+                });
+                linger(&mut random);
+                drop(other);
+            });
+            running.join().unwrap();
+        }
+    });
+}
