@@ -1,7 +1,7 @@
 //! The narrow race: the waiter sets its flag while the incrementer's last store is still on its way to memory.
 //!
 //! A program of its own, since the two threads meet only if nothing else runs. Without the fence that makes up for
-//! overwritten flags it fails now and then, with `MILLSTREAM_STRESS=20` nearly always; the proof is the model in
+//! overwritten flags it fails now and then, more often the larger `MILLSTREAM_STRESS` is; the proof is the model in
 //! `verify/tso`.
 #![cfg(not(loom))]
 
