@@ -186,6 +186,12 @@ impl State {
         self.source.as_ref().is_some_and(|source| source.pulling.is_some())
     }
 
+    /// A pull is going on that should be over in a moment. What it has brought so far is left for the puller to
+    /// go on with, because it is in its core's cache.
+    fn pull_ends_soon(&self) -> bool {
+        self.source.as_ref().and_then(|source| source.pulling.as_ref()).is_some_and(|pull| pull.soon)
+    }
+
     /// Whether a pull takes a shared worker's place.
     pub(crate) fn seated_pulls(&self) -> usize {
         let seated = self.source.as_ref().and_then(|source| source.pulling.as_ref()).is_some_and(|pull| pull.seated);
@@ -278,7 +284,7 @@ impl State {
 
     /// Admits pulled units while there is room. Returns whether it admitted any.
     pub(crate) fn admit_pulled(&mut self, now: u64) -> bool {
-        if self.finished || self.source_is_empty() {
+        if self.finished || self.source_is_empty() || self.pull_ends_soon() {
             return false;
         }
         let Some(mut source) = self.source.take() else { return false };

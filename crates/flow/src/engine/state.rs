@@ -200,8 +200,11 @@ impl StageState {
 
     /// How many batches a worker may take in a turn: several where they are short and hold nothing.
     fn turn_batches(&self) -> usize {
-        let turn_ns = self.stats.mean_ns.saturating_mul((self.batch_target() * TURN_BATCHES) as u64);
-        if self.needs_nothing() && (1..=TURN_NS).contains(&turn_ns) { TURN_BATCHES } else { 1 }
+        let batch_ns = self.stats.mean_ns.saturating_mul(self.batch_target() as u64);
+        if batch_ns == 0 || !self.needs_nothing() {
+            return 1;
+        }
+        ((TURN_NS / batch_ns) as usize).clamp(1, TURN_BATCHES)
     }
 
     /// A unit is granted here by coming.

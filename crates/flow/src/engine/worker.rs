@@ -32,7 +32,7 @@ const ALERT_NS: u64 = 10_000;
 const ALERT_SPINS: u32 = 8;
 
 /// The most batches that a worker takes in one turn, and what they should take together at most.
-pub(crate) const TURN_BATCHES: usize = 4;
+pub(crate) const TURN_BATCHES: usize = 16;
 pub(crate) const TURN_NS: u64 = 20_000;
 
 /// The most stages that a batch runs through at once.
