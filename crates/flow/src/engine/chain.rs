@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::dispatch::RunningBatch;
 use super::state::{GrantedBatch, State};
 
-/// A turn that has taken this long is held up: it was meant to take a twentieth of that.
-const TURN_LASTS_NS: u64 = 400_000;
+/// A turn or a pull that has taken this long is held up: it was meant to take a twentieth of that.
+pub(crate) const TURN_LASTS_NS: u64 = 400_000;
 
 /// A chain older than this ends with its present stage.
-pub(crate) const CHAIN_NS: u64 = 100_000;
+pub(crate) const CHAIN_NS: u64 = 200_000;
 
 /// Where a worker's turn is. It belongs to one worker; nobody else's data lie in its cache lines.
 #[derive(Default)]
@@ -111,7 +111,7 @@ impl State {
             && state.batch.wait.is_zero()
             && state.ceiling >= self.threads_most
             && state.stats.mean_ns > 0;
-        let most = if is_open { state.batch_target() } else { 0 };
+        let most = if is_open { state.batch_most_in_chain() } else { 0 };
         self.roads.set(stage, most as u32);
     }
 

@@ -25,10 +25,11 @@ pub(crate) const PATIENCE_NS: u64 = 50_000_000;
 /// Work of less than this is not worth waking a worker for: the wake-up itself takes a good part of it.
 const WAKE_NS: u64 = 40_000;
 
-/// How long workers that are expected soon are relied on.
+/// How long workers that are expected soon are relied on, while others could take their place.
 const WATCH_NS: u64 = 1_000_000;
 
-/// How long the source waits for a worker before a thread beside them pulls it.
+/// The same while all shared workers are busy, and how long the source waits for one of them before a thread
+/// beside them pulls it.
 const STALL_NS: u64 = 4_000_000;
 
 /// What the engine itself takes for a unit in a stage, about.
@@ -195,7 +196,16 @@ impl State {
     /// Has somebody look, in a while, at what is left to workers that are expected soon. Without this, one
     /// unit that takes much longer than those before it would hold up work that sleeping workers could do.
     pub(crate) fn watch(&mut self, now: u64) {
-        self.watch_within(WATCH_NS, now);
+        let nobody_is_free = self.busy_shared >= self.workers;
+        self.watch_within(if nobody_is_free { STALL_NS } else { WATCH_NS }, now);
+    }
+
+    /// The same, sooner if it is set: from now on there is somebody who could take another's place.
+    pub(crate) fn watch_sooner(&mut self, now: u64) {
+        if self.watch_at.is_some_and(|at| at > now + WATCH_NS) {
+            self.watch_at = None;
+            self.watch_within(WATCH_NS, now);
+        }
     }
 
     /// Has somebody look whether workers come by the source.
@@ -204,10 +214,11 @@ impl State {
     }
 
     fn watch_within(&mut self, pause_ns: u64, now: u64) {
-        if !self.watch_set {
-            self.watch_set = true;
+        if self.watch_at.is_none() {
+            let at = now + pause_ns;
+            self.watch_at = Some(at);
             self.turns_watched = self.turns;
-            self.set_timer(now + pause_ns, TimerAction::Watch);
+            self.set_timer(at, TimerAction::Watch);
         }
     }
 

@@ -16,6 +16,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 
+use super::chain::TURN_LASTS_NS;
 use super::column::{Column, Row};
 use super::shared::Shared;
 use super::staging::Staging;
@@ -366,9 +367,12 @@ impl State {
     }
 
     /// Looks after a pull that lasts: others go on without it.
-    pub(crate) fn watch_pull(&mut self) {
+    pub(crate) fn watch_pull(&mut self, now: u64) {
         let Some(source) = &mut self.source else { return };
-        let Some(pull) = &mut source.pulling else { return };
+        let Some(pull) = source.pulling.as_mut().filter(|pull| now.saturating_sub(pull.since_ns) > TURN_LASTS_NS)
+        else {
+            return;
+        };
         self.busy_soon -= usize::from(std::mem::take(&mut pull.soon));
         pull.seated = false;
         source.staging.hurry_up();
@@ -376,7 +380,7 @@ impl State {
 
     /// Whether somebody should look after the source in a while: a pull may block, or no worker come by for it.
     pub(crate) fn source_needs_watch(&self) -> bool {
-        let Some(source) = self.source.as_ref().filter(|_| !self.watch_set) else { return false };
+        let Some(source) = self.source.as_ref().filter(|_| self.watch_at.is_none()) else { return false };
         match &source.pulling {
             Some(pull) => pull.seated,
             None => !self.stalled && self.can_pull(),

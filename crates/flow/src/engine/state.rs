@@ -13,6 +13,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use smallvec::SmallVec;
 
+use super::chain::CHAIN_NS;
 use super::chain::{Chain, Roads};
 use super::column::{Column, Row};
 use super::entrance::Entrance;
@@ -99,7 +100,7 @@ pub(crate) struct State {
     /// Those of them that will end soon.
     pub(crate) busy_soon: usize,
     /// A [`TimerAction::Watch`] is set; one has fired and nobody has acted on it yet.
-    pub(crate) watch_set: bool,
+    pub(crate) watch_at: Option<u64>,
     pub(crate) watched: bool,
     /// How often a shared worker has brought a batch back, and had when the watch was set.
     pub(crate) turns: u64,
@@ -189,6 +190,17 @@ impl StageState {
                 0 => 1,
                 mean => ((AUTO_BATCH_NS / mean) as usize).clamp(1, Batch::AUTO_MOST),
             },
+        }
+    }
+
+    /// The largest batch that may come to this stage in a chain. Where nobody has set a size, that is a matter of
+    /// time alone: a batch that was right for the stage before need not be taken apart.
+    pub(crate) fn batch_most_in_chain(&self) -> usize {
+        match self.batch.size {
+            Some(size) => size,
+            None => {
+                self.batch_target().max(((CHAIN_NS / 2) / self.stats.mean_ns.max(1)) as usize).min(Batch::AUTO_MOST)
+            }
         }
     }
 
@@ -383,11 +395,13 @@ impl State {
                     self.resources[usize::from(resource)].keys_timer_set = false;
                     self.keys_freed.push(resource);
                 }
+                // One that was set for later before is nobody's.
+                TimerAction::Watch if self.watch_at != Some(timer.at_ns) => {}
                 TimerAction::Watch => {
-                    self.watch_set = false;
+                    self.watch_at = None;
                     self.watched = true;
                     self.stalled = self.turns == self.turns_watched;
-                    self.watch_pull();
+                    self.watch_pull(now);
                     self.follow_chains();
                     self.take_turns_back(timer.at_ns);
                 }
@@ -565,7 +579,7 @@ impl State {
             stages: stages.into_iter().map(StageState::new).collect(),
             busy_shared: 0,
             busy_soon: 0,
-            watch_set: false,
+            watch_at: None,
             watched: false,
             turns: 0,
             turns_watched: 0,

@@ -163,6 +163,7 @@ fn work(shared: &Arc<Shared>, post: Post) {
                 return;
             }
             None => {
+                state.watch_sooner(now);
                 let Some(mut state) = sleep(shared, state, post) else {
                     shared.lock().keep_rows(hands.pocket.rows.drain(..));
                     return;
