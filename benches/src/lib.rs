@@ -13,6 +13,7 @@
 //! | [`queued`] | does a unit cost more when many others wait? | the engine with a short queue |
 //! | [`eventcount`] | what do increments and wake-ups cost? | a plain store, a locked addition, a bare futex |
 //! | [`ring`] | throughput, latency and CPU time of rings and channels | rtrb, disruptor, ArrayQueue, crossbeam-channel, kanal, std, flume |
+//! | [`history`] | how long does it take to decide a history, and with how much memory? | porcupine |
 //! | [`exec`] | one process per unit | `xargs -P2` |
 //!
 //! `cargo run --release -p millstream-benches -- --help` lists the options.
@@ -24,6 +25,7 @@ pub mod compare;
 pub mod error;
 pub mod eventcount;
 pub mod exec;
+pub mod history;
 pub mod machine;
 pub mod noop;
 pub mod queued;
@@ -78,6 +80,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
     if wants(Workload::Ring) {
         ring::run(args)?;
+    }
+    if wants(Workload::History) {
+        history::run(args)?;
     }
     if wants(Workload::Exec) {
         exec::run(args)?;

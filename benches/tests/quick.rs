@@ -66,6 +66,13 @@ fn ring_reports_every_part() {
 }
 
 #[test]
+fn history_decides_every_kind_of_object() {
+    let report = report(&["history"]);
+    assert_rows(&report, &["register", "queue", "stack", "priority-queue", "set", "allocator", "mutex"]);
+    assert!(report.contains("millstream / porcupine: ") || report.contains("No Go here"), "{report}");
+}
+
+#[test]
 fn exec_compares_two_commands() {
     // A stand-in that does nothing: what is checked here is the harness.
     let report = report(&["exec", "--millstream", "/bin/true"]);

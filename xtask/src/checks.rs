@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask test`, cheapest first.
 
 use crate::models::{self, LOOM_PACKAGES};
+use crate::python;
 use crate::step::Step;
 
 /// Every step, in the order they run.
@@ -27,6 +28,7 @@ pub(crate) fn all() -> Vec<Step> {
         ),
         Step::cargo("doc", "the docs build without a warning", ["doc", "--workspace", "--no-deps", "--lib"])
             .env("RUSTDOCFLAGS", "-D warnings"),
+        Step::inspect("python", "the Python package builds, and its docs and tests run", python::check),
     ];
     steps.extend(loom());
     steps

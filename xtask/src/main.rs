@@ -5,6 +5,7 @@
 
 mod checks;
 mod models;
+mod python;
 mod step;
 mod toolchain;
 

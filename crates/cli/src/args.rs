@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::evidence::args::{CompareArgs, CsmArgs, SloArgs};
 use crate::file::model::MAX_WORKERS;
 use crate::file::{self, FlowError, FlowFile, size};
+use crate::history::args::HistoryArgs;
 
 /// What `millstream --help` says after the options.
 const EXIT_STATUS: &str = "\
@@ -50,6 +52,14 @@ pub enum Command {
     Status(StatusArgs),
     /// Change a running flow: its caps, tokens, rates and workers.
     Set(SetArgs),
+    /// Decide whether an objective holds: 99 % of runs succeed, or take less than 50 ms. The exit status is the verdict.
+    Slo(Box<SloArgs>),
+    /// Decide which of two commands, or two files of numbers, is smaller. The exit status is the verdict.
+    Compare(CompareArgs),
+    /// The functions beneath: stopping rules, bounds and intervals whose errors are on the safe side.
+    Csm(CsmArgs),
+    /// Check recorded histories of concurrent operations.
+    History(HistoryArgs),
 }
 
 /// A flow file and what is filled into it.

@@ -10,11 +10,15 @@
 //! - [`plan`]: `millstream plan`;
 //! - [`run`](mod@run): `millstream run`, with its [`screen`] and its [`dead_letters`];
 //! - [`steer`]: the control socket, `millstream status` and `millstream set`;
+//! - [`evidence`]: `millstream slo`, `compare` and `csm`;
+//! - [`history`]: `millstream history`;
 //! - [`json_bytes`]: paths as JSON strings, without loss.
 
 pub mod args;
 pub mod dead_letters;
+pub mod evidence;
 pub mod file;
+pub mod history;
 pub mod json_bytes;
 pub mod ops;
 pub mod plan;

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use millstream_cli::args::{Cli, Command};
+use millstream_cli::evidence::{compare::compare, functions::csm, slo::slo};
+use millstream_cli::history::history;
 use millstream_cli::plan::plan;
 use millstream_cli::run::run;
 use millstream_cli::steer::client;
@@ -14,5 +16,9 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan(&args),
         Command::Status(args) => client::status(args.run.as_deref(), args.json),
         Command::Set(args) => client::set(&args.run, &args.settings),
+        Command::Slo(args) => slo(&args),
+        Command::Compare(args) => compare(&args),
+        Command::Csm(args) => csm(&args),
+        Command::History(args) => history(&args),
     }
 }

@@ -8,11 +8,17 @@
 //! | `ring` | the disruptor, and bounded channels on it |
 //! | `sync` | event counts |
 //! | `fence` | asymmetric fences |
+//! | `csm` | confidence sequences, stopping rules and exact tests |
+//! | `history` | the linearizability checker and its recorder |
 
+#[cfg(feature = "csm")]
+pub use millstream_csm as csm;
 #[cfg(feature = "fence")]
 pub use millstream_fence as fence;
 #[cfg(feature = "flow")]
 pub use millstream_flow as flow;
+#[cfg(feature = "history")]
+pub use millstream_history as history;
 #[cfg(feature = "ring")]
 pub use millstream_ring as ring;
 #[cfg(feature = "sync")]

@@ -18,6 +18,7 @@
 //! | the search for free positions starts at an old hint, not at the cursor | `sequencer::multi`: `an_outdated_hint_…` |
 //! | a skipped position sets no flag, or is not marked as skipped | `a_place_that_is_given_up_…` |
 //! | no heavy fence in `Bell::listen`, no light fence in `Bell::is_heard` | `a_sender_learns_…` |
+//! | no heavy fence where a task begins to wait (`Bell::wait_async`) | `a_task_that_sends_…` |
 //! | no look between listening and sleeping | `a_sender_learns_…` |
 //! | the count of senders is loaded relaxed | `batches_are_as_good_…` |
 //! | no second look when the last sender has left | `batches_are_as_good_…` |
@@ -143,5 +144,20 @@ fn tasks_are_woken() {
             }
         });
         producer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_task_that_sends_is_woken() {
+    explore(2, || {
+        let (mut sender, receiver) = channel::spsc(options(1));
+        let consumer = thread::spawn(move || drain(&receiver));
+        loom::future::block_on(async {
+            for n in 0..2 {
+                assert_eq!(sender.send_async(Box::new(n)).await, Ok(()));
+            }
+        });
+        drop(sender);
+        assert_eq!(consumer.join().unwrap(), [0, 1]);
     });
 }

@@ -1,16 +1,20 @@
 //! What a graph of consumers promises, one property a test.
 #![cfg(not(loom))]
 
-mod support;
+#[path = "support/block_on.rs"]
+mod block_on;
+#[path = "support/strategies.rs"]
+mod strategies;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use block_on::block_on;
 use millstream_ring::graph::{Builder, Full, Polled};
 use millstream_ring::{Options, WaitStrategy};
-use support::{STRATEGIES, block_on};
+use strategies::STRATEGIES;
 
 const EVENTS: u64 = 20_000;
 

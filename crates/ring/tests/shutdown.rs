@@ -2,14 +2,19 @@
 //! `MILLSTREAM_STRESS=n` makes the runs n times longer.
 #![cfg(not(loom))]
 
+#[path = "support/block_on.rs"]
+mod block_on;
 mod support;
 
+use std::future::Future;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
+use block_on::block_on;
 use millstream_ring::channel::{self, Disconnected, RecvTimeoutError, TryRecvError};
 use millstream_ring::graph::{Builder, Polled};
 use millstream_ring::{Options, WaitSet, WaitStrategy};
-use support::{Random, block_on, poll_once, stress};
+use support::{Random, stress};
 
 /// Runs `work` on a thread of its own; a hang is a failure.
 fn ends(work: impl FnOnce() + Send + 'static) {
@@ -139,7 +144,7 @@ fn a_send_that_is_given_up_while_it_waits_holds_no_place() {
             sender.send(0).unwrap();
             let [mut first, mut second] = [sender.clone(), sender];
             let mut given_up = Box::pin(first.send_async(1));
-            assert!(poll_once(given_up.as_mut()).is_none());
+            assert!(given_up.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             let receiver = std::thread::scope(|scope| {
                 scope.spawn(move || block_on(second.send_async(2)).unwrap());
                 let mut own = random.fork();

@@ -1,7 +1,10 @@
 //! What every kind of event count does, one property a test, with both kinds of fences.
 #![cfg(not(loom))]
 
-mod support;
+#[path = "support/asleep.rs"]
+mod asleep;
+#[path = "support/fences.rs"]
+mod fences;
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -11,8 +14,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use asleep::{thread_number, until_asleep};
 use millstream_sync::eventcount::{Count, Key, Kind, Many, Patience, Sole, TwoWord, Waited};
-use support::{thread_number, until_asleep};
 
 macro_rules! for_each_kind {
     ($($property:ident)*) => {
@@ -50,7 +53,7 @@ for_each_kind! {
 
 #[test]
 fn everything_holds_with_symmetric_fences() {
-    support::again_with_symmetric_fences("everything_holds_with_symmetric_fences");
+    fences::again_with_symmetric_fences("everything_holds_with_symmetric_fences");
 }
 
 /// A count whose only incrementer is the main thread of the test.

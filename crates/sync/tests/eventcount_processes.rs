@@ -3,7 +3,14 @@
 //! The program starts itself as the other process: `PROGRAM ROLE KIND FILE`.
 
 #[cfg(not(loom))]
-mod support;
+#[path = "support/asleep.rs"]
+mod asleep;
+#[cfg(not(loom))]
+#[path = "support/length.rs"]
+mod length;
+#[cfg(not(loom))]
+#[path = "support/random.rs"]
+mod random;
 
 #[cfg(loom)]
 fn main() {}
@@ -19,12 +26,14 @@ mod processes {
     use std::os::fd::AsRawFd;
     use std::path::Path;
     use std::process::{Child, Command};
-    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
     use std::time::{Duration, Instant};
 
     use millstream_sync::eventcount::{Count, Kind, Many, Patience, Shared, Sole, TwoWord};
 
-    use crate::support::{FENCE, stress, until_asleep};
+    use crate::asleep::{thread_number, until_asleep};
+    use crate::length::stress;
+    use crate::random::Random;
 
     const LONG: Duration = Duration::from_secs(20);
     /// Waits that may take a second because the machine is busy.
@@ -52,7 +61,7 @@ mod processes {
         for kind in KINDS {
             // Who does not register for heavy fences: nobody, all, the incrementer of `ping`.
             for (here, there) in [("", ""), ("symmetric", "symmetric"), ("symmetric", "")] {
-                for scene in ["hand-offs", "waiter-killed", "incrementer-killed"] {
+                for scene in ["hand-offs", "stopped", "waiter-killed", "incrementer-killed"] {
                     let folder = tempfile::tempdir().unwrap();
                     let began = Instant::now();
                     let file = folder.path().join("board");
@@ -65,6 +74,8 @@ mod processes {
         }
     }
 
+    /// The environment variable that picks the fences.
+    const FENCE: &str = "MILLSTREAM_FENCE";
     const THERE: &str = "MILLSTREAM_TEST_FENCE_THERE";
 
     fn start(role: &str, kind: &str, file: &Path, fence: &str, there: &str) -> Child {
@@ -95,6 +106,7 @@ mod processes {
                 hand_offs(true, &board.ping, &board.pong);
                 assert!(other.wait().unwrap().success());
             }
+            "stopped" => stopped(board, kind, file),
             "answer" => hand_offs(false, &board.pong, &board.ping),
             "waiter-killed" => waiter_killed(board, kind, file),
             "incrementer-killed" => incrementer_killed(board, kind, file),
@@ -169,9 +181,38 @@ mod processes {
         }
     }
 
+    /// Hand-offs with a process that is stopped at any instruction and goes on later.
+    fn stopped<K: Attach>(board: &'static Board<K>, kind: &str, file: &Path) {
+        let mut random = Random::new(Random::seed());
+        let other = start_other("answer", kind, file);
+        let (ended, stops) = (AtomicBool::new(false), AtomicU32::new(0));
+        let mut other = std::thread::scope(|scope| {
+            let (ended, stops) = (&ended, &stops);
+            let stopper = scope.spawn(move || {
+                while !ended.load(SeqCst) {
+                    std::thread::sleep(Duration::from_micros(random.below(2000)));
+                    signal(&other, libc::SIGSTOP);
+                    stops.fetch_add(1, SeqCst);
+                    std::thread::sleep(Duration::from_micros(random.below(2000)));
+                    signal(&other, libc::SIGCONT);
+                }
+                other
+            });
+            hand_offs(true, &board.ping, &board.pong);
+            ended.store(true, SeqCst);
+            stopper.join().unwrap()
+        });
+        assert!(other.wait().unwrap().success());
+        assert!(stops.into_inner() > 3, "a test of stops stops");
+    }
+
+    fn signal(child: &Child, signal: libc::c_int) {
+        // SAFETY: our child, not yet waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
+    }
+
     fn wait_once<K: Kind>(board: &Board<K>) {
-        // SAFETY: gettid has no arguments and cannot fail.
-        board.waiting.store(unsafe { libc::gettid() } as u32, SeqCst);
+        board.waiting.store(thread_number() as u32, SeqCst);
         wait_until(&board.ping, 1);
     }
 

@@ -8,7 +8,7 @@
 mod append;
 mod blake3;
 mod check;
-mod exec;
+pub(crate) mod exec;
 mod failing;
 mod filter;
 mod growing;

@@ -7,7 +7,7 @@ use super::iter::{IntoIter, Iter, TryIter};
 use super::shared::Shared;
 use super::{Disconnected, RecvTimeoutError, TryRecvError};
 use crate::primitive::Arc;
-use crate::sequencer::{Multi, Sequencer, Single};
+use crate::sequencer::{Hand, Multi, Sequencer, Single};
 
 /// Receives values from a channel; see the [module](super).
 ///
@@ -134,7 +134,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
                 return Ok(value);
             }
             let shared = &*self.shared;
-            shared.arrivals.bell.wait_async(|| self.look()).await.map_err(|_| Disconnected)?;
+            shared.arrivals.bell.wait_async(|| shared.value_or_closed(&self.hand)).await.map_err(|_| Disconnected)?;
         }
     }
 
@@ -224,33 +224,15 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         let shared = &*self.shared;
         let end = claim.end;
         shared.consumers.complete(claim);
-        shared.room.freed(|| end, || shared.producers.claimed());
+        shared.room.freed(|| self.hand.has_completed(end), || end, || shared.producers.claimed());
     }
 
-    /// Whether there is something to claim; an error if there is nothing and no sender is left.
-    fn look(&self) -> Option<Result<(), RecvTimeoutError>> {
-        let shared = &*self.shared;
-        let available = || shared.consumers.available(&self.hand, |from| shared.producers.completed(from));
-        match available() {
-            0 if shared.has_senders() => None,
-            // The last sender left after our first look, perhaps also after sending.
-            0 if available() == 0 => Some(Err(RecvTimeoutError::Disconnected)),
-            gathered => {
-                shared.arrivals.gathered(gathered, shared.slots.capacity());
-                if gathered > 1 && C::MANY {
-                    // One of us was woken for each event, but events become visible in order: one that was
-                    // completed behind a gap woke somebody who could not see it.
-                    shared.arrivals.came(1);
-                }
-                Some(Ok(()))
-            }
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn wait(&self, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
-        self.shared.arrivals.wait(deadline, || self.look()).unwrap_or(Err(RecvTimeoutError::Timeout))
+        let hand = self.hand.clone();
+        let waited = self.shared.wait_for_value(&hand, deadline);
+        self.hand.catch_up(hand);
+        waited
     }
 }
 

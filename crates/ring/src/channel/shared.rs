@@ -77,7 +77,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     pub(super) fn sender_left(&self) {
         // Acquire and release: the last one passes on what the others did before.
         if self.ends.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.arrivals.changed();
+            self.arrivals.changed(|| ());
         }
     }
 

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::core::Core;
-use crate::sequencer::Sequencer;
+use crate::sequencer::{Hand, Sequencer};
 
 /// Consecutive positions that are claimed and not yet published.
 ///
@@ -33,12 +33,13 @@ use crate::sequencer::Sequencer;
 pub struct Claim<'a, E, P: Sequencer> {
     core: &'a Core<E, P>,
     producers: &'a P,
+    hand: &'a mut P::Hand,
     positions: Range<u64>,
 }
 
 impl<'a, E, P: Sequencer> Claim<'a, E, P> {
-    pub(super) fn new(core: &'a Core<E, P>, producers: &'a P, positions: Range<u64>) -> Self {
-        Claim { core, producers, positions }
+    pub(super) fn new(core: &'a Core<E, P>, producers: &'a P, hand: &'a mut P::Hand, positions: Range<u64>) -> Self {
+        Claim { core, producers, hand, positions }
     }
 
     /// The positions, in the order consumers see them.
@@ -56,14 +57,14 @@ impl<'a, E, P: Sequencer> Claim<'a, E, P> {
     pub fn publish(self) {
         let claim = std::mem::ManuallyDrop::new(self);
         claim.producers.complete(claim.positions.clone());
-        claim.core.arrivals.changed();
+        claim.core.arrivals.changed(|| claim.hand.has_completed(claim.positions.end));
     }
 }
 
 impl<E, P: Sequencer> Drop for Claim<'_, E, P> {
     fn drop(&mut self) {
         self.producers.skip(self.positions.clone());
-        self.core.arrivals.changed();
+        self.core.arrivals.changed(|| ());
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::core::Core;
 use super::party::Party;
-use crate::sequencer::{Sequencer, SequencerParts, Single};
+use crate::sequencer::{Hand, Sequencer, SequencerParts, Single};
 
 /// Where an event stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +143,8 @@ impl<E, P: SequencerParts> Consumer<E, P, Single> {
     /// Leaves: nobody waits for this consumer any more.
     pub(super) fn retire(&self) {
         self.party.own.retire();
-        self.core.arrivals.changed();
+        self.core.gate.leave(&self.party);
+        self.core.arrivals.changed(|| ());
         self.core.room.wake_all();
     }
 }
@@ -159,7 +160,8 @@ impl<E, P: Sequencer, C: Sequencer> Drop for Passing<'_, E, P, C> {
     fn drop(&mut self) {
         // A claim of one among many must be completed as a whole.
         let end = if C::MANY { self.batch.end } else { self.at };
-        self.consumer.party.own.complete(self.batch.start..end);
-        self.consumer.core.consumed();
+        let consumer = self.consumer;
+        consumer.party.own.complete(self.batch.start..end);
+        consumer.core.consumed(|| consumer.hand.has_completed(end));
     }
 }

@@ -41,12 +41,12 @@ impl<E, P: SequencerParts> Core<E, P> {
         self.gate.completed(from - capacity) + capacity
     }
 
-    /// A consumer has completed positions: whoever follows may go on.
+    /// A consumer has completed positions: whoever follows may go on. Calls `fenced` as `Arrivals::came`.
     #[inline(always)]
-    pub(super) fn consumed(&self) {
-        self.arrivals.changed();
+    pub(super) fn consumed(&self, fenced: impl FnOnce()) {
+        self.arrivals.changed(fenced);
         // Not where this consumer is: a fast one would have the room believe that what a slow one still holds is free.
-        self.room.freed(|| self.gate.slowest(), || self.producers.claimed());
+        self.room.freed(|| (), || self.gate.slowest(), || self.producers.claimed());
     }
 
     pub(super) fn producer_came(&self) {
@@ -57,7 +57,7 @@ impl<E, P: SequencerParts> Core<E, P> {
     pub(super) fn producer_left(&self) {
         // Acquire and release: the last one passes on what the others published.
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.arrivals.changed();
+            self.arrivals.changed(|| ());
         }
     }
 

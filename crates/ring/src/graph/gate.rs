@@ -43,6 +43,12 @@ impl Gate {
         leaves.push(Arc::clone(&newcomer) as Arc<dyn Progress>);
         (newcomer, start)
     }
+
+    /// A consumer has left: from now on producers wait for those whom it followed, and the list does not grow with
+    /// every consumer that comes and goes.
+    pub(super) fn leave(&self, consumer: &Arc<Party<Single>>) {
+        self.leaves.write().unwrap_or_else(PoisonError::into_inner).replace(consumer);
+    }
 }
 
 impl Progress for Gate {
@@ -52,5 +58,29 @@ impl Progress for Gate {
         let slowest = leaves.completed(from.max(self.floor.load(Ordering::Relaxed)));
         self.floor.fetch_max(slowest, Ordering::Relaxed);
         slowest
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sequencer::SequencerParts;
+
+    #[test]
+    fn who_comes_and_goes_leaves_nothing_behind() {
+        let (gate, producers) = (Gate::new(), Arc::new(Single::new(4, 4)));
+        let follows = || Follows::new(vec![Arc::clone(&producers) as Arc<dyn Progress>]);
+        let stays = gate.add(follows()).0;
+        for position in 1..100 {
+            let (visitor, start) = gate.add(follows());
+            assert_eq!(start, position - 1);
+            producers.complete(position - 1..position);
+            stays.own.complete(position - 1..position);
+            assert_eq!(gate.slowest(), position - 1, "the visitor has not handled it");
+            visitor.own.retire();
+            gate.leave(&visitor);
+            assert_eq!(gate.slowest(), position);
+            assert!(format!("{gate:?}").contains("Follows(2 parties)"), "{gate:?}");
+        }
     }
 }

@@ -18,10 +18,28 @@ impl Follows {
         self.0.push(party);
     }
 
+    /// Puts those whom `party` follows in its place, each of them once.
+    pub(super) fn replace<C>(&mut self, party: &Arc<Party<C>>) {
+        let before = self.0.len();
+        self.0.retain(|other| !same(other, party));
+        if self.0.len() < before {
+            for upstream in &party.follows.0 {
+                if !self.0.iter().any(|other| same(other, upstream)) {
+                    self.push(Arc::clone(upstream));
+                }
+            }
+        }
+    }
+
     /// What all of them have completed, all being through with everything before `from`.
     pub(super) fn completed(&self, from: u64) -> u64 {
         self.0.iter().map(|party| party.completed(from)).min().unwrap_or(from)
     }
+}
+
+/// Whether the two are one party.
+fn same<A: ?Sized, B: ?Sized>(one: &Arc<A>, other: &Arc<B>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }
 
 impl fmt::Debug for Follows {

@@ -152,7 +152,7 @@ impl<E, P: Sequencer> Producer<E, P> {
     }
 
     fn held(&mut self, positions: Range<u64>) -> Claim<'_, E, P> {
-        Claim::new(&self.core, &self.producers, positions)
+        Claim::new(&self.core, &self.producers, &mut self.hand, positions)
     }
 }
 

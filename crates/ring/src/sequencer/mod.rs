@@ -50,7 +50,7 @@ pub use single::Single;
 use std::fmt::Debug;
 use std::ops::Range;
 
-pub(crate) use sealed::{Progress, Sequencer as SequencerParts};
+pub(crate) use sealed::{Hand, Progress, Sequencer as SequencerParts};
 
 /// How a side of a ring is kept in order: [`Single`] or [`Multi`].
 pub trait Sequencer: sealed::Sequencer {}
@@ -70,13 +70,34 @@ pub(crate) mod sealed {
         fn completed(&self, from: u64) -> u64;
     }
 
+    /// What one participant knows of its side. Copies are for calls that are not inlined: a hand whose address
+    /// no such call gets is not read from memory for each event.
+    pub trait Hand: Debug + Send + Clone {
+        /// Becomes what a copy has become.
+        fn catch_up(&self, copy: Self);
+
+        /// All positions before `end` are completed.
+        ///
+        /// Best called after the [light fence](crate::primitive::light) that follows a completion: the compiler forgets there
+        /// what memory holds, and what it remembers the next claim does not have to load.
+        fn has_completed(&self, end: u64);
+    }
+
+    impl Hand for () {
+        #[inline(always)]
+        fn catch_up(&self, (): ()) {}
+
+        #[inline(always)]
+        fn has_completed(&self, _end: u64) {}
+    }
+
     /// One side of a ring.
     pub trait Sequencer: Progress + Debug + Sized + 'static {
         /// Whether there may be more than one participant.
         const MANY: bool;
 
         /// What one participant keeps to itself.
-        type Hand: Debug + Send;
+        type Hand: Hand;
 
         /// A side without claims on a ring of `capacity`; the first `limit` positions are free.
         fn new(capacity: u64, limit: u64) -> Self;
@@ -93,6 +114,8 @@ pub(crate) mod sealed {
         fn available(&self, hand: &Self::Hand, frontier: impl Fn(u64) -> u64) -> u64;
 
         /// Completes claimed positions: followers may have them (release). Of a `Single`, from the claim's start on.
+        ///
+        /// The participant's hand has to [come after](Hand::has_completed).
         fn complete(&self, positions: Range<u64>);
 
         /// Gives claimed positions up.

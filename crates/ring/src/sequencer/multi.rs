@@ -61,6 +61,13 @@ impl Multi {
     }
 }
 
+/// How many flags in a row are of this lap.
+#[inline(always)]
+fn run(flags: &[AtomicU8], lap: u8) -> u64 {
+    // Acquire pairs with the release in `complete` and `skip`, for each position by itself.
+    flags.iter().take_while(|flag| flag.load(Ordering::Acquire) & LAP == lap).count() as u64
+}
+
 impl Progress for Multi {
     /// Reads flags until the first that is not of this lap.
     ///
@@ -69,13 +76,14 @@ impl Progress for Multi {
     /// newer than its own lap, `from` is long out of date; then the answer may fall short, never go too far.
     #[inline]
     fn completed(&self, from: u64) -> u64 {
-        let end = from + self.flags.len() as u64;
-        let mut position = from;
-        // Acquire pairs with the release in `complete` and `skip`, for each position by itself.
-        while position < end && self.flag(position).load(Ordering::Acquire) & LAP == self.lap(position) {
-            position += 1;
+        // In two runs, to the end of the slots and on from their beginning: within a run the lap is the same, and what
+        // is to be known about it is not loaded again after every acquire.
+        let (behind, before) = self.flags.split_at(from as usize & self.mask);
+        let completed = run(before, self.lap(from));
+        if completed < before.len() as u64 {
+            return from + completed;
         }
-        position
+        from + completed + run(behind, !self.lap(from) & LAP)
     }
 }
 

@@ -23,18 +23,22 @@ impl Arrivals {
         Arrivals { bell: set.unwrap_or_default(), alike, temper: Temper::new(strategy) }
     }
 
-    /// `events` have come, each for one waiter.
+    /// `events` have come, each for one waiter. Calls `fenced` after the light fence, before anybody is woken.
     #[inline(always)]
-    pub(crate) fn came(&self, events: usize) {
-        if self.bell.is_heard() {
+    pub(crate) fn came(&self, events: usize, fenced: impl FnOnce()) {
+        let heard = self.bell.is_heard();
+        fenced();
+        if heard {
             self.bell.wake(if self.alike { events } else { usize::MAX });
         }
     }
 
-    /// Something has changed that concerns all.
+    /// Something has changed that concerns all. Calls `fenced` as [`came`](Self::came).
     #[inline(always)]
-    pub(crate) fn changed(&self) {
-        if self.bell.is_heard() {
+    pub(crate) fn changed(&self, fenced: impl FnOnce()) {
+        let heard = self.bell.is_heard();
+        fenced();
+        if heard {
             self.bell.wake(usize::MAX);
         }
     }

@@ -57,11 +57,13 @@ impl Room {
     }
 
     /// A consumer has completed positions. All before `completed()` are free again, or about so; producers have
-    /// claimed up to `claimed()`.
+    /// claimed up to `claimed()`. Calls `fenced` after the light fence, before anybody is woken.
     #[inline(always)]
-    pub(crate) fn freed(&self, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
+    pub(crate) fn freed(&self, fenced: impl FnOnce(), completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
         // Tasks are counted here, too.
-        if self.threads.is_heard() {
+        let heard = self.threads.is_heard();
+        fenced();
+        if heard {
             self.wake_due(completed, claimed);
         }
     }
@@ -145,7 +147,8 @@ impl Room {
 
     /// Waits as a task until `look` finds something.
     pub(crate) async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
-        let _counted = self.threads.listen();
+        // Without a fence of its own: the one that the tasks' bell has before its first look comes after both.
+        let _counted = self.threads.listen_in_time();
         self.tasks.wait_async(look).await
     }
 }

@@ -19,7 +19,7 @@ use rustix::time::Timespec;
 const LONGEST_LOOK: Duration = Duration::from_millis(10);
 
 /// See the [module](self).
-pub(super) struct Group {
+pub(crate) struct Group {
     child: Child,
     leader: Pid,
     /// Opened when the first wait needs it.
@@ -29,24 +29,24 @@ pub(super) struct Group {
 
 impl Group {
     /// Starts the command as the leader of a new group.
-    pub(super) fn spawn(command: &mut Command) -> io::Result<Self> {
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
         let leader = Pid::from_child(&child);
         Ok(Self { child, leader, handle: None, reaped: false })
     }
 
     /// This side of the pipes that the command asked for.
-    pub(super) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+    pub(crate) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
     }
 
     /// Waits for the program's end, at most so long; its status when it has ended.
-    pub(super) fn wait(&mut self, most: Duration) -> io::Result<Option<ExitStatus>> {
+    pub(crate) fn wait(&mut self, most: Duration) -> io::Result<Option<ExitStatus>> {
         if self.ended_within(most)? { self.reap().map(Some) } else { Ok(None) }
     }
 
     /// Ends all of the group: asks it, waits at most `grace` for the leader, and then leaves no choice.
-    pub(super) fn end(&mut self, grace: Duration) {
+    pub(crate) fn end(&mut self, grace: Duration) {
         self.signal(Signal::TERM);
         // Whether it has obeyed or cannot be watched makes no difference to what follows.
         let _ = self.ended_within(grace);

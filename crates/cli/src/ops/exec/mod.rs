@@ -10,9 +10,9 @@
 //! time limit passes or the flow is abandoned, the whole group gets SIGTERM, a moment later SIGKILL, and is gone when
 //! the op returns. A descendant that has left the group with `setsid` is its own master and is not followed.
 
-mod group;
-mod program;
-mod talk;
+pub(crate) mod group;
+pub(crate) mod program;
+pub(crate) mod talk;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -33,7 +33,7 @@ use crate::file::template::Template;
 use crate::record::Record;
 
 /// Bytes of standard error that a failure's message shows.
-pub(super) const STDERR_TAIL: usize = 4 << 10;
+pub(crate) const STDERR_TAIL: usize = 4 << 10;
 
 /// See the [module](self).
 pub(super) struct Exec {
@@ -197,7 +197,7 @@ fn judge(name: &OsString, ending: &Ending, stderr: &talk::Tail) -> Result<(), Fa
     }
 }
 
-fn how(status: ExitStatus) -> String {
+pub(crate) fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with status {code}"),
         (None, Some(signal)) => match signal_name(signal) {

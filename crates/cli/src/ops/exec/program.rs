@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::fs::{Access, access};
 
 /// The first executable regular file of this name in the folders of `search`, the value of `PATH`.
-pub(super) fn find(name: &OsStr, search: Option<&OsStr>) -> Option<PathBuf> {
+pub(crate) fn find(name: &OsStr, search: Option<&OsStr>) -> Option<PathBuf> {
     // What `execvp` searches when there is no PATH.
     let search = search.unwrap_or(OsStr::new("/bin:/usr/bin"));
     std::env::split_paths(search)

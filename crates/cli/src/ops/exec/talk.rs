@@ -18,10 +18,10 @@ use super::STDERR_TAIL;
 use super::group::Group;
 
 /// Pause between SIGTERM and SIGKILL.
-const GRACE: Duration = Duration::from_millis(500);
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
 
 /// How often a program that says nothing is left alone to look whether the flow was abandoned.
-const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// Most reads of standard error after the group was ended: a descendant that left the group may go on for ever.
 const LAST_READS: usize = 32;
@@ -46,14 +46,14 @@ pub(super) struct Spoken {
 
 /// The last bytes of a stream.
 #[derive(Default)]
-pub(super) struct Tail {
+pub(crate) struct Tail {
     bytes: Vec<u8>,
     cut: bool,
 }
 
 impl Tail {
     /// Reads some of what is there; whether there can be more.
-    fn read(&mut self, from: &ChildStderr) -> io::Result<bool> {
+    pub(crate) fn read(&mut self, from: &ChildStderr) -> io::Result<bool> {
         let mut room = [MaybeUninit::uninit(); STDERR_TAIL];
         let said = match rustix::io::read(from, &mut room) {
             Ok((said, _)) => said,

@@ -1,0 +1,199 @@
+// Porcupine on the histories that Millstream's benchmark decides.
+//
+//	porcupine etcd FOLDER     all etcd_*.log of the folder: milliseconds in sum, and how many were linearizable
+//	porcupine register FILE   a register's history as JSON lines: milliseconds, and whether it is linearizable
+//
+// Reading is not timed. Prints "MILLISECONDS LINEARIZABLE" on one line.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+const initial = -1
+
+type input struct {
+	op       string
+	old, new int
+}
+
+type output struct {
+	value   int
+	ok      bool
+	unknown bool
+}
+
+// register has reads, writes and compare-and-sets; an output may be unknown.
+var register = porcupine.Model{
+	Init: func() interface{} { return initial },
+	Step: func(state, in, out interface{}) (bool, interface{}) {
+		held, i, o := state.(int), in.(input), out.(output)
+		switch i.op {
+		case "read":
+			return o.unknown || o.value == held, held
+		case "write":
+			return true, i.new
+		default:
+			done := held == i.old
+			if done {
+				held = i.new
+			}
+			return o.unknown || o.ok == done, held
+		}
+	},
+}
+
+func main() {
+	if len(os.Args) != 3 {
+		log.Fatal("usage: porcupine etcd FOLDER | register FILE")
+	}
+	linearizable := 0
+	var spent time.Duration
+	check := func(events []porcupine.Event) {
+		began := time.Now()
+		if porcupine.CheckEvents(register, events) {
+			linearizable++
+		}
+		spent += time.Since(began)
+	}
+	switch os.Args[1] {
+	case "etcd":
+		logs, err := filepath.Glob(filepath.Join(os.Args[2], "etcd_*.log"))
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, path := range logs {
+			if events := readEtcd(path); len(events) > 0 {
+				check(events)
+			}
+		}
+	case "register":
+		operations := readRegister(os.Args[2])
+		start := time.Now()
+		if porcupine.CheckOperations(register, operations) {
+			linearizable++
+		}
+		spent = time.Since(start)
+	default:
+		log.Fatalf("unknown history `%s`", os.Args[1])
+	}
+	fmt.Printf("%.6f %d\n", float64(spent.Nanoseconds())/1e6, linearizable)
+}
+
+var line = regexp.MustCompile(`^INFO\s+jepsen\.util\s+-\s+(\d+)\s+:(invoke|ok|fail|info)\s+:(read|write|cas)\s+(.*)$`)
+
+func readEtcd(path string) []porcupine.Event {
+	file, err := os.Open(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer file.Close()
+	var events []porcupine.Event
+	open := map[int]int{}
+	dropped := map[int]bool{}
+	op := 0
+	scanner := bufio.NewScanner(file)
+	for scanner.Scan() {
+		fields := line.FindStringSubmatch(scanner.Text())
+		if fields == nil {
+			continue
+		}
+		process := number(fields[1])
+		kind, name, value := fields[2], fields[3], strings.TrimSpace(fields[4])
+		id, isOpen := open[process]
+		switch {
+		case kind == "invoke":
+			in := input{op: name}
+			numbers := regexp.MustCompile(`\d+`).FindAllString(value, -1)
+			if name == "write" {
+				in.new = number(numbers[0])
+			} else if name == "cas" {
+				in.old, in.new = number(numbers[0]), number(numbers[1])
+			}
+			events = append(events, porcupine.Event{ClientId: process, Kind: porcupine.CallEvent, Value: in, Id: op})
+			open[process] = op
+			op++
+		case !isOpen:
+			log.Fatalf("%s: process %d returns without a call", path, process)
+		case kind == "info":
+			// It may still happen: it returns at the end.
+		case kind == "fail" && (name != "cas" || strings.HasPrefix(value, ":")):
+			dropped[id] = true
+			delete(open, process)
+		default:
+			out := output{value: initial, ok: kind == "ok"}
+			if name == "read" && value != "nil" {
+				out.value = number(value)
+			}
+			events = append(events, porcupine.Event{ClientId: process, Kind: porcupine.ReturnEvent, Value: out, Id: id})
+			delete(open, process)
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		log.Fatal(err)
+	}
+	for process, id := range open {
+		events = append(events, porcupine.Event{ClientId: process, Kind: porcupine.ReturnEvent, Value: output{unknown: true}, Id: id})
+	}
+	kept := events[:0]
+	for _, event := range events {
+		if !dropped[event.Id] {
+			kept = append(kept, event)
+		}
+	}
+	return kept
+}
+
+func readRegister(path string) []porcupine.Operation {
+	file, err := os.Open(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer file.Close()
+	var operations []porcupine.Operation
+	scanner := bufio.NewScanner(file)
+	for scanner.Scan() {
+		var row struct {
+			Process      int
+			Op           string
+			In, Out      *int
+			Call, Return int64
+		}
+		if err := json.Unmarshal(scanner.Bytes(), &row); err != nil {
+			log.Fatal(err)
+		}
+		in, out := input{op: row.Op}, output{value: initial}
+		if row.In != nil {
+			in.new = *row.In
+		}
+		if row.Out != nil {
+			out.value = *row.Out
+		}
+		operations = append(operations, porcupine.Operation{
+			ClientId: row.Process, Input: in, Call: row.Call, Output: out, Return: row.Return,
+		})
+	}
+	if err := scanner.Err(); err != nil {
+		log.Fatal(err)
+	}
+	return operations
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,215 @@
+//! Deciding a claim as the data come in.
+
+use std::ffi::c_char;
+
+use millstream_csm::{Claim, Driver, Progress, Setup, Verdict};
+
+use crate::interval::millstream_csm_interval_result;
+use crate::status::{Failure, answer, borrow, borrow_mut, text};
+
+/// The rate of success is more than `low`.
+pub const MILLSTREAM_CSM_AT_LEAST: i32 = 0;
+/// The rate of success is less than `high`.
+pub const MILLSTREAM_CSM_AT_MOST: i32 = 1;
+/// The rate of success lies between `low` and `high`.
+pub const MILLSTREAM_CSM_WITHIN: i32 = 2;
+/// Two thresholds: above `low` it may be said to hold, below `high` it may be said to fail, in between either is right.
+/// This always comes to a decision.
+pub const MILLSTREAM_CSM_BETWEEN: i32 = 3;
+
+/// Not enough data yet.
+pub const MILLSTREAM_CSM_RUNNING: i32 = 0;
+/// The claim holds.
+pub const MILLSTREAM_CSM_HOLDS: i32 = 1;
+/// The claim fails.
+pub const MILLSTREAM_CSM_FAILS: i32 = 2;
+/// Undecided at the limit.
+pub const MILLSTREAM_CSM_AT_LIMIT: i32 = 3;
+
+/// What is claimed, and how sure the answer has to be.
+#[repr(C)]
+pub struct millstream_csm_setup {
+    /// MILLSTREAM_CSM_AT_LEAST, MILLSTREAM_CSM_AT_MOST, MILLSTREAM_CSM_WITHIN or MILLSTREAM_CSM_BETWEEN.
+    pub claim: i32,
+    /// The lower threshold, if the claim has one.
+    pub low: f64,
+    /// The upper threshold, if the claim has one.
+    pub high: f64,
+    /// The most that the probability of a wrong answer, verdict or interval, may be.
+    pub error: f64,
+    /// How evidence is weighed: "balanced", "robbins", "centred", "one-sided"; with two thresholds "blend" or "sprt". NULL
+    /// for the best.
+    pub method: *const c_char,
+    /// The most trials; 0 for no limit.
+    pub limit: u64,
+}
+
+impl millstream_csm_setup {
+    /// # Safety
+    /// `method` is NULL or a C string.
+    pub(crate) unsafe fn read(&self) -> Result<Setup, Failure> {
+        let claim = match self.claim {
+            MILLSTREAM_CSM_AT_LEAST => Claim::AtLeast(self.low),
+            MILLSTREAM_CSM_AT_MOST => Claim::AtMost(self.high),
+            MILLSTREAM_CSM_WITHIN => Claim::Within { low: self.low, high: self.high },
+            MILLSTREAM_CSM_BETWEEN => Claim::Between { low: self.low, high: self.high },
+            found => return Err(Failure::Code { what: "claim", found }),
+        };
+        let mut setup = Setup::new(claim, self.error);
+        // SAFETY: the caller's promise.
+        if let Some(name) = unsafe { text("method", self.method) }? {
+            setup = setup.method(name.parse()?);
+        }
+        Ok(if self.limit == 0 { setup } else { setup.limit(self.limit) })
+    }
+}
+
+/// Watches successes and failures and says when they decide a claim.
+pub struct millstream_csm_driver {
+    driver: Driver,
+}
+
+/// How far a driver has come.
+#[repr(C)]
+pub struct millstream_csm_status {
+    /// Trials observed.
+    pub trials: u64,
+    /// Successes among them.
+    pub successes: u64,
+    /// Where the rate of success lies; right at all times at once.
+    pub interval: millstream_csm_interval_result,
+    /// The level of the test that is nearest to a decision.
+    pub level: f64,
+    /// What the level must be less than.
+    pub log_eps: f64,
+    /// MILLSTREAM_CSM_RUNNING, MILLSTREAM_CSM_HOLDS, MILLSTREAM_CSM_FAILS or MILLSTREAM_CSM_AT_LIMIT.
+    pub progress: i32,
+}
+
+/// A driver that has seen `trials` trials with `successes` successes already, 0 and 0 for a fresh one. The setup and these
+/// two numbers are all there is to save to go on later.
+///
+/// # Safety
+/// `setup` points to a setup whose `method` is NULL or a C string; `out` points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_csm_driver_new(
+    setup: *const millstream_csm_setup,
+    trials: u64,
+    successes: u64,
+    out: *mut *mut millstream_csm_driver,
+) -> i32 {
+    let compute = || {
+        // SAFETY: the caller's promise.
+        let setup = unsafe { borrow("setup", setup)?.read() }?;
+        let driver = Driver::resume(&setup, trials, successes)?;
+        Ok(Box::into_raw(Box::new(millstream_csm_driver { driver })))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { answer(out, compute) }
+}
+
+/// Gives a driver back.
+///
+/// # Safety
+/// `driver` is NULL or was made by millstream_csm_driver_new, and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_csm_driver_free(driver: *mut millstream_csm_driver) {
+    if !driver.is_null() {
+        // SAFETY: the caller's promise: it came from a box, and nobody uses it.
+        drop(unsafe { Box::from_raw(driver) });
+    }
+}
+
+/// Notes one trial and says through `progress` (NULL: does not say) what is known now. Trials after a decision, or beyond
+/// the limit, are not counted.
+///
+/// # Safety
+/// `driver` was made by millstream_csm_driver_new; `progress` is NULL or points to an int32_t.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_csm_driver_observe(
+    driver: *mut millstream_csm_driver,
+    success: bool,
+    progress: *mut i32,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        change(driver, progress, |driver| {
+            driver.observe(success);
+            Ok(())
+        })
+    }
+}
+
+/// Notes a set of trials that belong together, such as a batch that ran in parallel or a resampled set, and looks once, at
+/// its end.
+///
+/// # Safety
+/// `driver` was made by millstream_csm_driver_new; `progress` is NULL or points to an int32_t.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_csm_driver_observe_set(
+    driver: *mut millstream_csm_driver,
+    trials: u64,
+    successes: u64,
+    progress: *mut i32,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        change(driver, progress, |driver| {
+            driver.observe_set(trials, successes)?;
+            Ok(())
+        })
+    }
+}
+
+/// How far the driver has come.
+///
+/// # Safety
+/// `driver` was made by millstream_csm_driver_new; `out` points to a `millstream_csm_status`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_csm_driver_status(
+    driver: *const millstream_csm_driver,
+    out: *mut millstream_csm_status,
+) -> i32 {
+    let compute = || {
+        // SAFETY: the caller's promise.
+        let status = unsafe { borrow("driver", driver) }?.driver.status();
+        Ok(millstream_csm_status {
+            trials: status.trials,
+            successes: status.successes,
+            interval: status.interval.into(),
+            level: status.level,
+            log_eps: status.log_eps,
+            progress: code(status.progress),
+        })
+    };
+    // SAFETY: the caller's promise.
+    unsafe { answer(out, compute) }
+}
+
+/// # Safety
+/// As for the functions that call it.
+unsafe fn change(
+    driver: *mut millstream_csm_driver,
+    progress: *mut i32,
+    change: impl FnOnce(&mut Driver) -> Result<(), Failure>,
+) -> i32 {
+    let mut unasked = 0;
+    let progress = if progress.is_null() { &raw mut unasked } else { progress };
+    let compute = || {
+        // SAFETY: the caller's promise.
+        let driver = &mut unsafe { borrow_mut("driver", driver) }?.driver;
+        change(driver)?;
+        Ok(code(driver.progress()))
+    };
+    // SAFETY: the caller's promise, or our own variable.
+    unsafe { answer(progress, compute) }
+}
+
+fn code(progress: Progress) -> i32 {
+    match progress {
+        Progress::Running => MILLSTREAM_CSM_RUNNING,
+        Progress::Decided(Verdict::Holds) => MILLSTREAM_CSM_HOLDS,
+        Progress::Decided(Verdict::Fails) => MILLSTREAM_CSM_FAILS,
+        Progress::AtLimit => MILLSTREAM_CSM_AT_LIMIT,
+    }
+}

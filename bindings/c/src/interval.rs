@@ -1,0 +1,83 @@
+//! Intervals for a rate, and for a quantile of numbers.
+
+use millstream_csm::quantile::{self, Ranks};
+use millstream_csm::{Interval, interval};
+
+use crate::status::{Failure, answer};
+
+/// Right at all times at once; the one to show while data come in.
+pub const MILLSTREAM_CSM_WATCHED: i32 = 0;
+/// Right only if the number of trials was fixed before the first (Clopper and Pearson).
+pub const MILLSTREAM_CSM_FIXED: i32 = 1;
+/// Where the rate lies with this probability if every rate was equally likely beforehand (Bayes).
+pub const MILLSTREAM_CSM_CREDIBLE: i32 = 2;
+
+/// From `low` to `high`, both included.
+#[repr(C)]
+pub struct millstream_csm_interval_result {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl From<Interval> for millstream_csm_interval_result {
+    fn from(Interval { low, high }: Interval) -> Self {
+        Self { low, high }
+    }
+}
+
+/// Where the rate of success lies, after `successes` in `trials`, but for a probability of `error`. `kind` is
+/// MILLSTREAM_CSM_WATCHED, MILLSTREAM_CSM_FIXED or MILLSTREAM_CSM_CREDIBLE.
+///
+/// # Safety
+/// `out` points to a `millstream_csm_interval_result`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_csm_interval(
+    trials: u64,
+    successes: u64,
+    error: f64,
+    kind: i32,
+    out: *mut millstream_csm_interval_result,
+) -> i32 {
+    let compute = || {
+        let interval = match kind {
+            MILLSTREAM_CSM_WATCHED => interval::watched(trials, successes, error)?,
+            MILLSTREAM_CSM_FIXED => interval::fixed(trials, successes, error)?,
+            MILLSTREAM_CSM_CREDIBLE => interval::credible(trials, successes, error)?,
+            found => return Err(Failure::Code { what: "kind of interval", found }),
+        };
+        Ok(interval.into())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { answer(out, compute) }
+}
+
+/// Places in sorted data, counted from 1.
+#[repr(C)]
+pub struct millstream_csm_ranks {
+    /// The quantile is at least the value of this rank; 0 if nothing is known.
+    pub low: u64,
+    /// The quantile is at most the value of this rank; one more than there are values if nothing is known.
+    pub high: u64,
+}
+
+/// The ranks among `n` sorted values that the quantile `q` (0.5: the median) lies between, at all `n` at once but for a
+/// probability of `error`.
+///
+/// # Safety
+/// `out` points to a `millstream_csm_ranks`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_csm_quantile_ranks(
+    n: u64,
+    q: f64,
+    error: f64,
+    out: *mut millstream_csm_ranks,
+) -> i32 {
+    let compute = || {
+        let Ranks { low, high } = quantile::ranks(n, q, error)?;
+        Ok(millstream_csm_ranks { low, high })
+    };
+    // SAFETY: the caller's promise.
+    unsafe { answer(out, compute) }
+}

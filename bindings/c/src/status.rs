@@ -1,0 +1,132 @@
+//! How a function says that it failed.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+
+use millstream_csm::Error;
+
+/// It worked.
+pub const MILLSTREAM_OK: i32 = 0;
+/// A number is not a number, or infinite where that means nothing.
+pub const MILLSTREAM_NOT_FINITE: i32 = 1;
+/// A number is outside the range that the question makes sense for.
+pub const MILLSTREAM_OUT_OF_RANGE: i32 = 2;
+/// There are more successes than trials, or the like.
+pub const MILLSTREAM_MORE_THAN_ALL: i32 = 3;
+/// A count is beyond the range that is computed exactly.
+pub const MILLSTREAM_TOO_MANY: i32 = 4;
+/// A pointer is NULL that must not be.
+pub const MILLSTREAM_NULL: i32 = 5;
+/// A code or a name that does not exist.
+pub const MILLSTREAM_UNKNOWN: i32 = 6;
+/// Any other reason why the question has no answer; see the message.
+pub const MILLSTREAM_NO_ANSWER: i32 = 7;
+
+/// Why there is no answer.
+pub(crate) enum Failure {
+    Question(Error),
+    Null { what: &'static str },
+    Code { what: &'static str, found: i32 },
+    Text { what: &'static str },
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Question(error)
+    }
+}
+
+impl Failure {
+    fn status(&self) -> i32 {
+        match self {
+            Self::Question(Error::NotFinite { .. }) => MILLSTREAM_NOT_FINITE,
+            Self::Question(Error::OutOfRange { .. }) => MILLSTREAM_OUT_OF_RANGE,
+            Self::Question(Error::MoreThanAll { .. }) => MILLSTREAM_MORE_THAN_ALL,
+            Self::Question(Error::TooMany { .. }) => MILLSTREAM_TOO_MANY,
+            Self::Question(Error::UnknownMethod { .. }) | Self::Code { .. } | Self::Text { .. } => MILLSTREAM_UNKNOWN,
+            Self::Question(_) => MILLSTREAM_NO_ANSWER,
+            Self::Null { .. } => MILLSTREAM_NULL,
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Question(error) => error.to_string(),
+            Self::Null { what } => format!("{what} is NULL; pass the address of an object"),
+            Self::Code { what, found } => {
+                format!("there is no {what} with the code {found}; see millstream.h for those there are")
+            }
+            Self::Text { what } => format!("{what} is not UTF-8"),
+        }
+    }
+}
+
+thread_local! {
+    /// Why the last function that failed on this thread did so.
+    static MESSAGE: RefCell<CString> = RefCell::default();
+}
+
+/// Why the last function that failed on this thread did so; empty if none has. The text is valid until the next failure
+/// on the same thread and must not be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn millstream_error_message() -> *const c_char {
+    MESSAGE.with_borrow(|message| message.as_ptr())
+}
+
+/// The status of `outcome`, and its message if it is a failure.
+pub(crate) fn status(outcome: Result<(), Failure>) -> i32 {
+    match outcome {
+        Ok(()) => MILLSTREAM_OK,
+        Err(failure) => {
+            let message = failure.message().replace('\0', "\u{fffd}");
+            let message = CString::new(message).expect("every NUL was replaced");
+            MESSAGE.with_borrow_mut(|last| *last = message);
+            failure.status()
+        }
+    }
+}
+
+/// Writes the answer through `out`, which is looked at first.
+///
+/// # Safety
+/// `out` is NULL or valid for a write.
+pub(crate) unsafe fn answer<T>(out: *mut T, compute: impl FnOnce() -> Result<T, Failure>) -> i32 {
+    if out.is_null() {
+        return status(Err(Failure::Null { what: "out" }));
+    }
+    status(compute().map(|value| {
+        // SAFETY: not NULL, so the caller's promise makes it valid for a write.
+        unsafe { out.write(value) };
+    }))
+}
+
+/// The object behind a pointer.
+///
+/// # Safety
+/// `object` is NULL or valid for reads for as long as the result is used, and nobody writes to it meanwhile.
+pub(crate) unsafe fn borrow<'a, T>(what: &'static str, object: *const T) -> Result<&'a T, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { object.as_ref() }.ok_or(Failure::Null { what })
+}
+
+/// The object behind a pointer, to change it.
+///
+/// # Safety
+/// `object` is NULL or valid for reads and writes for as long as the result is used, and nobody else uses it meanwhile.
+pub(crate) unsafe fn borrow_mut<'a, T>(what: &'static str, object: *mut T) -> Result<&'a mut T, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { object.as_mut() }.ok_or(Failure::Null { what })
+}
+
+/// A C string; `None` for NULL.
+///
+/// # Safety
+/// `text` is NULL or ends with a NUL, and stays as it is for as long as the result is used.
+pub(crate) unsafe fn text<'a>(what: &'static str, text: *const c_char) -> Result<Option<&'a str>, Failure> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: not NULL, so the caller's promise makes it a C string.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map(Some).map_err(|_| Failure::Text { what })
+}

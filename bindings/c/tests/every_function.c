@@ -1,0 +1,126 @@
+/* Calls every function, with an input that has an answer and with one that has none. */
+#include <millstream.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures = 0;
+
+#define EXPECT(condition)                                                                   \
+    do {                                                                                    \
+        if (!(condition)) {                                                                 \
+            fprintf(stderr, "line %d: %s; %s\n", __LINE__, #condition, millstream_error_message()); \
+            failures++;                                                                     \
+        }                                                                                   \
+    } while (0)
+
+static int near(double found, double expected) {
+    return fabs(found - expected) <= 1e-9 * fabs(expected);
+}
+
+static void numbers(void) {
+    millstream_csm_bounds bounds;
+    EXPECT(millstream_error_message()[0] == '\0');
+    EXPECT(millstream_csm_log_choose(10, 5, &bounds) == MILLSTREAM_OK);
+    EXPECT(bounds.lower <= log(252.0) * (1 + 1e-15) && bounds.upper >= log(252.0) * (1 - 1e-15));
+    EXPECT(near(bounds.lower, log(252.0)) && near(bounds.upper, log(252.0)));
+    EXPECT(millstream_csm_log_choose(5, 10, &bounds) == MILLSTREAM_MORE_THAN_ALL);
+    EXPECT(strstr(millstream_error_message(), "10") != NULL);
+    EXPECT(millstream_csm_log_choose(10, 5, NULL) == MILLSTREAM_NULL);
+
+    millstream_csm_stop_result stop;
+    EXPECT(millstream_csm_stop(100, 100, 0.98, log(0.001), "robbins", &stop) == MILLSTREAM_OK);
+    EXPECT(!stop.stop && stop.direction == 0 && near(stop.level, 2.594849785089312));
+    EXPECT(millstream_csm_stop(4000, 3972, 0.98, log(0.001), NULL, &stop) == MILLSTREAM_OK);
+    EXPECT(stop.stop && stop.direction == 1);
+    EXPECT(millstream_csm_stop(4000, 3700, 0.98, log(0.001), "balanced", &stop) == MILLSTREAM_OK);
+    EXPECT(stop.stop && stop.direction == -1);
+    EXPECT(millstream_csm_stop(100, 100, NAN, -1, NULL, &stop) == MILLSTREAM_NOT_FINITE);
+    EXPECT(millstream_csm_stop(100, 100, 0.5, -1, "guess", &stop) == MILLSTREAM_UNKNOWN);
+    EXPECT(millstream_csm_stop(100, 100, 0.5, -1, "\xff", &stop) == MILLSTREAM_UNKNOWN);
+
+    millstream_csm_beta_result beta;
+    EXPECT(millstream_csm_beta_bound(1, 1, 0.25, MILLSTREAM_CSM_LOW, &beta) == MILLSTREAM_OK);
+    EXPECT(beta.bound <= 0.25 && near(beta.bound, 0.25) && near(beta.complement, 0.75));
+    EXPECT(millstream_csm_beta_bound(1, 1, 0.25, MILLSTREAM_CSM_HIGH, &beta) == MILLSTREAM_OK);
+    EXPECT(beta.bound >= 0.75 && near(beta.bound, 0.75));
+    EXPECT(millstream_csm_beta_bound(1, 1, 0.25, 2, &beta) == MILLSTREAM_UNKNOWN);
+    EXPECT(millstream_csm_beta_bound(-1, 1, 0.25, MILLSTREAM_CSM_LOW, &beta) == MILLSTREAM_OUT_OF_RANGE);
+}
+
+static void intervals(void) {
+    millstream_csm_interval_result watched, fixed, credible;
+    EXPECT(millstream_csm_interval(1000, 900, 0.05, MILLSTREAM_CSM_WATCHED, &watched) == MILLSTREAM_OK);
+    EXPECT(millstream_csm_interval(1000, 900, 0.05, MILLSTREAM_CSM_FIXED, &fixed) == MILLSTREAM_OK);
+    EXPECT(millstream_csm_interval(1000, 900, 0.05, MILLSTREAM_CSM_CREDIBLE, &credible) == MILLSTREAM_OK);
+    EXPECT(watched.low < fixed.low && fixed.low < credible.low && credible.low < 0.9);
+    EXPECT(watched.high > fixed.high && fixed.high > 0.9 && credible.high > 0.9);
+    EXPECT(millstream_csm_interval(1000, 900, 0.05, 3, &fixed) == MILLSTREAM_UNKNOWN);
+    EXPECT(millstream_csm_interval(10, 11, 0.05, MILLSTREAM_CSM_FIXED, &fixed) == MILLSTREAM_MORE_THAN_ALL);
+
+    millstream_csm_ranks ranks;
+    EXPECT(millstream_csm_quantile_ranks(1000, 0.5, 0.05, &ranks) == MILLSTREAM_OK);
+    EXPECT(400 < ranks.low && ranks.low < 500 && 500 < ranks.high && ranks.high < 600);
+    EXPECT(millstream_csm_quantile_ranks(1000, 2, 0.05, &ranks) == MILLSTREAM_OUT_OF_RANGE);
+}
+
+static void driver(void) {
+    millstream_csm_setup setup = {.claim = MILLSTREAM_CSM_BETWEEN, .low = 0.4, .high = 0.6, .error = 1e-3, .limit = 1000};
+    millstream_csm_driver *driver = NULL;
+    int32_t progress = -1;
+    EXPECT(millstream_csm_driver_new(&setup, 0, 0, &driver) == MILLSTREAM_OK);
+    EXPECT(millstream_csm_driver_observe(driver, true, NULL) == MILLSTREAM_OK);
+    EXPECT(millstream_csm_driver_observe(driver, true, &progress) == MILLSTREAM_OK);
+    EXPECT(progress == MILLSTREAM_CSM_RUNNING);
+    EXPECT(millstream_csm_driver_observe_set(driver, 10, 11, &progress) == MILLSTREAM_MORE_THAN_ALL);
+    EXPECT(millstream_csm_driver_observe_set(driver, 200, 190, &progress) == MILLSTREAM_OK);
+    EXPECT(progress == MILLSTREAM_CSM_HOLDS);
+    millstream_csm_status status;
+    EXPECT(millstream_csm_driver_status(driver, &status) == MILLSTREAM_OK);
+    EXPECT(status.trials == 202 && status.successes == 192 && status.progress == MILLSTREAM_CSM_HOLDS);
+    EXPECT(status.interval.low > 0.6 && status.interval.high < 1 && status.level < status.log_eps);
+    millstream_csm_driver_free(driver);
+
+    setup.limit = 3;
+    EXPECT(millstream_csm_driver_new(&setup, 2, 1, &driver) == MILLSTREAM_OK);
+    EXPECT(millstream_csm_driver_observe(driver, false, &progress) == MILLSTREAM_OK);
+    EXPECT(progress == MILLSTREAM_CSM_AT_LIMIT);
+    millstream_csm_driver_free(driver);
+
+    setup.claim = 9;
+    EXPECT(millstream_csm_driver_new(&setup, 0, 0, &driver) == MILLSTREAM_UNKNOWN);
+    setup = (millstream_csm_setup){.claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.5, .error = 0.1, .method = "sprt"};
+    EXPECT(millstream_csm_driver_new(&setup, 0, 0, &driver) != MILLSTREAM_OK);
+    EXPECT(millstream_csm_driver_new(NULL, 0, 0, &driver) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_driver_observe(NULL, true, &progress) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_driver_status(NULL, &status) == MILLSTREAM_NULL);
+    millstream_csm_driver_free(NULL);
+
+    millstream_csm_power_result power;
+    setup = (millstream_csm_setup){.claim = MILLSTREAM_CSM_AT_MOST, .high = 0.5, .error = 0.01, .method = "robbins"};
+    EXPECT(millstream_csm_power(&setup, 0.3, 1000, &power) == MILLSTREAM_OK);
+    EXPECT(power.holds > 0.9 && power.fails < 0.01 && near(power.holds + power.fails + power.undecided, 1));
+    EXPECT(power.mean_trials > 10 && power.mean_trials < 1000);
+    EXPECT(millstream_csm_power(&setup, 2, 1000, &power) == MILLSTREAM_OUT_OF_RANGE);
+}
+
+static void bins(void) {
+    millstream_csm_bins *bins = NULL;
+    double fill = -1;
+    EXPECT(millstream_csm_bins_new(1000, 30000, 7, &bins) == MILLSTREAM_OK);
+    EXPECT(millstream_csm_bins_fill(bins, &fill) == MILLSTREAM_OK);
+    EXPECT(0.95 < fill && fill < 1);
+    millstream_csm_bins_free(bins);
+    EXPECT(millstream_csm_bins_new(0, 30000, 7, &bins) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_bins_fill(NULL, &fill) == MILLSTREAM_NULL);
+    millstream_csm_bins_free(NULL);
+}
+
+int main(void) {
+    numbers();
+    intervals();
+    driver();
+    bins();
+    return failures != 0;
+}

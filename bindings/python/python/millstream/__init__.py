@@ -1,0 +1,9 @@
+"""Millstream for Python.
+
+`millstream.csm` decides with evidence: confidence sequences, exact tests and stopping rules whose errors are on the safe
+side.
+"""
+
+from . import csm
+
+__all__ = ["csm"]

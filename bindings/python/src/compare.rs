@@ -1,0 +1,81 @@
+//! Which of two is smaller.
+
+use millstream_csm::compare::{Paired, Smaller, samples};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::arrays::numbers;
+use crate::error::question;
+use crate::values::{Interval, maybe, text};
+
+/// Which of two is smaller, and by what ratio.
+#[pyclass(frozen, get_all, eq, module = "millstream.csm")]
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Comparison {
+    /// How many pairs were looked at, or the size of the smaller sample.
+    pairs: u64,
+    /// "first", "second", or None if that is not decided.
+    smaller: Option<&'static str>,
+    /// The median of the second over that of the first (paired: the median of the ratios); None without data.
+    ratio: Option<f64>,
+    /// Where that ratio lies.
+    interval: Interval,
+    /// The probability that the interval is wrong, at most.
+    error: f64,
+}
+
+#[pymethods]
+impl Comparison {
+    fn __repr__(&self) -> String {
+        format!(
+            "Comparison(pairs={}, smaller={}, ratio={}, interval={}, error={:?})",
+            self.pairs,
+            text(self.smaller),
+            maybe(self.ratio),
+            self.interval.__repr__(),
+            self.error
+        )
+    }
+}
+
+/// Which of two samples of positive numbers is smaller, by their medians.
+///
+/// With paired=True the n-th numbers belong together, as those of programs run in turn; the answer is then about the median
+/// of their ratios, and numbers after the decision are not looked at.
+#[pyfunction]
+#[pyo3(signature = (first, second, *, error = 1e-6, paired = false))]
+pub(crate) fn compare(
+    first: &Bound<'_, PyAny>,
+    second: &Bound<'_, PyAny>,
+    error: f64,
+    paired: bool,
+) -> PyResult<Comparison> {
+    let (first, second) = (numbers(first)?, numbers(second)?);
+    let found = if paired {
+        if first.len() != second.len() {
+            let problem = format!("paired samples have the same size, these have {} and {}", first.len(), second.len());
+            return Err(PyValueError::new_err(problem));
+        }
+        let mut pairs = Paired::new(error).map_err(question)?;
+        for (&first, &second) in first.iter().zip(&second) {
+            if pairs.observe(first, second).map_err(question)?.is_some() {
+                break;
+            }
+        }
+        pairs.status()
+    } else {
+        samples(&first, &second, error)
+    };
+    let found = found.map_err(question)?;
+    let smaller = found.smaller.map(|smaller| match smaller {
+        Smaller::First => "first",
+        Smaller::Second => "second",
+    });
+    Ok(Comparison {
+        pairs: found.pairs,
+        smaller,
+        ratio: found.ratio,
+        interval: found.interval.into(),
+        error: found.error,
+    })
+}

@@ -1,0 +1,145 @@
+//! Deciding a claim about a mean as numbers come in.
+
+use millstream_csm::means::{self, MeanSetup};
+use millstream_csm::{Progress, report_due};
+use pyo3::prelude::*;
+
+use crate::arguments::claim;
+use crate::arrays::numbers;
+use crate::driver::verdict;
+use crate::error::question;
+use crate::values::{Interval, maybe, truth};
+
+/// Watches numbers that all lie in [low, high] and says when they decide a claim about their mean.
+///
+/// The claim is one of at_least=M, at_most=M, both, or between=(LOW, HIGH), as for `Driver`; the thresholds are in the unit
+/// of the numbers.
+///
+/// >>> driver = MeanDriver(0, 1, at_most=0.5, error=1e-3)
+/// >>> driver.observe_many([0.1, 0.3] * 100) < 200
+/// True
+/// >>> driver.verdict
+/// True
+#[pyclass(module = "millstream.csm")]
+pub(crate) struct MeanDriver {
+    driver: means::MeanDriver,
+}
+
+#[pymethods]
+impl MeanDriver {
+    #[new]
+    #[pyo3(signature = (low, high, *, at_least = None, at_most = None, between = None, error = 1e-6, limit = None))]
+    fn new(
+        low: f64,
+        high: f64,
+        at_least: Option<f64>,
+        at_most: Option<f64>,
+        between: Option<(f64, f64)>,
+        error: f64,
+        limit: Option<u64>,
+    ) -> PyResult<Self> {
+        let setup = MeanSetup { claim: claim(at_least, at_most, between)?, error, low, high, limit };
+        Ok(Self { driver: means::MeanDriver::new(&setup).map_err(question)? })
+    }
+
+    /// Notes one number; returns the verdict so far.
+    fn observe(&mut self, value: f64) -> PyResult<Option<bool>> {
+        self.driver.observe(value).map_err(question)?;
+        Ok(self.verdict())
+    }
+
+    /// Notes numbers until they decide; returns how many were used.
+    fn observe_many(&mut self, values: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let values = numbers(values)?;
+        for (used, &value) in values.iter().enumerate() {
+            if self.driver.progress() != Progress::Running {
+                return Ok(used);
+            }
+            self.driver.observe(value).map_err(question)?;
+        }
+        Ok(values.len())
+    }
+
+    /// Calls `measure()` until its numbers decide, or the limit is reached.
+    ///
+    /// `progress(status)` is called after 1, 10, 20, ... 100, 200, ... numbers and at the end.
+    #[pyo3(signature = (measure, progress = None))]
+    fn run(
+        slf: &Bound<'_, Self>,
+        measure: &Bound<'_, PyAny>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<MeanStatus> {
+        let mut trials = slf.borrow().driver.state().trials;
+        while slf.borrow().driver.progress() == Progress::Running {
+            // Not borrowed during the call, so that it may look at the driver.
+            let value = measure.call0()?.extract()?;
+            slf.borrow_mut().observe(value)?;
+            trials += 1;
+            if let Some(progress) = progress
+                && report_due(trials)
+                && slf.borrow().driver.progress() == Progress::Running
+            {
+                progress.call1((slf.borrow().status(),))?;
+            }
+            slf.py().check_signals()?;
+        }
+        let status = slf.borrow().status();
+        if let Some(progress) = progress {
+            progress.call1((status.clone(),))?;
+        }
+        Ok(status)
+    }
+
+    /// How far it has come.
+    fn status(&self) -> MeanStatus {
+        MeanStatus::from(self.driver.status())
+    }
+
+    /// True: the claim holds. False: it fails. None: undecided so far.
+    #[getter]
+    fn verdict(&self) -> Option<bool> {
+        verdict(self.driver.progress())
+    }
+}
+
+/// How far a `MeanDriver` has come.
+#[pyclass(frozen, get_all, eq, module = "millstream.csm")]
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MeanStatus {
+    /// Numbers observed.
+    trials: u64,
+    /// Their mean; None without numbers.
+    mean: Option<f64>,
+    /// Where the true mean lies; right at all times at once.
+    interval: Interval,
+    /// True: the claim holds. False: it fails. None: undecided.
+    verdict: Option<bool>,
+    /// Whether the limit was reached without a decision.
+    at_limit: bool,
+}
+
+#[pymethods]
+impl MeanStatus {
+    fn __repr__(&self) -> String {
+        format!(
+            "MeanStatus(trials={}, mean={}, interval={}, verdict={}, at_limit={})",
+            self.trials,
+            maybe(self.mean),
+            self.interval.__repr__(),
+            truth(self.verdict),
+            truth(self.at_limit)
+        )
+    }
+}
+
+impl From<means::MeanStatus> for MeanStatus {
+    fn from(status: means::MeanStatus) -> Self {
+        Self {
+            trials: status.trials,
+            mean: status.mean,
+            interval: status.interval.into(),
+            verdict: verdict(status.progress),
+            at_limit: status.progress == Progress::AtLimit,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The exact test of two samples.
+
+use std::cell::RefCell;
+
+use millstream_csm::permutation::{Null, Permutation, Tail, mean_difference, median_difference};
+use millstream_csm::random::Random;
+use millstream_csm::{Driver, Progress};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::arguments::{claim, setup};
+use crate::arrays::numbers;
+use crate::driver::Status;
+use crate::error::question;
+
+/// Whether an interrupt came is asked after so many draws.
+const DRAWS_BETWEEN_LOOKS: usize = 64;
+
+/// What is compared.
+enum Statistic<'a, 'py> {
+    Ours(fn(&[f64], &[f64]) -> f64),
+    Theirs(&'a Bound<'py, PyAny>),
+}
+
+impl<'a, 'py> Statistic<'a, 'py> {
+    fn new(argument: &'a Bound<'py, PyAny>) -> PyResult<Self> {
+        if argument.is_callable() {
+            return Ok(Self::Theirs(argument));
+        }
+        match argument.extract::<String>().as_deref() {
+            Ok("mean") => Ok(Self::Ours(mean_difference)),
+            Ok("median") => Ok(Self::Ours(median_difference)),
+            _ => Err(PyValueError::new_err(format!("statistic is 'mean', 'median' or a function, not {argument}"))),
+        }
+    }
+
+    fn of(&self, first: &[f64], second: &[f64]) -> PyResult<f64> {
+        match self {
+            Self::Ours(ours) => Ok(ours(first, second)),
+            Self::Theirs(theirs) => theirs.call1((first.to_vec(), second.to_vec()))?.extract(),
+        }
+    }
+}
+
+/// Is the difference between two samples larger than chance makes it?
+///
+/// Shuffles the values of both, divides them again, and watches how often the statistic is as extreme as it was: the
+/// p-value. Decides the claim about it, by default that it is less than 1 %, with an error of its own. A verdict of True
+/// says: the difference is real, and that is wrong with probability at most `at_most + error`.
+///
+/// `statistic` is "mean" or "median" (the second's less the first's), or any function of two lists that returns a float.
+/// `tail` is "greater", "less" or "both". The null hypothesis is that the second sample is distributed like
+/// shift + scale * first.
+///
+/// >>> permutation_test(range(100), range(50, 150), "mean", seed=1).verdict
+/// True
+#[pyfunction]
+#[pyo3(signature = (first, second, statistic, *, tail = "greater", shift = 0.0, scale = 1.0, at_least = None, at_most = None, between = None, error = 1e-6, method = None, limit = None, seed))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments")]
+pub(crate) fn permutation_test(
+    py: Python<'_>,
+    first: &Bound<'_, PyAny>,
+    second: &Bound<'_, PyAny>,
+    statistic: &Bound<'_, PyAny>,
+    tail: &str,
+    shift: f64,
+    scale: f64,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+    between: Option<(f64, f64)>,
+    error: f64,
+    method: Option<&str>,
+    limit: Option<u64>,
+    seed: u64,
+) -> PyResult<Status> {
+    let tail = match tail {
+        "greater" => Tail::Greater,
+        "less" => Tail::Less,
+        "both" => Tail::Both,
+        other => return Err(PyValueError::new_err(format!("tail is 'greater', 'less' or 'both', not '{other}'"))),
+    };
+    let at_most = if at_least.is_none() && between.is_none() { at_most.or(Some(0.01)) } else { at_most };
+    let setup = setup(claim(at_least, at_most, between)?, error, method, limit)?;
+    let mut driver = Driver::new(&setup).map_err(question)?;
+    let mut random = Random::seeded(seed);
+    let statistic = Statistic::new(statistic)?;
+    // What the statistic raised, if it is a function of Python.
+    let raised = RefCell::new(None);
+    let compute = |first: &[f64], second: &[f64]| {
+        statistic.of(first, second).unwrap_or_else(|error| {
+            raised.borrow_mut().get_or_insert(error);
+            f64::NAN
+        })
+    };
+    let test = Permutation::new(&numbers(first)?, &numbers(second)?, compute, tail, Null { shift, scale });
+    if let Some(error) = raised.take() {
+        return Err(error);
+    }
+    let mut test = test.map_err(question)?;
+    while driver.progress() == Progress::Running {
+        for _ in 0..DRAWS_BETWEEN_LOOKS {
+            driver.observe(test.draw(&mut random));
+            if let Some(error) = raised.take() {
+                return Err(error);
+            }
+        }
+        py.check_signals()?;
+    }
+    Ok(driver.status().into())
+}

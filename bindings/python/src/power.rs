@@ -1,0 +1,66 @@
+//! What to expect before anything is spent.
+
+use pyo3::prelude::*;
+
+use crate::arguments::{claim, setup};
+use crate::error::question;
+
+/// How a claim ends when the rate of success is known.
+#[pyclass(frozen, get_all, eq, module = "millstream.csm")]
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Power {
+    /// The probability that it is said to hold within the limit.
+    holds: f64,
+    /// The probability that it is said to fail.
+    fails: f64,
+    /// The probability that it is undecided at the limit.
+    undecided: f64,
+    /// Trials on average, those that end undecided counted as the limit.
+    mean_trials: f64,
+    /// So many trials are enough half of the time; None if it is undecided that often.
+    median_trials: Option<u64>,
+    /// So many trials are enough nine times out of ten; None if it is undecided too often.
+    p90_trials: Option<u64>,
+}
+
+#[pymethods]
+impl Power {
+    fn __repr__(&self) -> String {
+        let count = |trials: Option<u64>| trials.map_or_else(|| "None".to_owned(), |trials| trials.to_string());
+        format!(
+            "Power(holds={:?}, fails={:?}, undecided={:?}, mean_trials={:?}, median_trials={}, p90_trials={})",
+            self.holds,
+            self.fails,
+            self.undecided,
+            self.mean_trials,
+            count(self.median_trials),
+            count(self.p90_trials)
+        )
+    }
+}
+
+/// How likely a claim is decided within `limit` trials when the rate of success is `rate`, by exact dynamic programming.
+#[pyfunction]
+#[pyo3(signature = (rate, limit, *, at_least = None, at_most = None, between = None, error = 1e-6, method = None))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments")]
+pub(crate) fn power(
+    py: Python<'_>,
+    rate: f64,
+    limit: u64,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+    between: Option<(f64, f64)>,
+    error: f64,
+    method: Option<&str>,
+) -> PyResult<Power> {
+    let setup = setup(claim(at_least, at_most, between)?, error, method, None)?;
+    let power = py.detach(|| millstream_csm::power::power(&setup, rate, limit)).map_err(question)?;
+    Ok(Power {
+        holds: power.holds,
+        fails: power.fails,
+        undecided: power.undecided,
+        mean_trials: power.mean_trials,
+        median_trials: power.median_trials,
+        p90_trials: power.p90_trials,
+    })
+}

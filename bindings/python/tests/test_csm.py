@@ -1,0 +1,284 @@
+"""The Python face: arguments, results, exceptions, and that what is printed in the docs is what happens."""
+
+import array
+import ast
+import doctest
+import inspect
+import math
+import pathlib
+import unittest
+
+from millstream import csm
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Numbers(unittest.TestCase):
+    def test_log_choose_encloses_the_logarithm(self):
+        bounds = csm.log_choose(10, 5)
+        self.assertLessEqual(bounds.lower, bounds.upper)
+        self.assertAlmostEqual(bounds.lower, math.log(252), delta=1e-14)
+        self.assertAlmostEqual(bounds.upper, math.log(252), delta=1e-14)
+
+    def test_stop_has_the_published_levels(self):
+        # Paul Khuong's article: 10, 100 and 4000 trials at a threshold of 0.98.
+        log_eps = math.log(0.001)
+        self.assertAlmostEqual(csm.stop(10, 10, 0.98, log_eps).level, 2.195868199623178, delta=1e-12)
+        self.assertAlmostEqual(csm.stop(100, 100, 0.98, log_eps).level, 2.594849785089313, delta=1e-12)
+        last = csm.stop(4000, 3972, 0.98, log_eps)
+        self.assertTrue(last)
+        self.assertEqual(last.direction, "above")
+        self.assertAlmostEqual(last.level, -17.238568532412955, delta=1e-9)
+
+    def test_beta_bounds_of_a_uniform_distribution(self):
+        low, high = csm.beta_bound(1, 1, 0.25, "low"), csm.beta_bound(1, 1, 0.25, "high")
+        self.assertAlmostEqual(low.bound, 0.25, delta=1e-12)
+        self.assertAlmostEqual(high.bound, 0.75, delta=1e-12)
+        self.assertAlmostEqual(high.complement, 0.25, delta=1e-12)
+
+    def test_a_watched_interval_is_wider_than_a_fixed_one(self):
+        watched, fixed = csm.interval(1000, 900, 0.05), csm.interval(1000, 900, 0.05, "fixed")
+        self.assertLess(watched.low, fixed.low)
+        self.assertGreater(watched.high, fixed.high)
+        self.assertIn(0.9, fixed)
+        self.assertNotIn(0.8, fixed)
+        self.assertAlmostEqual(fixed.width, fixed.high - fixed.low)
+
+    def test_quantiles(self):
+        ranks = csm.quantile_ranks(1000, 0.5, 0.05)
+        self.assertTrue(400 < ranks.low < 500 < ranks.high < 600)
+        values = [float(i * 7 % 1000) for i in range(1000)]
+        found = csm.quantile_interval(values, 0.5, 0.05)
+        self.assertEqual((found.low, found.high), (ranks.low - 1, ranks.high - 1))
+
+    def test_bad_questions_are_errors_of_their_own_type(self):
+        for question in [
+            lambda: csm.log_choose(5, 10),
+            lambda: csm.stop(10, 11, 0.5, -1.0),
+            lambda: csm.stop(10, 5, math.nan, -1.0),
+            lambda: csm.stop(10, 5, 0.5, -1.0, "guess"),
+            lambda: csm.beta_bound(1, 1, 2, "low"),
+            lambda: csm.interval(10, 5, math.inf),
+            lambda: csm.Driver(at_least=2),
+            lambda: csm.Driver(at_least=0.5, method="sprt"),
+            lambda: csm.Driver(between=(0.6, 0.4)),
+            lambda: csm.MeanDriver(1, 0, at_least=0.5),
+            lambda: csm.compare([], [1.0]),
+            lambda: csm.compare([-1.0], [1.0]),
+            lambda: csm.permutation_test([], [1.0], "mean", seed=1),
+            lambda: csm.Bins(0, 1, seed=1),
+            lambda: csm.quantile_interval([math.nan, 1.0], 0.5, 0.1),
+        ]:
+            with self.subTest(inspect.getsource(question)), self.assertRaises(csm.CsmError):
+                question()
+
+    def test_bad_arguments_are_the_errors_python_has_for_them(self):
+        for question, error in [
+            (lambda: csm.log_choose(-1, 0), OverflowError),
+            (lambda: csm.log_choose("x", 0), TypeError),
+            (lambda: csm.Driver(), TypeError),
+            (lambda: csm.Driver(at_least=0.5, between=(0.1, 0.2)), TypeError),
+            (lambda: csm.beta_bound(1, 1, 0.5, "middle"), ValueError),
+            (lambda: csm.interval(1, 1, 0.5, "best"), ValueError),
+            (lambda: csm.compare([1.0], [1.0, 2.0], paired=True), ValueError),
+            (lambda: csm.permutation_test([1], [2], "mode", seed=1), ValueError),
+            (lambda: csm.permutation_test([1], [2], "mean", tail="left", seed=1), ValueError),
+        ]:
+            with self.subTest(inspect.getsource(question)), self.assertRaises(error):
+                question()
+
+
+class Driving(unittest.TestCase):
+    def test_one_by_one_and_all_at_once_agree(self):
+        outcomes = [i % 20 != 0 for i in range(20_000)]
+        one, all_at_once = csm.Driver(at_least=0.9), csm.Driver(at_least=0.9)
+        used = all_at_once.observe_many(outcomes)
+        for outcome in outcomes:
+            if one.observe(outcome) is not None:
+                break
+        self.assertEqual(one.trials, used)
+        self.assertEqual(one.status(), all_at_once.status())
+        self.assertTrue(one.verdict)
+
+    def test_run_reports_progress_and_returns_the_last_status(self):
+        seen = []
+        driver = csm.Driver(between=(0.4, 0.6), error=1e-3)
+        status = driver.run(lambda: len(seen) >= 0 and True, seen.append)
+        self.assertIs(status.verdict, True)
+        self.assertEqual(seen[0].trials, 1)
+        self.assertEqual(seen[-1], status)
+        self.assertEqual(status.trials, status.successes)
+        self.assertEqual(driver.trials, status.trials)
+
+    def test_a_trial_may_look_at_the_driver_and_may_raise(self):
+        driver = csm.Driver(at_most=0.5, limit=100)
+        with self.assertRaises(ZeroDivisionError):
+            driver.run(lambda: 1 // (3 - driver.trials))
+        self.assertEqual(driver.trials, 3)
+
+    def test_evidence_goes_on_where_it_ended(self):
+        whole, first = csm.Driver(at_least=0.5, error=1e-9), csm.Driver(at_least=0.5, error=1e-9)
+        whole.observe_many([True] * 15)
+        first.observe_many([True] * 10)
+        second = csm.Driver(at_least=0.5, error=1e-9, trials=first.trials, successes=first.successes)
+        second.observe_many([True] * 5)
+        self.assertEqual(second.status(), whole.status())
+
+    def test_a_limit_ends_undecided(self):
+        driver = csm.Driver(at_least=0.5, limit=10)
+        status = driver.run(lambda: driver.trials % 2)
+        self.assertIsNone(status.verdict)
+        self.assertTrue(status.at_limit)
+        self.assertEqual(status.trials, 10)
+
+    def test_sets_are_looked_at_once(self):
+        driver = csm.Driver(at_least=0.5)
+        self.assertIs(driver.observe_set(1000, 900), True)
+        with self.assertRaises(csm.CsmError):
+            csm.Driver(at_least=0.5).observe_set(1, 2)
+
+    def test_means_are_decided(self):
+        driver = csm.MeanDriver(0.0, 1.0, at_most=0.5, error=1e-3)
+        status = driver.run(lambda: 0.25)
+        self.assertIs(status.verdict, True)
+        self.assertIn(0.25, status.interval)
+        self.assertEqual(status.mean, 0.25)
+        with self.assertRaises(csm.CsmError):
+            csm.MeanDriver(0, 1, at_least=0.5).observe(1.5)
+
+    def test_power_foresees_what_happens(self):
+        power = csm.power(0.993, 10_000, at_least=0.98, error=1e-3)
+        self.assertAlmostEqual(power.holds + power.fails + power.undecided, 1, delta=1e-9)
+        self.assertGreater(power.holds, 0.99)
+        self.assertLess(power.median_trials, power.p90_trials)
+
+
+class Samples(unittest.TestCase):
+    before = [10.0 + 0.01 * (i * 7 % 100) for i in range(1000)]
+    after = [8.0 + 0.01 * (i * 3 % 100) for i in range(1000)]
+
+    def test_the_smaller_one_is_found(self):
+        for paired in [False, True]:
+            found = csm.compare(self.before, self.after, paired=paired)
+            self.assertEqual(found.smaller, "second")
+            self.assertIn(found.ratio, found.interval)
+            self.assertEqual(csm.compare(self.after, self.before, paired=paired).smaller, "first")
+        self.assertIsNone(csm.compare(self.before, self.before).smaller)
+
+    def test_a_permutation_test_takes_any_statistic(self):
+        spread = lambda first, second: max(second) - max(first)
+        for statistic in ["mean", "median", spread]:
+            status = csm.permutation_test(self.after, self.before, statistic, seed=1)
+            self.assertIs(status.verdict, True, statistic)
+        same = csm.permutation_test(self.after, self.before, "mean", tail="both", shift=2.0, at_most=0.05, seed=1)
+        self.assertIs(same.verdict, False)
+
+    def test_what_a_statistic_raises_is_passed_on(self):
+        with self.assertRaises(ZeroDivisionError):
+            csm.permutation_test([1.0], [2.0], lambda first, second: 1 / 0, seed=1)
+
+    def test_bins_fill_as_is_known_and_the_same_for_a_seed(self):
+        fills = csm.Bins(1000, 30_000, seed=1).fills(2000)
+        self.assertAlmostEqual(sum(fills) / len(fills), 0.98140, delta=0.0003)
+        self.assertEqual(fills[0], csm.Bins(1000, 30_000, seed=1).fill())
+
+
+class Arrays(unittest.TestCase):
+    def test_buffers_and_iterables_are_read_alike(self):
+        numbers = [0, 1, 1, 0, 1]
+        for values in [numbers, tuple(numbers), iter(numbers), (x for x in numbers), bytes(numbers)]:
+            self.assertEqual(self.successes(values), 3)
+        for code in "bBhHiIlLqQfd":
+            self.assertEqual(self.successes(array.array(code, numbers)), 3, code)
+        self.assertEqual(self.successes([x == 1 for x in numbers]), 3)
+        self.assertEqual(self.successes(memoryview(bytes(numbers)).cast("?")), 3)
+        self.assertEqual(self.successes(memoryview(bytes(numbers)).cast("?")[::2]), 2)
+
+    @unittest.skipIf(numpy is None, "numpy is not installed")
+    def test_numpy_arrays_are_read(self):
+        numbers = [0, 1, 1, 0, 1]
+        for dtype in ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"]:
+            self.assertEqual(self.successes(numpy.array(numbers, dtype=dtype)), 3, dtype)
+            self.assertEqual(self.successes(numpy.array(numbers, dtype=dtype)[::2]), 2, dtype)
+        driver = csm.Driver(at_least=0.5)
+        driver.observe(numpy.bool_(True))
+        driver.observe(numpy.float64(0.0))
+        self.assertEqual((driver.trials, driver.successes), (2, 1))
+        values = numpy.linspace(1, 2, 1001)
+        self.assertIn(1.5, csm.quantile_interval(values, 0.5, 0.01))
+        self.assertEqual(csm.compare(values, 2 * values).smaller, "first")
+        with self.assertRaises(ValueError):
+            csm.quantile_interval(numpy.ones((2, 2)), 0.5, 0.1)
+
+    def test_what_is_no_outcome_is_refused(self):
+        for values in [[0.5], array.array("d", [0.5]), array.array("q", [2]), [math.nan]]:
+            with self.assertRaises(ValueError):
+                self.successes(values)
+        for values in [["yes"], [None], 1]:
+            with self.assertRaises(TypeError):
+                self.successes(values)
+        with self.assertRaises(ValueError):
+            csm.quantile_interval(array.array("q", [2**53 + 1]), 0.5, 0.1)
+
+    @staticmethod
+    def successes(values):
+        driver = csm.Driver(between=(0.4, 0.6), error=1e-12)
+        driver.observe_many(values)
+        return driver.successes
+
+
+class Docs(unittest.TestCase):
+    def test_the_readme_runs_as_printed(self):
+        failed, tried = doctest.testfile(str(HERE.parent / "README.md"), module_relative=False)
+        self.assertEqual(failed, 0)
+        self.assertGreater(tried, 10)
+
+    def test_the_docstrings_run_as_printed(self):
+        finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+        tried = 0
+        for name in public(csm):
+            for test in finder.find(getattr(csm, name), name, globs=vars(csm).copy()):
+                tried += runner.run(test).attempted
+        self.assertEqual(runner.failures, 0)
+        self.assertGreater(tried, 5)
+
+    def test_everything_has_a_docstring_and_a_type_hint(self):
+        stub = ast.parse((HERE.parent / "python/millstream/csm.pyi").read_text())
+        hinted = {node.name: node for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        self.assertEqual(set(hinted), public(csm))
+        for name, node in hinted.items():
+            found = getattr(csm, name)
+            self.assertTrue(found.__doc__, name)
+            # The stub's docstring is the first line of the real one.
+            self.assertTrue(found.__doc__.strip().startswith(ast.get_docstring(node)[:40]), name)
+            if isinstance(node, ast.FunctionDef):
+                self.assertEqual(parameters(found), names(node), name)
+            elif name != "CsmError":
+                members = {member.name: member for member in node.body if isinstance(member, ast.FunctionDef)}
+                self.assertEqual(set(members) - {"__new__", "__contains__", "__bool__"}, public(found), name)
+                for member in public(found):
+                    if callable(getattr(found, member)):
+                        self.assertEqual(parameters(getattr(found, member)), names(members[member]), member)
+                if "__new__" in members:
+                    self.assertEqual(parameters(found), names(members["__new__"])[1:], name)
+
+
+def public(owner):
+    return {name for name in vars(owner) if not name.startswith("_")}
+
+
+def parameters(function):
+    return list(inspect.signature(function).parameters)
+
+
+def names(node):
+    return [argument.arg for argument in node.args.posonlyargs + node.args.args + node.args.kwonlyargs]
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,103 @@
+//! One way to weigh outcomes and one to weigh numbers, behind one face.
+
+use millstream_csm::Interval;
+use millstream_csm::means::{MeanDriver, MeanSetup};
+use millstream_csm::{Driver, Error, Progress, Setup, Verdict};
+
+/// What one observation was.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Observation {
+    /// A success or none.
+    Outcome(bool),
+    /// A value, of which the mean is claimed.
+    Value(f64),
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub(super) enum Question {
+    Rate(Setup),
+    Mean(MeanSetup),
+}
+
+/// Weighs the evidence.
+#[derive(Debug)]
+pub(super) enum Decider {
+    Rate(Box<Driver>),
+    Mean(Box<MeanDriver>),
+}
+
+/// Where the evidence stands.
+#[derive(Debug, Clone)]
+pub(super) struct View {
+    pub(super) trials: u64,
+    /// Of outcomes.
+    pub(super) successes: Option<u64>,
+    /// The rate or the mean that was observed.
+    pub(super) estimate: Option<f64>,
+    /// Where the true one lies, right at all times at once.
+    pub(super) interval: Interval,
+    pub(super) progress: Progress,
+    /// The logarithm of the evidence against the nearest alternative, and what it must fall below.
+    pub(super) level: Option<(f64, f64)>,
+}
+
+impl View {
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        match self.progress {
+            Progress::Decided(verdict) => Some(verdict),
+            Progress::Running | Progress::AtLimit => None,
+        }
+    }
+}
+
+impl Question {
+    /// Begins without evidence.
+    pub(super) fn open(&self) -> Result<Decider, Error> {
+        Ok(match self {
+            Self::Rate(setup) => Decider::Rate(Box::new(Driver::new(setup)?)),
+            Self::Mean(setup) => Decider::Mean(Box::new(MeanDriver::new(setup)?)),
+        })
+    }
+}
+
+impl Decider {
+    /// Weighs one more observation; whether the claim is decided now.
+    pub(super) fn observe(&mut self, observation: Observation) -> Result<bool, Error> {
+        match (self, observation) {
+            (Self::Rate(driver), Observation::Outcome(success)) => Ok(driver.observe(success).is_some()),
+            (Self::Mean(driver), Observation::Value(value)) => Ok(driver.observe(value)?.is_some()),
+            (Self::Rate(_), Observation::Value(_)) | (Self::Mean(_), Observation::Outcome(_)) => {
+                unreachable!("a source gives what its question is about")
+            }
+        }
+    }
+
+    /// Where the evidence stands.
+    pub(super) fn view(&self) -> View {
+        match self {
+            Self::Rate(driver) => {
+                let status = driver.status();
+                View {
+                    trials: status.trials,
+                    successes: Some(status.successes),
+                    estimate: status.rate,
+                    interval: status.interval,
+                    progress: status.progress,
+                    level: Some((status.level, status.log_eps)),
+                }
+            }
+            Self::Mean(driver) => {
+                let status = driver.status();
+                View {
+                    trials: status.trials,
+                    successes: None,
+                    estimate: status.mean,
+                    interval: status.interval,
+                    progress: status.progress,
+                    level: None,
+                }
+            }
+        }
+    }
+}

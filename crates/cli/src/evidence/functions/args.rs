@@ -1,0 +1,212 @@
+//! The command line of `csm`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use millstream_csm::Method;
+
+use crate::evidence::args::{ClaimArgs, ColumnArgs, method};
+use crate::evidence::bins::BinsArgs;
+use crate::evidence::number;
+
+const HELP: &str = "\
+Numbers are decimals, percentages or C hex floats (0x1.f5c28f5c28f5cp-1); logarithms are natural. With --json, numbers have
+17 significant digits, so that reading one back gives the double that was computed. Every rounding is on the side that keeps
+the promise: a level is never too low, a bound never too tight.
+
+Example:
+  $ millstream csm stop --trials 4000 --successes 3972 --threshold 0.98 --log-eps -6.907755278982137 --json
+  {\"stop\":true,\"level\":-17.238568532412955}";
+
+/// `millstream csm`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub struct CsmArgs {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: CsmCommand,
+}
+
+/// The bare functions.
+#[derive(Debug, Subcommand)]
+pub enum CsmCommand {
+    /// Is there evidence enough that the rate differs from a threshold? The level, a logarithm, must be below --log-eps.
+    Stop(StopArgs),
+    /// A bound on a success rate: a quantile of the Beta distribution, and its distance from one.
+    Beta(BetaArgs),
+    /// The logarithm of a binomial coefficient, between two bounds.
+    Choose(ChooseArgs),
+    /// Where a success rate lies.
+    Interval(IntervalArgs),
+    /// Where a quantile of numbers lies, right at all times at once.
+    Quantile(QuantileArgs),
+    /// How likely a decision is within a limit, and how many observations it takes, exactly.
+    Power(PowerArgs),
+    /// Balls and bins: how full are all bins when the first one is full?
+    Bins(BinsArgs),
+}
+
+/// `millstream csm stop`.
+#[derive(Debug, Args)]
+pub struct StopArgs {
+    /// Observations.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub trials: u64,
+    /// Successes among them.
+    #[arg(long, value_name = "S", value_parser = count)]
+    pub successes: u64,
+    /// The success rate to tell the true one from.
+    #[arg(long, value_name = "P", value_parser = number::parse)]
+    pub threshold: f64,
+    /// The logarithm of the error probability.
+    #[arg(long, value_name = "X", value_parser = number::parse, allow_hyphen_values = true)]
+    pub log_eps: f64,
+    /// How evidence is weighed: robbins, balanced, centred or one-sided.
+    #[arg(long, value_name = "NAME", value_parser = method, default_value = "robbins")]
+    pub method: Method,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `millstream csm beta`.
+#[derive(Debug, Args)]
+pub struct BetaArgs {
+    /// The first parameter: for a posterior, the successes and one.
+    #[arg(long, value_name = "A", value_parser = number::parse)]
+    pub a: f64,
+    /// The second parameter: for a posterior, the failures and one.
+    #[arg(long, value_name = "B", value_parser = number::parse)]
+    pub b: f64,
+    /// The probability that lies beyond the bound.
+    #[arg(long, value_name = "E", value_parser = number::parse)]
+    pub eps: f64,
+    /// Which end is bounded.
+    #[arg(long)]
+    pub side: End,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An end of an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum End {
+    /// The lower one.
+    Lo,
+    /// The upper one.
+    Hi,
+}
+
+/// `millstream csm choose`.
+#[derive(Debug, Args)]
+pub struct ChooseArgs {
+    /// Of so many things …
+    #[arg(value_name = "N", value_parser = count)]
+    pub n: u64,
+    /// … so many are chosen.
+    #[arg(value_name = "K", value_parser = count)]
+    pub k: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `millstream csm interval`.
+#[derive(Debug, Args)]
+pub struct IntervalArgs {
+    /// Observations.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub trials: u64,
+    /// Successes among them.
+    #[arg(long, value_name = "S", value_parser = count)]
+    pub successes: u64,
+    /// The most that the probability of missing the true rate may be.
+    #[arg(long, value_name = "E", value_parser = number::parse)]
+    pub error: f64,
+    /// What the interval promises.
+    #[arg(long, value_enum, default_value = "watched")]
+    pub kind: Kind,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What an interval promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Right at all numbers of observations at once: look whenever you like, stop when you like.
+    Watched,
+    /// Right if the number of observations was fixed before any was made (Clopper and Pearson).
+    Fixed,
+    /// The middle of the Beta posterior of a uniform prior; what it promises is about the prior.
+    Credible,
+}
+
+/// `millstream csm quantile`.
+#[derive(Debug, Args)]
+pub struct QuantileArgs {
+    /// The quantile: 0.5 is the median, 0.99 is the 99th percentile.
+    #[arg(long, value_name = "Q", value_parser = number::parse)]
+    pub quantile: f64,
+    /// The most that the probability of missing the true quantile may be.
+    #[arg(long, value_name = "E", value_parser = number::parse)]
+    pub error: f64,
+    /// Give the ranks in a sorted sample of so many numbers, and read none.
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with_all = ["input", "column"])]
+    pub trials: Option<u64>,
+    /// Read the numbers from this file [default: standard input].
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// How lines are read.
+    #[command(flatten)]
+    pub column: ColumnArgs,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `millstream csm power`.
+#[derive(Debug, Args)]
+pub struct PowerArgs {
+    /// What is claimed.
+    #[command(flatten)]
+    pub claim: ClaimArgs,
+    /// The true rate.
+    #[arg(long, value_name = "P", value_parser = number::parse)]
+    pub rate: f64,
+    /// The most observations there will be.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub limit: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A whole number, which may be written as a number that happens to be one (1e6).
+fn count(text: &str) -> Result<u64, String> {
+    /// From here on not every whole number is a double.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if let Ok(count) = text.parse() {
+        return Ok(count);
+    }
+    match number::parse(text) {
+        Ok(value) if value >= 0.0 && value.fract() == 0.0 && value <= EXACT => Ok(value as u64),
+        _ => Err(format!("expected a whole number, found `{text}`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn counts_are_whole() {
+        for (text, value) in [("0", 0), ("1e6", 1_000_000), ("18446744073709551615", u64::MAX), ("0x10", 16)] {
+            assert_eq!(count(text), Ok(value));
+        }
+        for text in ["-1", "1.5", "1e99", "x", "", "NaN"] {
+            assert!(count(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `millstream csm`: the bare functions, for scripts.
+
+pub mod args;
+
+use std::process::ExitCode;
+
+use millstream_csm::power::{Power, power};
+use millstream_csm::process::{Test, Threshold};
+use millstream_csm::{Interval, Side, beta_bound, interval, log_choose, quantile, robbins};
+
+use self::args::{
+    BetaArgs, ChooseArgs, CsmArgs, CsmCommand, End, IntervalArgs, Kind, PowerArgs, QuantileArgs, StopArgs,
+};
+use super::claim::Stated;
+use super::error::EvidenceError;
+use super::json::Object;
+use super::lines::{Fields, quantity};
+use super::number::exact;
+use super::{bins, ended, print};
+
+/// The most numbers that are held to find a quantile of.
+const MOST_VALUES: usize = 1 << 28;
+
+/// Answers one question.
+pub fn csm(args: &CsmArgs) -> ExitCode {
+    let answer = match &args.command {
+        CsmCommand::Stop(args) => stop(args),
+        CsmCommand::Beta(args) => beta(args),
+        CsmCommand::Choose(args) => choose(args),
+        CsmCommand::Interval(args) => interval_of(args),
+        CsmCommand::Quantile(args) => quantile_of(args),
+        CsmCommand::Power(args) => power_of(args),
+        CsmCommand::Bins(args) => return bins::bins(args).unwrap_or_else(|error| ended(Err(error))),
+    };
+    ended(answer.and_then(|text| print(&text)).map(|()| super::error::HOLDS))
+}
+
+/// An answer as JSON, or as lines of a name and a value.
+fn tell(json: bool, object: &Object, lines: &[(&str, String)]) -> String {
+    if json {
+        return format!("{}\n", object.done());
+    }
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    lines.iter().map(|(name, value)| format!("{name:<width$}  {value}\n")).collect()
+}
+
+fn stop(args: &StopArgs) -> Result<String, EvidenceError> {
+    let (stop, level) = if args.method == millstream_csm::Method::Robbins {
+        let found = robbins::stop(args.trials, args.threshold, args.successes, args.log_eps);
+        let found = found.map_err(EvidenceError::Question)?;
+        (found.stop, found.level)
+    } else {
+        let threshold = Threshold::new(args.threshold).map_err(EvidenceError::Question)?;
+        let test = Test::new(threshold, args.log_eps, args.method).map_err(EvidenceError::Question)?;
+        let decision = test.stop(args.trials, args.successes).map_err(EvidenceError::Question)?;
+        (decision.stop.is_some(), decision.level)
+    };
+    let object = Object::new().flag("stop", stop).number("level", level);
+    Ok(tell(args.json, &object, &[("stop", if stop { "yes" } else { "no" }.to_owned()), ("level", exact(level))]))
+}
+
+fn beta(args: &BetaArgs) -> Result<String, EvidenceError> {
+    let side = match args.side {
+        End::Lo => Side::Low,
+        End::Hi => Side::High,
+    };
+    let found = beta_bound(args.a, args.b, args.eps, side).map_err(EvidenceError::Question)?;
+    let object = Object::new().number("bound", found.bound).number("complement", found.complement);
+    Ok(tell(args.json, &object, &[("bound", exact(found.bound)), ("complement", exact(found.complement))]))
+}
+
+fn choose(args: &ChooseArgs) -> Result<String, EvidenceError> {
+    let found = log_choose(args.n, args.k).map_err(EvidenceError::Question)?;
+    let object = Object::new().number("lower", found.lower).number("upper", found.upper);
+    Ok(tell(args.json, &object, &[("lower", exact(found.lower)), ("upper", exact(found.upper))]))
+}
+
+fn interval_of(args: &IntervalArgs) -> Result<String, EvidenceError> {
+    let of = match args.kind {
+        Kind::Watched => interval::watched,
+        Kind::Fixed => interval::fixed,
+        Kind::Credible => interval::credible,
+    };
+    let found = of(args.trials, args.successes, args.error).map_err(EvidenceError::Question)?;
+    Ok(tell_interval(args.json, Object::new(), found))
+}
+
+fn tell_interval(json: bool, object: Object, interval: Interval) -> String {
+    let object = object.number("low", interval.low).number("high", interval.high);
+    tell(json, &object, &[("low", exact(interval.low)), ("high", exact(interval.high))])
+}
+
+fn quantile_of(args: &QuantileArgs) -> Result<String, EvidenceError> {
+    if let Some(trials) = args.trials {
+        let ranks = quantile::ranks(trials, args.quantile, args.error).map_err(EvidenceError::Question)?;
+        // Beyond the sample nothing is known.
+        let (low, high) = ((ranks.low > 0).then_some(ranks.low), (ranks.high <= trials).then_some(ranks.high));
+        let object = Object::new().count("low_rank", low).count("high_rank", high);
+        let show = |rank: Option<u64>| rank.map_or_else(|| "none".to_owned(), |rank| rank.to_string());
+        return Ok(tell(args.json, &object, &[("low rank", show(low)), ("high rank", show(high))]));
+    }
+    let fields = match &args.input {
+        Some(path) => Fields::open(path, &args.column)?,
+        None => Fields::standard_input(&args.column)?,
+    };
+    let mut values = read_values(fields)?;
+    values.sort_by(f64::total_cmp);
+    let found = quantile::interval(&values, args.quantile, args.error).map_err(EvidenceError::Question)?;
+    Ok(tell_interval(args.json, Object::new().count("trials", values.len() as u64), found))
+}
+
+/// All numbers of a file, of one kind; times in seconds. At least one.
+pub(super) fn read_values(mut fields: Fields) -> Result<Vec<f64>, EvidenceError> {
+    let mut values = Vec::new();
+    let mut is_time = None;
+    while let Some(field) = fields.next()? {
+        let value = quantity(&String::from_utf8_lossy(field)).map_err(|problem| fields.problem(problem))?;
+        if *is_time.get_or_insert(value.is_time) != value.is_time {
+            return Err(fields.problem("expected all lines to be times or none, found one that differs from the first"));
+        }
+        if values.len() == MOST_VALUES {
+            return Err(fields.problem(format!("expected at most {MOST_VALUES} numbers, found more")));
+        }
+        values.push(value.value);
+    }
+    if values.is_empty() {
+        let problem = "expected numbers, found none".to_owned();
+        return Err(EvidenceError::Data { place: fields.place().to_owned(), problem });
+    }
+    Ok(values)
+}
+
+fn power_of(args: &PowerArgs) -> Result<String, EvidenceError> {
+    let setup = Stated::new(&args.claim)?.rate()?;
+    let found = power(&setup, args.rate, args.limit).map_err(EvidenceError::Question)?;
+    let count = |count: Option<u64>| count.map_or_else(|| "none".to_owned(), |count| count.to_string());
+    let lines = [
+        ("holds", exact(found.holds)),
+        ("fails", exact(found.fails)),
+        ("undecided", exact(found.undecided)),
+        ("mean trials", exact(found.mean_trials)),
+        ("median trials", count(found.median_trials)),
+        ("p90 trials", count(found.p90_trials)),
+    ];
+    Ok(tell(args.json, &power_object(Object::new(), &found), &lines))
+}
+
+/// The members that say how likely a decision is.
+pub(super) fn power_object(object: Object, power: &Power) -> Object {
+    object
+        .number("holds", power.holds)
+        .number("fails", power.fails)
+        .number("undecided", power.undecided)
+        .number("mean_trials", power.mean_trials)
+        .count("median_trials", power.median_trials)
+        .count("p90_trials", power.p90_trials)
+}

@@ -1,0 +1,65 @@
+//! `millstream slo`, `compare` and `csm`: decisions whose probability of being wrong is known.
+//!
+//! From the command line to the exit status:
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | [`args`] | the command lines |
+//! | `claim`, `criterion` | what is claimed, and what a success is |
+//! | `lines`, `flow_report` | observations from files |
+//! | `program`, `jobs` | observations from a command that is run again and again |
+//! | `source` | which of these it is, and what a success is in it |
+//! | `decide` | the mathematics of `millstream_csm` behind one face |
+//! | `state` | evidence carried from one run to the next |
+//! | `answer`, `report` | the answer, and its forms: text, JSON, JUnit, SVG |
+//! | `bar` | progress |
+//! | [`slo`](mod@slo), [`compare`](mod@compare), [`plan`](mod@plan), [`functions`], `bins` | the commands |
+//!
+//! [`error`] has the exit statuses, and [`number`] how numbers are read and written.
+
+mod answer;
+pub mod args;
+mod bar;
+mod bins;
+mod claim;
+pub mod compare;
+mod criterion;
+mod decide;
+pub mod error;
+mod flow_report;
+pub mod functions;
+mod jobs;
+mod json;
+mod lines;
+pub mod number;
+pub mod plan;
+mod program;
+mod report;
+pub mod slo;
+mod source;
+mod state;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use self::error::EvidenceError;
+
+/// Says what went wrong, and turns what came out into the exit status.
+fn ended(outcome: Result<u8, EvidenceError>) -> ExitCode {
+    ExitCode::from(outcome.unwrap_or_else(|error| {
+        // There is nobody to tell if this fails.
+        let _ = writeln!(io::stderr(), "error: {error}");
+        error.status()
+    }))
+}
+
+/// Prints to standard output; a reader that has gone away has what it wanted.
+fn print(text: &str) -> Result<(), EvidenceError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(EvidenceError::System { what: "writing to standard output".to_owned(), source: error })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,207 @@
+//! The verdict, as text and as JSON.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use millstream_history::consistency::{sequential, sequentially_consistent};
+use millstream_history::{CheckError, Counterexample, History, Limit, Model, Options, Progress, Status, Verdict};
+use serde_json::{Value as Json, json};
+
+use super::error::{FAILS, HOLDS, UNKNOWN};
+use crate::screen::text;
+
+/// A verdict and what it is about.
+pub(super) struct Answer<'a> {
+    pub(super) history: &'a History,
+    pub(super) model: &'a Model,
+    pub(super) verdict: &'a Verdict,
+    pub(super) took: Duration,
+    /// If they were asked for.
+    pub(super) others: Option<Others>,
+}
+
+/// The stronger and the weaker condition.
+pub(super) struct Others {
+    /// Or two rows that overlap.
+    sequential: Result<(), (u32, u32)>,
+    /// `None`: a limit was reached.
+    consistent: Option<bool>,
+}
+
+impl Others {
+    pub(super) fn of(history: &History, model: &Model, options: &Options) -> Result<Self, CheckError> {
+        let options = Options { explain: false, ..options.clone() };
+        let consistent = sequentially_consistent(history, model, &options)?.holds();
+        Ok(Others { sequential: sequential(history), consistent })
+    }
+}
+
+impl Answer<'_> {
+    pub(super) fn status(&self) -> u8 {
+        match self.verdict {
+            Verdict::Holds(_) => HOLDS,
+            Verdict::Fails(_) => FAILS,
+            Verdict::Unknown(_) => UNKNOWN,
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Holds(_) => "linearizable",
+            Verdict::Fails(_) => "not linearizable",
+            Verdict::Unknown(_) => "unknown",
+        }
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let mut out = format!("{}\n", self.word());
+        match self.verdict {
+            Verdict::Holds(_) => {}
+            Verdict::Fails(found) => self.fails(&mut out, found),
+            Verdict::Unknown(progress) => unknown(&mut out, progress),
+        }
+        if let Some(Others { sequential, consistent }) = &self.others {
+            let overlap = sequential.err().map(|(a, b)| format!("no: rows {a} and {b} overlap"));
+            let _ = writeln!(out, "\nsequential               {}", overlap.as_deref().unwrap_or("yes"));
+            let _ = writeln!(out, "linearizable             {}", yes(self.verdict.holds()));
+            let _ = writeln!(out, "sequentially consistent  {}\n", yes(*consistent));
+        }
+        let _ = writeln!(
+            out,
+            "{} by {}, as a {}; decided in {}",
+            text::counted(self.history.len() as u64, "operation"),
+            processes(self.history),
+            self.model,
+            text::span(u64::try_from(self.took.as_nanos()).unwrap_or(u64::MAX)),
+        );
+        out
+    }
+
+    fn fails(&self, out: &mut String, found: &Counterexample) {
+        let _ = writeln!(out, "\n{}", found.reason);
+        if let Some(start) = &found.start {
+            let _ = writeln!(out, "Before: {start}");
+        }
+        let shown = |row: u32| self.history.show(row as usize).to_string();
+        let widest =
+            found.operations.iter().map(|&row| text::width(&shown(row))).max().unwrap_or(0).max("operation".len());
+        let _ = writeln!(
+            out,
+            "\n{:>9}  {:>7}  {}  {:>14}  {:>14}",
+            "row",
+            "process",
+            text::left("operation", widest),
+            "called",
+            "returned"
+        );
+        for &row in &found.operations {
+            let row_number = row as usize;
+            let returned = self.history.returned_at(row_number).map_or("never".to_owned(), |at| at.to_string());
+            let _ = writeln!(
+                out,
+                "{row:>9}  {:>7}  {}  {:>14}  {returned:>14}",
+                self.history.process(row_number),
+                text::left(&text::printable(&shown(row)), widest),
+                self.history.call(row_number),
+            );
+        }
+        if let Some(prefix) = found.prefix {
+            let _ = writeln!(
+                out,
+                "\nIn order up to time {}, when {} had returned; the next return, of {} (row {}), cannot be explained.",
+                prefix.until,
+                text::counted(prefix.operations as u64, "operation"),
+                text::printable(&shown(prefix.culprit)),
+                prefix.culprit
+            );
+        }
+        out.push('\n');
+    }
+
+    /// For programs, on one line.
+    pub(super) fn json(&self) -> String {
+        let mut json = json!({
+            "verdict": self.word(),
+            "spec": self.model.to_string(),
+            "operations": self.history.len(),
+            "processes": self.history.processes().len(),
+            "seconds": self.took.as_secs_f64(),
+        });
+        if let Some(Others { sequential, consistent }) = &self.others {
+            json["sequential"] = json!(sequential.is_ok());
+            json["sequentially_consistent"] = json!(consistent);
+        }
+        match self.verdict {
+            Verdict::Holds(witness) => json["order"] = json!(witness.order),
+            Verdict::Fails(found) => {
+                json["reason"] = json!(found.reason);
+                json["start"] = json!(found.start);
+                json["counterexample"] = found.operations.iter().map(|&row| self.operation(row)).collect();
+                json["prefix"] = found.prefix.map_or(Json::Null, |prefix| {
+                    json!({
+                        "until": prefix.until,
+                        "operations": prefix.operations,
+                        "culprit": self.operation(prefix.culprit),
+                    })
+                });
+            }
+            Verdict::Unknown(progress) => {
+                json["limit"] = json!(limit(progress.limit));
+                json["decided"] = json!(progress.decided);
+                json["total"] = json!(progress.total);
+                json["configurations"] = json!(progress.configurations);
+            }
+        }
+        format!("{json}\n")
+    }
+
+    fn operation(&self, row: u32) -> Json {
+        let number = row as usize;
+        json!({
+            "row": row,
+            "process": self.history.process(number),
+            "operation": self.history.show(number).to_string(),
+            "call": self.history.call(number),
+            "return": self.history.returned_at(number),
+            "status": match self.history.status(number) {
+                Status::Ok => "ok",
+                Status::Fail => "fail",
+                Status::Info => "info",
+            },
+        })
+    }
+}
+
+fn yes(holds: Option<bool>) -> &'static str {
+    holds.map_or("unknown", |holds| if holds { "yes" } else { "no" })
+}
+
+fn processes(history: &History) -> String {
+    let count = history.processes().len();
+    if count == 1 { "1 process".to_owned() } else { format!("{} processes", text::count(count as u64)) }
+}
+
+fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Memory => "memory",
+        Limit::Time => "time",
+        Limit::Concurrency => "operations at once",
+    }
+}
+
+fn unknown(out: &mut String, progress: &Progress) {
+    let more = match progress.limit {
+        Limit::Memory => "give it more with --memory, or part the history by key",
+        Limit::Time => "give it longer with --time, or part the history by key",
+        Limit::Concurrency => "part the history by key",
+    };
+    let _ = writeln!(
+        out,
+        "\nThe limit of {} was reached when the best attempt had explained {} of {}, after {}; {more}.\n",
+        limit(progress.limit),
+        text::count(progress.decided as u64),
+        text::counted(progress.total as u64, "return"),
+        text::counted(progress.configurations, "situation"),
+    );
+}

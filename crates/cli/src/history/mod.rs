@@ -1,0 +1,114 @@
+//! `millstream history check`: whether a recorded history is linearizable.
+//!
+//! - [`args`]: the command line;
+//! - `answer`: the verdict as text and as JSON;
+//! - `error`: what keeps it from being given, and the exit statuses.
+
+mod answer;
+pub mod args;
+mod error;
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use millstream_history::format::{self, Format};
+use millstream_history::timeline::Timeline;
+use millstream_history::{CheckError, History, Options, check};
+
+use self::answer::{Answer, Others};
+use self::args::{CheckArgs, HistoryArgs, HistoryCommand};
+use self::error::HistoryError;
+use crate::screen::writable::{self, Way};
+
+/// How much of a file is read at once.
+const BUFFER: usize = 1 << 18;
+
+/// `millstream history`.
+pub fn history(args: &HistoryArgs) -> ExitCode {
+    let HistoryCommand::Check(check) = &args.command;
+    ExitCode::from(run(check).unwrap_or_else(|error| {
+        // There is nobody to tell if this fails.
+        let _ = writeln!(io::stderr(), "error: {error}");
+        error.status()
+    }))
+}
+
+fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
+    for path in [&args.html, &args.svg].into_iter().flatten() {
+        writable::check(path, Way::Replace)?;
+    }
+    let history = read(args)?;
+    let began = Instant::now();
+    let options = Options { memory_bytes: args.memory, time: args.time, ..Options::default() };
+    let misuse = |source: CheckError| {
+        let shown = history.show(source.row as usize).to_string();
+        HistoryError::Misuse { file: args.file.clone(), shown, source: source.into() }
+    };
+    let verdict = check(&history, &args.spec, &options).map_err(misuse)?;
+    let took = began.elapsed();
+    let others = args.compare.then(|| Others::of(&history, &args.spec, &options)).transpose().map_err(misuse)?;
+    let answer = Answer { history: &history, model: &args.spec, verdict: &verdict, took, others };
+
+    let title = format!("{}: {}", name(&args.file), args.spec);
+    let timeline = Timeline::new(&title, &history, &verdict);
+    if let Some(path) = &args.html {
+        write(path, &timeline.html())?;
+    }
+    if let Some(path) = &args.svg {
+        write(path, &timeline.svg())?;
+    }
+    print(&if args.json { answer.json() } else { answer.text() })?;
+    Ok(answer.status())
+}
+
+/// The history in the file, or on standard input if the file is `-`.
+fn read(args: &CheckArgs) -> Result<History, HistoryError> {
+    let opened = |source| HistoryError::Open { file: args.file.clone(), source };
+    if args.file.as_os_str() == "-" {
+        return parse(args, BufReader::with_capacity(BUFFER, io::stdin().lock()));
+    }
+    parse(args, BufReader::with_capacity(BUFFER, File::open(&args.file).map_err(opened)?))
+}
+
+fn parse(args: &CheckArgs, mut input: impl BufRead) -> Result<History, HistoryError> {
+    let format = match args.format {
+        Some(format) => format,
+        None => {
+            let start = input.fill_buf().map_err(|source| HistoryError::Open { file: args.file.clone(), source })?;
+            guess(start).ok_or_else(|| HistoryError::UnknownFormat { file: args.file.clone() })?
+        }
+    };
+    format::read(input, format, Some(&args.spec))
+        .map_err(|source| HistoryError::Malformed { file: args.file.clone(), source: source.into() })
+}
+
+/// A file without anything in it is a history without operations, in any format.
+fn guess(start: &[u8]) -> Option<Format> {
+    if start.trim_ascii().is_empty() { Some(Format::Json) } else { format::guess(start) }
+}
+
+/// The file's name without its folders.
+fn name(file: &Path) -> String {
+    match file.file_name() {
+        Some(name) if name != "-" => name.to_string_lossy().into_owned(),
+        _ => "standard input".to_owned(),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), HistoryError> {
+    fs::write(path, text).map_err(|source| HistoryError::Write { file: path.to_owned(), source })
+}
+
+/// Prints to standard output; a reader that has gone away has what it wanted.
+fn print(text: &str) -> Result<(), HistoryError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+            Err(HistoryError::Write { file: "standard output".into(), source })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,161 @@
+//! `millstream csm` and `millstream compare`.
+
+mod run_support;
+
+use std::process::Output;
+
+use run_support::{Room, ended};
+use serde_json::Value;
+
+fn json(output: &Output, expected: i32) -> Value {
+    let (out, _) = ended(output, expected);
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+}
+
+fn csm(args: &str) -> Value {
+    let words: Vec<_> = ["csm"].into_iter().chain(args.split(' ')).chain(["--json"]).collect();
+    json(&Room::new("").run(&words), 0)
+}
+
+/// Whether `value` is at or above the exact one, and by no more than a share of 1e-12.
+fn is_upper(value: &Value, exact: f64) -> bool {
+    let value = value.as_f64().unwrap();
+    value >= exact && value - exact <= 1e-12 * exact.abs().max(1.0) + 2.0 * f64::EPSILON * exact.abs()
+}
+
+#[test]
+fn the_functions_answer_with_what_is_known_of_them() {
+    let stop =
+        csm("stop --trials 4000 --successes 3972 --threshold 0x1.f5c28f5c28f5cp-1 --log-eps -0x1.ba18a998fffa0p+2");
+    assert_eq!(stop["stop"], true);
+    assert!(is_upper(&stop["level"], -17.238_568_532_412_956), "{stop}");
+    let stop = csm("stop --trials 1000 --successes 995 --threshold 0.98 --log-eps -6.907755278982137 --method robbins");
+    assert_eq!(stop["stop"], false);
+    assert!(is_upper(&stop["level"], -3.011_784_410_050_829_4), "{stop}");
+    let choose = csm("choose 1000 500");
+    let (lower, upper) = (choose["lower"].as_f64().unwrap(), choose["upper"].as_f64().unwrap());
+    assert!(lower <= upper && upper - lower < 1e-9 && (lower - 689.467_261_567_446_8).abs() < 1e-9, "{choose}");
+    let beta = csm("beta --a 3972 --b 28 --eps 0.001 --side lo");
+    let bound = beta["bound"].as_f64().unwrap();
+    assert!((bound - 0.988_219_351_468_656_6).abs() < 1e-12, "{beta}");
+    assert!((beta["complement"].as_f64().unwrap() + bound - 1.0).abs() < 1e-15);
+    let beta = csm("beta --a 3972 --b 28 --eps 0.001 --side hi");
+    assert!((beta["bound"].as_f64().unwrap() - 0.996_383_266_042_268).abs() < 1e-12, "{beta}");
+}
+
+#[test]
+fn the_watched_interval_is_the_wider_one() {
+    let of = |kind: &str| {
+        let found = csm(&format!("interval --trials 1000 --successes 900 --error 0.05 --kind {kind}"));
+        (found["low"].as_f64().unwrap(), found["high"].as_f64().unwrap())
+    };
+    let (watched, fixed, credible) = (of("watched"), of("fixed"), of("credible"));
+    for (low, high) in [watched, fixed, credible] {
+        assert!(low < 0.9 && 0.9 < high);
+    }
+    assert!(watched.0 < fixed.0 && fixed.1 < watched.1, "{watched:?} {fixed:?}");
+    assert_eq!(of("watched"), {
+        let found = csm("interval --trials 1000 --successes 900 --error 0.05");
+        (found["low"].as_f64().unwrap(), found["high"].as_f64().unwrap())
+    });
+}
+
+#[test]
+fn a_quantile_has_ranks_and_values() {
+    let ranks = csm("quantile --quantile 0.5 --error 0.01 --trials 1000");
+    let (low, high) = (ranks["low_rank"].as_u64().unwrap(), ranks["high_rank"].as_u64().unwrap());
+    assert!(0 < low && low < 500 && 500 < high && high <= 1000, "{ranks}");
+    let room = Room::new("");
+    room.write("numbers", (1..=1000).rev().map(|n| format!("{n}\n")).collect::<String>());
+    let values = json(
+        &room.run(&["csm", "quantile", "--quantile", "0.5", "--error", "0.01", "--input", "numbers", "--json"]),
+        0,
+    );
+    assert_eq!((values["low"].as_f64(), values["high"].as_f64()), (Some(low as f64), Some(high as f64)));
+    let nothing = csm("quantile --quantile 0.999 --error 1e-6 --trials 10");
+    assert!(nothing["high_rank"].is_null(), "{nothing}");
+}
+
+#[test]
+fn power_is_a_distribution() {
+    let power = csm("power --between 0.96..0.98 --error 0.001 --rate 0.97 --limit 10000");
+    let of = |name: &str| power[name].as_f64().unwrap();
+    assert!((of("holds") + of("fails") + of("undecided") - 1.0).abs() < 1e-9, "{power}");
+    assert!(of("undecided") < 0.01 && of("mean_trials") < 10_000.0, "{power}");
+}
+
+#[test]
+fn senseless_functions_are_refused() {
+    let room = Room::new("");
+    for args in [
+        "stop --trials 3 --successes 4 --threshold 0.5 --log-eps -1",
+        "stop --trials 3 --successes 2 --threshold 1.5 --log-eps -1",
+        "stop --trials 3 --successes 2 --threshold NaN --log-eps -1",
+        "stop --trials 3 --successes 2 --threshold 0.5 --log-eps 1",
+        "stop --trials -3 --successes 2 --threshold 0.5 --log-eps -1",
+        "stop --trials 3 --successes 2 --threshold 0.5 --log-eps -inf",
+        "stop --trials 3 --successes 2 --threshold 0.5 --log-eps -1 --method sprt",
+        "beta --a -1 --b 2 --eps 0.1 --side lo",
+        "beta --a 1 --b 2 --eps 0.1 --side up",
+        "choose 3 4",
+        "choose 3",
+        "interval --trials 3 --successes 4 --error 0.1",
+        "interval --trials 3 --successes 2 --error 2",
+        "quantile --quantile 2 --error 0.1 --trials 5",
+        "quantile --quantile 0.5 --error 0.1 --input none",
+        "power --at-least 0.5 --rate 2 --limit 10",
+        "power --at-least 0.5 --rate 0.5 --limit 0",
+        "",
+    ] {
+        let words: Vec<_> = ["csm"].into_iter().chain(args.split_whitespace()).collect();
+        let (out, err) = ended(&room.run(&words), 2);
+        assert!(out.is_empty() && !err.is_empty(), "{args}");
+    }
+    room.write("text", "1\ntwo\n");
+    room.write("empty", "");
+    for (file, problem) in [("text", "line 2: expected a number"), ("empty", "found none")] {
+        let (_, err) =
+            ended(&room.run(&["csm", "quantile", "--quantile", "0.5", "--error", "0.1", "--input", file]), 4);
+        assert!(err.contains(problem), "{err}");
+    }
+}
+
+#[test]
+fn the_smaller_file_wins() {
+    let room = Room::new("");
+    let numbers =
+        |scale: f64| (0..400).map(|i| format!("{}\n", scale * f64::from(100 + i * 37 % 41))).collect::<String>();
+    room.write("a", numbers(1.0));
+    room.write("b", numbers(1.5));
+    for paired in [&[][..], &["--paired"]] {
+        let run = |a: &str, b: &str| room.run(&[&["compare", "--json", "--error", "0.001", a, b], paired].concat());
+        let answer = json(&run("a", "b"), 0);
+        assert_eq!(answer["smaller"], "a");
+        assert!(answer["interval"]["low"].as_f64().unwrap() > 1.0, "{answer}");
+        assert_eq!(json(&run("b", "a"), 1)["smaller"], "b");
+        let answer = json(&run("a", "a"), 3);
+        assert!(answer["smaller"].is_null() && answer["undecided_because"] == "the data were over", "{answer}");
+    }
+    room.write("short", "1\n");
+    room.write("zero", "0\n");
+    room.write("empty", "");
+    for (files, status) in [(["a", "short"], 4), (["zero", "zero"], 4), (["a", "empty"], 4), (["a", "none"], 2)] {
+        ended(&room.run(&["compare", "--paired", files[0], files[1]]), status);
+    }
+}
+
+#[test]
+fn the_faster_command_wins() {
+    let room = Room::new("");
+    let run =
+        |a: &str, b: &str| room.run(&["compare", "--run", "--quiet", "--json", "--error", "0.01", "--seed", "7", a, b]);
+    let answer = json(&run("sleep 0.01", "sleep 0.08"), 0);
+    assert!(answer["ratio"].as_f64().unwrap() > 1.5, "{answer}");
+    assert_eq!(answer["seed"], 7);
+    json(&run("sleep 0.08", "sleep 0.01; true"), 1);
+    let (_, err) = ended(&run("true", "exit 3; "), 4);
+    assert!(err.contains("exited with status 3"), "{err}");
+    ended(&run("true", "no-such-program-anywhere"), 2);
+    let limited = room.run(&["compare", "--run", "--json", "--limit", "3", "true", "true"]);
+    assert_eq!(json(&limited, 3)["undecided_because"], "the limit was reached");
+}

@@ -1,0 +1,185 @@
+//! `millstream history check`: verdicts, exit statuses, formats, and errors with their place.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value as Json;
+
+fn line(process: u32, op: &str, value: &str, call: u64, ret: u64) -> String {
+    format!("{{\"process\":{process},\"op\":\"{op}\",{value},\"call\":{call},\"return\":{ret}}}\n")
+}
+
+/// A queue in order: 1 and 2 go in, 1 and 2 come out, and then there is nothing.
+fn sound() -> String {
+    [
+        line(0, "enqueue", "\"in\":1", 0, 10),
+        line(0, "enqueue", "\"in\":2", 20, 30),
+        line(1, "dequeue", "\"out\":1", 15, 40),
+        line(1, "dequeue", "\"out\":2", 50, 60),
+        line(1, "dequeue", "\"out\":null", 70, 80),
+    ]
+    .concat()
+}
+
+/// The same with the two the other way round.
+fn unsound() -> String {
+    sound()
+        .replace("\"out\":1", "\"out\":3")
+        .replace("\"out\":2", "\"out\":1")
+        .replace("\"out\":3", "\"out\":2")
+        .replace("\"call\":15", "\"call\":35")
+}
+
+fn check(args: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"))
+        .args(["history", "check"])
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that refuses its arguments does not read.
+    let _ = command.stdin.take().unwrap().write_all(input.as_bytes());
+    command.wait_with_output().unwrap()
+}
+
+fn verdict(args: &[&str], input: &str) -> (i32, String) {
+    let output = check(args, input);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
+fn refusal(args: &[&str], input: &str) -> (i32, String) {
+    let output = check(args, input);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_linearizable_history_ends_with_0() {
+    let (status, said) = verdict(&["-", "--spec", "queue"], &sound());
+    assert_eq!(status, 0);
+    assert!(said.starts_with("linearizable\n") && said.contains("5 operations by 2 processes, as a queue"), "{said}");
+    assert_eq!(verdict(&["-", "--spec", "queue"], "").0, 0, "no operations are explained by any order");
+}
+
+#[test]
+fn one_that_is_not_ends_with_1_and_a_small_counter_example() {
+    let (status, said) = verdict(&["-", "--spec", "queue"], &unsound());
+    assert_eq!(status, 1);
+    assert!(said.starts_with("not linearizable\n"), "{said}");
+    for shown in ["enqueue(1)", "enqueue(2)", "dequeue() -> 2", "In order up to time"] {
+        assert!(said.contains(shown), "{shown} is missing in\n{said}");
+    }
+}
+
+#[test]
+fn json_has_the_witness_or_the_counter_example() {
+    let (_, said) = verdict(&["-", "--spec", "queue", "--json"], &sound());
+    let json: Json = serde_json::from_str(&said).unwrap();
+    assert_eq!(json["verdict"], "linearizable");
+    assert_eq!(json["order"].as_array().unwrap().len(), 5);
+    assert_eq!((&json["operations"], &json["processes"], &json["spec"]), (&5.into(), &2.into(), &"queue".into()));
+
+    let (status, said) = verdict(&["-", "--spec", "queue", "--json"], &unsound());
+    let json: Json = serde_json::from_str(&said).unwrap();
+    assert_eq!((status, &json["verdict"]), (1, &"not linearizable".into()));
+    let example = json["counterexample"].as_array().unwrap();
+    assert!(
+        example.iter().any(|operation| operation["operation"] == "enqueue(1)" && operation["return"] == 10),
+        "{said}"
+    );
+    assert!(json["prefix"]["culprit"]["operation"].as_str().unwrap().starts_with("dequeue"), "{said}");
+}
+
+#[test]
+fn the_three_conditions_are_told_apart() {
+    // The read is late by time, and fine by each process's own order.
+    let late = [line(0, "write", "\"in\":1", 0, 5), line(1, "read", "\"out\":null", 6, 8)].concat();
+    let (status, said) = verdict(&["-", "--spec", "register", "--compare"], &late);
+    assert_eq!(status, 1);
+    for row in ["sequential               yes", "linearizable             no", "sequentially consistent  yes"] {
+        assert!(said.contains(row), "{row} is missing in\n{said}");
+    }
+    let (_, said) = verdict(&["-", "--spec", "queue", "--compare", "--json"], &sound());
+    let json: Json = serde_json::from_str(&said).unwrap();
+    assert_eq!((&json["sequential"], &json["sequentially_consistent"]), (&false.into(), &true.into()));
+}
+
+#[test]
+fn a_limit_that_is_reached_ends_with_3() {
+    // Repeated values, and much at once: no procedure but the search takes it, and the search needs memory.
+    let enqueues = (0..40).map(|process| line(process, "enqueue", &format!("\"in\":{}", process % 2), 0, 100));
+    let dequeues = (40..60).map(|process| line(process, "dequeue", &format!("\"out\":{}", (process / 2) % 2), 0, 1000));
+    let hard: String = enqueues.chain(dequeues).collect();
+    let (status, said) = verdict(&["-", "--spec", "queue", "--memory", "1KiB"], &hard);
+    assert_eq!(status, 3, "{said}");
+    assert!(said.starts_with("unknown\n") && said.contains("--memory"), "{said}");
+    let (status, said) = verdict(&["-", "--spec", "queue", "--memory", "1KiB", "--json"], &hard);
+    let json: Json = serde_json::from_str(&said).unwrap();
+    assert_eq!((status, &json["limit"]), (3, &"memory".into()), "{said}");
+}
+
+#[test]
+fn malformed_files_end_with_4_and_the_line() {
+    let broken = [
+        ("truncated", sound().trim_end_matches("80}\n").to_owned(), "line 5"),
+        ("not an object", sound() + "[1]\n", "line 6"),
+        ("returned before it was called", sound() + &line(5, "dequeue", "\"out\":null", 9, 3), "line 6"),
+        ("two at once", sound() + &line(1, "dequeue", "\"out\":null", 75, 90), "line 6"),
+        ("another object's operation", sound() + &line(1, "push", "\"in\":1", 90, 99), "line 6"),
+    ];
+    for (what, text, place) in broken {
+        let (status, said) = refusal(&["-", "--spec", "queue", "--format", "json"], &text);
+        assert_eq!(status, 4, "{what}: {said}");
+        assert!(said.starts_with("error: ") && said.contains(place), "{what}: {said}");
+    }
+    let (status, said) = refusal(&["-", "--spec", "queue"], "once upon a time");
+    assert_eq!(status, 4);
+    assert!(said.contains("--format json, jepsen, etcd"), "{said}");
+}
+
+#[test]
+fn wrong_arguments_end_with_2() {
+    for (args, says) in [
+        (&["-", "--spec", "quue"][..], "did you mean `queue`?"),
+        (&["-"], "--spec"),
+        (&["-", "--spec", "queue", "--format", "xml"], "json, jepsen, etcd"),
+        (&["-", "--spec", "queue", "--memory", "0"], "decides nothing"),
+        (&["/nowhere/at/all", "--spec", "queue"], "cannot be read"),
+        (&["-", "--spec", "queue", "--html", "/nowhere/page.html"], "cannot be written"),
+    ] {
+        let (status, said) = refusal(args, "");
+        assert_eq!(status, 2, "{args:?}: {said}");
+        assert!(said.contains(says), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn other_formats_are_recognised_as_they_begin() {
+    let edn = "{:process 0, :type :invoke, :f :write, :value 1}\n{:process 0, :type :ok, :f :write, :value 1}\n\
+               {:process 1, :type :invoke, :f :read, :value nil}\n{:process 1, :type :ok, :f :read, :value 1}\n";
+    assert_eq!(verdict(&["-", "--spec", "register"], edn).0, 0);
+    let stale = edn.replace(":f :read, :value 1}", ":f :read, :value nil}");
+    assert_eq!(verdict(&["-", "--spec", "register"], &stale).0, 1);
+    let etcd = "INFO  jepsen.util - 0\t:invoke\t:write\t1\nINFO  jepsen.util - 0\t:ok\t:write\t1\n\
+                INFO  jepsen.util - 1\t:invoke\t:read\tnil\nINFO  jepsen.util - 1\t:ok\t:read\t1\n";
+    assert_eq!(verdict(&["-", "--spec", "cas-register"], etcd).0, 0);
+}
+
+#[test]
+fn pictures_are_written_where_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, page, picture) =
+        (folder.path().join("run.jsonl"), folder.path().join("run.html"), folder.path().join("run.svg"));
+    fs::write(&log, unsound()).unwrap();
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let (status, _) = verdict(&[&text(&log), "--spec", "queue", "--html", &text(&page), "--svg", &text(&picture)], "");
+    assert_eq!(status, 1);
+    let (page, picture) = (fs::read_to_string(page).unwrap(), fs::read_to_string(picture).unwrap());
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("run.jsonl: queue"));
+    assert!(picture.starts_with("<svg ") && picture.contains("enqueue(1)") && picture.ends_with("</svg>\n"));
+}

@@ -1,0 +1,63 @@
+//! How many trials each method takes on average until it decides, by exact computation, and how often it stops at the
+//! threshold itself (relative to the error it was allowed).
+//!
+//! `cargo run --release -p millstream-csm --example sample_numbers`
+
+use std::error::Error;
+
+use millstream_csm::power::test_power;
+use millstream_csm::process::{Method, Test, Threshold};
+
+const METHODS: [Method; 4] = [Method::Robbins, Method::Centred, Method::OneSided, Method::Balanced];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("One threshold: mean trials (share of the error used up at the threshold)");
+    print!("{:>9} {:>6} {:>6}", "threshold", "rate", "error");
+    METHODS.iter().for_each(|method| print!("{:>18}", method.to_string()));
+    println!("{:>9}", "ratio");
+    let mut worst: (f64, String) = (0.0, String::new());
+    for threshold in [0.5, 0.7, 0.9, 0.95, 0.98, 0.99, 0.999] {
+        for odds_ratio in [10.0, 4.0, 2.0, 0.5, 0.25, 0.1, 0.02] {
+            for error in [0.05, 1e-3, 1e-6] {
+                let odds = threshold / (1.0 - threshold) * odds_ratio;
+                row(threshold, odds / (1.0 + odds), error, &mut worst)?;
+            }
+        }
+    }
+    for (threshold, rate, error) in [(0.98, 0.993, 1e-3), (0.99, 0.999, 1e-3), (0.95, 0.97, 0.05), (0.99, 0.999, 1e-6)]
+    {
+        row(threshold, rate, error, &mut worst)?;
+    }
+    println!("worst ratio of balanced to robbins: {:.3} at {}", worst.0, worst.1);
+
+    println!("\nTwo thresholds, 0.96 and 0.98, error 1e-3 each: mean trials");
+    println!("{:>6} {:>9} {:>9} {:>9} {:>9}", "rate", "robbins", "one-sided", "sprt", "blend");
+    for rate in [0.93, 0.95, 0.96, 0.965, 0.97, 0.975, 0.98, 0.99] {
+        print!("{rate:>6}");
+        for method in [Method::Robbins, Method::OneSided, Method::Sprt, Method::Blend] {
+            let test = Test::between(Threshold::new(0.96)?, Threshold::new(0.98)?, 1e-3f64.ln(), method)?;
+            print!("{:>10.0}", test_power(&test, rate, 60_000)?.mean_trials);
+        }
+        println!();
+    }
+    Ok(())
+}
+
+fn row(threshold: f64, rate: f64, error: f64, worst: &mut (f64, String)) -> Result<(), Box<dyn Error>> {
+    print!("{threshold:>9} {rate:>6.4} {error:>6.0e}");
+    let mut means = [0.0; METHODS.len()];
+    for (method, mean) in METHODS.into_iter().zip(&mut means) {
+        let test = Test::new(Threshold::new(threshold)?, error.ln(), method)?;
+        let power = test_power(&test, rate, 40_000)?;
+        let at_threshold = test_power(&test, threshold, 4000)?;
+        *mean = power.mean_trials;
+        let lost = if power.undecided > 1e-3 { "!" } else { "" };
+        print!("{mean:>9.1}{lost} ({:.3})", (at_threshold.holds + at_threshold.fails) / error);
+    }
+    let ratio = means[3] / means[0];
+    println!("{ratio:>9.3}");
+    if ratio > worst.0 {
+        *worst = (ratio, format!("{threshold} {rate:.4} {error:e}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Binomial coefficients.
+
+use crate::number::kernel;
+use crate::{Bounds, Error};
+
+/// The most trials that this crate computes with: `2^53 - 1`, some `9 * 10^15`. Up to here every count and the next
+/// are floats.
+pub const MOST_TRIALS: u64 = (1 << 53) - 1;
+
+/// Bounds on the natural logarithm of the binomial coefficient "`n` choose `k`".
+///
+/// `lower <= ln C(n, k) <= upper`. The two are no further apart than a few units in the last place, and both
+/// are 0 where the coefficient is 1.
+///
+/// # Why the bounds hold
+/// Stirling's series for `ln n!` is enveloping: cut anywhere, the truth is within the first term left out
+/// (Robbins' double inequality is the cut after one term). The terms `n ln n`, `k ln k` and `(n-k) ln(n-k)`
+/// are not summed: their difference is formed first, on paper, so that nothing cancels, and what remains is
+/// evaluated in ball arithmetic on 106 bits, where each operation widens the radius by all that it may be
+/// off.
+///
+/// # Errors
+/// `k > n`, or `n` above [`MOST_TRIALS`].
+///
+/// # Cost
+/// Constant; some 200 ns.
+///
+/// # Example
+/// ```
+/// let bounds = millstream_csm::log_choose(10, 5)?;
+/// assert!(bounds.lower <= 252f64.ln() + 1e-15 && 252f64.ln() - 1e-15 <= bounds.upper);
+/// assert!(bounds.upper - bounds.lower < 1e-14);
+/// # Ok::<(), millstream_csm::Error>(())
+/// ```
+pub fn log_choose(n: u64, k: u64) -> Result<Bounds, Error> {
+    let (k, rest) = split(n, k, "items chosen", "items")?;
+    let bounds = kernel::choose(k, rest).bounds();
+    // A coefficient is at least 1, and at least `n` unless it is 1.
+    Ok(Bounds { lower: bounds.lower.max(0.0), upper: bounds.upper })
+}
+
+/// `(k, n - k)` as floats, exactly; or why that cannot be.
+pub(crate) fn split(n: u64, k: u64, part: &'static str, of: &'static str) -> Result<(f64, f64), Error> {
+    if n > MOST_TRIALS {
+        return Err(Error::TooMany { what: of, found: n, most: MOST_TRIALS });
+    }
+    if k > n {
+        return Err(Error::MoreThanAll { part, found: k, of, whole: n });
+    }
+    Ok((k as f64, (n - k) as f64))
+}

@@ -1,0 +1,75 @@
+//! Which of two is smaller, and by what ratio?
+//!
+//! | the data | take |
+//! | --- | --- |
+//! | two commands run alternately; two files whose lines belong together | [`Paired`] |
+//! | two files of numbers that have nothing to do with each other | [`samples`] |
+//!
+//! Neither assumes anything about the distributions except that they do not change. Pairs cancel what
+//! both members of a pair suffer (a busy machine, a warm cache), so measure in pairs if you can.
+
+mod paired;
+mod unpaired;
+
+pub use paired::Paired;
+pub use unpaired::samples;
+
+use crate::{Error, Interval};
+
+/// The smaller of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Smaller {
+    /// The first is.
+    First,
+    /// The second is.
+    Second,
+}
+
+/// What a comparison knows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Comparison {
+    /// How many pairs there are; of unpaired samples, the size of the smaller one.
+    pub pairs: u64,
+    /// Which is smaller, if that is certain: if the interval has only ratios on one side of 1.
+    pub smaller: Option<Smaller>,
+    /// The second's size over the first's, as estimated; `None` without data.
+    pub ratio: Option<f64>,
+    /// That ratio's interval: a confidence sequence.
+    pub interval: Interval,
+    /// The probability that the true ratio is ever outside of the interval, at most.
+    pub error: f64,
+}
+
+impl Comparison {
+    fn new(pairs: u64, ratio: Option<f64>, interval: Interval, error: f64) -> Self {
+        let smaller = if interval.low > 1.0 {
+            Some(Smaller::First)
+        } else if interval.high < 1.0 {
+            Some(Smaller::Second)
+        } else {
+            None
+        };
+        Comparison { pairs, smaller, ratio, interval, error }
+    }
+}
+
+/// Refuses what has no ratio.
+fn check_positive(what: &'static str, value: f64) -> Result<(), Error> {
+    if !value.is_finite() {
+        return Err(Error::NotFinite { what, found: value });
+    }
+    if value <= 0.0 {
+        return Err(Error::OutOfRange { what, expected: "above zero, as ratios are compared", found: value });
+    }
+    Ok(())
+}
+
+/// The middle one of sorted values, or the mean of the middle two in terms of ratios.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = sorted[sorted.len() / 2 - 1];
+    Some(lower.sqrt() * upper.sqrt())
+}

@@ -1,0 +1,87 @@
+//! Pairs, as they come in.
+
+use super::{Comparison, Smaller, check_positive, median};
+use crate::process::Watch;
+use crate::{Direction, Error, quantile};
+
+/// Compares pairs by the median of their ratios, `second / first`.
+///
+/// After every pair it knows whether the median's [confidence sequence](quantile) has left 1 behind; it does so
+/// exactly when too few ratios were at most 1, or too many below. Ratios of exactly 1 speak for neither.
+///
+/// ```
+/// use millstream_csm::compare::{Paired, Smaller};
+///
+/// let mut times = Paired::new(1e-3)?;
+/// let mut verdict = None;
+/// for i in 0..100 {
+///     let noise = f64::from(i * 37 % 10);
+///     verdict = times.observe(20.0 + noise, 30.0 + noise)?;
+///     if verdict.is_some() {
+///         break;
+///     }
+/// }
+/// assert_eq!(verdict, Some(Smaller::First));
+/// assert!(times.status()?.interval.low > 1.0);
+/// # Ok::<(), millstream_csm::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Paired {
+    error: f64,
+    ratios: Vec<f64>,
+    at_most_one: Watch,
+    below_one: Watch,
+}
+
+impl Paired {
+    /// A comparison without pairs that is wrong with a probability of at most `error`.
+    ///
+    /// # Errors
+    /// The error is not between 0 and 1.
+    pub fn new(error: f64) -> Result<Self, Error> {
+        let test = quantile::test(0.5, error)?;
+        Ok(Paired {
+            error,
+            ratios: Vec::new(),
+            at_most_one: Watch::new(test.clone().towards(Direction::Below)),
+            below_one: Watch::new(test.towards(Direction::Above)),
+        })
+    }
+
+    /// One more pair; which is smaller, once that is certain. A verdict stays; more pairs go on narrowing the
+    /// interval.
+    ///
+    /// # Errors
+    /// A member of the pair is not a finite number above zero. The pair is left out then.
+    pub fn observe(&mut self, first: f64, second: f64) -> Result<Option<Smaller>, Error> {
+        check_positive("the first of a pair", first)?;
+        check_positive("the second of a pair", second)?;
+        self.ratios.push(second / first);
+        // Compared as they are: their ratio may round to 1.
+        self.at_most_one.observe(second <= first);
+        self.below_one.observe(second < first);
+        Ok(self.verdict())
+    }
+
+    fn verdict(&self) -> Option<Smaller> {
+        if self.at_most_one.stopped().is_some() {
+            Some(Smaller::First)
+        } else if self.below_one.stopped().is_some() {
+            Some(Smaller::Second)
+        } else {
+            None
+        }
+    }
+
+    /// What is known so far. Sorts the ratios.
+    ///
+    /// # Errors
+    /// There are more pairs than the crate counts.
+    pub fn status(&self) -> Result<Comparison, Error> {
+        let mut sorted = self.ratios.clone();
+        sorted.sort_by(f64::total_cmp);
+        let interval = quantile::interval(&sorted, 0.5, self.error)?;
+        let comparison = Comparison::new(sorted.len() as u64, median(&sorted), interval, self.error);
+        Ok(Comparison { smaller: self.verdict(), ..comparison })
+    }
+}

@@ -1,0 +1,57 @@
+//! Two samples that have nothing to do with each other.
+
+use super::{Comparison, check_positive, median};
+use crate::{Error, Interval, quantile};
+
+/// Compares the medians of two samples by their ratio, `second / first`.
+///
+/// Each median has a [confidence sequence](quantile) with half of the error; the ratio lies between the quotients of
+/// their far ends. That holds for all sizes of the samples at once, so one may measure more and compare again.
+///
+/// # Errors
+/// A value that is not a finite number above zero, an error that is not between 0 and 1, or an empty sample.
+///
+/// ```
+/// use millstream_csm::compare::{Smaller, samples};
+///
+/// let old: Vec<f64> = (0..200).map(|i| 20.0 + f64::from(i % 9)).collect();
+/// let new: Vec<f64> = (0..300).map(|i| 12.0 + f64::from(i % 9)).collect();
+/// let comparison = samples(&old, &new, 1e-3)?;
+/// assert_eq!(comparison.smaller, Some(Smaller::Second));
+/// assert!(comparison.interval.high < 0.8);
+/// # Ok::<(), millstream_csm::Error>(())
+/// ```
+pub fn samples(first: &[f64], second: &[f64], error: f64) -> Result<Comparison, Error> {
+    let first = Median::new("the first sample", first, error / 2.0)?;
+    let second = Median::new("the second sample", second, error / 2.0)?;
+    let interval = Interval {
+        // A quotient of positive numbers is off by half a unit; a step makes up for it.
+        low: if second.between.low > 0.0 {
+            (second.between.low / first.between.high).next_down().max(0.0)
+        } else {
+            0.0
+        },
+        high: if first.between.low > 0.0 { (second.between.high / first.between.low).next_up() } else { f64::INFINITY },
+    };
+    Ok(Comparison::new(first.size.min(second.size), Some(second.value / first.value), interval, error))
+}
+
+/// A sample's median.
+struct Median {
+    size: u64,
+    value: f64,
+    between: Interval,
+}
+
+impl Median {
+    fn new(what: &'static str, sample: &[f64], error: f64) -> Result<Self, Error> {
+        for &value in sample {
+            check_positive(what, value)?;
+        }
+        let mut sorted = sample.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let value = median(&sorted).ok_or(Error::TooFew { what, least: 1, found: 0 })?;
+        let between = quantile::interval(&sorted, 0.5, error)?;
+        Ok(Median { size: sorted.len() as u64, value, between })
+    }
+}

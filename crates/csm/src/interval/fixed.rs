@@ -1,0 +1,48 @@
+//! Intervals for a number of trials that was fixed beforehand.
+
+use super::Interval;
+use crate::choose::split;
+use crate::driver::log_part;
+use crate::{Error, Side, beta_bound};
+
+/// The interval of Clopper and Pearson. It holds the true rate with a probability of at least `1 - error`, **if the
+/// number of trials was fixed** before the first of them; `error / 2` for each end. Use [`watched`](super::watched)
+/// if the data may have had a say in when to look.
+///
+/// An end is a rate at which so many successes, or more (fewer), have a probability of `error / 2`; it is a quantile
+/// of a Beta distribution, rounded outwards.
+///
+/// # Errors
+/// More successes than trials, too many trials, or an error not between 0 and 1.
+///
+/// ```
+/// let interval = millstream_csm::interval::fixed(10, 10, 0.05)?;
+/// assert!((interval.low - 0.025f64.powf(0.1)).abs() < 1e-15 && interval.high == 1.0);
+/// # Ok::<(), millstream_csm::Error>(())
+/// ```
+pub fn fixed(trials: u64, successes: u64, error: f64) -> Result<Interval, Error> {
+    let (s, f) = counts(trials, successes, error)?;
+    let low = if s == 0.0 { 0.0 } else { beta_bound(s, f + 1.0, error / 2.0, Side::Low)?.bound };
+    let high = if f == 0.0 { 1.0 } else { beta_bound(s + 1.0, f, error / 2.0, Side::High)?.bound };
+    Ok(Interval { low, high })
+}
+
+/// The middle `1 - error` of what a uniform prior becomes: a Beta(s + 1, n - s + 1) distribution, with
+/// `error / 2` left out at each end.
+///
+/// It is a statement about a rate that was drawn uniformly, not about one that is given: for a given rate it misses
+/// more often than `error`, for some rates. [`fixed`] does not.
+///
+/// # Errors
+/// As [`fixed`].
+pub fn credible(trials: u64, successes: u64, error: f64) -> Result<Interval, Error> {
+    let (s, f) = counts(trials, successes, error)?;
+    let end = |side| beta_bound(s + 1.0, f + 1.0, error / 2.0, side).map(|bound| bound.bound);
+    Ok(Interval { low: end(Side::Low)?, high: end(Side::High)? })
+}
+
+/// Successes and failures, when all is checked.
+fn counts(trials: u64, successes: u64, error: f64) -> Result<(f64, f64), Error> {
+    log_part(error, 1.0)?;
+    split(trials, successes, "successes", "trials")
+}

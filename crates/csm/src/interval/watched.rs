@@ -1,0 +1,111 @@
+//! The interval that may be watched: a confidence sequence.
+
+use super::Interval;
+use crate::Error;
+use crate::driver::log_part;
+use crate::number::Ball;
+use crate::number::kernel::{Rate, ln_beta};
+use crate::number::ln::ln_scaled;
+use crate::process::check_counts;
+use crate::{MOST_TRIALS, Side};
+
+/// Both parameters of the prior.
+const PRIOR: f64 = 0.5;
+
+/// All rates that a test of them would not have ruled out: a confidence sequence. Over an endless sequence of looks,
+/// the true rate is ever outside with a probability of at most `error`.
+///
+/// **Why.** For each rate `p`, the likelihood ratio averaged over one and the same Beta(1/2, 1/2) prior is an
+/// e-process (see [`process`](crate::process)), and the interval holds those for which it is below `1/error`. The
+/// true rate leaves it only if its own e-process exceeds `1/error`, once. As a function of `p` the evidence falls
+/// until the observed rate and rises from there, so that the set is an interval; each end is the last float that is
+/// ruled out.
+///
+/// The prior is Jeffreys', which is within a constant of the best for every rate (Clarke and Barron 1994). Compared
+/// to Robbins' uniform prior, after 1000 trials at an error of 0.05, the interval is 8 % narrower at a rate of 0.99,
+/// as wide at 0.9, and 4 % wider at 0.5.
+///
+/// # Errors
+/// More successes than trials, too many trials, or an error not between 0 and 1.
+///
+/// # Cost
+/// Some 20 microseconds.
+///
+/// ```
+/// let interval = millstream_csm::interval::watched(1000, 990, 0.05)?;
+/// assert!(interval.contains(0.99) && !interval.contains(0.97));
+/// # Ok::<(), millstream_csm::Error>(())
+/// ```
+pub fn watched(trials: u64, successes: u64, error: f64) -> Result<Interval, Error> {
+    check_counts(trials, successes)?;
+    Ok(invert(trials, successes, log_part(error, 1.0)?))
+}
+
+/// One end of the interval that may be watched, the other being 0 or 1: the true rate is ever beyond it with a
+/// probability of at most `error`.
+///
+/// It is the end that [`watched`] has for the same error, whose two ends share it without a fixed division.
+///
+/// # Errors
+/// As [`watched`].
+pub fn watched_one_sided(trials: u64, successes: u64, error: f64, side: Side) -> Result<f64, Error> {
+    let interval = watched(trials, successes, error)?;
+    Ok(match side {
+        Side::Low => interval.low,
+        Side::High => interval.high,
+    })
+}
+
+/// The rates whose evidence is below `e^-log_eps`.
+pub(crate) fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
+    // Halves are exact beside counts of up to 2^52. Beyond, nothing is claimed.
+    if trials == 0 || trials >= MOST_TRIALS / 2 {
+        return Interval { low: 0.0, high: 1.0 };
+    }
+    let (s, f) = (successes as f64, (trials - successes) as f64);
+    let evidence = Evidence::new(s, f);
+    let below = |p: f64| evidence.level(s, f, p) < log_eps;
+    let above = |q: f64| evidence.level(f, s, q) < log_eps;
+    let observed = s / trials as f64;
+    let low = if s == 0.0 { 0.0 } else { last(observed, below) };
+    let high = if f == 0.0 { 1.0 } else { 1.0 - last(1.0 - observed, above) };
+    // 1 - q is rounded; the next float is beyond it, or is it.
+    Interval { low, high: high.next_up().min(1.0) }
+}
+
+/// The last float above 0 and at most `end` for which a condition holds that holds for all smaller ones, too; 0 if
+/// there is none.
+fn last(end: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    // Positive floats are ordered as their bits.
+    let (mut low, mut high) = (0, end.to_bits());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if holds(f64::from_bits(middle)) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::from_bits(low)
+}
+
+/// The evidence against a rate, as a function of the rate.
+struct Evidence {
+    /// What does not depend on it: `ln B(1/2, 1/2) - ln B(s + 1/2, f + 1/2)`.
+    constant: Ball,
+}
+
+impl Evidence {
+    fn new(s: f64, f: f64) -> Self {
+        Evidence { constant: ln_beta(PRIOR, PRIOR) - ln_beta(s + PRIOR, f + PRIOR) }
+    }
+
+    /// Minus its logarithm, rounded up: `s ln p + f ln(1 - p)` and the constant. With 106 bits, nothing of note is
+    /// lost when they cancel.
+    fn level(&self, s: f64, f: f64, p: f64) -> f64 {
+        let rate = Rate::new(p);
+        let ln_x = ln_scaled(rate.x.m.into(), rate.x.e);
+        let ln_y = ln_scaled(rate.y.m.into(), rate.y.e);
+        (ln_x * s + ln_y * f + self.constant).upper()
+    }
+}

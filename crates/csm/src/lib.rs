@@ -1,0 +1,76 @@
+//! Decide with evidence: confidence sequences, exact tests and stopping rules whose errors are on the safe side.
+//!
+//! "At least 99 % of requests are fast enough." How many requests must one look at to say so, and be wrong
+//! once in a million times? With this crate: look after each one, stop when it says so, and the promise
+//! holds, for however long one looks.
+//!
+//! ```
+//! use millstream_csm::{Claim, Driver, Setup, Verdict};
+//!
+//! let mut driver = Driver::new(&Setup::new(Claim::AtLeast(0.99), 1e-6))?;
+//! let verdict = loop {
+//!     let fast_enough = true; // One request, one outcome.
+//!     if let Some(verdict) = driver.observe(fast_enough) {
+//!         break verdict;
+//!     }
+//! };
+//! assert_eq!(verdict, Verdict::Holds);
+//! # Ok::<(), millstream_csm::Error>(())
+//! ```
+//!
+//! # Which one do I want?
+//!
+//! | question | take |
+//! | --- | --- |
+//! | Is a success rate above, below, within or between these? Tell me as soon as it can be known. | [`Driver`] with a [`Claim`] |
+//! | How many trials will that take, and how surely? | [`power`] |
+//! | What is the rate, as far as is known now? | [`interval::watched`]; [`interval::fixed`] if nobody looked before |
+//! | Is a mean of bounded numbers (a latency, a ratio) above or below this? | [`means`] |
+//! | What is a quantile, with the numbers still coming in? | [`quantile`] |
+//! | Which of two is smaller, and by what ratio? | [`compare`] |
+//! | Do two samples come from one distribution, by a statistic of mine? | [`permutation`] |
+//! | My data are not independent draws from one distribution. | [`resample`] |
+//! | One look, one number: is the evidence enough? | [`robbins::stop`], or a [`process::Test`] with another [`Method`] |
+//! | A quantile of a Beta distribution, or a binomial coefficient, on a known side of the truth | [`beta_bound`], [`log_choose`] |
+//! | How full are the bins when the first one overflows? | [`bins`] |
+//!
+//! # What "on the safe side" means
+//!
+//! A promise such as "wrong once in a million" is a theorem about real numbers. A program rounds. Here every
+//! rounding and every truncation goes the way that makes the promise more certain to hold: a level or an
+//! evidence is reported no stronger than it is, an interval no narrower. Where a test stops, the exact
+//! mathematics stops too.
+//!
+//! That takes numbers with proven errors, which are built here from IEEE 754 arithmetic alone, without any
+//! function of the system's mathematical library. So results are the same, bit for bit, on every machine and
+//! for ever. They are also close to the truth: see [`robbins::stop`] and [`beta_bound`] for by how much.
+//!
+//! Numbers given as floats are taken at their word: `0.98` is the binary number nearest to 98 %.
+
+pub mod bins;
+pub mod compare;
+pub mod interval;
+pub mod means;
+pub mod permutation;
+pub mod power;
+pub mod process;
+pub mod quantile;
+pub mod random;
+pub mod resample;
+pub mod robbins;
+
+mod beta;
+mod bounds;
+mod choose;
+mod driver;
+mod error;
+mod number;
+
+pub use beta::{BetaBound, Side, beta_bound};
+pub use bounds::Bounds;
+pub use choose::{MOST_TRIALS, log_choose};
+pub use driver::{Claim, Driver, Progress, Setup, Status, Verdict, report_due};
+pub use error::Error;
+pub use interval::Interval;
+pub use process::Method;
+pub use robbins::Direction;

@@ -1,0 +1,36 @@
+//! Means of bounded numbers: latencies with a timeout, ratios, scores.
+//!
+//! A yes-or-no question about each number, "is it under 50 ms?", needs no bounds and is often the better objective:
+//! use a [`Driver`](crate::Driver). The mean, however, needs values that are known to lie in an interval, for a
+//! single value beyond it could move the mean anywhere.
+//!
+//! The evidence is the empirical Bernstein process of S. Howard, A. Ramdas, J. McAuliffe and J. Sekhon
+//! ("Time-uniform, nonparametric, nonasymptotic confidence sequences", 2021): it learns the variance as it goes, so
+//! that values that hardly differ need few observations. It depends on the data through three sums only, [`Moments`],
+//! which are therefore all that has to be kept between runs, and from which both the tests and the interval are
+//! computed.
+//!
+//! ```
+//! use millstream_csm::means::{MeanDriver, MeanSetup};
+//! use millstream_csm::{Claim, Progress, Verdict};
+//!
+//! // The mean latency is at most 20 ms; no request takes longer than the timeout of 200 ms.
+//! let mut driver = MeanDriver::new(&MeanSetup::new(Claim::AtMost(20.0), 1e-6, 0.0, 200.0))?;
+//! let mut latency_ms = 0.0;
+//! while driver.observe(10.0 + latency_ms % 5.0)?.is_none() {
+//!     latency_ms += 1.0;
+//! }
+//! let status = driver.status();
+//! assert_eq!(status.progress, Progress::Decided(Verdict::Holds));
+//! assert!(status.interval.contains(12.0) && status.trials < 1000);
+//! # Ok::<(), millstream_csm::Error>(())
+//! ```
+
+mod bernstein;
+mod decide;
+mod moments;
+mod setup;
+
+pub use decide::{MeanDriver, MeanStatus};
+pub use moments::Moments;
+pub use setup::MeanSetup;

@@ -1,0 +1,240 @@
+//! The driver for means.
+
+use super::bernstein::Bernstein;
+use super::{MeanSetup, Moments};
+use crate::driver::log_part;
+use crate::{Claim, Direction, Error, Interval, MOST_TRIALS, Progress, Verdict};
+
+/// Decides a claim about a mean, value by value, and keeps an interval for it that is safe to look at all the while.
+///
+/// The error is shared out as by a [`Driver`](crate::Driver): two thirds to the tests, a sixth to each end of the
+/// interval. It is kept for values that lie within the bounds and are independent with the same mean, or, more
+/// generally, whose mean given all values before is always the same.
+#[derive(Debug, Clone)]
+pub struct MeanDriver {
+    setup: MeanSetup,
+    /// One over the distance of the bounds.
+    per_width: f64,
+    evidence: Bernstein,
+    moments: Moments,
+    tests: Vec<MeanTest>,
+    interval_log_eps: f64,
+    limit: u64,
+    /// Before so many values, there is nothing to see; and how many the last look skipped.
+    next_look: u64,
+    stride: u64,
+    verdict: Option<Verdict>,
+}
+
+/// A side of a threshold that may be proven.
+#[derive(Debug, Clone, Copy)]
+struct MeanTest {
+    mean: f64,
+    direction: Direction,
+    log_eps: f64,
+    /// What it means for the claim: it fails, it holds, or it holds if all of those that are half do.
+    means: Meaning,
+    proven: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Fails,
+    Holds,
+    Half,
+}
+
+/// What a [`MeanDriver`] knows so far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeanStatus {
+    /// Values so far.
+    pub trials: u64,
+    /// Their mean, if there are any.
+    pub mean: Option<f64>,
+    /// Means that are not ruled out: a confidence sequence, right at all numbers of values at once.
+    pub interval: Interval,
+    /// Whether it is decided.
+    pub progress: Progress,
+}
+
+impl MeanDriver {
+    /// A driver without values.
+    ///
+    /// # Errors
+    /// See [`MeanSetup::check`].
+    pub fn new(setup: &MeanSetup) -> Result<Self, Error> {
+        setup.check()?;
+        Ok(MeanDriver {
+            setup: *setup,
+            per_width: 1.0 / (setup.high - setup.low),
+            evidence: Bernstein::new(),
+            moments: Moments::default(),
+            tests: tests(setup)?,
+            interval_log_eps: log_part(setup.error, 6.0)?,
+            limit: setup.limit.unwrap_or(MOST_TRIALS),
+            next_look: 0,
+            stride: 0,
+            verdict: None,
+        })
+    }
+
+    /// A driver that goes on with what another one of the same set-up [had seen](Self::state).
+    ///
+    /// # Errors
+    /// See [`MeanSetup::check`]; sums that cannot come from so many values between the bounds.
+    pub fn resume(setup: &MeanSetup, state: Moments) -> Result<Self, Error> {
+        let mut driver = MeanDriver::new(setup)?;
+        let n = state.trials as f64;
+        for (what, found, most) in [
+            ("the sum of the values so far", state.sum, n),
+            ("the remainder of that sum", state.sum_rest.abs(), 1.0),
+            ("the sum of squares so far", state.squares, n),
+        ] {
+            if !found.is_finite() {
+                return Err(Error::NotFinite { what, found });
+            }
+            if !(0.0..=most * (1.0 + 1e-6)).contains(&found) {
+                return Err(Error::OutOfRange { what, expected: "what so many values can add up to", found });
+            }
+        }
+        if state.trials > MOST_TRIALS {
+            return Err(Error::TooMany { what: "values", found: state.trials, most: MOST_TRIALS });
+        }
+        driver.moments = state;
+        driver.look();
+        Ok(driver)
+    }
+
+    /// All that it has seen: with the set-up, all that needs to be kept between runs.
+    #[must_use]
+    pub fn state(&self) -> Moments {
+        self.moments
+    }
+
+    /// One more value; the verdict, if there is one. Ignored after the verdict and at the limit.
+    ///
+    /// Cost: some nanoseconds; looks at the evidence, of microseconds, are skipped where no values could decide yet.
+    ///
+    /// # Errors
+    /// The value is not a number or not within the bounds. It is left out then.
+    #[inline]
+    pub fn observe(&mut self, value: f64) -> Result<Option<Verdict>, Error> {
+        if !(self.setup.low <= value && value <= self.setup.high) {
+            return Err(self.refusal(value));
+        }
+        if self.verdict.is_none() && self.moments.trials < self.limit {
+            self.moments.add(((value - self.setup.low) * self.per_width).min(1.0));
+            if self.moments.trials >= self.next_look {
+                self.look();
+            }
+        }
+        Ok(self.verdict)
+    }
+
+    /// Where it is. Computes the interval, so some 200 microseconds.
+    #[must_use]
+    pub fn status(&self) -> MeanStatus {
+        let width = self.setup.high - self.setup.low;
+        let bound = |direction| self.evidence.bound(&self.moments, self.interval_log_eps, direction);
+        // Back in the unit of the values, one step outwards makes up for rounding.
+        let back = |x: f64, step: f64| self.setup.low + (x + step).clamp(0.0, 1.0) * width;
+        let step = 4.0 * f64::EPSILON;
+        MeanStatus {
+            trials: self.moments.trials,
+            mean: self.moments.mean().map(|x| back(x, 0.0)),
+            interval: Interval {
+                low: back(bound(Direction::Above), -step).next_down().max(self.setup.low),
+                high: back(bound(Direction::Below), step).next_up().min(self.setup.high),
+            },
+            progress: self.progress(),
+        }
+    }
+
+    /// Whether it is decided; unlike [`status`](Self::status) this costs nothing.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        match self.verdict {
+            Some(verdict) => Progress::Decided(verdict),
+            None if self.moments.trials >= self.limit => Progress::AtLimit,
+            None => Progress::Running,
+        }
+    }
+
+    #[cold]
+    fn refusal(&self, value: f64) -> Error {
+        if value.is_nan() {
+            return Error::NotFinite { what: "each value", found: value };
+        }
+        Error::OutOfRange { what: "each value", expected: "within the bounds of the set-up", found: value }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look(&mut self) {
+        for test in self.tests.iter_mut().filter(|test| !test.proven) {
+            test.proven = self.evidence.level(&self.moments, test.mean, test.direction) < test.log_eps;
+        }
+        let proven = |means| self.tests.iter().any(|test| test.means == means && test.proven);
+        let mut halves = self.tests.iter().filter(|test| test.means == Meaning::Half).peekable();
+        let both = halves.peek().is_some() && halves.all(|test| test.proven);
+        if proven(Meaning::Fails) {
+            self.verdict = Some(Verdict::Fails);
+        } else if proven(Meaning::Holds) || both {
+            self.verdict = Some(Verdict::Holds);
+        } else {
+            self.plan_next_look();
+        }
+    }
+
+    fn plan_next_look(&mut self) {
+        let mut stride = (2 * self.stride + 1).min(MOST_TRIALS - self.moments.trials);
+        while stride > 0 && !self.is_clear(stride) {
+            stride /= 2;
+        }
+        self.stride = stride;
+        self.next_look = self.moments.trials + stride + 1;
+    }
+
+    /// Whether nothing can happen in the next values: not even if all of them were extreme, and no spread added. What
+    /// comes before the last of them is less favourable still, since each such value raises the evidence.
+    fn is_clear(&self, trials: u64) -> bool {
+        self.tests.iter().filter(|test| !test.proven).all(|test| {
+            let x = if test.direction == Direction::Above { 1.0 } else { 0.0 };
+            let best = self.moments.at_best(trials, x);
+            // The sums are known to some parts in 2^53 for each value; see `Moments`.
+            let room = 1e-6 * (1.0 + test.log_eps.abs()) + 1e-14 * best.trials as f64;
+            self.evidence.level_roughly(&best, test.mean, test.direction) > test.log_eps + room
+        })
+    }
+}
+
+/// The tests of a claim: two thirds of the error, in equal parts if there are two thresholds.
+///
+/// A single threshold's two directions share one part: at a mean that is the threshold exactly, either verdict counts
+/// as wrong.
+fn tests(setup: &MeanSetup) -> Result<Vec<MeanTest>, Error> {
+    use Direction::{Above, Below};
+    use Meaning::{Fails, Half, Holds};
+    let alone = log_part(setup.error, 3.0)?;
+    let test = |mean: f64, direction, means, log_eps| MeanTest {
+        mean: setup.scale(mean),
+        direction,
+        log_eps,
+        means,
+        proven: false,
+    };
+    Ok(match setup.claim {
+        Claim::AtLeast(mean) => vec![test(mean, Above, Holds, alone), test(mean, Below, Fails, alone)],
+        Claim::AtMost(mean) => vec![test(mean, Below, Holds, alone), test(mean, Above, Fails, alone)],
+        Claim::Within { low, high } => {
+            let each = log_part(setup.error, 6.0)?;
+            vec![
+                test(low, Above, Half, each),
+                test(high, Below, Half, each),
+                test(low, Below, Fails, each),
+                test(high, Above, Fails, each),
+            ]
+        }
+        Claim::Between { low, high } => vec![test(low, Above, Holds, alone), test(high, Below, Fails, alone)],
+    })
+}

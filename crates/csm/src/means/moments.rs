@@ -1,0 +1,82 @@
+//! Three sums that are all the evidence about a mean.
+
+use crate::number::exact::two_sum;
+
+/// Half a unit in the last place of 1.
+const U: f64 = f64::EPSILON / 2.0;
+
+/// What is known about numbers between 0 and 1 that were observed one by one.
+///
+/// The fields are plain numbers so that they can be written to a file and read back; the same numbers mean the same
+/// evidence. Nothing else may be put into them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Moments {
+    /// How many numbers there were.
+    pub trials: u64,
+    /// Their sum, to the precision of a float.
+    pub sum: f64,
+    /// What that sum lacks, so that the two together are the sum to twice the precision.
+    pub sum_rest: f64,
+    /// The sum of the squared differences, of each number from the mean of those before it (and of one more number,
+    /// 1/2).
+    pub squares: f64,
+}
+
+impl Moments {
+    /// One more number between 0 and 1.
+    #[inline]
+    pub(super) fn add(&mut self, x: f64) {
+        let guess = ((self.sum + 0.5) / (self.trials as f64 + 1.0)).clamp(0.0, 1.0);
+        self.trials += 1;
+        let (sum, error) = two_sum(self.sum, x);
+        self.sum = sum;
+        self.sum_rest += error;
+        self.squares += (x - guess) * (x - guess);
+    }
+
+    /// The mean.
+    pub(super) fn mean(&self) -> Option<f64> {
+        (self.trials > 0).then(|| (self.sum + self.sum_rest) / self.trials as f64)
+    }
+
+    /// The same after so many more numbers that are all `x`, which is 0 or 1, as far as they can help: without their
+    /// squares.
+    pub(super) fn at_best(self, trials: u64, x: f64) -> Self {
+        Moments { trials: self.trials + trials, sum: self.sum + x * trials as f64, ..self }
+    }
+
+    /// A bound on the sum of squares. A term is off by a few parts in `2^53`, as is every partial sum.
+    pub(super) fn squares_up(&self) -> f64 {
+        let n = self.trials as f64;
+        (self.squares * (1.0 + 4.0 * n * U) + 16.0 * n * U).next_up()
+    }
+
+    /// A bound on how much the sum and `trials` times a number of the same scale may be off together, if each number
+    /// was off by `4 U` when it was scaled: that, what `sum_rest` loses, and a few roundings of the result.
+    pub(super) fn sum_error(&self) -> f64 {
+        self.trials as f64 * (16.0 * U)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_many_numbers_stay_within_their_stated_errors() {
+        // 2^-k parts add up exactly in integers.
+        let mut moments = Moments::default();
+        let (mut sum, mut state) = (0u128, 12345u64);
+        for _ in 0..1_000_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let part = state >> 11;
+            sum += u128::from(part);
+            moments.add(part as f64 / (1u64 << 53) as f64);
+        }
+        let whole = (sum >> 53) as f64;
+        let fraction = (sum & ((1 << 53) - 1)) as f64 / (1u64 << 53) as f64;
+        let off = (moments.sum - whole - fraction + moments.sum_rest).abs();
+        assert!(off <= moments.sum_error(), "{off}");
+        assert!(off < 1e-9);
+    }
+}

@@ -1,0 +1,73 @@
+//! What is claimed about a mean.
+
+use crate::driver::log_part;
+use crate::{Claim, Error};
+
+/// A question about a mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeanSetup {
+    /// What is claimed; its thresholds are in the unit of the values.
+    pub claim: Claim,
+    /// The probability that anything reported is wrong, verdict or interval, at most; between 0 and 1.
+    pub error: f64,
+    /// The least that a value can be.
+    pub low: f64,
+    /// The most that a value can be.
+    pub high: f64,
+    /// After how many values to give up.
+    pub limit: Option<u64>,
+}
+
+impl MeanSetup {
+    /// The claim about values from `low` to `high`, without a limit to their number.
+    #[must_use]
+    pub fn new(claim: Claim, error: f64, low: f64, high: f64) -> Self {
+        MeanSetup { claim, error, low, high, limit: None }
+    }
+
+    /// With a limit to the number of values.
+    #[must_use]
+    pub fn limit(self, values: u64) -> Self {
+        MeanSetup { limit: Some(values), ..self }
+    }
+
+    /// Whether the question makes sense.
+    ///
+    /// # Errors
+    /// The error is not between 0 and 1, the bounds are not finite or not in order, or too far apart or too close for
+    /// floats; a threshold is not strictly between them; thresholds are not in order; or the limit is zero.
+    pub fn check(&self) -> Result<(), Error> {
+        let in_order = |what, low: f64, high: f64| -> Result<(), Error> {
+            if let Some(found) = [low, high].into_iter().find(|x| !x.is_finite()) {
+                return Err(Error::NotFinite { what, found });
+            }
+            if low >= high {
+                return Err(Error::NotInOrder { what, low, high });
+            }
+            let width = high - low;
+            if width.is_finite() && (1.0 / width).is_finite() {
+                return Ok(());
+            }
+            Err(Error::OutOfRange { what, expected: "between 1e-308 and 1e308 apart", found: width })
+        };
+        in_order("the bounds of the values", self.low, self.high)?;
+        let (first, last) = match self.claim {
+            Claim::AtLeast(mean) | Claim::AtMost(mean) => (mean, mean),
+            Claim::Within { low, high } | Claim::Between { low, high } => {
+                in_order("two thresholds", low, high)?;
+                (low, high)
+            }
+        };
+        in_order("the least value and the threshold", self.low, first)?;
+        in_order("the threshold and the largest value", last, self.high)?;
+        if self.limit == Some(0) {
+            return Err(Error::OutOfRange { what: "the limit", expected: "at least one value", found: 0.0 });
+        }
+        log_part(self.error, 1.0).map(drop)
+    }
+
+    /// A threshold between the bounds as a number from 0 to 1, off by at most `2 * 2^-53`.
+    pub(super) fn scale(&self, value: f64) -> f64 {
+        ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+}

@@ -1,0 +1,174 @@
+//! A double-double and a radius that is certain to cover the true value.
+//!
+//! Every operation widens the radius by all that it can be off: what its arguments' radii make of it, its own
+//! rounding ([`Dd::RELATIVE_ERROR`]) and underflow. A radius is a plain float; its own rounding is covered by one
+//! last factor, [`ROUNDING`]: the formulas below take at most ten operations on values that are not negative, each
+//! with a relative error of at most `2^-53`, and what underflow loses is far below [`Dd::UNDERFLOW`].
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use super::Dd;
+use crate::Bounds;
+
+/// Covers the rounding of ten operations and of taking `|hi|` for `|hi + lo|`: `1 + 2^-48`.
+const ROUNDING: f64 = 1.0 + 3.552_713_678_800_501e-15;
+
+/// All numbers within `radius` of `mid`; the true value is one of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ball {
+    pub(crate) mid: Dd,
+    pub(crate) radius: f64,
+}
+
+impl Ball {
+    pub(crate) const ZERO: Ball = Ball::new(0.0, 0.0, 0.0);
+    /// `ln 2`.
+    pub(crate) const LN_2: Ball = Ball::new(LN2_HI, LN2_LO, 2e-33);
+
+    /// The ball of this radius around `hi + lo`.
+    pub(crate) const fn new(hi: f64, lo: f64, radius: f64) -> Self {
+        Ball { mid: Dd { hi, lo }, radius }
+    }
+
+    /// The least ball around everything between two floats, `lower <= upper`.
+    #[inline]
+    pub(crate) fn between(lower: f64, upper: f64) -> Self {
+        let mid = lower + (upper - lower) * 0.5;
+        Ball { mid: mid.into(), radius: (mid - lower).max(upper - mid) * ROUNDING }
+    }
+
+    /// The ball, or one that is no number but `most` if its centre is above.
+    #[inline]
+    pub(crate) fn min(self, most: f64) -> Self {
+        if self.mid.hi > most { most.into() } else { self }
+    }
+
+    /// The same centre, and a radius larger by `error`.
+    #[inline]
+    pub(crate) fn widen(self, error: f64) -> Self {
+        Ball { mid: self.mid, radius: (self.radius + error) * ROUNDING }
+    }
+
+    /// The ball times a power of two.
+    #[inline]
+    pub(crate) fn scale(self, power_of_two: f64) -> Self {
+        Ball { mid: self.mid.scale(power_of_two), radius: (self.radius * power_of_two + Dd::UNDERFLOW) * ROUNDING }
+    }
+
+    /// A float that no number of the ball is below.
+    #[inline]
+    pub(crate) fn lower(self) -> f64 {
+        // Not `-x`: zero stays a positive zero.
+        0.0 - (-self).upper()
+    }
+
+    /// A float that no number of the ball is above.
+    #[inline]
+    pub(crate) fn upper(self) -> f64 {
+        // Two roundings, each half a unit at most; a step up after each makes up for it.
+        let rest = self.mid.lo + self.radius;
+        let rest = if self.radius == 0.0 { rest } else { rest.next_up() };
+        let (sum, error) = super::exact::two_sum(self.mid.hi, rest);
+        if error > 0.0 { sum.next_up() } else { sum + 0.0 }
+    }
+
+    /// Both.
+    #[inline]
+    pub(crate) fn bounds(self) -> Bounds {
+        Bounds { lower: self.lower(), upper: self.upper() }
+    }
+}
+
+const LN2_HI: f64 = std::f64::consts::LN_2;
+const LN2_LO: f64 = 2.3190468138462996e-17;
+
+impl From<f64> for Ball {
+    #[inline(always)]
+    fn from(x: f64) -> Self {
+        Ball { mid: x.into(), radius: 0.0 }
+    }
+}
+
+impl From<Dd> for Ball {
+    #[inline(always)]
+    fn from(mid: Dd) -> Self {
+        Ball { mid, radius: 0.0 }
+    }
+}
+
+impl Neg for Ball {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Ball { mid: -self.mid, radius: self.radius }
+    }
+}
+
+impl Add for Ball {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, y: Self) -> Self {
+        let mid = self.mid + y.mid;
+        Ball { mid, radius: (self.radius + y.radius + mid.hi.abs() * Dd::RELATIVE_ERROR) * ROUNDING }
+    }
+}
+
+impl Sub for Ball {
+    type Output = Self;
+    #[inline(always)]
+    fn sub(self, y: Self) -> Self {
+        self + -y
+    }
+}
+
+impl Add<f64> for Ball {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, y: f64) -> Self {
+        let mid = self.mid + y;
+        Ball { mid, radius: (self.radius + mid.hi.abs() * Dd::RELATIVE_ERROR) * ROUNDING }
+    }
+}
+
+impl Mul for Ball {
+    type Output = Self;
+    #[inline(always)]
+    fn mul(self, y: Self) -> Self {
+        let mid = self.mid * y.mid;
+        let spread = self.mid.hi.abs() * y.radius + (y.mid.hi.abs() + y.radius) * self.radius;
+        Ball { mid, radius: (spread + mid.hi.abs() * Dd::RELATIVE_ERROR + Dd::UNDERFLOW) * ROUNDING }
+    }
+}
+
+impl Mul<f64> for Ball {
+    type Output = Self;
+    #[inline(always)]
+    fn mul(self, y: f64) -> Self {
+        let mid = self.mid * y;
+        let spread = y.abs() * self.radius + mid.hi.abs() * Dd::RELATIVE_ERROR;
+        Ball { mid, radius: (spread + Dd::UNDERFLOW) * ROUNDING }
+    }
+}
+
+impl Div for Ball {
+    type Output = Self;
+    /// `y` keeps away from zero by at least half its own size, and the quotient from underflow.
+    #[inline(always)]
+    fn div(self, y: Self) -> Self {
+        let mid = self.mid / y.mid;
+        // |x'/y' - x/y| <= (rx + |x/y| ry) / |y'| for all x', y' in the balls.
+        let least = (y.mid.hi.abs() - y.radius) / ROUNDING;
+        debug_assert!(y.radius <= 0.5 * y.mid.hi.abs(), "a divisor may be zero: {y:?}");
+        let spread = (self.radius + mid.hi.abs() * y.radius) / least;
+        Ball { mid, radius: (spread + mid.hi.abs() * Dd::RELATIVE_ERROR) * ROUNDING }
+    }
+}
+
+impl Div<f64> for Ball {
+    type Output = Self;
+    #[inline(always)]
+    fn div(self, y: f64) -> Self {
+        let mid = self.mid / y;
+        Ball { mid, radius: (self.radius / y.abs() + mid.hi.abs() * Dd::RELATIVE_ERROR) * ROUNDING }
+    }
+}

@@ -1,0 +1,101 @@
+//! Sums and products together with their rounding errors.
+//!
+//! The rounding error of a sum or a product of two floats is itself a float, and a few further operations find
+//! it (Dekker 1971, Knuth's TAOCP 4.2.2). Nothing is lost: the two results add up to the exact answer.
+
+/// `a + b` rounded, and what the rounding left out. Exact for all finite inputs whose sum is finite.
+#[inline(always)]
+pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let b_used = sum - a;
+    let a_used = sum - b_used;
+    (sum, (a - a_used) + (b - b_used))
+}
+
+/// As [`two_sum`], for `|a| >= |b|` or `a == 0`, in half the operations.
+#[inline(always)]
+pub(crate) fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    (sum, b - (sum - a))
+}
+
+/// `a * b` rounded, and what the rounding left out. Exact when `2^-968 <= |a * b|` and both factors are below
+/// `2^996`; a smaller product is off by at most `2^-1070`.
+///
+/// With a fused multiply-add, the error costs one operation; without one, each factor is split into halves whose
+/// products are exact (Veltkamp, Dekker). The results are the same, since both are exact.
+#[inline(always)]
+pub(crate) fn two_prod(a: f64, b: f64) -> (f64, f64) {
+    let product = a * b;
+    #[cfg(any(target_feature = "fma", target_arch = "aarch64"))]
+    {
+        (product, a.mul_add(b, -product))
+    }
+    #[cfg(not(any(target_feature = "fma", target_arch = "aarch64")))]
+    {
+        (product, product_error(a, b, product))
+    }
+}
+
+/// The rounding error of `product = a * b`, by Dekker's splitting.
+#[cfg(any(test, not(any(target_feature = "fma", target_arch = "aarch64"))))]
+#[inline(always)]
+fn product_error(a: f64, b: f64, product: f64) -> f64 {
+    let (a_high, a_low) = halves(a);
+    let (b_high, b_low) = halves(b);
+    a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+}
+
+/// The upper 26 and the lower 26 bits of the significand (the sign of the lower half is the 53rd bit).
+#[cfg(any(test, not(any(target_feature = "fma", target_arch = "aarch64"))))]
+#[inline(always)]
+fn halves(x: f64) -> (f64, f64) {
+    const SPLITTER: f64 = 134_217_729.0; // 2^27 + 1
+    let scaled = SPLITTER * x;
+    let high = scaled - (scaled - x);
+    (high, x - high)
+}
+
+/// `x` as `(m, e)` with `x = m 2^e` exactly and `1 <= m < 2`. `x` is positive and finite.
+#[inline]
+pub(crate) fn split_exponent(x: f64) -> (f64, i32) {
+    debug_assert!(x > 0.0 && x.is_finite());
+    if x < f64::MIN_POSITIVE {
+        let (m, e) = split_exponent(x * 18_446_744_073_709_551_616.0); // 2^64
+        return (m, e - 64);
+    }
+    let bits = x.to_bits();
+    let exponent = (bits >> 52) as i32 - 1023;
+    (f64::from_bits(bits & 0x000f_ffff_ffff_ffff | 0x3ff0_0000_0000_0000), exponent)
+}
+
+/// `2^e` for `-1022 <= e <= 1023`.
+#[inline]
+pub(crate) fn power_of_two(e: i32) -> f64 {
+    debug_assert!((-1022..=1023).contains(&e));
+    f64::from_bits(((1023 + e) as u64) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn splitting_finds_the_error_that_a_fused_multiply_add_finds(a in -1e150..1e150, b in -1e150..1e150) {
+            prop_assert_eq!(product_error(a, b, a * b), a.mul_add(b, -(a * b)));
+            prop_assert_eq!(two_prod(a, b).1, a.mul_add(b, -(a * b)));
+        }
+
+        #[test]
+        fn an_exponent_is_split_off_exactly(bits in 1u64..0x7ff0_0000_0000_0000) {
+            let x = f64::from_bits(bits);
+            let (m, e) = split_exponent(x);
+            prop_assert!((1.0..2.0).contains(&m));
+            let half = e / 2;
+            prop_assert_eq!(m * power_of_two(half) * power_of_two(e - half), x);
+        }
+    }
+}

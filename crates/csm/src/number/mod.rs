@@ -1,0 +1,32 @@
+//! Real numbers with proven errors, the same bits on every machine.
+//!
+//! Everything here is made of IEEE 754 addition, multiplication and division alone, in a fixed order: no
+//! logarithm of the system's library takes part, so no result moves when that library changes.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | [`exact`] | sums and products together with their rounding errors |
+//! | [`dd`] | a number as an unevaluated sum of two floats: 106 bits, each operation with a proven error |
+//! | [`ball`] | such a number and a radius that is certain to cover the true value |
+//! | [`ln`], [`exp`] | logarithm and exponential of a ball |
+//! | [`stirling`] | what Stirling's formula leaves out of the logarithm of the Gamma function |
+//! | [`kernel`] | `ln(x^a (1-x)^b / B(a, b))`: Robbins' level, likelihood ratios and tails all lean on it |
+//! | [`fraction`] | a continued fraction for the tails of the Beta distribution, each step enclosed |
+//! | [`tails`] | both tails of the Beta distribution, as logarithms |
+
+pub(crate) mod ball;
+pub(crate) mod dd;
+pub(crate) mod exact;
+pub(crate) mod exp;
+pub(crate) mod fraction;
+pub(crate) mod kernel;
+pub(crate) mod ln;
+mod ln_table;
+#[cfg(test)]
+#[path = "../../tests/exact/mod.rs"]
+mod rational;
+pub(crate) mod stirling;
+pub(crate) mod tails;
+
+pub(crate) use ball::Ball;
+pub(crate) use dd::Dd;

@@ -1,0 +1,138 @@
+//! Both tails of the Beta distribution, as logarithms.
+
+use super::Ball;
+use super::exp::{exp, exp_m1};
+use super::fraction::{Enclosure, Fraction, lead};
+use super::kernel::{Rate, kernel};
+use super::ln::{ln, ln_1p};
+
+/// `ln I_x(a, b)`, `ln(1 - I_x(a, b))`, and how fast they move.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tails {
+    /// `ln I_x(a, b)`, the probability to be below `x`.
+    pub(crate) lower: Ball,
+    /// `ln(1 - I_x(a, b))`, the probability to be above.
+    pub(crate) upper: Ball,
+    /// `ln(x (1-x) f(x))` with the density `f`: the slope of `I_x` in `ln(x / (1-x))`.
+    pub(crate) density: Ball,
+}
+
+/// Both tails at `rate`, for shapes between `2^-30` and `2^53`.
+pub(crate) fn tails(a: f64, b: f64, rate: &Rate) -> Tails {
+    if below_center(a, b, rate) {
+        let (lower, density) = lower_tail(a, b, rate, Fraction::enclose_narrowly);
+        Tails { lower, upper: ln_1m_exp(lower), density }
+    } else {
+        let (upper, density) = lower_tail(b, a, &rate.swap(), Fraction::enclose_narrowly);
+        Tails { lower: ln_1m_exp(upper), upper, density }
+    }
+}
+
+/// About `ln I_x(a, b)` and its slope in `ln(x / (1-x))`, to find one's way with; not proven to be anything.
+pub(crate) fn rough_lower_tail(a: f64, b: f64, rate: &Rate) -> (f64, f64) {
+    let rough = |fraction: &Fraction| {
+        let middle = fraction.enclose_roughly().middle();
+        Enclosure { lower: middle, upper: middle }
+    };
+    let (lower, density) = if below_center(a, b, rate) {
+        lower_tail(a, b, rate, rough)
+    } else {
+        let (upper, density) = lower_tail(b, a, &rate.swap(), rough);
+        (ln_1m_exp(upper.min(-1e-3)), density)
+    };
+    (lower.mid.hi, exp((density - lower).min(700.0)).mid.hi)
+}
+
+/// Whether the lower tail is the one that the fraction gives quickly. That is so below the mean; but when the
+/// upper tail is within a shape below 1 of the end, its fraction, there a power series, is the quick one.
+fn below_center(a: f64, b: f64, rate: &Rate) -> bool {
+    let n = a + b;
+    if n < 2.0 {
+        return rate.x.to_f64() <= 0.5;
+    }
+    let in_corner = |shape: f64, x: f64| shape < 1.0 && x * n < 1.0;
+    if in_corner(a, rate.x.to_f64()) || in_corner(b, rate.y.to_f64()) {
+        return in_corner(a, rate.x.to_f64());
+    }
+    lead(a, b, rate) >= 0.0
+}
+
+/// `ln I_x(a, b)` and [`Tails::density`].
+fn lower_tail(a: f64, b: f64, rate: &Rate, enclose: impl Fn(&Fraction) -> Enclosure) -> (Ball, Ball) {
+    let density = kernel(a, b, rate);
+    let found = enclose(&Fraction::new(a, b, rate));
+    (density + ln(Ball::between(found.lower, found.upper) / a), density)
+}
+
+/// `ln(1 - e^x)` for `x` below zero.
+fn ln_1m_exp(x: Ball) -> Ball {
+    if x.mid.hi < -0.693 { ln_1p(-exp(x)) } else { ln(-exp_m1(x)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use num_bigint::BigInt;
+    use num_rational::BigRational;
+    use num_traits::One;
+    use proptest::prelude::*;
+
+    use super::super::rational::{self, dyadic, of, pascal};
+    use super::*;
+
+    fn overlap(one: Ball, other: Ball) -> bool {
+        one.lower() <= other.upper() && other.lower() <= one.upper()
+    }
+
+    fn assert_covers(ball: Ball, numerator: &BigInt, denominator: &BigInt, name: &str) {
+        let (least, greatest) = rational::ln(numerator, denominator);
+        assert!(of(ball.lower()) <= greatest && least <= of(ball.upper()), "{name}: {ball:?} misses the truth");
+        let slack = BigRational::new(BigInt::one(), BigInt::one() << 40);
+        assert!(of(ball.upper()) - of(ball.lower()) <= slack, "{name}: {ball:?} is wide");
+    }
+
+    #[test]
+    fn tails_with_whole_shapes_cover_the_binomial_sums() {
+        for n in [1u32, 2, 5, 17, 40] {
+            let coefficients = pascal(n);
+            for a in 1..=n {
+                for x in [1e-12, 0.01, 0.3, 0.5, 0.77, 0.999] {
+                    let (p, bits) = dyadic(x);
+                    let q = (BigInt::one() << bits) - &p;
+                    let at_least: BigInt = (a..=n).map(|j| &coefficients[j as usize] * p.pow(j) * q.pow(n - j)).sum();
+                    let all = BigInt::one() << (bits * n);
+                    let found = tails(f64::from(a), f64::from(n + 1 - a), &Rate::new(x));
+                    let name = format!("Beta({a}, {}) at {x}", n + 1 - a);
+                    assert_covers(found.lower, &at_least, &all, &name);
+                    assert_covers(found.upper, &(&all - &at_least), &all, &name);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        /// `I_x(a, b) = I_x(a + 1, b) + x^a (1-x)^b / (a B(a, b))`, for shapes of all kinds.
+        #[test]
+        fn neighbouring_shapes_differ_by_one_term(a in -10.0f64..40.0, b in -10.0f64..40.0, at in -6.0f64..6.0) {
+            // Multiples of 2^-12, so that a + 1 is a float too.
+            let grid = |bits: f64| (bits.exp2() * 4096.0).ceil() / 4096.0;
+            let (a, b) = (grid(a), grid(b));
+            let center = a / (a + b);
+            let x = (center * (1.0 + at * (b / (a * (a + b + 1.0))).sqrt())).clamp(1e-9, 1.0 - 1e-9);
+            let rate = Rate::new(x);
+            let (here, next) = (tails(a, b, &rate), tails(a + 1.0, b, &rate));
+            let term = exp(here.density - ln(a.into()));
+            prop_assert!(overlap(exp(here.lower), exp(next.lower) + term), "{:?} and {:?}", here, next);
+            prop_assert!(overlap(exp(here.upper) + term, exp(next.upper)), "{:?} and {:?}", here, next);
+            prop_assert!(overlap(exp(here.lower) + exp(here.upper), Ball::from(1.0)), "{:?}", here);
+        }
+
+        /// Either tail's fraction, where both converge, gives the same distribution.
+        #[test]
+        fn both_fractions_agree(a in 0.5f64..300.0, b in 0.5f64..300.0, at in 0.2f64..0.8) {
+            let rate = Rate::new((a / (a + b) + (at - 0.5) * 0.1).clamp(1e-3, 0.999));
+            let (lower, _) = lower_tail(a, b, &rate, Fraction::enclose_narrowly);
+            let (upper, _) = lower_tail(b, a, &rate.swap(), Fraction::enclose_narrowly);
+            prop_assert!(overlap(exp(lower) + exp(upper), Ball::from(1.0)), "{:?} and {:?}", lower, upper);
+        }
+    }
+}

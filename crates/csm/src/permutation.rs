@@ -1,0 +1,223 @@
+//! The exact test: would so large a difference between two samples arise by chance?
+//!
+//! If both samples come from the same distribution, then who belongs to which sample is arbitrary: any division of
+//! all values into samples of the same sizes is as likely as the one observed. So divide them again at random, and
+//! count how often the statistic is at least as extreme as it was. That rate is the p-value; whether it is below a
+//! threshold is a question for a [`Driver`], which draws as many divisions as the answer needs and no
+//! more. The statistic may be any pure function. (The test is R. A. Fisher's; its union with confidence sequences is
+//! Paul Khuong's.)
+//!
+//! A claim with threshold `alpha` and error `eps` makes a procedure that calls a chance difference real with a
+//! probability of at most `alpha + eps`.
+//!
+//! ```
+//! use millstream_csm::permutation::{Null, Permutation, Tail, mean_difference};
+//! use millstream_csm::{Claim, Progress, Setup, Verdict, random::Random};
+//!
+//! let before: Vec<f64> = (0..50).map(|i| 10.0 + f64::from(i % 7)).collect();
+//! let after: Vec<f64> = (0..40).map(|i| 12.0 + f64::from(i % 7)).collect();
+//! let mut test = Permutation::new(&before, &after, mean_difference, Tail::Greater, Null::SAME)?;
+//! let status = test.decide(&Setup::new(Claim::AtMost(0.01), 1e-6), &mut Random::seeded(1), |_| ())?;
+//! assert_eq!(status.progress, Progress::Decided(Verdict::Holds)); // p < 0.01: the difference is real
+//! # Ok::<(), millstream_csm::Error>(())
+//! ```
+
+use crate::random::Random;
+use crate::{Driver, Error, Setup, Status};
+
+/// What counts as at least as extreme as the statistic observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tail {
+    /// A statistic that is at least as large.
+    Greater,
+    /// A statistic that is at most as large.
+    Less,
+    /// A statistic whose absolute value is at least as large. It is for those that are around zero under the null
+    /// hypothesis.
+    Both,
+}
+
+/// The null hypothesis: the second sample is distributed like `shift + scale * x`, for `x` distributed like the
+/// first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Null {
+    /// What is added.
+    pub shift: f64,
+    /// By what is multiplied; not zero.
+    pub scale: f64,
+}
+
+impl Null {
+    /// Both samples are distributed alike.
+    pub const SAME: Null = Null { shift: 0.0, scale: 1.0 };
+}
+
+/// Two samples, a statistic and a null hypothesis.
+#[derive(Debug, Clone)]
+pub struct Permutation<F> {
+    /// All values, those of the second sample as they would be in the first.
+    pool: Vec<f64>,
+    first: usize,
+    null: Null,
+    statistic: F,
+    tail: Tail,
+    observed: f64,
+    /// The second sample of a division, as it would be in the second.
+    second: Vec<f64>,
+}
+
+impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
+    /// The test of these samples.
+    ///
+    /// # Errors
+    /// An empty sample; a value, shift or scale that is not finite; a scale of zero; a statistic that is not a
+    /// number.
+    pub fn new(first: &[f64], second: &[f64], statistic: F, tail: Tail, null: Null) -> Result<Self, Error> {
+        for (what, sample) in [("the first sample", first), ("the second sample", second)] {
+            if sample.is_empty() {
+                return Err(Error::TooFew { what, least: 1, found: 0 });
+            }
+        }
+        let values = first.iter().chain(second).copied();
+        if let Some(found) = values.chain([null.shift, null.scale]).find(|x| !x.is_finite()) {
+            return Err(Error::NotFinite { what: "each value, and the shift and the scale,", found });
+        }
+        if null.scale == 0.0 {
+            return Err(Error::OutOfRange { what: "the scale", expected: "anything but zero", found: 0.0 });
+        }
+        let observed = statistic(first, second);
+        if observed.is_nan() {
+            return Err(Error::NotFinite { what: "the statistic of the two samples", found: observed });
+        }
+        let back = |&x: &f64| if null == Null::SAME { x } else { (x - null.shift) / null.scale };
+        let pool = first.iter().copied().chain(second.iter().map(back)).collect();
+        Ok(Permutation { pool, first: first.len(), null, statistic, tail, observed, second: second.to_vec() })
+    }
+
+    /// The statistic of the samples as they are.
+    #[must_use]
+    pub fn observed(&self) -> f64 {
+        self.observed
+    }
+
+    /// Divides the values at random; whether the statistic is as extreme as observed. One that is equal is, and so is
+    /// one that is not a number: both count against a real difference. Cost: a shuffle and a statistic.
+    pub fn draw(&mut self, random: &mut Random) -> bool {
+        random.shuffle_front(&mut self.pool, self.first);
+        let (first, rest) = self.pool.split_at(self.first);
+        for (value, &x) in self.second.iter_mut().zip(rest) {
+            *value = if self.null == Null::SAME { x } else { x * self.null.scale + self.null.shift };
+        }
+        let drawn = (self.statistic)(first, &self.second);
+        let extreme = match self.tail {
+            Tail::Greater => drawn >= self.observed,
+            Tail::Less => drawn <= self.observed,
+            Tail::Both => drawn.abs() >= self.observed.abs(),
+        };
+        extreme || drawn.is_nan()
+    }
+
+    /// Draws until the claim about the p-value is decided.
+    ///
+    /// # Errors
+    /// See [`Setup::check`].
+    pub fn decide(
+        &mut self,
+        setup: &Setup,
+        random: &mut Random,
+        progress: impl FnMut(&Status),
+    ) -> Result<Status, Error> {
+        let mut driver = Driver::new(setup)?;
+        Ok(driver.run(|| self.draw(random), progress))
+    }
+}
+
+/// How much larger the second sample's mean is.
+#[must_use]
+pub fn mean_difference(first: &[f64], second: &[f64]) -> f64 {
+    let mean = |sample: &[f64]| sample.iter().sum::<f64>() / sample.len() as f64;
+    mean(second) - mean(first)
+}
+
+/// How much larger the second sample's median is; of an even number of values, the upper of the middle two.
+#[must_use]
+pub fn median_difference(first: &[f64], second: &[f64]) -> f64 {
+    let median = |sample: &[f64]| {
+        let (mut sample, middle) = (sample.to_vec(), sample.len() / 2);
+        *sample.select_nth_unstable_by(middle, f64::total_cmp).1
+    };
+    median(second) - median(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Claim, Progress, Verdict};
+
+    /// The p-value, by all divisions.
+    fn exact(first: &[f64], second: &[f64], tail: Tail) -> f64 {
+        let all: Vec<f64> = first.iter().chain(second).copied().collect();
+        let observed = mean_difference(first, second);
+        let (mut extreme, mut total) = (0u32, 0u32);
+        for mask in 0u32..1 << all.len() {
+            if mask.count_ones() as usize != first.len() {
+                continue;
+            }
+            let part = |chosen: bool| -> Vec<f64> {
+                all.iter().enumerate().filter(|(i, _)| (mask >> i & 1 == 1) == chosen).map(|(_, &x)| x).collect()
+            };
+            let drawn = mean_difference(&part(true), &part(false));
+            total += 1;
+            extreme += u32::from(match tail {
+                Tail::Greater => drawn >= observed,
+                Tail::Less => drawn <= observed,
+                Tail::Both => drawn.abs() >= observed.abs(),
+            });
+        }
+        f64::from(extreme) / f64::from(total)
+    }
+
+    #[test]
+    fn the_rate_of_extreme_draws_is_the_p_value_of_all_divisions() {
+        // Sums of small integers are exact, so that ties are ties.
+        let (first, second) = ([1.0, 4.0, 2.0, 8.0], [16.0, 3.0, 9.0, 5.0]);
+        for tail in [Tail::Greater, Tail::Less, Tail::Both] {
+            let expected = exact(&first, &second, tail);
+            let mut test = Permutation::new(&first, &second, mean_difference, tail, Null::SAME).unwrap();
+            let mut random = Random::seeded(5);
+            let draws = 40_000;
+            let extreme = (0..draws).filter(|_| test.draw(&mut random)).count() as u64;
+            let interval = crate::interval::fixed(draws, extreme, 1e-9).unwrap();
+            assert!(interval.contains(expected), "{tail:?}: {expected} is not in {interval:?}");
+        }
+    }
+
+    #[test]
+    fn a_shift_and_a_scale_that_are_true_leave_no_difference() {
+        let mut random = Random::seeded(6);
+        let first: Vec<f64> = (0..100).map(|_| random.uniform()).collect();
+        let second: Vec<f64> = (0..80).map(|_| 3.0 - 2.0 * random.uniform()).collect();
+        let setup = Setup::new(Claim::AtMost(0.01), 1e-4).limit(20_000);
+        let decide = |null, random: &mut Random| {
+            let mut test = Permutation::new(&first, &second, mean_difference, Tail::Both, null).unwrap();
+            test.decide(&setup, random, |_| ()).unwrap().progress
+        };
+        assert_eq!(decide(Null::SAME, &mut random), Progress::Decided(Verdict::Holds));
+        // Under this null hypothesis the statistic is around 1.5; the second sample is what it should be.
+        let centred = |first: &[f64], second: &[f64]| mean_difference(first, second) - 1.5;
+        let null = Null { shift: 3.0, scale: -2.0 };
+        let mut test = Permutation::new(&first, &second, centred, Tail::Both, null).unwrap();
+        let status = test.decide(&setup, &mut random, |_| ()).unwrap();
+        assert_eq!(status.progress, Progress::Decided(Verdict::Fails), "{status:?}");
+    }
+
+    #[test]
+    fn senseless_samples_are_refused() {
+        let new = |first: &[f64], second: &[f64], null| {
+            Permutation::new(first, second, mean_difference, Tail::Both, null).map(drop).unwrap_err()
+        };
+        assert!(matches!(new(&[], &[1.0], Null::SAME), Error::TooFew { .. }));
+        assert!(matches!(new(&[1.0], &[f64::NAN], Null::SAME), Error::NotFinite { .. }));
+        assert!(matches!(new(&[1.0], &[1.0], Null { shift: 0.0, scale: 0.0 }), Error::OutOfRange { .. }));
+    }
+}

@@ -1,0 +1,47 @@
+//! Half of the money on one process, half on another.
+
+use std::sync::Arc;
+
+use super::EProcess;
+use crate::Direction;
+use crate::number::Ball;
+use crate::number::exp::exp;
+use crate::number::ln::ln_1p;
+
+/// The average of two e-processes of the same threshold and direction, which is one, too.
+///
+/// Its level exceeds the better one's by at most `ln 2`, and is below it where both have evidence.
+#[derive(Debug, Clone)]
+pub struct Blend {
+    first: Arc<dyn EProcess>,
+    second: Arc<dyn EProcess>,
+}
+
+impl Blend {
+    /// # Panics
+    /// If the processes prove different directions.
+    #[must_use]
+    pub fn new(first: Arc<dyn EProcess>, second: Arc<dyn EProcess>) -> Self {
+        assert_eq!(first.direction(), second.direction(), "a blend of two directions proves neither");
+        Blend { first, second }
+    }
+}
+
+impl EProcess for Blend {
+    fn direction(&self) -> Direction {
+        self.first.direction()
+    }
+
+    fn level(&self, trials: u64, successes: u64) -> f64 {
+        let (first, second) = (self.first.level(trials, successes), self.second.level(trials, successes));
+        let (low, high) = (first.min(second), first.max(second));
+        // -ln((e^-low + e^-high) / 2) = low + ln 2 - ln(1 + e^(low - high)); no help is on the safe side.
+        let help = if high - low < 40.0 { ln_1p(exp(Ball::from(low) + -high)) } else { Ball::ZERO };
+        if low.is_finite() { (Ball::LN_2 - help + low).upper() } else { low }
+    }
+
+    fn level_at_least(&self, trials: u64, successes: u64) -> f64 {
+        // The average is at most the larger of the two.
+        self.first.level_at_least(trials, successes).min(self.second.level_at_least(trials, successes))
+    }
+}

@@ -1,0 +1,48 @@
+//! The counts at which a test stops, number of trials by number of trials.
+
+use super::Test;
+use crate::Direction;
+
+/// For each number of trials, which numbers of successes stop a test.
+///
+/// One more trial moves either boundary by nothing or by one: a failure never helps "above" where it could stop, and
+/// with one more success what stopped still stops. (For "below", exchange the two.) So each step costs two or three
+/// levels.
+#[derive(Debug)]
+pub(crate) struct Boundary<'a> {
+    test: &'a Test,
+    trials: u64,
+    /// The least number of successes that proves "above"; more than the trials if none does.
+    above: u64,
+    /// How many numbers of successes, from zero on, prove "below".
+    below: u64,
+}
+
+impl<'a> Boundary<'a> {
+    /// The boundary after no trials.
+    pub(crate) fn new(test: &'a Test) -> Self {
+        Boundary { test, trials: 0, above: 1, below: 0 }
+    }
+
+    /// Goes on to one more trial.
+    pub(crate) fn advance(&mut self) {
+        self.trials += 1;
+        while self.above <= self.trials && !self.test.proves(Direction::Above, self.trials, self.above) {
+            self.above += 1;
+        }
+        while self.below <= self.trials && self.test.proves(Direction::Below, self.trials, self.below) {
+            self.below += 1;
+        }
+    }
+
+    /// What so many successes prove.
+    pub(crate) fn direction(&self, successes: u64) -> Option<Direction> {
+        if successes >= self.above {
+            Some(Direction::Above)
+        } else if successes < self.below {
+            Some(Direction::Below)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! E-processes: bets against a hypothesis that can be watched for ever.
+//!
+//! Bet one coin that a success rate is *not* `p`, at fair odds, and let the stake grow or shrink with every outcome.
+//! If the rate is `p` after all, nobody turns one coin into `1/eps` with a probability above `eps`, however long they
+//! play and whenever they stop: that is Ville's inequality. The money in hand is called an **e-process**. A test
+//! stops when it exceeds `1/eps`; here that reads `level < ln eps`, where the **level** is minus the logarithm of the
+//! money.
+//!
+//! All bets on yes-or-no outcomes are averages of likelihood ratios `(p'/p)^s ((1-p')/(1-p))^f` over some prior
+//! distribution of alternatives `p'`. Which prior decides how soon a test stops, never whether it is right:
+//!
+//! | e-process | prior | strong when |
+//! | --- | --- | --- |
+//! | [`BetaMixture::robbins`] | uniform on (0, 1): Robbins' criterion | the rate is far from a threshold near 1/2 |
+//! | [`BetaMixture::centred`] | a Beta distribution around the threshold | the rate is near the threshold |
+//! | [`UniformTail`] | uniform on one side of the threshold | one direction is enough |
+//! | [`LikelihoodRatio`] | a single point: Wald's sequential probability ratio test | there are two thresholds |
+//! | [`Blend`] | half of one, half of another | one is unsure; costs at most `ln 2` |
+//!
+//! **Direction.** Every process here [proves one direction](EProcess::direction), and a success never harms a process
+//! that proves "above", nor a failure one that proves "below", once it could stop. So its verdict is right about the
+//! *side*, too: run the trials of a rate on the other side beside those of the threshold itself, with the same
+//! uniform random numbers; the outcomes of the former are never more favourable, and so it crosses only if the latter
+//! does, which has a probability of at most `eps` (Ding, Gandy and Hahn show it for Robbins' criterion).
+//!
+//! **Rounding.** A level is rounded up only, so rounding can delay a test, and can never stop it early.
+//!
+//! Sources: J. Ville (1939); A. Wald (1945); H. Robbins, "Statistical methods related to the law of the iterated
+//! logarithm" (1970); D. Ding, A. Gandy and G. Hahn, "A simple method for implementing Monte Carlo tests" (2020);
+//! A. Ramdas and others, "Game-theoretic statistics and safe anytime-valid inference" (2023).
+
+mod balance;
+mod blend;
+mod boundary;
+mod method;
+mod mixture;
+mod ratio;
+mod tail;
+mod test;
+mod threshold;
+mod watch;
+
+use std::fmt::Debug;
+
+use crate::Direction;
+
+pub use blend::Blend;
+pub(crate) use boundary::Boundary;
+pub use method::Method;
+pub use mixture::BetaMixture;
+pub use ratio::LikelihoodRatio;
+pub use tail::UniformTail;
+pub use test::{Decision, Test};
+pub use threshold::Threshold;
+pub(crate) use threshold::{check_counts, check_log_eps};
+pub use watch::Watch;
+pub(crate) use watch::count;
+
+/// Evidence that a success rate lies to one side of a threshold, as a function of the counts so far.
+///
+/// An implementation promises:
+/// 1. `exp(-level)` is at most the value of a non-negative martingale that starts at one, when the trials are
+///    independent with the threshold as their success rate;
+/// 2. wherever the level is below zero, one more favourable outcome (a success if the direction is above, a failure if
+///    it is below) does not raise it, and an unfavourable one does not lower it, by more than its rounding. [`Watch`]
+///    skips ahead on the strength of that, and [`power`](crate::power) walks along boundaries;
+/// 3. rounding moves the level up only, and by no more than a millionth of `1 + |level|`.
+pub trait EProcess: Debug + Send + Sync {
+    /// What a low level proves.
+    fn direction(&self) -> Direction;
+
+    /// Minus the logarithm of the evidence, rounded up, after no more than [`MOST_TRIALS`](crate::MOST_TRIALS) trials.
+    /// It is infinite where the counts do not speak for the direction at all.
+    fn level(&self, trials: u64, successes: u64) -> f64;
+
+    /// A number that the level is at least, up to its rounding, and that is cheaper to come by, if there is one. What
+    /// is above `ln eps` by that need not be computed.
+    fn level_at_least(&self, trials: u64, successes: u64) -> f64 {
+        self.level(trials, successes)
+    }
+}

@@ -1,0 +1,83 @@
+//! Likelihood ratios averaged over one side of the threshold.
+
+use super::{EProcess, Threshold};
+use crate::Direction;
+use crate::number::Ball;
+use crate::number::kernel::level;
+use crate::number::tails::tails;
+
+/// The likelihood ratio averaged over alternatives that are uniform on one side of the threshold.
+///
+/// Robbins' prior spends its money on both sides. If the threshold is 0.99 and "above" is to be proven, 99 % of it is
+/// on the wrong one; here none is. With Robbins' level `r`, the width `w` of the side, and the share `t` of a
+/// Beta(s + 1, f + 1) distribution on that side, the level is `r + ln w - ln t`.
+///
+/// Every alternative on a side is favoured by every favourable outcome, so the evidence grows with each of them.
+///
+/// Cost of a level: that of a tail of the Beta distribution, microseconds; at once where the counts speak against.
+#[derive(Debug, Clone, Copy)]
+pub struct UniformTail {
+    threshold: Threshold,
+    direction: Direction,
+    ln_width: Ball,
+}
+
+impl UniformTail {
+    /// Evidence for a rate on this side of the threshold.
+    #[must_use]
+    pub fn new(threshold: Threshold, direction: Direction) -> Self {
+        let ln_width = match direction {
+            Direction::Above => threshold.ln_complement(),
+            Direction::Below => threshold.ln(),
+        };
+        UniformTail { threshold, direction, ln_width }
+    }
+
+    /// The logarithm of the side's width.
+    pub(super) fn ln_width(&self) -> Ball {
+        self.ln_width
+    }
+
+    /// `ln t` of a state.
+    pub(super) fn ln_share(&self, successes: f64, failures: f64) -> Ball {
+        let tails = tails(successes + 1.0, failures + 1.0, &self.threshold.rate);
+        match self.direction {
+            Direction::Above => tails.upper,
+            Direction::Below => tails.lower,
+        }
+    }
+
+    /// Whether the observed rate is on the side. Where it is not, the threshold itself explains the data best, and
+    /// the level is at least zero.
+    fn speaks(&self, successes: f64, failures: f64) -> bool {
+        self.threshold.at_most(successes, failures) == (self.direction == Direction::Above)
+    }
+
+    /// Robbins' level, for both directions.
+    pub(super) fn whole(&self, successes: f64, failures: f64) -> Ball {
+        level(successes, failures, &self.threshold.rate)
+    }
+}
+
+impl EProcess for UniformTail {
+    fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    fn level(&self, trials: u64, successes: u64) -> f64 {
+        let (s, f) = (successes as f64, (trials - successes) as f64);
+        if !self.speaks(s, f) {
+            return f64::INFINITY;
+        }
+        (self.whole(s, f) + self.ln_width - self.ln_share(s, f)).upper()
+    }
+
+    fn level_at_least(&self, trials: u64, successes: u64) -> f64 {
+        let (s, f) = (successes as f64, (trials - successes) as f64);
+        if !self.speaks(s, f) {
+            return f64::INFINITY;
+        }
+        // The share is at most one, and nearly so where the evidence is strong.
+        (self.whole(s, f) + self.ln_width).upper()
+    }
+}

@@ -1,0 +1,177 @@
+//! On which side of a threshold is the success rate?
+
+use std::sync::Arc;
+
+use super::balance::ln_shares;
+use super::{BetaMixture, Blend, EProcess, LikelihoodRatio, Method, Threshold, UniformTail};
+use super::{check_counts, check_log_eps};
+use crate::{Direction, Error};
+
+/// A test of a success rate against a threshold that may be looked at as often as one likes: a pure function of the
+/// counts.
+///
+/// It stops when some direction's level is below `ln eps`, strictly. Over an endless sequence of looks, it gives a
+/// wrong direction with a probability of at most `eps`.
+///
+/// ```
+/// use millstream_csm::{Direction, process::{Method, Test, Threshold}};
+///
+/// let test = Test::new(Threshold::new(0.98)?, 0.001f64.ln(), Method::Balanced)?;
+/// assert_eq!(test.stop(1000, 995)?.stop, None);
+/// assert_eq!(test.stop(4000, 3972)?.stop, Some(Direction::Above));
+/// # Ok::<(), millstream_csm::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Test {
+    log_eps: f64,
+    arms: Vec<Arm>,
+}
+
+/// A direction and its share of the error.
+#[derive(Debug, Clone)]
+struct Arm {
+    process: Arc<dyn EProcess>,
+    ln_share: f64,
+}
+
+/// What a [`Test`] says about one look at the data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decision {
+    /// The direction that is proven, if one is.
+    pub stop: Option<Direction>,
+    /// The level, an upper bound; it is to fall below `ln eps`. If the directions have different shares of the error,
+    /// it is relative to the share.
+    pub level: f64,
+}
+
+impl Test {
+    /// A test in both directions. The balanced method takes some milliseconds to share out the error.
+    ///
+    /// # Errors
+    /// `log_eps` is positive or not finite, or the method needs two thresholds.
+    pub fn new(threshold: Threshold, log_eps: f64, method: Method) -> Result<Self, Error> {
+        check_log_eps(log_eps)?;
+        let mut arms = [Direction::Above, Direction::Below]
+            .map(|direction| Arm { process: alone(threshold, direction, method), ln_share: 0.0 });
+        if method.needs_two_thresholds() {
+            return Err(Error::NeedsTwoThresholds { method });
+        }
+        if method == Method::Balanced {
+            (arms[0].ln_share, arms[1].ln_share) = ln_shares(threshold, log_eps);
+        }
+        Ok(Test { log_eps, arms: arms.into() })
+    }
+
+    /// A test that tells a rate of at most `low` from one of at least `high`: [`Direction::Above`] means above `low`,
+    /// [`Direction::Below`] means below `high`, and in between either is right. Each is wrong with a probability of
+    /// at most `eps`; no rate is so that both can be.
+    ///
+    /// # Errors
+    /// `log_eps` is positive or not finite, or `low >= high`.
+    pub fn between(low: Threshold, high: Threshold, log_eps: f64, method: Method) -> Result<Self, Error> {
+        check_log_eps(log_eps)?;
+        if low.value() >= high.value() {
+            return Err(Error::NotInOrder { what: "two thresholds", low: low.value(), high: high.value() });
+        }
+        let arm = |threshold, other, direction| {
+            let ratio = || Arc::new(LikelihoodRatio::new(threshold, other));
+            let process: Arc<dyn EProcess> = match method {
+                Method::Sprt => ratio(),
+                Method::Blend => Arc::new(Blend::new(ratio(), alone(threshold, direction, Method::OneSided))),
+                _ => alone(threshold, direction, method),
+            };
+            Arm { process, ln_share: 0.0 }
+        };
+        let arms = vec![arm(low, high, Direction::Above), arm(high, low, Direction::Below)];
+        Ok(Test { log_eps, arms })
+    }
+
+    /// A test that watches e-processes of your own, all against the same threshold. At the threshold it stops with a
+    /// probability of at most `eps` times their number.
+    ///
+    /// # Errors
+    /// `log_eps` is positive or not finite.
+    pub fn of(processes: impl IntoIterator<Item = Arc<dyn EProcess>>, log_eps: f64) -> Result<Self, Error> {
+        check_log_eps(log_eps)?;
+        let arms = processes.into_iter().map(|process| Arm { process, ln_share: 0.0 }).collect();
+        Ok(Test { log_eps, arms })
+    }
+
+    /// The same test, without the power to prove other directions than this one.
+    #[must_use]
+    pub fn towards(mut self, direction: Direction) -> Self {
+        self.arms.retain(|arm| arm.process.direction() == direction);
+        self
+    }
+
+    /// What the level must fall below.
+    #[must_use]
+    pub fn log_eps(&self) -> f64 {
+        self.log_eps
+    }
+
+    /// Looks at the counts.
+    ///
+    /// # Errors
+    /// More successes than trials, or more than [`MOST_TRIALS`](crate::MOST_TRIALS) trials.
+    pub fn stop(&self, trials: u64, successes: u64) -> Result<Decision, Error> {
+        check_counts(trials, successes)?;
+        Ok(self.look(trials, successes))
+    }
+
+    /// As [`stop`](Self::stop), for counts that were checked.
+    pub(crate) fn look(&self, trials: u64, successes: u64) -> Decision {
+        let mut best = Decision { stop: None, level: f64::INFINITY };
+        for arm in &self.arms {
+            let level = arm.level(trials, successes);
+            if level < best.level {
+                let stop = (level < self.log_eps).then(|| arm.process.direction());
+                best = Decision { stop, level };
+            }
+        }
+        best
+    }
+
+    /// What the counts prove; as [`look`](Self::look), but cheap where they prove nothing.
+    pub(crate) fn proof(&self, trials: u64, successes: u64) -> Option<Direction> {
+        if self.is_clear_of(Direction::Above, trials, successes)
+            && self.is_clear_of(Direction::Below, trials, successes)
+        {
+            return None;
+        }
+        self.look(trials, successes).stop
+    }
+
+    /// Whether the counts prove this direction.
+    pub(crate) fn proves(&self, direction: Direction, trials: u64, successes: u64) -> bool {
+        !self.is_clear_of(direction, trials, successes)
+            && self.towards_arms(direction).any(|arm| arm.level(trials, successes) < self.log_eps)
+    }
+
+    /// Whether the exact evidence for this direction is too little, with room for all rounding.
+    pub(crate) fn is_clear_of(&self, direction: Direction, trials: u64, successes: u64) -> bool {
+        // Twice what a level may be off by, where it is near.
+        let room = 4e-6 * (1.0 + self.log_eps.abs());
+        self.towards_arms(direction)
+            .all(|arm| arm.process.level_at_least(trials, successes) - arm.ln_share > self.log_eps + room)
+    }
+
+    fn towards_arms(&self, direction: Direction) -> impl Iterator<Item = &Arm> {
+        self.arms.iter().filter(move |arm| arm.process.direction() == direction)
+    }
+}
+
+impl Arm {
+    fn level(&self, trials: u64, successes: u64) -> f64 {
+        let level = self.process.level(trials, successes);
+        if self.ln_share == 0.0 { level } else { (level - self.ln_share).next_up() }
+    }
+}
+
+fn alone(threshold: Threshold, direction: Direction, method: Method) -> Arc<dyn EProcess> {
+    match method {
+        Method::Robbins => Arc::new(BetaMixture::robbins(threshold, direction)),
+        Method::Centred => Arc::new(BetaMixture::centred(threshold, direction, BetaMixture::WEIGHT)),
+        _ => Arc::new(UniformTail::new(threshold, direction)),
+    }
+}

@@ -1,0 +1,68 @@
+//! A threshold that is asked about, and the limits on counts.
+
+use crate::Error;
+use crate::choose::split;
+use crate::number::Ball;
+use crate::number::kernel::Rate;
+use crate::number::ln::ln_scaled;
+
+/// A success rate strictly between 0 and 1, exactly the float given.
+#[derive(Debug, Clone, Copy)]
+pub struct Threshold {
+    value: f64,
+    pub(super) rate: Rate,
+}
+
+impl Threshold {
+    /// # Errors
+    /// [`Error::NotFinite`] and [`Error::OutOfRange`], unless `0 < value < 1`.
+    pub fn new(value: f64) -> Result<Self, Error> {
+        let what = "a threshold";
+        if !value.is_finite() {
+            return Err(Error::NotFinite { what, found: value });
+        }
+        if value <= 0.0 || value >= 1.0 {
+            return Err(Error::OutOfRange { what, expected: "between 0 and 1, both excluded", found: value });
+        }
+        Ok(Threshold { value, rate: Rate::new(value) })
+    }
+
+    /// The success rate.
+    #[must_use]
+    pub fn value(self) -> f64 {
+        self.value
+    }
+
+    /// `ln p`.
+    pub(super) fn ln(self) -> Ball {
+        ln_scaled(self.rate.x.m.into(), self.rate.x.e)
+    }
+
+    /// `ln (1 - p)`.
+    pub(super) fn ln_complement(self) -> Ball {
+        ln_scaled(self.rate.y.m.into(), self.rate.y.e)
+    }
+
+    /// Whether the threshold is at most `a / (a + b)`, decided without error where `a + b` is exact.
+    pub(super) fn at_most(self, a: f64, b: f64) -> bool {
+        // A fused multiplication rounds once, and rounding keeps the sign.
+        self.value.mul_add(a + b, -a) <= 0.0
+    }
+}
+
+/// Refuses more successes than trials, and more trials than [`MOST_TRIALS`](crate::MOST_TRIALS).
+pub(crate) fn check_counts(trials: u64, successes: u64) -> Result<(), Error> {
+    split(trials, successes, "successes", "trials").map(drop)
+}
+
+/// The logarithm of an error probability that is not zero.
+pub(crate) fn check_log_eps(log_eps: f64) -> Result<(), Error> {
+    let what = "the logarithm of the error";
+    if !log_eps.is_finite() {
+        return Err(Error::NotFinite { what, found: log_eps });
+    }
+    if log_eps > 0.0 {
+        return Err(Error::OutOfRange { what, expected: "at most zero", found: log_eps });
+    }
+    Ok(())
+}

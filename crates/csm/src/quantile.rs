@@ -1,0 +1,94 @@
+//! A quantile of any distribution, between two of the values observed.
+//!
+//! The number of values that are at most the `q`-quantile is a number of successes whose rate is at least `q`, and
+//! the number below it one whose rate is at most `q`, whatever the distribution. So a confidence sequence for a
+//! quantile is a matter of ranks alone (S. Howard and A. Ramdas, "Sequential estimation of quantiles with
+//! applications to A/B testing and best-arm identification", 2022): the quantile is at least the `low`-th smallest
+//! value, or too few values were at most the quantile; and at most the `high`-th. Each of the two is a [one-sided
+//! test](crate::process::UniformTail) of the rate `q` with half of the error.
+//!
+//! ```
+//! use millstream_csm::quantile;
+//!
+//! let mut latencies_ms: Vec<f64> = (0..1000).map(|i| f64::from(i * 7919 % 1000)).collect();
+//! latencies_ms.sort_by(f64::total_cmp);
+//! let median = quantile::interval(&latencies_ms, 0.5, 0.05)?;
+//! assert!(median.contains(500.0) && median.width() < 150.0);
+//! # Ok::<(), millstream_csm::Error>(())
+//! ```
+
+use std::sync::Arc;
+
+use crate::driver::log_part;
+use crate::process::{EProcess, Test, Threshold, UniformTail, check_counts};
+use crate::{Direction, Error, Interval};
+
+/// Between which of the sorted values a quantile lies. Ranks count from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ranks {
+    /// The quantile is at least the value of this rank; zero if no value is known to be below it.
+    pub low: u64,
+    /// The quantile is at most the value of this rank; the number of values plus one if none is known to be above it.
+    pub high: u64,
+}
+
+/// The ranks between which the `q`-quantile lies after `n` values, right at all `n` at once with a probability of at
+/// least `1 - error`.
+///
+/// # Errors
+/// `q` or the error is not between 0 and 1, or there are too many values.
+///
+/// # Cost
+/// Some 100 levels, so less than a millisecond.
+pub fn ranks(n: u64, q: f64, error: f64) -> Result<Ranks, Error> {
+    check_counts(n, 0)?;
+    let test = test(q, error)?;
+    let stops = |direction, count| test.proves(direction, n, count);
+    // So many values at most the quantile are too few; so many below it are too many.
+    let too_few = first(n + 1, |count| !stops(Direction::Below, count));
+    let too_many = first(n + 1, |count| stops(Direction::Above, count));
+    Ok(Ranks { low: too_few, high: too_many.max(1) })
+}
+
+/// The two values between which the `q`-quantile of their distribution lies, infinite where nothing is known; right
+/// at all numbers of values at once with a probability of at least `1 - error`, for values that are independent and
+/// alike.
+///
+/// # Errors
+/// As [`ranks`]; a value that is not a number; values that are not sorted.
+pub fn interval(sorted: &[f64], q: f64, error: f64) -> Result<Interval, Error> {
+    if let Some(&found) = sorted.iter().find(|value| value.is_nan()) {
+        return Err(Error::NotFinite { what: "each value", found });
+    }
+    if let Some(before) = sorted.windows(2).position(|pair| pair[0] > pair[1]) {
+        return Err(Error::NotSorted { what: "the values", index: before + 1 });
+    }
+    let ranks = ranks(sorted.len() as u64, q, error)?;
+    let value = |rank: u64| sorted.get((rank as usize).wrapping_sub(1)).copied();
+    Ok(Interval {
+        low: value(ranks.low).unwrap_or(f64::NEG_INFINITY),
+        high: value(ranks.high).unwrap_or(f64::INFINITY),
+    })
+}
+
+/// The test behind [`ranks`]: half of the error for each direction.
+pub(crate) fn test(q: f64, error: f64) -> Result<Test, Error> {
+    let threshold = Threshold::new(q)?;
+    let processes = [Direction::Above, Direction::Below]
+        .map(|direction| Arc::new(UniformTail::new(threshold, direction)) as Arc<dyn EProcess>);
+    Test::of(processes, log_part(error, 2.0)?)
+}
+
+/// The first number below `end` for which a condition holds that goes on holding; `end` if there is none.
+fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}

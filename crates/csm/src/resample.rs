@@ -1,0 +1,119 @@
+//! Sets of units that are alike, from units that are not.
+//!
+//! Production requests are not alike: some are heavier, and some follow others. But sets of requests drawn from one
+//! sample, each set without replacement and independently of the others, are alike by construction. So judge the
+//! units of a set one by one, add up their successes, and look at the evidence only when a whole set is done (Paul
+//! Khuong's advice).
+//!
+//! **Why that is safe.** The rate in question is the sample's own: the share of its units that succeed. Within a set,
+//! drawing without replacement makes successes *less* spread than independent trials of that rate would be: for any
+//! convex function, the mean over a sample without replacement is at most that over one with replacement (W.
+//! Hoeffding 1963, theorem 4). The likelihood ratio of an alternative is convex in the number of a set's successes,
+//! so what a set multiplies the evidence by is at most one on average, as it must be.
+
+use crate::random::Random;
+use crate::{Driver, Error, Setup, Status};
+
+/// Sets of a fixed size, drawn at random from a sample.
+///
+/// ```
+/// use millstream_csm::{random::Random, resample::Sets};
+///
+/// let requests = ["/", "/login", "/search?q=mill", "/search?q=stream"];
+/// let mut sets = Sets::new(&requests, 3)?;
+/// let set: Vec<&&str> = sets.next(&mut Random::seeded(1)).collect();
+/// assert!(set.len() == 3 && set[0] != set[1] && set[1] != set[2] && set[0] != set[2]);
+/// # Ok::<(), millstream_csm::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Sets<'a, T> {
+    units: Vec<&'a T>,
+    size: usize,
+}
+
+impl<'a, T> Sets<'a, T> {
+    /// Sets of `size` of these units.
+    ///
+    /// # Errors
+    /// A size of zero, or more than there are units.
+    pub fn new(units: &'a [T], size: usize) -> Result<Self, Error> {
+        if size == 0 {
+            return Err(Error::OutOfRange { what: "a set's size", expected: "at least one", found: 0.0 });
+        }
+        if size > units.len() {
+            return Err(Error::TooFew { what: "the sample", least: size as u64, found: units.len() as u64 });
+        }
+        Ok(Sets { units: units.iter().collect(), size })
+    }
+
+    /// A fresh set: different units of the sample, in random order.
+    pub fn next(&mut self, random: &mut Random) -> impl Iterator<Item = &'a T> {
+        random.shuffle_front(&mut self.units, self.size);
+        self.units[..self.size].iter().copied()
+    }
+}
+
+/// Draws sets and judges their units until a claim about the rate of success is decided, at the end of a set.
+///
+/// # Errors
+/// See [`Setup::check`] and [`Sets::new`].
+pub fn decide<T>(
+    setup: &Setup,
+    units: &[T],
+    size: usize,
+    random: &mut Random,
+    mut judge: impl FnMut(&T) -> bool,
+    mut progress: impl FnMut(&Status),
+) -> Result<Status, Error> {
+    let mut driver = Driver::new(setup)?;
+    let mut sets = Sets::new(units, size)?;
+    loop {
+        let successes = sets.next(random).filter(|unit| judge(unit)).count() as u64;
+        driver.observe_set(size as u64, successes)?;
+        let status = driver.status();
+        progress(&status);
+        if status.progress != crate::Progress::Running {
+            return Ok(status);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Claim, Progress, Verdict};
+
+    #[test]
+    fn a_claim_about_the_sample_is_decided_at_the_end_of_a_set() {
+        let latencies: Vec<u32> = (0..500).map(|i| if i % 100 == 0 { 90 } else { 10 }).collect();
+        let setup = Setup::new(Claim::AtLeast(0.9), 1e-6);
+        let mut reports = 0;
+        let fast = |&latency: &u32| latency < 50;
+        let status = decide(&setup, &latencies, 40, &mut Random::seeded(2), fast, |_| reports += 1).unwrap();
+        assert_eq!(status.progress, Progress::Decided(Verdict::Holds));
+        assert_eq!(status.trials, 40 * reports);
+    }
+
+    #[test]
+    fn a_set_has_no_unit_twice_and_any_unit_as_often_as_another() {
+        let units: Vec<usize> = (0..10).collect();
+        let mut sets = Sets::new(&units, 4).unwrap();
+        let mut random = Random::seeded(3);
+        let mut seen = [0u32; 10];
+        for _ in 0..10_000 {
+            let mut set: Vec<usize> = sets.next(&mut random).copied().collect();
+            set.iter().for_each(|&unit| seen[unit] += 1);
+            set.sort_unstable();
+            set.dedup();
+            assert_eq!(set.len(), 4);
+        }
+        // Six standard deviations: 6 sqrt(10000 * 0.4 * 0.6).
+        assert!(seen.iter().all(|&n| n.abs_diff(4000) < 294), "{seen:?}");
+    }
+
+    #[test]
+    fn a_set_that_the_sample_cannot_fill_is_refused() {
+        assert!(matches!(Sets::new(&[1, 2], 3), Err(Error::TooFew { .. })));
+        assert!(matches!(Sets::new(&[1, 2], 0), Err(Error::OutOfRange { .. })));
+    }
+}

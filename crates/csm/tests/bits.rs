@@ -1,0 +1,64 @@
+//! The same bits on every machine: a digest of many results, which no instruction set, library or compiler may move.
+//!
+//! Where a fused multiply-add is at hand it is used, and elsewhere its result is computed; this test passes with and
+//! without (`RUSTFLAGS="-C target-feature=+fma"`).
+
+use millstream_csm::{Side, beta_bound, log_choose, robbins};
+
+/// A fixed sequence of numbers of all sizes.
+struct Inputs(u64);
+
+impl Inputs {
+    fn next(&mut self) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn count(&mut self) -> u64 {
+        let bits = self.next() % 50;
+        self.next() & ((1 << bits) - 1)
+    }
+
+    /// A rate: half the time of an ordinary size, half the time of any.
+    fn rate(&mut self) -> f64 {
+        let random = self.next();
+        if random.is_multiple_of(2) {
+            (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        } else {
+            f64::from_bits(self.next() % 0x3ff0_0000_0000_0000)
+        }
+    }
+}
+
+/// FNV-1a over the bits of results.
+struct Digest(u64);
+
+impl Digest {
+    fn add(&mut self, x: f64) {
+        for byte in x.to_bits().to_le_bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}
+
+#[test]
+fn results_are_the_same_bits_everywhere() {
+    let mut inputs = Inputs(2018);
+    let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+    for _ in 0..5000 {
+        let (s, f, rate, eps) = (inputs.count(), inputs.count(), inputs.rate(), inputs.rate());
+        digest.add(robbins::stop(s + f, rate, s, -1.0).expect("a valid question").level);
+        let choose = log_choose(s + f, s).expect("a valid question");
+        digest.add(choose.lower);
+        digest.add(choose.upper);
+        // Shapes that are not whole as well.
+        let (a, b) = (s as f64 / 16.0 + 0.5, f as f64 / 16.0 + 0.5);
+        let low = beta_bound(a, b, eps, Side::Low).expect("a valid question");
+        digest.add(low.bound);
+        digest.add(low.complement);
+    }
+    assert_eq!(digest.0, 0x4aa4_050b_cf8d_f36a, "{:#x}", digest.0);
+}

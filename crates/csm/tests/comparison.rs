@@ -1,0 +1,91 @@
+//! Which is smaller: the verdict says what the interval says.
+
+use millstream_csm::compare::{Paired, Smaller, samples};
+use millstream_csm::random::Random;
+use millstream_csm::{Error, quantile};
+
+/// A pair whose ratio has the median `ratio`, now and then a tie.
+fn pair(ratio: f64, random: &mut Random) -> (f64, f64) {
+    let first = 1.0 + random.uniform();
+    if random.below(10) == 0 {
+        return (first, first);
+    }
+    (first, first * ratio * (0.5 + random.uniform()).powi(2))
+}
+
+#[test]
+fn pairs_are_decided_when_their_interval_leaves_one_behind() {
+    for (seed, ratio) in [(1, 0.7), (2, 1.5), (3, 1.0), (4, 2.0), (5, 0.5)] {
+        let mut random = Random::seeded(seed);
+        let (mut paired, mut swapped) = (Paired::new(0.01).unwrap(), Paired::new(0.01).unwrap());
+        for _ in 0..600 {
+            let (first, second) = pair(ratio, &mut random);
+            let verdict = paired.observe(first, second).unwrap();
+            let opposite = swapped.observe(second, first).unwrap();
+            let interval = paired.status().unwrap().interval;
+            let expected = if interval.low > 1.0 {
+                Some(Smaller::First)
+            } else if interval.high < 1.0 {
+                Some(Smaller::Second)
+            } else {
+                None
+            };
+            assert_eq!(verdict, expected, "seed {seed}: {interval:?}");
+            assert_eq!(opposite.is_some(), verdict.is_some());
+            assert!(opposite.is_none() || opposite != verdict);
+            if verdict.is_some() {
+                break;
+            }
+        }
+        assert_eq!(paired.status().unwrap().smaller.is_some(), ratio != 1.0, "seed {seed}");
+    }
+}
+
+#[test]
+fn ties_decide_nothing() {
+    let mut paired = Paired::new(0.05).unwrap();
+    for _ in 0..500 {
+        assert_eq!(paired.observe(3.0, 3.0), Ok(None));
+    }
+    let status = paired.status().unwrap();
+    assert_eq!((status.pairs, status.ratio, status.smaller), (500, Some(1.0), None));
+}
+
+#[test]
+fn samples_without_a_difference_are_called_different_no_more_often_than_promised() {
+    let (error, runs, mut wrong) = (0.2, 500u32, 0u32);
+    let mut random = Random::seeded(21);
+    for _ in 0..runs {
+        let mut sample = |size: usize| -> Vec<f64> { (0..size).map(|_| 1.0 + random.uniform()).collect() };
+        let comparison = samples(&sample(60), &sample(90), error).unwrap();
+        wrong += u32::from(!comparison.interval.contains(1.0));
+    }
+    assert!(f64::from(wrong) <= f64::from(runs) * error, "{wrong} of {runs}");
+}
+
+#[test]
+fn values_without_a_ratio_are_refused() {
+    let mut paired = Paired::new(0.05).unwrap();
+    assert!(matches!(paired.observe(0.0, 1.0), Err(Error::OutOfRange { .. })));
+    assert!(matches!(paired.observe(1.0, f64::NAN), Err(Error::NotFinite { .. })));
+    assert_eq!(paired.status().unwrap().pairs, 0);
+    assert_eq!(paired.status().unwrap().ratio, None);
+    assert!(matches!(samples(&[], &[1.0], 0.05), Err(Error::TooFew { .. })));
+    assert!(matches!(samples(&[1.0], &[-1.0], 0.05), Err(Error::OutOfRange { .. })));
+}
+
+#[test]
+fn few_values_bound_a_quantile_on_no_side_and_many_do_on_both() {
+    let few = quantile::interval(&[1.0, 2.0, 3.0], 0.5, 0.05).unwrap();
+    assert_eq!((few.low, few.high), (f64::NEG_INFINITY, f64::INFINITY));
+    // Three values are hardly ever all above the 99 % quantile, nor are two of them.
+    let low_only = quantile::interval(&[1.0, 2.0, 3.0], 0.99, 0.05).unwrap();
+    assert_eq!((low_only.low, low_only.high), (2.0, f64::INFINITY));
+    let many: Vec<f64> = (1..=20_000).map(f64::from).collect();
+    let interval = quantile::interval(&many, 0.99, 0.05).unwrap();
+    assert!(interval.contains(19_800.0) && interval.width() < 250.0, "{interval:?}");
+    assert!(matches!(quantile::interval(&[2.0, 1.0], 0.5, 0.05), Err(Error::NotSorted { index: 1, .. })));
+    assert!(matches!(quantile::interval(&[f64::NAN], 0.5, 0.05), Err(Error::NotFinite { .. })));
+    let none = quantile::interval(&[], 0.5, 0.05).unwrap();
+    assert_eq!((none.low, none.high), (f64::NEG_INFINITY, f64::INFINITY));
+}

@@ -1,0 +1,169 @@
+//! Trial by trial, in slices or by the counts: the same answer after the same trial.
+
+use millstream_csm::process::{Method, Test, Threshold, Watch};
+use millstream_csm::random::Random;
+use millstream_csm::{Claim, Direction, Driver, Progress, Setup, Verdict, interval, report_due};
+use proptest::prelude::*;
+
+fn a_test(p: f64, log_eps: f64, method: Method) -> Test {
+    let low = Threshold::new(p).unwrap();
+    if method.needs_two_thresholds() {
+        return Test::between(low, Threshold::new(p + (1.0 - p) / 2.0).unwrap(), log_eps, method).unwrap();
+    }
+    Test::new(low, log_eps, method).unwrap()
+}
+
+/// After which trial the test first stops, looked at after each.
+fn first_stop(test: &Test, outcomes: &[bool]) -> Option<(usize, Direction)> {
+    let mut successes = 0;
+    outcomes.iter().enumerate().find_map(|(i, &success)| {
+        successes += u64::from(success);
+        test.stop(i as u64 + 1, successes).unwrap().stop.map(|direction| (i + 1, direction))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn a_watch_stops_after_the_trial_after_which_the_test_does(
+        method in prop::sample::select(&Method::ALL[..]),
+        p in prop_oneof![0.001..0.999f64, Just(0.5), Just(0.99), Just(1e-6)],
+        shift in -0.2..0.2f64,
+        log_eps in prop_oneof![-20.0..-0.01f64, Just(0.0)],
+        seed: u64,
+        slice in 1usize..700,
+    ) {
+        let test = a_test(p, log_eps, method);
+        let mut random = Random::seeded(seed);
+        let rate = (p + shift).clamp(0.0, 1.0);
+        let outcomes: Vec<bool> = (0..1500).map(|_| random.uniform() < rate).collect();
+        let expected = first_stop(&test, &outcomes);
+
+        let mut watch = Watch::new(test.clone());
+        let single = outcomes.iter().position(|&success| watch.observe(success).is_some());
+        prop_assert_eq!(single.map(|i| (i + 1, watch.stopped().unwrap())), expected);
+
+        let mut sliced = Watch::new(test);
+        for chunk in outcomes.chunks(slice) {
+            let (used, stopped) = sliced.observe_slice(chunk);
+            prop_assert!(used == chunk.len() || stopped.is_some());
+        }
+        let stopped = sliced.stopped().map(|direction| (sliced.trials() as usize, direction));
+        prop_assert_eq!(stopped, expected);
+    }
+
+    #[test]
+    fn a_driver_gives_the_same_status_trial_by_trial_and_in_slices(
+        claim in prop_oneof![
+            (0.01..0.99f64).prop_map(Claim::AtLeast),
+            (0.01..0.99f64).prop_map(Claim::AtMost),
+            (0.01..0.6f64).prop_map(|low| Claim::Within { low, high: low + 0.3 }),
+            (0.01..0.9f64).prop_map(|low| Claim::Between { low, high: low + 0.05 }),
+        ],
+        rate in 0.0..1.0f64,
+        limit in 1u64..3000,
+        seed: u64,
+        slice in 1usize..700,
+    ) {
+        let setup = Setup::new(claim, 0.01).limit(limit);
+        let mut random = Random::seeded(seed);
+        let outcomes: Vec<bool> = (0..3000).map(|_| random.uniform() < rate).collect();
+        let mut single = Driver::new(&setup).unwrap();
+        outcomes.iter().for_each(|&success| { single.observe(success); });
+        let mut sliced = Driver::new(&setup).unwrap();
+        let used: usize = outcomes.chunks(slice).map(|chunk| sliced.observe_slice(chunk).0).sum();
+        prop_assert_eq!(single.status(), sliced.status());
+        prop_assert_eq!(used as u64, single.status().trials);
+        // The counts are all the evidence there is.
+        let status = single.status();
+        let resumed = Driver::resume(&setup, status.trials, status.successes).unwrap().status();
+        prop_assert_eq!(resumed.interval, status.interval);
+        if !matches!(claim, Claim::Within { .. }) {
+            prop_assert_eq!(resumed, status);
+        }
+    }
+
+    #[test]
+    fn success_and_failure_are_alike(
+        method in prop::sample::select(&[Method::Balanced, Method::Robbins, Method::Centred, Method::OneSided][..]),
+        eighths in 1u32..8,
+        n in 0u64..5000,
+        part in 0.0..=1.0f64,
+    ) {
+        // Thresholds whose complement is a float.
+        let p = f64::from(eighths) / 8.0;
+        let s = (part * n as f64) as u64;
+        let one = a_test(p, -5.0, method).stop(n, s).unwrap();
+        let other = a_test(1.0 - p, -5.0, method).stop(n, n - s).unwrap();
+        prop_assert_eq!(one.stop, other.stop.map(Direction::opposite));
+        prop_assert!((one.level - other.level).abs() <= 1e-12 * (1.0 + one.level.abs()), "{:?} {:?}", one, other);
+    }
+
+    #[test]
+    fn a_favourable_outcome_never_undoes_a_decision(
+        method in prop::sample::select(&Method::ALL[..]),
+        p in 0.01..0.99f64,
+        n in 1u64..100_000,
+        part in 0.0..=1.0f64,
+    ) {
+        let test = a_test(p, -3.0, method);
+        let s = (part * n as f64) as u64;
+        match test.stop(n, s).unwrap().stop {
+            Some(Direction::Above) => {
+                prop_assert_eq!(test.stop(n + 1, s + 1).unwrap().stop, Some(Direction::Above));
+                prop_assert!(s == n || test.stop(n, s + 1).unwrap().stop == Some(Direction::Above));
+            }
+            Some(Direction::Below) => {
+                prop_assert_eq!(test.stop(n + 1, s).unwrap().stop, Some(Direction::Below));
+                prop_assert!(s == 0 || test.stop(n, s - 1).unwrap().stop == Some(Direction::Below));
+            }
+            None => {}
+        }
+    }
+}
+
+#[test]
+fn robbins_method_has_robbins_level() {
+    let p = 0.98;
+    let test = a_test(p, -6.9, Method::Robbins);
+    for (n, s) in [(0, 0), (1, 0), (1, 1), (1000, 995), (4000, 3972), (1_000_000_000, 980_000_001)] {
+        let direct = millstream_csm::robbins::stop(n, p, s, -6.9).unwrap();
+        let decision = test.stop(n, s).unwrap();
+        assert_eq!((decision.stop.is_some(), decision.level), (direct.stop, direct.level), "{s} of {n}");
+    }
+}
+
+#[test]
+fn a_set_is_looked_at_once_at_its_end() {
+    let setup = Setup::new(Claim::AtLeast(0.5), 1e-3);
+    let mut driver = Driver::new(&setup).unwrap();
+    // A hundred successes first would have decided; the set as a whole does not.
+    assert_eq!(driver.observe_set(200, 100), Ok(None));
+    assert_eq!(driver.observe_set(100, 100), Ok(Some(Verdict::Holds)));
+    // What comes after a verdict is ignored.
+    assert_eq!(driver.observe_set(1000, 0), Ok(Some(Verdict::Holds)));
+    assert_eq!(driver.status().trials, 300);
+}
+
+#[test]
+fn a_run_reports_progress_when_it_is_due_and_at_its_end() {
+    let mut reported = Vec::new();
+    let mut random = Random::seeded(8);
+    let mut driver = Driver::new(&Setup::new(Claim::AtLeast(0.5), 1e-6).limit(250)).unwrap();
+    let status = driver.run(|| random.uniform() < 0.5, |status| reported.push((status.trials, status.progress)));
+    assert_eq!(status.progress, Progress::AtLimit);
+    let due: Vec<u64> = (1..250).filter(|&n| report_due(n)).chain([250]).collect();
+    assert_eq!(reported.iter().map(|report| report.0).collect::<Vec<_>>(), due);
+    assert_eq!(reported.last(), Some(&(250, Progress::AtLimit)));
+}
+
+#[test]
+fn a_drivers_interval_has_a_third_of_the_error() {
+    for claim in [Claim::AtLeast(0.9), Claim::AtMost(0.5), Claim::Between { low: 0.2, high: 0.3 }] {
+        let mut driver = Driver::new(&Setup::new(claim, 0.03)).unwrap();
+        driver.observe_set(50, 30).unwrap();
+        let (found, expected) = (driver.status().interval, interval::watched(50, 30, 0.01).unwrap());
+        assert!((found.low - expected.low).abs() < 1e-12 && (found.high - expected.high).abs() < 1e-12, "{found:?}");
+    }
+}

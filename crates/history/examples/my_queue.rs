@@ -1,0 +1,32 @@
+//! Records a queue of your own under four threads, checks it, and draws what was found.
+//!
+//! `cargo run -p millstream-history --example my_queue`, then open `my_queue.html`.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::{fs, thread};
+
+use millstream_history::record::Recorder;
+use millstream_history::timeline::Timeline;
+use millstream_history::{Kind, Op, Options, check};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let queue = Mutex::new(VecDeque::new()); // put yours here
+    let recorder = Recorder::new();
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let (queue, mut log) = (&queue, recorder.log());
+            scope.spawn(move || {
+                for value in (0..10_000).map(|n| 4 * n + thread) {
+                    log.record(Op::ENQUEUE, value, || queue.lock().unwrap().push_back(value));
+                    log.record(Op::DEQUEUE, (), || queue.lock().unwrap().pop_front());
+                }
+            });
+        }
+    });
+    let history = recorder.finish();
+    let verdict = check(&history, &Kind::Queue.into(), &Options::default())?;
+    fs::write("my_queue.html", Timeline::new("my queue", &history, &verdict).html())?;
+    println!("{} operations, linearizable: {:?}", history.len(), verdict.holds());
+    Ok(())
+}

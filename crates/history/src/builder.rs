@@ -1,0 +1,316 @@
+//! Building a history, and what it refuses.
+
+use std::collections::HashMap;
+
+use thiserror::Error;
+
+use crate::history::{History, PENDING, op_name};
+use crate::operation::{Op, Operation, Status};
+use crate::value::Values;
+
+/// Operations that no execution can have.
+///
+/// Operations are numbered from 0 in the order in which they were pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Contradiction {
+    /// An operation returned before it was called.
+    #[error("the operation returned at {ret}, before it was called at {call}")]
+    ReturnBeforeCall {
+        /// Its number.
+        operation: usize,
+        /// When it was called.
+        call: u64,
+        /// When it returned.
+        ret: u64,
+    },
+    /// A process called an operation before its last one had returned.
+    #[error(
+        "process {process} called an operation at {call}, and the one it called at {earlier_call} had not returned"
+    )]
+    TwoAtOnce {
+        /// The process.
+        process: u32,
+        /// The number of the operation that was called first.
+        earlier: usize,
+        /// When that was.
+        earlier_call: u64,
+        /// The number of the operation that was called second.
+        operation: usize,
+        /// When that was.
+        call: u64,
+    },
+    /// A time is the one that stands for "never".
+    #[error("the time {PENDING} stands for \"never\"")]
+    TimeTooLarge {
+        /// The operation's number.
+        operation: usize,
+    },
+    /// There are more operations than rows can be numbered.
+    #[error("a history holds at most {} operations", u32::MAX)]
+    TooMany {
+        /// The number of the operation that no longer fits.
+        operation: usize,
+    },
+}
+
+impl Contradiction {
+    /// The number of the operation that contradicts, in the order of pushing.
+    pub fn operation(&self) -> usize {
+        match *self {
+            Contradiction::ReturnBeforeCall { operation, .. }
+            | Contradiction::TwoAtOnce { operation, .. }
+            | Contradiction::TimeTooLarge { operation }
+            | Contradiction::TooMany { operation } => operation,
+        }
+    }
+}
+
+/// Collects operations, in any order, and makes a [`History`] of them.
+///
+/// ```
+/// use millstream_history::{Builder, Op, Operation, Value};
+///
+/// let mut builder = Builder::new();
+/// let enqueue = Operation::new(0, Op::ENQUEUE, Value::int(7));
+/// let dequeue = Operation { output: Value::int(7), ..Operation::new(1, Op::DEQUEUE, Value::NULL) };
+/// builder.push(Operation { call: 5, ret: Some(9), ..dequeue })?;
+/// builder.push(Operation { call: 1, ret: Some(6), ..enqueue })?;
+/// let history = builder.finish()?;
+/// assert_eq!(history.show(1).to_string(), "dequeue() -> 7");
+/// # Ok::<(), millstream_history::Contradiction>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    history: History,
+}
+
+impl Builder {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Builder::default()
+    }
+
+    /// How many operations were pushed.
+    pub fn len(&self) -> usize {
+        self.history.len()
+    }
+
+    /// Whether none was.
+    pub fn is_empty(&self) -> bool {
+        self.history.is_empty()
+    }
+
+    /// The table for values that do not fit into a word.
+    pub fn values(&mut self) -> &mut Values {
+        &mut self.history.values
+    }
+
+    /// The number of an operation's name; a name of your own is entered.
+    ///
+    /// # Panics
+    /// With more than 65 000 different names.
+    pub fn op(&mut self, name: &str) -> Op {
+        let History { names, .. } = &mut self.history;
+        let known = Op::NAMES.len() + names.len();
+        let number = (0..known).find(|&n| op_name(names, Op(n as u16)) == name).unwrap_or_else(|| {
+            names.push(name.to_owned());
+            known
+        });
+        Op(u16::try_from(number).expect("operations have few names"))
+    }
+
+    /// The processes' clocks differ by at most this much (0 at first), in the unit of the times.
+    ///
+    /// [`History::ret`] is later by it; what one process does, by one clock, must be in order without it.
+    pub fn skew(&mut self, skew: u64) {
+        self.history.skew = skew;
+    }
+
+    pub(crate) fn op_name(&self, op: Op) -> &str {
+        self.history.op_name(op)
+    }
+
+    pub(crate) fn known_values(&self) -> &Values {
+        &self.history.values
+    }
+
+    /// Takes an operation.
+    ///
+    /// # Errors
+    /// If it contradicts itself.
+    pub fn push(&mut self, operation: Operation) -> Result<(), Contradiction> {
+        let number = self.len();
+        let Operation { process, op, key, input, output, call, ret, status } = operation;
+        if let Some(ret) = ret.filter(|&ret| ret < call) {
+            return Err(Contradiction::ReturnBeforeCall { operation: number, call, ret });
+        }
+        if call == PENDING || ret == Some(PENDING) {
+            return Err(Contradiction::TimeTooLarge { operation: number });
+        }
+        if number == u32::MAX as usize {
+            return Err(Contradiction::TooMany { operation: number });
+        }
+        let history = &mut self.history;
+        if key.is_some() && history.key.is_empty() {
+            history.key = vec![None; number];
+        }
+        if key.is_some() || !history.key.is_empty() {
+            history.key.push(key);
+        }
+        history.process.push(process);
+        history.op.push(op);
+        history.status.push(if ret.is_none() && status == Status::Ok { Status::Info } else { status });
+        history.input.push(input);
+        history.output.push(output);
+        history.call.push(call);
+        history.ret.push(ret.unwrap_or(PENDING));
+        Ok(())
+    }
+
+    /// The history.
+    ///
+    /// # Errors
+    /// If a process has two operations at once.
+    pub fn finish(self) -> Result<History, Contradiction> {
+        let mut history = self.history;
+        let order = (!history.call.is_sorted()).then(|| {
+            let mut order: Vec<u32> = (0..history.len() as u32).collect();
+            order.sort_by_key(|&row| history.call[row as usize]);
+            history.reorder(&order);
+            order
+        });
+        history.check_processes().map_err(|(earlier, row)| {
+            let pushed = |row: usize| order.as_ref().map_or(row, |order| order[row] as usize);
+            Contradiction::TwoAtOnce {
+                process: history.process[row],
+                earlier: pushed(earlier),
+                earlier_call: history.call[earlier],
+                operation: pushed(row),
+                call: history.call[row],
+            }
+        })?;
+        Ok(history)
+    }
+}
+
+impl History {
+    /// Row `i` becomes what row `order[i]` was.
+    fn reorder(&mut self, order: &[u32]) {
+        fn column<T: Copy>(column: &mut Vec<T>, order: &[u32]) {
+            *column = order.iter().map(|&row| column[row as usize]).collect();
+        }
+        column(&mut self.process, order);
+        column(&mut self.op, order);
+        column(&mut self.status, order);
+        if !self.key.is_empty() {
+            column(&mut self.key, order);
+        }
+        column(&mut self.input, order);
+        column(&mut self.output, order);
+        column(&mut self.call, order);
+        column(&mut self.ret, order);
+    }
+
+    /// Two rows of one process of which the second was called before the first returned, if there are any.
+    fn check_processes(&self) -> Result<(), (usize, usize)> {
+        let mut last = LastRows::default();
+        for row in 0..self.len() {
+            if let Some(earlier) = last.replace(self.process[row], row as u32) {
+                let earlier = earlier as usize;
+                if self.ret[earlier] > self.call[row] {
+                    return Err((earlier, row));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The last row of each process: by index where numbers are small, as they mostly are.
+#[derive(Default)]
+struct LastRows {
+    small: Vec<u32>,
+    large: HashMap<u32, u32>,
+}
+
+impl LastRows {
+    const SMALL: usize = 1 << 16;
+    const NONE: u32 = u32::MAX;
+
+    fn replace(&mut self, process: u32, row: u32) -> Option<u32> {
+        let index = process as usize;
+        if index >= Self::SMALL {
+            return self.large.insert(process, row);
+        }
+        if index >= self.small.len() {
+            self.small.resize(index + 1, Self::NONE);
+        }
+        let last = std::mem::replace(&mut self.small[index], row);
+        (last != Self::NONE).then_some(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Value;
+
+    fn operation(process: u32, call: u64, ret: Option<u64>) -> Operation {
+        Operation { call, ret, ..Operation::new(process, Op::WRITE, Value::int(call as i64)) }
+    }
+
+    fn build(operations: &[Operation]) -> Result<History, Contradiction> {
+        let mut builder = Builder::new();
+        for &operation in operations {
+            builder.push(operation)?;
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn rows_are_in_order_of_call() {
+        let history = build(&[operation(0, 9, None), operation(1, 3, Some(12)), operation(0, 3, Some(5))]).unwrap();
+        let calls: Vec<_> = (0..3).map(|row| (history.process(row), history.call(row))).collect();
+        assert_eq!(calls, [(1, 3), (0, 3), (0, 9)]);
+        assert_eq!(history.get(1), operation(0, 3, Some(5)));
+        assert_eq!(history.ret(2), PENDING);
+        assert_eq!(history.status(2), Status::Info);
+    }
+
+    #[test]
+    fn a_return_before_the_call_is_refused() {
+        assert_eq!(
+            build(&[operation(0, 0, Some(1)), operation(1, 5, Some(4))]).unwrap_err(),
+            Contradiction::ReturnBeforeCall { operation: 1, call: 5, ret: 4 }
+        );
+    }
+
+    #[test]
+    fn two_operations_at_once_by_one_process_are_refused() {
+        for process in [4, 70_000] {
+            let refused = build(&[operation(process, 7, Some(9)), operation(process, 2, Some(8))]).unwrap_err();
+            assert_eq!(
+                refused,
+                Contradiction::TwoAtOnce { process, earlier: 1, earlier_call: 2, operation: 0, call: 7 }
+            );
+            assert!(build(&[operation(process, 2, None), operation(process, 5, Some(6))]).is_err());
+            assert!(build(&[operation(process, 2, Some(5)), operation(process, 5, Some(6))]).is_ok());
+        }
+    }
+
+    #[test]
+    fn keys_may_come_late() {
+        let keyed = Operation { key: Some(Value::int(1)), ..operation(0, 5, Some(6)) };
+        let history = build(&[operation(0, 1, Some(2)), keyed]).unwrap();
+        assert_eq!((history.key(0), history.key(1)), (None, keyed.key));
+    }
+
+    #[test]
+    fn names_of_ones_own_are_kept() {
+        let mut builder = Builder::new();
+        assert_eq!(builder.op("dequeue"), Op::DEQUEUE);
+        let rotate = builder.op("rotate");
+        assert_eq!(builder.op("rotate"), rotate);
+        assert_eq!(builder.finish().unwrap().op_name(rotate), "rotate");
+    }
+}

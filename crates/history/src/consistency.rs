@@ -1,0 +1,133 @@
+//! Weaker and stronger conditions beside linearizability, for comparing them on one history.
+//!
+//! - A history is *sequential* if no operation is called before the last one returned: there is nothing to reorder.
+//! - It is *linearizable* if its operations can be put into an order that respects time: what returned before another was
+//!   called comes before it.
+//! - It is *sequentially consistent* if they can be put into an order that respects each process's own order.
+//!
+//! Every correct sequential history is linearizable, and every linearizable one is sequentially consistent; neither holds
+//! the other way round. Linearizability of several objects is linearizability of each, and so it is checked. Sequential
+//! consistency is not: each of two queues can be fine, and both together wrong. So all objects are searched as one.
+
+use crate::budget::{Budget, Exhausted, Options};
+use crate::check::{CheckError, check, validate};
+use crate::explain::reduce;
+use crate::history::{History, PENDING};
+use crate::model::Model;
+use crate::part::Part;
+use crate::search::{Outcome, Reach, decide_by_process};
+use crate::spec::{Product, Spec, Task, with_spec};
+use crate::verdict::{Counterexample, Progress, Verdict, Witness};
+
+/// Whether each operation returned before the next was called, so that the history is one operation after the other.
+///
+/// # Errors
+/// The first two rows that overlap.
+///
+/// ```
+/// use millstream_history::consistency::sequential;
+/// use millstream_history::format::{Format, read};
+///
+/// let overlapping = "{\"process\":0,\"op\":\"alloc\",\"out\":1,\"call\":0,\"return\":5}\n\
+///                    {\"process\":1,\"op\":\"alloc\",\"out\":2,\"call\":3,\"return\":8}\n";
+/// assert_eq!(sequential(&read(overlapping.as_bytes(), Format::Json, None)?), Err((0, 1)));
+/// # Ok::<(), millstream_history::format::FormatError>(())
+/// ```
+pub fn sequential(history: &History) -> Result<(), (u32, u32)> {
+    let overlap = (1..history.len()).find(|&row| {
+        let returned = history.returned_at(row - 1);
+        returned.is_none_or(|returned| returned > history.call(row))
+    });
+    overlap.map_or(Ok(()), |row| Err((row as u32 - 1, row as u32)))
+}
+
+/// Whether the history is sequentially consistent: whether its operations can be put into an order in which each process's
+/// operations come as it called them, and which does what the model says.
+///
+/// An operation whose outcome is unknown comes after those its process called before it, if it comes at all. The problem is
+/// NP-complete, and there is no shortcut: the time is exponential in the worst case, within the limits of `options`.
+///
+/// # Errors
+/// If the model has no such operations.
+pub fn sequentially_consistent(history: &History, model: &Model, options: &Options) -> Result<Verdict, CheckError> {
+    validate(history, model.kind)?;
+    let whole = Part::whole(history);
+    Ok(with_spec(model, &whole, ByProcess { part: &whole, options }))
+}
+
+struct ByProcess<'a> {
+    part: &'a Part<'a>,
+    options: &'a Options,
+}
+
+impl Task for ByProcess<'_> {
+    type Output = Verdict;
+
+    fn run<S: Spec>(self, spec: &S) -> Verdict {
+        let spec = &Product(spec);
+        let budget = Budget::new(self.options);
+        let mut reach = Reach::default();
+        match decide_by_process(self.part, spec, &mut budget.lend(), &mut reach) {
+            Ok(Outcome::Holds(order)) => Verdict::Holds(Witness { order }),
+            Ok(Outcome::Fails { .. }) => Verdict::Fails(self.explain(spec, &budget)),
+            Err(Exhausted(limit)) => Verdict::Unknown(Progress {
+                limit,
+                decided: reach.passed,
+                total: (0..self.part.len()).filter(|&p| self.part.ret(p) != PENDING).count(),
+                configurations: reach.configurations,
+            }),
+        }
+    }
+}
+
+impl ByProcess<'_> {
+    fn explain<S: Spec>(&self, spec: &Product<'_, S>, budget: &Budget) -> Counterexample {
+        let operations = match self.options.explain {
+            true => reduce(self.part, spec, budget, |part, budget| {
+                decide_by_process(part, spec, budget, &mut Reach::default())
+            }),
+            false => self.part.rows().to_vec(),
+        };
+        let reason = "no order that respects each process's own explains these operations".into();
+        Counterexample { operations, reason, start: None, prefix: None }
+    }
+}
+
+/// The three conditions on one history.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// No two operations overlap; otherwise two that do.
+    pub sequential: Result<(), (u32, u32)>,
+    /// Some order that respects time does what the model says.
+    pub linearizable: Verdict,
+    /// Some order that respects each process's own order does what the model says.
+    pub sequentially_consistent: Verdict,
+}
+
+/// Looks at all three conditions.
+///
+/// # Errors
+/// If the model has no such operations.
+///
+/// ```
+/// use millstream_history::consistency::compare;
+/// use millstream_history::format::{Format, read};
+/// use millstream_history::{Kind, Options};
+///
+/// // The second process reads what was there before the write that had returned.
+/// let late = "{\"process\":0,\"op\":\"write\",\"in\":1,\"call\":0,\"return\":5}\n\
+///             {\"process\":1,\"op\":\"read\",\"out\":null,\"call\":6,\"return\":8}\n";
+/// let history = read(late.as_bytes(), Format::Json, None)?;
+/// let all = compare(&history, &Kind::Register.into(), &Options::default())?;
+/// assert!(all.sequential.is_ok());
+/// assert_eq!(all.linearizable.holds(), Some(false));
+/// assert_eq!(all.sequentially_consistent.holds(), Some(true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn compare(history: &History, model: &Model, options: &Options) -> Result<Comparison, CheckError> {
+    Ok(Comparison {
+        sequential: sequential(history),
+        linearizable: check(history, model, options)?,
+        sequentially_consistent: sequentially_consistent(history, model, options)?,
+    })
+}

@@ -1,0 +1,172 @@
+//! Why a history fails: the earliest event that cannot be explained, and as few operations as show it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::budget::{Budget, Exhausted};
+use crate::check::Failure;
+use crate::history::PENDING;
+use crate::monitor::{Decision, Violation};
+use crate::part::Part;
+use crate::search::{Entry, Outcome, Reach, decide, entries};
+use crate::spec::Spec;
+use crate::verdict::Counterexample;
+
+/// Shrinking may take so long; what is smallest by then is the answer.
+const SHRINKING: Duration = Duration::from_secs(2);
+
+/// A counter-example of at most so many operations can be taken in at a glance.
+const AT_A_GLANCE: usize = 10;
+
+/// More states than this to start from are no explanation.
+const STARTS: usize = 4;
+
+/// The violation of a procedure, without looking for an earlier one.
+pub(crate) fn as_it_is(part: &Part<'_>, violation: Violation) -> Failure {
+    let (time, culprit) = last_return(part, &violation.operations);
+    failure(violation.operations, violation.reason, None, time, culprit)
+}
+
+/// The operations up to the culprit's return, all of them.
+pub(crate) fn up_to(part: &Part<'_>, culprit: u32) -> Failure {
+    let time = part.history().ret(culprit as usize);
+    failure(part.until(time).rows().to_vec(), reason(part, culprit), None, time, culprit)
+}
+
+fn failure(mut operations: Vec<u32>, reason: String, start: Option<String>, time: u64, culprit: u32) -> Failure {
+    operations.sort_unstable();
+    Failure { example: Counterexample { operations, reason, start, prefix: None }, time, culprit, first: true }
+}
+
+fn reason(part: &Part<'_>, culprit: u32) -> String {
+    let history = part.history();
+    let (process, shown) = (history.process(culprit as usize), history.show(culprit as usize));
+    format!("process {process}: {shown} fits into no order of what happened by then")
+}
+
+/// The last of the rows' returns that the part has seen, and its row.
+fn last_return(part: &Part<'_>, rows: &[u32]) -> (u64, u32) {
+    let history = part.history();
+    let returned = rows.iter().filter(|&&row| history.ret(row as usize) <= part.cut());
+    let last = returned.map(|&row| (history.ret(row as usize), row)).max();
+    last.unwrap_or((part.cut(), rows.last().copied().unwrap_or_default()))
+}
+
+/// Looks at shorter and shorter prefixes until one is in order.
+pub(crate) fn earliest(
+    part: &Part<'_>,
+    violation: Violation,
+    decide: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
+    budget: &Budget,
+) -> Failure {
+    let mut violation = violation;
+    let mut time = last_return(part, &violation.operations).0;
+    while let Some(Ok(Decision::Fails(earlier))) = decide(&part.until(time.saturating_sub(1)), &mut budget.lend()) {
+        let earlier_time = last_return(part, &earlier.operations).0;
+        if earlier_time >= time {
+            break;
+        }
+        (violation, time) = (earlier, earlier_time);
+    }
+    as_it_is(part, violation)
+}
+
+/// The operations that show that the culprit cannot have returned, as few as are found. `first` tells that all before can
+/// have; otherwise, earlier ones are looked for.
+pub(crate) fn shrink<S: Spec>(part: &Part<'_>, spec: &S, culprit: u32, first: bool, budget: &Budget) -> Failure {
+    let history = part.history();
+    let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
+    let (mut culprit, mut first, mut known) = (culprit, first, true);
+    while !first {
+        let before = part.until(history.ret(culprit as usize).saturating_sub(1));
+        match decide(&before, &mut budget.lend_for(SHRINKING)) {
+            Ok(Outcome::Fails { culprit: earlier, first: found }) => (culprit, first) = (earlier, found),
+            Ok(Outcome::Holds(_)) => first = true,
+            Err(_) => (first, known) = (true, false),
+        }
+    }
+    let time = history.ret(culprit as usize);
+    let part = part.until(time);
+    let rows = reduce(&part, spec, budget, decide);
+    let reason = reason(&part, culprit);
+    let windowed = (rows.len() > AT_A_GLANCE).then(|| window(&part.with_rows(&rows[..]), spec, budget)).flatten();
+    let (rows, start) = windowed.map_or((rows, None), |(rows, start)| (rows, Some(start)));
+    Failure { first: known, ..failure(rows, reason, start, time, culprit) }
+}
+
+/// Leaves out what can be left out: operations that change nothing, and groups that stand and fall together.
+///
+/// What is left fails, and follows from the whole: had the whole an order, what is left would have it, too.
+pub(crate) fn reduce<S: Spec>(
+    part: &Part<'_>,
+    spec: &S,
+    budget: &Budget,
+    decide: impl Fn(&Part<'_>, &mut Budget) -> Result<Outcome, Exhausted>,
+) -> Vec<u32> {
+    let mut budget = budget.lend_for(SHRINKING);
+    let mut kept: Vec<u32> = Vec::new();
+    let mut groups = BTreeMap::new();
+    let mut units: Vec<Vec<u32>> = Vec::new();
+    for position in 0..part.len() {
+        let call = part.call_at(position);
+        let row = part.row(position);
+        match spec.group(&call) {
+            _ if spec.pure(&call) => units.push(vec![row]),
+            Some(group) => groups.entry((spec.object(&call), group)).or_insert_with(Vec::new).push(row),
+            None => kept.push(row),
+        }
+    }
+    units.extend(groups.into_values());
+    let mut fails = |units: &[Vec<u32>]| {
+        let mut rows: Vec<u32> = units.iter().flatten().chain(&kept).copied().collect();
+        rows.sort_unstable();
+        matches!(decide(&part.with_rows(rows), &mut budget), Ok(Outcome::Fails { .. }))
+    };
+    let mut chunk = units.len().div_ceil(2);
+    while chunk > 0 {
+        let mut start = 0;
+        while start < units.len() {
+            let end = (start + chunk).min(units.len());
+            let fewer = [&units[..start], &units[end..]].concat();
+            if fails(&fewer) { units = fewer } else { start = end }
+        }
+        chunk = if chunk == 1 { 0 } else { chunk.div_ceil(2) };
+    }
+    let mut rows: Vec<u32> = units.into_iter().flatten().chain(kept).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// The last operations of the part, and the states that they start from: all that the others can lead to.
+fn window<S: Spec>(part: &Part<'_>, spec: &S, budget: &Budget) -> Option<(Vec<u32>, String)> {
+    let entries = entries(part, spec, &mut budget.lend_for(SHRINKING)).ok()?;
+    let best = entries.iter().enumerate().filter_map(|(passed, entries)| {
+        let rows = rows_from(part, passed);
+        let fits = (1..=STARTS).contains(&entries.len()) && rows.len() <= AT_A_GLANCE;
+        fits.then_some((entries.len(), rows.len(), passed, rows))
+    });
+    let (_, _, passed, rows) = best.min()?;
+    Some((rows, describe(part, spec, &entries[passed])))
+}
+
+/// The rows that have not returned when `passed` operations have.
+fn rows_from(part: &Part<'_>, passed: usize) -> Vec<u32> {
+    let mut returned: Vec<usize> = (0..part.len()).filter(|&p| part.ret(p) != PENDING).collect();
+    returned.sort_by_key(|&p| part.ret(p));
+    let mut gone = vec![false; part.len()];
+    returned[..passed].iter().for_each(|&p| gone[p] = true);
+    (0..part.len()).filter(|&p| !gone[p]).map(|p| part.row(p)).collect()
+}
+
+fn describe<S: Spec>(part: &Part<'_>, spec: &S, entries: &[Entry<S::State>]) -> String {
+    let history = part.history();
+    let starts = entries.iter().map(|Entry { state, done }| {
+        let state = spec.describe(state, history.values());
+        let done: Vec<String> = done.iter().map(|&row| history.show(row as usize).to_string()).collect();
+        if done.is_empty() { state } else { format!("{state}, with {} done", done.join(" and ")) }
+    });
+    let mut starts: Vec<String> = starts.collect();
+    starts.sort_unstable();
+    starts.dedup();
+    starts.join("; or ")
+}

@@ -1,0 +1,73 @@
+//! What can be wrong with a file, and where.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::builder::Contradiction;
+use crate::spec::Misuse;
+
+/// A name that no format has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no format `{0}`; there are json, jepsen, etcd")]
+pub struct UnknownFormat(pub String);
+
+/// A file that is no history.
+#[derive(Debug, Error)]
+#[error("line {line}: {problem}")]
+pub struct FormatError {
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong there.
+    #[source]
+    pub problem: Problem,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Error)]
+pub enum Problem {
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is not what the format says.
+    #[error("{0}")]
+    Syntax(String),
+    /// It contradicts itself.
+    #[error(transparent)]
+    Contradiction(#[from] Contradiction),
+    /// The process called again before its operation returned.
+    #[error("process {process} called an operation while the one of line {earlier} had not returned")]
+    TwoAtOnce {
+        /// The process.
+        process: u32,
+        /// Where its first operation was called.
+        earlier: u64,
+    },
+    /// An operation returned that was never called.
+    #[error("process {process} returned from an operation that it had not called")]
+    ReturnWithoutCall {
+        /// The process.
+        process: u32,
+    },
+    /// A process returned from another operation than it had called.
+    #[error("process {process} returned from `{returned}`, and had called `{called}` on line {earlier}")]
+    ReturnFromAnother {
+        /// The process.
+        process: u32,
+        /// What it returned from.
+        returned: String,
+        /// What it had called.
+        called: String,
+        /// Where.
+        earlier: u64,
+    },
+    /// The specification has no such operation.
+    #[error(transparent)]
+    Misuse(#[from] Misuse),
+}
+
+impl Problem {
+    pub(super) fn at(self, line: u64) -> FormatError {
+        FormatError { line, problem: self }
+    }
+}

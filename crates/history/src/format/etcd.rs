@@ -1,0 +1,108 @@
+//! The log of Jepsen's etcd test: `INFO  jepsen.util - 0 <tab> :invoke <tab> :cas <tab> [4 1]`.
+//!
+//! A compare-and-set that is said to fail found another value and returned `false`. Everything else that is said to fail had
+//! no effect. Lines without `jepsen.util` are other messages.
+
+use std::io::BufRead;
+
+use super::edn::{EdnError, Form, Reader};
+use super::error::{FormatError, Problem};
+use super::events::{Event, Events};
+use super::lines::{Lines, text};
+use crate::history::History;
+use crate::model::Kind;
+use crate::operation::{Op, Operation, Status};
+use crate::value::Value;
+
+pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, FormatError> {
+    let mut lines = Lines::new(input);
+    let mut events = Events::new(kind);
+    let mut last = 1;
+    while let Some((line, bytes)) = lines.next()? {
+        last = line;
+        let text = text(line, bytes)?;
+        if text.contains("jepsen.util") {
+            let (event, operation) = parse(text, &mut events).map_err(|message| Problem::Syntax(message).at(line))?;
+            events.event(event, operation, line)?;
+        }
+    }
+    events.finish(last)
+}
+
+fn parse(text: &str, events: &mut Events) -> Result<(Event, Operation), String> {
+    let mut fields = text.split('\t').map(str::trim);
+    let head = fields.next().unwrap_or_default();
+    let process = head.split_whitespace().next_back().unwrap_or_default();
+    let process = process.parse().map_err(|_| format!("`{process}` is no process number"))?;
+    let mut field = |what: &str| fields.next().filter(|field| !field.is_empty()).ok_or_else(|| format!("no {what}"));
+    let kind = field("type (:invoke, :ok, :fail or :info)")?;
+    let name = field("operation")?;
+    let name = name.strip_prefix(':').ok_or_else(|| format!("the operation `{name}` has no colon"))?;
+    let value = form(field("value")?)?;
+    let op = events.builder().op(name);
+    let timed_out = matches!(value, Form::Keyword(_));
+    let event = match kind {
+        ":invoke" => Event::Call,
+        ":ok" => Event::Return(Status::Ok),
+        ":fail" if op == Op::CAS && !timed_out => Event::Return(Status::Ok),
+        ":fail" => Event::Return(Status::Fail),
+        ":info" => Event::Return(Status::Info),
+        other => return Err(format!("the type `{other}` is none of :invoke, :ok, :fail, :info")),
+    };
+    let value = if timed_out { Value::NULL } else { value.value(events.builder().values())? };
+    let output = if kind == ":fail" { Value::FALSE } else { value };
+    Ok((event, Operation { output, ..Operation::new(process, op, value) }))
+}
+
+fn form(text: &str) -> Result<Form, String> {
+    let mut reader = Reader::new(text);
+    match reader.form() {
+        Ok(form) if reader.rest() == Ok("") => Ok(form),
+        Err(EdnError::Wrong(message)) => Err(message),
+        _ => Err(format!("`{text}` is no value")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Result<Vec<String>, String> {
+        let history = read(text.as_bytes(), Some(Kind::CasRegister)).map_err(|error| error.to_string())?;
+        Ok((0..history.len()).map(|row| format!("{} {}", history.process(row), history.show(row))).collect())
+    }
+
+    #[test]
+    fn a_log_becomes_operations() {
+        let log = "INFO  jepsen.core - starting\n\
+                   INFO  jepsen.util - 0\t:invoke\t:read\tnil\n\
+                   INFO  jepsen.util - 1\t:invoke\t:cas\t[4 1]\n\
+                   INFO  jepsen.util - 1\t:fail\t:cas\t[4 1]\n\
+                   INFO  jepsen.util - 0\t:ok\t:read\tnil\n\
+                   INFO  jepsen.util - 2\t:invoke\t:cas\t[1 4]\n\
+                   INFO  jepsen.util - 1\t:invoke\t:read\tnil\n\
+                   INFO  jepsen.util - 1\t:fail\t:read\t:timed-out\n\
+                   INFO  jepsen.util - 2\t:info\t:cas\t:timed-out\n\
+                   INFO  jepsen.util - 3\t:invoke\t:write\t4\n";
+        assert_eq!(
+            shown(log).unwrap(),
+            ["0 read() -> null", "1 cas([4,1]) -> false", "2 cas([1,4]) -> ?", "1 read() failed", "3 write(4) -> ?"]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_at_its_line() {
+        for (log, message) in [
+            ("INFO  jepsen.util - x\t:invoke\t:read\tnil", "line 1: `x` is no process number"),
+            ("\nINFO  jepsen.util - 1\t:invoke\t:read", "line 2: no value"),
+            (
+                "INFO  jepsen.util - 1\t:ok\t:read\t3",
+                "line 1: process 1 returned from an operation that it had not called",
+            ),
+            ("INFO  jepsen.util - 1\t:did\t:read\t3", "line 1: the type `:did` is none of :invoke, :ok, :fail, :info"),
+            ("INFO  jepsen.util - 1\t:invoke\t:cas\t[1", "line 1: `[1` is no value"),
+        ] {
+            assert_eq!(shown(log).unwrap_err(), message);
+        }
+    }
+}

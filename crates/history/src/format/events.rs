@@ -1,0 +1,93 @@
+//! Calls and returns by process, put together to operations. The number of an event is its time.
+
+use std::collections::HashMap;
+
+use super::error::{FormatError, Problem};
+use crate::builder::Builder;
+use crate::history::History;
+use crate::model::Kind;
+use crate::operation::{Op, Operation, Status};
+use crate::value::Value;
+
+/// How an event changes an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    Call,
+    Return(Status),
+}
+
+/// Operations that were called, by process, and the history of those that returned.
+pub(super) struct Events {
+    builder: Builder,
+    kind: Option<Kind>,
+    open: HashMap<u32, (Operation, u64)>,
+    time: u64,
+}
+
+impl Events {
+    pub(super) fn new(kind: Option<Kind>) -> Self {
+        Events { builder: Builder::new(), kind, open: HashMap::new(), time: 0 }
+    }
+
+    pub(super) fn builder(&mut self) -> &mut Builder {
+        &mut self.builder
+    }
+
+    /// The process's next event. `operation` has the input of a call, or the output of a return.
+    pub(super) fn event(&mut self, event: Event, operation: Operation, line: u64) -> Result<(), FormatError> {
+        self.time += 1;
+        match event {
+            Event::Call => self.call(operation, line),
+            Event::Return(status) => self.ret(status, operation, line),
+        }
+        .map_err(|problem| problem.at(line))
+    }
+
+    fn call(&mut self, operation: Operation, line: u64) -> Result<(), Problem> {
+        let process = operation.process;
+        if let Some((_, earlier)) = self.open.get(&process) {
+            return Err(Problem::TwoAtOnce { process, earlier: *earlier });
+        }
+        self.open.insert(process, (Operation { call: self.time, output: Value::NULL, ..operation }, line));
+        Ok(())
+    }
+
+    fn ret(&mut self, status: Status, returned: Operation, line: u64) -> Result<(), Problem> {
+        let process = returned.process;
+        let (called, earlier) = self.open.remove(&process).ok_or(Problem::ReturnWithoutCall { process })?;
+        if called.op != returned.op {
+            let [returned, called] = [returned.op, called.op].map(|op| self.builder.op_name(op).to_owned());
+            return Err(Problem::ReturnFromAnother { process, returned, called, earlier });
+        }
+        let output = output(&called, returned.output);
+        self.push(Operation { ret: Some(self.time), status, output, ..called }, line)
+    }
+
+    fn push(&mut self, operation: Operation, line: u64) -> Result<(), Problem> {
+        debug_assert!(line > 0);
+        if let Some(kind) = self.kind {
+            self.builder.accept(kind, &operation)?;
+        }
+        Ok(self.builder.push(operation)?)
+    }
+
+    /// The history. What has not returned is pending.
+    pub(super) fn finish(mut self, line: u64) -> Result<History, FormatError> {
+        let mut open: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
+        open.sort_by_key(|(operation, _)| operation.call);
+        for (operation, line) in open {
+            self.push(operation, line).map_err(|problem| problem.at(line))?;
+        }
+        self.builder.finish().map_err(|contradiction| Problem::Contradiction(contradiction).at(line))
+    }
+}
+
+/// What an operation answered, by the convention that a return repeats the input of what has no answer but success.
+fn output(called: &Operation, value: Value) -> Value {
+    match called.op {
+        Op::CAS if value == called.input => Value::TRUE,
+        Op::TXN => value,
+        _ if value == called.input => Value::NULL,
+        _ => value,
+    }
+}

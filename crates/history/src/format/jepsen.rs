@@ -1,0 +1,186 @@
+//! Jepsen's `history.edn`: an event a line, or one vector of events.
+//!
+//! `{:process 0, :type :invoke, :f :cas, :value [1 2], :time 3, :index 0}`: `:invoke` is a call, `:ok` a return, `:fail` an
+//! operation that certainly had no effect, `:info` one of which nobody knows. The values of Jepsen's independent keys
+//! (`#jepsen.independent.Tuple [key value]`) are taken apart. What processes without a number do (`:nemesis`) is left out.
+
+use std::io::BufRead;
+
+use super::edn::{EdnError, Form, Reader};
+use super::error::{FormatError, Problem};
+use super::events::{Event, Events};
+use super::lines::{Lines, text};
+use crate::history::History;
+use crate::model::Kind;
+use crate::operation::{Operation, Status};
+use crate::value::Value;
+
+/// A form is read anew with each line that it goes on for, so there is a limit to its length.
+const LONGEST_FORM: usize = 1 << 16;
+
+pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, FormatError> {
+    let mut lines = Lines::new(input);
+    let mut events = Events::new(kind);
+    // Forms that have begun and not ended, and the line they began on.
+    let mut begun = (String::new(), 1);
+    // Whether the events are in one vector: known from the first bracket on.
+    let mut vector = Vector::NotSeen;
+    let mut last = 1;
+    while let Some((line, bytes)) = lines.next()? {
+        last = line;
+        let rest = text(line, bytes)?;
+        if begun.0.is_empty() {
+            begun.1 = line;
+        }
+        begun.0.push_str(rest);
+        begun.0.push('\n');
+        let left = forms(&begun.0, &mut vector, |form| event(&form, &mut events, line)).map_err(|stop| match stop {
+            Stop::Syntax(message) => Problem::Syntax(message).at(line),
+            Stop::Event(error) => error,
+        })?;
+        let read = begun.0.len() - left;
+        begun.0.drain(..read);
+        if begun.0.len() > LONGEST_FORM {
+            let message = format!("a form does not end within {LONGEST_FORM} bytes");
+            return Err(Problem::Syntax(message).at(begun.1));
+        }
+    }
+    if !begun.0.is_empty() || vector == Vector::Open {
+        return Err(Problem::Syntax("the file ends within a form".into()).at(begun.1.min(last)));
+    }
+    events.finish(last)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Vector {
+    NotSeen,
+    Open,
+    Closed,
+}
+
+enum Stop {
+    Syntax(String),
+    Event(FormatError),
+}
+
+impl From<String> for Stop {
+    fn from(message: String) -> Stop {
+        Stop::Syntax(message)
+    }
+}
+
+/// Takes the complete forms of the text, and tells how many bytes are left over.
+fn forms(
+    text: &str,
+    vector: &mut Vector,
+    mut take: impl FnMut(Form) -> Result<(), FormatError>,
+) -> Result<usize, Stop> {
+    let mut left = text;
+    loop {
+        let mut reader = Reader::new(left);
+        let rest = match reader.rest() {
+            Ok(rest) => rest,
+            Err(EdnError::Incomplete) => return Ok(left.len()),
+            Err(EdnError::Wrong(message)) => return Err(message.into()),
+        };
+        match (rest.chars().next(), *vector) {
+            (None, _) => return Ok(0),
+            (_, Vector::Closed) => return Err("something stands after the end of the history".to_owned().into()),
+            (Some('[' | '('), Vector::NotSeen) => (*vector, left) = (Vector::Open, &rest[1..]),
+            (Some(']' | ')'), Vector::Open) => (*vector, left) = (Vector::Closed, &rest[1..]),
+            _ => match reader.form() {
+                Ok(form) => {
+                    take(form).map_err(Stop::Event)?;
+                    left = reader.unread();
+                }
+                Err(EdnError::Incomplete) => return Ok(left.len()),
+                Err(EdnError::Wrong(message)) => return Err(message.into()),
+            },
+        }
+    }
+}
+
+/// One event's map.
+fn event(form: &Form, events: &mut Events, line: u64) -> Result<(), FormatError> {
+    let form = if let Form::Tagged(_, form) = form { form } else { form };
+    let syntax = |message: String| Problem::Syntax(message).at(line);
+    let field = |name: &str| form.field(name).ok_or_else(|| syntax(format!("an event without :{name}")));
+    let process = match field("process")? {
+        Form::Int(process) => {
+            u32::try_from(*process).map_err(|_| syntax(format!("process {process} is out of range")))?
+        }
+        // The nemesis and other helpers.
+        _ => return Ok(()),
+    };
+    let Form::Keyword(kind) = field("type")? else { return Err(syntax(":type is no keyword".into())) };
+    let kind = match kind.as_str() {
+        "invoke" => Event::Call,
+        "ok" => Event::Return(Status::Ok),
+        "fail" => Event::Return(Status::Fail),
+        "info" => Event::Return(Status::Info),
+        other => return Err(syntax(format!(":type is :{other}, and must be :invoke, :ok, :fail or :info"))),
+    };
+    let Form::Keyword(name) = field("f")? else { return Err(syntax(":f is no keyword".into())) };
+    let (key, value) = match (form.field("key"), form.field("value").unwrap_or(&Form::Nil)) {
+        (None, Form::Tagged(tag, tuple)) if tag == "jepsen.independent.Tuple" => match &**tuple {
+            Form::List(pair) if pair.len() == 2 => (Some(pair[0].clone()), pair[1].clone()),
+            _ => return Err(syntax("an independent tuple has a key and a value".into())),
+        },
+        (key, value) => (key.cloned(), value.clone()),
+    };
+    let builder = events.builder();
+    let op = builder.op(match name.as_str() {
+        "put" => "write",
+        name => name,
+    });
+    let values = builder.values();
+    // What a call that did not succeed is said to have returned is its error.
+    let read = !matches!(kind, Event::Return(Status::Fail | Status::Info));
+    let value = if read { value.value(values).map_err(syntax)? } else { Value::NULL };
+    let key = key.map(|key| key.value(values).map_err(syntax)).transpose()?.filter(|key| !key.is_null());
+    events.event(kind, Operation { key, output: value, ..Operation::new(process, op, value) }, line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Result<Vec<String>, String> {
+        let history = read(text.as_bytes(), None).map_err(|error| error.to_string())?;
+        Ok((0..history.len()).map(|row| format!("{} {}", history.process(row), history.show(row))).collect())
+    }
+
+    #[test]
+    fn events_become_operations() {
+        let lines = "{:process 0, :type :invoke, :f :read, :value nil, :time 5, :index 0}\n\
+                     {:process :nemesis, :type :info, :f :start}\n\
+                     {:process 1, :type :invoke, :f :cas, :value [1 2]}\n\n\
+                     {:process 0, :type :ok, :f :read,\n :value 3}\n\
+                     {:process 1, :type :ok, :f :cas, :value [1 2]}\n\
+                     {:process 2, :type :invoke, :f :write, :value 5} {:process 3, :type :invoke, :f :write, :value 6}\n\
+                     {:process 2, :type :info, :f :write, :value 5, :error :timeout}\n\
+                     {:process 3, :type :fail, :f :write, :value 6}\n";
+        let operations = ["0 read() -> 3", "1 cas([1,2]) -> true", "2 write(5) -> ?", "3 write(6) failed"];
+        assert_eq!(shown(lines).unwrap(), operations);
+        assert_eq!(shown(&format!("[{lines}]")).unwrap(), operations);
+    }
+
+    #[test]
+    fn independent_keys_are_taken_apart() {
+        let lines = "#jepsen.history.Op{:process 0, :type :invoke, :f :write, :value #jepsen.independent.Tuple [7 3]}\n\
+                     {:process 0, :type :ok, :f :write, :value #jepsen.independent.Tuple [7 3]}";
+        assert_eq!(shown(lines).unwrap(), ["0 7.write(3)"]);
+    }
+
+    #[test]
+    fn what_contradicts_is_refused_at_its_line() {
+        let call = "{:process 0, :type :invoke, :f :read, :value nil}\n";
+        assert!(shown(&[call, call].concat()).unwrap_err().starts_with("line 2: process 0 called"));
+        assert!(shown("\n{:process 0, :type :ok, :f :read}").unwrap_err().starts_with("line 2: process 0 returned"));
+        assert!(shown("{:process 0, :type :invoke,\n").unwrap_err().starts_with("line 1: the file ends"));
+        assert!(shown("[{:process 0, :type :invoke, :f :read}").unwrap_err().contains("the file ends"));
+        assert!(shown("[] {:process 0}").unwrap_err().contains("after the end"));
+        assert!(shown("{:process 0, :type :odd, :f :read}").unwrap_err().contains(":odd"));
+        assert!(shown("{:process 0, :type :invoke, :f :write, :value 1.5}").unwrap_err().contains("1.5"));
+    }
+}

@@ -1,0 +1,268 @@
+//! JSON lines: an operation a line.
+
+use std::fmt;
+use std::io::{self, BufRead, Write};
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::error::{FormatError, Problem};
+use super::lines::{LineTable, Lines};
+use crate::builder::{Builder, Contradiction};
+use crate::history::History;
+use crate::model::Kind;
+use crate::operation::{Op, Operation, Status};
+use crate::spec::accept;
+use crate::value::{Value, Values};
+
+pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, FormatError> {
+    let mut lines = Lines::new(input);
+    let mut table = LineTable::default();
+    let mut builder = Builder::new();
+    while let Some((line, bytes)) = lines.next()? {
+        if bytes.is_empty() {
+            continue;
+        }
+        if bytes.trim_ascii_start().starts_with(SKEW) {
+            let Skew { skew } = serde_json::from_slice(bytes).map_err(|error| syntax(&error).at(line))?;
+            builder.skew(skew);
+            continue;
+        }
+        let operation = parse(bytes, &mut builder).map_err(|error| syntax(&error).at(line))?;
+        if let Some(kind) = kind {
+            builder.accept(kind, &operation).map_err(|misuse| Problem::Misuse(misuse).at(line))?;
+        }
+        table.note(builder.len(), line);
+        builder.push(operation).map_err(|contradiction| Problem::Contradiction(contradiction).at(line))?;
+    }
+    builder.finish().map_err(|contradiction| {
+        let problem = match contradiction {
+            Contradiction::TwoAtOnce { process, earlier, .. } => {
+                Problem::TwoAtOnce { process, earlier: table.line(earlier) }
+            }
+            other => Problem::Contradiction(other),
+        };
+        problem.at(table.line(contradiction.operation()))
+    })
+}
+
+/// How much the processes' clocks may differ: a line of its own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Skew {
+    skew: u64,
+}
+
+/// How such a line begins.
+const SKEW: &[u8] = b"{\"skew\"";
+
+fn parse(bytes: &[u8], builder: &mut Builder) -> Result<Operation, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let operation = OperationSeed(builder).deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(operation)
+}
+
+/// The parser counts lines, too, and has seen one.
+fn syntax(error: &serde_json::Error) -> Problem {
+    let message = error.to_string();
+    let message = message.split(" at line 1").next().unwrap_or_default();
+    Problem::Syntax(format!("{message} (column {})", error.column()))
+}
+
+impl Builder {
+    /// Whether the kind has the operation.
+    pub(super) fn accept(&self, kind: Kind, operation: &Operation) -> Result<(), crate::spec::Misuse> {
+        accept(kind, operation, self.op_name(operation.op), self.known_values())
+    }
+}
+
+struct OperationSeed<'b>(&'b mut Builder);
+
+const FIELDS: &[&str] = &["process", "op", "in", "out", "call", "return", "key", "status"];
+
+impl<'de> DeserializeSeed<'de> for OperationSeed<'_> {
+    type Value = Operation;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Operation, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for OperationSeed<'_> {
+    type Value = Operation;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an operation: an object with process, op, call and more")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Operation, A::Error> {
+        let (mut process, mut op, mut call, mut ret, mut status) = (None, None, None, None, None);
+        let [mut input, mut output, mut key] = [None; 3];
+        while let Some(field) = map.next_key_seed(Name)? {
+            let builder = &mut *self.0;
+            let twice = match field {
+                0 => process.replace(map.next_value::<u32>()?).is_some(),
+                1 => op.replace(map.next_value_seed(OpSeed(builder))?).is_some(),
+                2 => input.replace(map.next_value_seed(ValueSeed(builder.values()))?).is_some(),
+                3 => output.replace(map.next_value_seed(ValueSeed(builder.values()))?).is_some(),
+                4 => call.replace(map.next_value::<u64>()?).is_some(),
+                5 => ret.replace(map.next_value::<Option<u64>>()?).is_some(),
+                6 => key.replace(map.next_value_seed(ValueSeed(builder.values()))?).is_some(),
+                _ => status.replace(map.next_value_seed(StatusSeed)?).is_some(),
+            };
+            if twice {
+                return Err(A::Error::duplicate_field(FIELDS[field]));
+            }
+        }
+        Ok(Operation {
+            process: process.ok_or_else(|| A::Error::missing_field("process"))?,
+            op: op.ok_or_else(|| A::Error::missing_field("op"))?,
+            key: key.filter(|key| !key.is_null()),
+            input: input.unwrap_or(Value::NULL),
+            output: output.unwrap_or(Value::NULL),
+            call: call.ok_or_else(|| A::Error::missing_field("call"))?,
+            ret: ret.flatten(),
+            status: status.unwrap_or_default(),
+        })
+    }
+}
+
+/// A seed that takes a text.
+macro_rules! text_seed {
+    ($seed:ty => $output:ty, $expecting:literal, |$self:ident, $text:ident| $take:expr) => {
+        impl<'de> DeserializeSeed<'de> for $seed {
+            type Value = $output;
+
+            fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<$output, D::Error> {
+                deserializer.deserialize_str(self)
+            }
+        }
+
+        impl<'de> Visitor<'de> for $seed {
+            type Value = $output;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($expecting)
+            }
+
+            fn visit_str<E: serde::de::Error>($self, $text: &str) -> Result<$output, E> {
+                $take
+            }
+        }
+    };
+}
+
+/// The number of a field.
+struct Name;
+
+text_seed!(Name => usize, "the name of a field", |self, text| {
+    FIELDS.iter().position(|field| *field == text).ok_or_else(|| E::unknown_field(text, FIELDS))
+});
+
+struct OpSeed<'b>(&'b mut Builder);
+
+text_seed!(OpSeed<'_> => Op, "the name of an operation", |self, text| Ok(self.0.op(text)));
+
+struct StatusSeed;
+
+text_seed!(StatusSeed => Status, "\"ok\", \"fail\" or \"info\"", |self, text| {
+    match text {
+        "ok" => Ok(Status::Ok),
+        "fail" => Ok(Status::Fail),
+        "info" => Ok(Status::Info),
+        _ => Err(E::unknown_variant(text, &["ok", "fail", "info"])),
+    }
+});
+
+struct ValueSeed<'v>(&'v mut Values);
+
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ValueSeed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("null, a boolean, an integer, a text or a list of these")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::NULL)
+    }
+
+    fn visit_bool<E>(self, bool: bool) -> Result<Value, E> {
+        Ok(bool.into())
+    }
+
+    fn visit_i64<E>(self, int: i64) -> Result<Value, E> {
+        Ok(self.0.int(int))
+    }
+
+    fn visit_u64<E>(self, int: u64) -> Result<Value, E> {
+        Ok(self.0.int(int))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(self.0.text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(value) = seq.next_element_seed(ValueSeed(self.0))? {
+            list.push(value);
+        }
+        Ok(self.0.list(&list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        map.next_key::<IgnoredAny>()?;
+        Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self))
+    }
+}
+
+/// Writes the history as JSON lines, which [`read`](super::read) reads back.
+///
+/// # Errors
+/// Those of the writer.
+///
+/// ```
+/// use millstream_history::format::{Format, read, write_json};
+///
+/// let line = "{\"process\":1,\"op\":\"pop\",\"in\":null,\"out\":[3,\"x\"],\"call\":5,\"return\":9}\n";
+/// let mut written = Vec::new();
+/// write_json(&read(line.as_bytes(), Format::Json, None)?, &mut written)?;
+/// assert_eq!(String::from_utf8(written)?, line);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write_json(history: &History, mut output: impl Write) -> io::Result<()> {
+    let values = history.values();
+    if history.skew() > 0 {
+        writeln!(output, r#"{{"skew":{}}}"#, history.skew())?;
+    }
+    for row in 0..history.len() {
+        let operation = history.get(row);
+        let name = serde_json::Value::from(history.op_name(operation.op));
+        write!(output, r#"{{"process":{},"op":{name},"in":{}"#, operation.process, values.show(operation.input))?;
+        if operation.status == Status::Ok {
+            write!(output, r#","out":{}"#, values.show(operation.output))?;
+        }
+        write!(output, r#","call":{}"#, operation.call)?;
+        if let Some(ret) = operation.ret {
+            write!(output, r#","return":{ret}"#)?;
+        }
+        if let Some(key) = operation.key {
+            write!(output, r#","key":{}"#, values.show(key))?;
+        }
+        if operation.status != Status::Ok && (operation.ret.is_some() || operation.status == Status::Fail) {
+            write!(output, r#","status":"{}""#, operation.status.name())?;
+        }
+        output.write_all(b"}\n")?;
+    }
+    Ok(())
+}

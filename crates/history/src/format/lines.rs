@@ -1,0 +1,70 @@
+//! Lines of a stream, numbered, in one buffer.
+
+use std::io::BufRead;
+
+use super::error::{FormatError, Problem};
+
+/// A reader that counts lines.
+pub(super) struct Lines<R> {
+    input: R,
+    buffer: Vec<u8>,
+    line: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Lines { input, buffer: Vec::new(), line: 0 }
+    }
+
+    /// The next line without its end and without blanks around it; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, FormatError> {
+        self.buffer.clear();
+        self.line += 1;
+        match self.input.read_until(b'\n', &mut self.buffer) {
+            Ok(0) => Ok(None),
+            Ok(_) => Ok(Some((self.line, self.buffer.trim_ascii()))),
+            Err(error) => Err(Problem::Io(error).at(self.line)),
+        }
+    }
+}
+
+/// The line's text.
+pub(super) fn text(line: u64, bytes: &[u8]) -> Result<&str, FormatError> {
+    std::str::from_utf8(bytes).map_err(|error| Problem::Syntax(format!("not UTF-8: {error}")).at(line))
+}
+
+/// Which line each operation is on: one more than the one before, except where noted.
+#[derive(Default)]
+pub(super) struct LineTable {
+    /// An operation's number and its line, where it is not on the line after its predecessor's.
+    jumps: Vec<(usize, u64)>,
+}
+
+impl LineTable {
+    pub(super) fn note(&mut self, operation: usize, line: u64) {
+        if self.line(operation) != line {
+            self.jumps.push((operation, line));
+        }
+    }
+
+    pub(super) fn line(&self, operation: usize) -> u64 {
+        let after = self.jumps.partition_point(|&(number, _)| number <= operation);
+        let (number, line) = after.checked_sub(1).map_or((0, 1), |before| self.jumps[before]);
+        line + (operation - number) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_lines_shift_the_table() {
+        let mut table = LineTable::default();
+        for (operation, line) in [1, 2, 5, 6, 7, 9].into_iter().enumerate() {
+            table.note(operation, line);
+        }
+        assert_eq!((0..6).map(|operation| table.line(operation)).collect::<Vec<_>>(), [1, 2, 5, 6, 7, 9]);
+        assert_eq!(table.jumps.len(), 2);
+    }
+}

@@ -1,0 +1,123 @@
+//! Histories in files: JSON lines, Jepsen's EDN, and the text logs of Jepsen's etcd test that porcupine ships.
+//!
+//! JSON lines have an operation a line:
+//!
+//! ```json
+//! {"process":3,"op":"enqueue","in":17,"out":null,"call":1200,"return":1875}
+//! ```
+//!
+//! | field | meaning |
+//! | --- | --- |
+//! | `process` | who asked: a number; one operation at a time |
+//! | `op` | the operation's name |
+//! | `in`, `out` | input and output: null (or absent), booleans, integers, texts, lists |
+//! | `call`, `return` | times in any unit; `return` null or absent: it has not returned |
+//! | `key` | the object, where there are several |
+//! | `status` | `"ok"`; `"fail"`: certainly without effect; `"info"`: nobody knows |
+//!
+//! A line `{"skew":52}` says that the clocks of the processes differ by at most so much, in the unit of the times: an operation that
+//! returned less than that before another was called may have come after it. A recording has such a line.
+//!
+//! The other two formats have an event a line, and the events' order is their time. Files are read as a stream: what is
+//! kept is the history.
+
+mod edn;
+mod error;
+mod etcd;
+mod events;
+mod jepsen;
+mod json;
+mod lines;
+
+use std::fmt;
+use std::io::BufRead;
+use std::str::FromStr;
+
+pub use error::{FormatError, Problem, UnknownFormat};
+pub use json::write_json;
+
+use crate::history::History;
+use crate::model::Model;
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// An operation a line, as a JSON object.
+    Json,
+    /// Jepsen's `history.edn`.
+    Jepsen,
+    /// The log of Jepsen's etcd test.
+    Etcd,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: &'static [Format] = &[Format::Json, Format::Jepsen, Format::Etcd];
+
+    /// The name, as the command takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Json => "json",
+            Format::Jepsen => "jepsen",
+            Format::Etcd => "etcd",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        let known = Format::ALL.iter().copied().find(|format| format.name() == name);
+        known.ok_or_else(|| UnknownFormat(name.to_owned()))
+    }
+}
+
+/// The format of a file that begins with these bytes, as far as they tell.
+///
+/// ```
+/// use millstream_history::format::{Format, guess};
+///
+/// assert_eq!(guess(b"{\"process\":0,"), Some(Format::Json));
+/// assert_eq!(guess(b"[{:process 0, "), Some(Format::Jepsen));
+/// assert_eq!(guess(b"INFO  jepsen.util - 0\t:invoke"), Some(Format::Etcd));
+/// ```
+pub fn guess(start: &[u8]) -> Option<Format> {
+    let start = start.trim_ascii_start();
+    match start.first()? {
+        b'{' if start[1..].trim_ascii_start().starts_with(b"\"") => Some(Format::Json),
+        b'{' | b'[' | b'(' | b'#' | b';' => Some(Format::Jepsen),
+        _ => start.windows(11).any(|word| word == b"jepsen.util").then_some(Format::Etcd),
+    }
+}
+
+/// Reads a history. With a model, operations that it does not have are refused at their line.
+///
+/// # Errors
+/// If the file cannot be read, is malformed or truncated, or contradicts itself; the error has the line.
+///
+/// ```
+/// use millstream_history::format::{Format, read};
+///
+/// let file = r#"{"process":3,"op":"enqueue","in":17,"call":1200,"return":1875}"#;
+/// let history = read(file.as_bytes(), Format::Json, None)?;
+/// assert_eq!(history.show(0).to_string(), "enqueue(17)");
+///
+/// let error = read(&b"{\"process\":3,\"op\":\"enqueue\",\"call\":12,\"return\":7}"[..], Format::Json, None).unwrap_err();
+/// assert_eq!(error.to_string(), "line 1: the operation returned at 7, before it was called at 12");
+/// # Ok::<(), millstream_history::format::FormatError>(())
+/// ```
+pub fn read(input: impl BufRead, format: Format, model: Option<&Model>) -> Result<History, FormatError> {
+    let kind = model.map(|model| model.kind);
+    match format {
+        Format::Json => json::read(input, kind),
+        Format::Jepsen => jepsen::read(input, kind),
+        Format::Etcd => etcd::read(input, kind),
+    }
+}

@@ -1,0 +1,77 @@
+//! A linearizability checker that finishes, and the recorder that feeds it.
+//!
+//! A concurrent object is correct if each operation seems to happen at one moment between its call and its return
+//! (*linearizability*, Herlihy and Wing 1990). Record what your threads asked and were answered, and [`check`] tells whether
+//! such moments exist. If so it names an order; if not, a few operations that cannot be explained.
+//!
+//! ```
+//! use millstream_history::format::{Format, read};
+//! use millstream_history::{Options, Verdict, check};
+//!
+//! let recorded = r#"
+//!     {"process":0,"op":"enqueue","in":1,"call":0,"return":10}
+//!     {"process":0,"op":"enqueue","in":2,"call":20,"return":30}
+//!     {"process":1,"op":"dequeue","out":2,"call":25,"return":40}
+//!     {"process":2,"op":"dequeue","out":1,"call":50,"return":60}
+//! "#;
+//! let history = read(recorded.as_bytes(), Format::Json, None)?;
+//! let verdict = check(&history, &"queue".parse()?, &Options::default())?;
+//! let Verdict::Fails(example) = verdict else { panic!("1 came first and was passed over") };
+//! assert_eq!(example.operations, [0, 1, 2]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Which part do I want?
+//!
+//! | you have | use |
+//! | --- | --- |
+//! | threads in your own test | [`record`]: a recorder that costs nanoseconds an operation |
+//! | a file of JSON lines, of Jepsen or of etcd | [`format`](mod@format), or the command `millstream history check` |
+//! | operations in your program | [`Builder`] |
+//! | a usual object | [`check`] with a [`Kind`] |
+//! | an object of your own | [`check_spec`] with a [`Spec`] |
+//! | a condition other than linearizability | [`consistency`] |
+//! | a verdict to look at | [`timeline`] |
+//!
+//! # How long does it take?
+//!
+//! To decide is NP-complete in general. Histories whose values are all different are easier: those of registers, queues,
+//! stacks, sets, priority queues, allocators and locks without bounds are decided in near-linear time, a million operations
+//! in about a second. So use distinct values in a test where you can. All other histories go to a general search. It is
+//! exponential in the number of operations at once in the worst case, and bounded by [`Options`]: when a limit is hit, the
+//! answer is [`Verdict::Unknown`], with how far it got.
+//!
+//! # What is known of an operation
+//!
+//! One that has returned happened before its return. One that has not may have happened, or not. The same goes for one whose
+//! outcome is unknown ([`Status::Info`]): it may even happen later. One that failed ([`Status::Fail`]) did not happen.
+
+mod budget;
+mod builder;
+mod check;
+mod explain;
+mod history;
+mod model;
+mod monitor;
+mod operation;
+mod part;
+mod search;
+mod split;
+mod value;
+mod verdict;
+
+pub mod consistency;
+pub mod format;
+pub mod record;
+pub mod spec;
+pub mod timeline;
+
+pub use budget::Options;
+pub use builder::{Builder, Contradiction};
+pub use check::{CheckError, check, check_spec};
+pub use history::{History, PENDING};
+pub use model::{Kind, Model, UnknownModel};
+pub use operation::{Op, Operation, Status};
+pub use spec::{Call, Spec};
+pub use value::{Datum, Value, Values};
+pub use verdict::{Counterexample, Limit, Prefix, Progress, Verdict, Witness};

@@ -1,0 +1,228 @@
+//! The built-in specifications by name: `queue`, `queue:8`, `register:0`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::operation::Op;
+use crate::value::Value;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal, [$($op:ident),*];)*) => {
+        /// The kinds of objects whose specification is built in.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Kind {
+            /// All kinds.
+            pub const ALL: &'static [Kind] = &[$(Kind::$kind),*];
+
+            /// The name, as the command takes it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => $name,)*
+                }
+            }
+
+            /// The operations it has.
+            pub fn operations(self) -> &'static [Op] {
+                match self {
+                    $(Kind::$kind => &[$(Op::$op),*],)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// One value: a read gives what was written last.
+    Register = "register", [READ, WRITE];
+    /// A register with compare-and-set.
+    CasRegister = "cas-register", [READ, WRITE, CAS];
+    /// A register for each key, to which text can be appended and which can be deleted.
+    KeyValue = "key-value", [READ, WRITE, CAS, APPEND, DELETE];
+    /// Registers that are read and written several at a time.
+    MultiRegister = "multi-register", [TXN];
+    /// A number that goes up and down.
+    Counter = "counter", [ADD, GET];
+    /// A number whose addition tells the value before it.
+    FetchAdd = "fetch-and-add", [FETCH_ADD, READ];
+    /// A lock that one process has at a time.
+    Mutex = "mutex", [ACQUIRE, RELEASE];
+    /// A lock that one writer has, or any number of readers.
+    RwLock = "rw-lock", [ACQUIRE, RELEASE, ACQUIRE_READ, RELEASE_READ];
+    /// First in, first out.
+    Queue = "queue", [ENQUEUE, DEQUEUE];
+    /// Last in, first out.
+    Stack = "stack", [PUSH, POP];
+    /// The smallest first.
+    PriorityQueue = "priority-queue", [INSERT, DELETE_MIN];
+    /// Each element once.
+    Set = "set", [ADD, REMOVE, CONTAINS];
+    /// No object is given twice, none freed twice.
+    Allocator = "allocator", [ALLOC, FREE];
+    /// A number of permits.
+    Semaphore = "semaphore", [ACQUIRE, RELEASE];
+    /// A count to wait for.
+    EventCount = "event-count", [READ, ADVANCE, WAIT];
+    /// Every consumer sees every event, in the order of publication. The consumers are those that the history has; they are there
+    /// from the start.
+    Ring = "ring", [PUBLISH, CONSUME];
+    /// Entries are added at the end, and stay.
+    Log = "log", [APPEND, READ];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A built-in specification: its kind and its numbers.
+///
+/// ```
+/// use millstream_history::{Kind, Model};
+///
+/// let bounded: Model = "queue:8".parse()?;
+/// assert_eq!(bounded, Model::new(Kind::Queue).with_capacity(8));
+/// # Ok::<(), millstream_history::UnknownModel>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Model {
+    /// What it is.
+    pub kind: Kind,
+    /// How many values a queue, stack, priority queue or ring holds, objects an allocator has, permits a semaphore. Without:
+    /// as many as needed (a semaphore then has one).
+    pub capacity: Option<u64>,
+    /// What a register holds at first (null unless given), or where a counter, a fetch-and-add or an event count starts (0
+    /// unless given).
+    pub initial: Value,
+}
+
+impl Model {
+    /// The kind, without capacity, starting from nothing or zero.
+    pub const fn new(kind: Kind) -> Self {
+        Model { kind, capacity: None, initial: Value::NULL }
+    }
+
+    /// With room for so many.
+    #[must_use]
+    pub const fn with_capacity(self, capacity: u64) -> Self {
+        Model { capacity: Some(capacity), ..self }
+    }
+
+    /// Starting from this value.
+    #[must_use]
+    pub const fn with_initial(self, initial: Value) -> Self {
+        Model { initial, ..self }
+    }
+}
+
+impl From<Kind> for Model {
+    fn from(kind: Kind) -> Self {
+        Model::new(kind)
+    }
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)?;
+        match (self.capacity, self.initial.as_int()) {
+            (Some(capacity), _) => write!(f, ":{capacity}"),
+            (None, Some(initial)) => write!(f, ":{initial}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// A name that no built-in specification has, or a number that the one named cannot use.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UnknownModel {
+    /// No specification has this name.
+    #[error("there is no specification `{0}`; there are {names}", names = names())]
+    Name(String),
+    /// What follows the colon is not a number.
+    #[error("`{number}` in `{model}` is not a number")]
+    Number {
+        /// What was asked for.
+        model: String,
+        /// The part after the colon.
+        number: String,
+    },
+    /// The specification has neither a capacity nor an initial value.
+    #[error("a {kind} has neither a capacity nor an initial value: write `{kind}` alone")]
+    NoParameter {
+        /// The specification.
+        kind: Kind,
+    },
+}
+
+fn names() -> String {
+    Kind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+}
+
+impl FromStr for Model {
+    type Err = UnknownModel;
+
+    fn from_str(text: &str) -> Result<Self, UnknownModel> {
+        let (name, number) = match text.split_once(':') {
+            Some((name, number)) => (name, Some(number)),
+            None => (text, None),
+        };
+        let kind = kind_named(name).ok_or_else(|| UnknownModel::Name(name.to_owned()))?;
+        let Some(number) = number else { return Ok(kind.into()) };
+        let not_a_number = || UnknownModel::Number { model: text.to_owned(), number: number.to_owned() };
+        match kind {
+            Kind::Queue | Kind::Stack | Kind::PriorityQueue | Kind::Allocator | Kind::Semaphore | Kind::Ring => {
+                Ok(Model::new(kind).with_capacity(number.parse().map_err(|_| not_a_number())?))
+            }
+            Kind::Register | Kind::CasRegister | Kind::KeyValue | Kind::Counter | Kind::FetchAdd | Kind::EventCount => {
+                let initial: i64 = number.parse().map_err(|_| not_a_number())?;
+                if !(Value::INT_MIN..=Value::INT_MAX).contains(&initial) {
+                    return Err(not_a_number());
+                }
+                Ok(Model::new(kind).with_initial(Value::int(initial)))
+            }
+            Kind::MultiRegister | Kind::Mutex | Kind::RwLock | Kind::Set | Kind::Log => {
+                Err(UnknownModel::NoParameter { kind })
+            }
+        }
+    }
+}
+
+fn kind_named(name: &str) -> Option<Kind> {
+    let name = name.replace('_', "-");
+    match name.as_str() {
+        "lock" => Some(Kind::Mutex),
+        "kv" => Some(Kind::KeyValue),
+        name => Kind::ALL.iter().copied().find(|kind| kind.name() == name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_understood() {
+        for &kind in Kind::ALL {
+            assert_eq!(kind.name().parse(), Ok(Model::new(kind)));
+            assert!(!kind.operations().is_empty());
+        }
+        assert_eq!("lock".parse(), Ok(Model::new(Kind::Mutex)));
+        assert_eq!("priority_queue:4".parse(), Ok(Model::new(Kind::PriorityQueue).with_capacity(4)));
+        assert_eq!("register:-4".parse(), Ok(Model::new(Kind::Register).with_initial(Value::int(-4))));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        assert_eq!("quue".parse::<Model>(), Err(UnknownModel::Name("quue".into())));
+        assert_eq!("mutex:3".parse::<Model>(), Err(UnknownModel::NoParameter { kind: Kind::Mutex }));
+        for text in ["queue:", "queue:-1", "queue:x", "register:9223372036854775807"] {
+            assert!(matches!(text.parse::<Model>(), Err(UnknownModel::Number { .. })), "{text}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Allocators: no object is given twice, none is taken back twice.
+//!
+//! Each object is allocated or free, and goes from one to the other and back (see [`switch`](super::switch)). An
+//! allocation of unknown outcome may have taken any object. Where the number of objects is known, an allocation
+//! that finds none left needs a moment at which all are allocated (see [`exhaustion`](super::exhaustion)).
+
+use rustc_hash::FxHashMap;
+
+use super::evidence::evidence;
+use super::exhaustion::Exhaustion;
+use super::span::{OPERATIONS_MOST, Spans};
+use super::switch::{Act, Operation, sweep};
+use super::{Decision, Violation};
+use crate::model::Model;
+use crate::operation::Op;
+use crate::part::Part;
+use crate::value::Value;
+
+/// Decides a history of an allocator.
+///
+/// With the number of objects given, it is `None` if more objects are seen than there are and they might not all
+/// have had room, and if allocations that find nothing depend on which of several concurrent changes of one
+/// object came first, or on which object an allocation of unknown outcome took and gave back.
+pub(crate) fn decide(part: &Part<'_>, model: &Model) -> Option<Decision> {
+    if part.len() > OPERATIONS_MOST {
+        return None;
+    }
+    let mut number_of: FxHashMap<u64, u32> = FxHashMap::default();
+    number_of.insert(Value::NULL.bits(), 0);
+    let mut operations = Vec::with_capacity(part.len());
+    let mut refused = Vec::new();
+    for p in 0..part.len() {
+        // What concerns no object is of an object that is never allocated, and always seen free.
+        let (object, act) = match (part.op(p), part.output(p)) {
+            (Op::ALLOC, Some(Value::NULL)) => (Value::NULL, Act::See(false)),
+            (Op::ALLOC, Some(object)) => (object, Act::Change(true)),
+            (Op::ALLOC, None) => (Value::NULL, Act::SomeOn),
+            (Op::FREE, _) => (part.input(p), Act::Change(false)),
+            _ => return None,
+        };
+        if act == Act::See(false) {
+            refused.push(p as u32);
+        }
+        let count = number_of.len() as u32;
+        operations.push(Operation { element: *number_of.entry(object.bits()).or_insert(count), act });
+    }
+    let objects = number_of.len() as u32 - 1;
+    let spans = Spans::of(part);
+    let order = match sweep(&operations, &spans, objects + 1) {
+        Ok(order) => order,
+        Err(p) => {
+            let reason = match operations[p as usize].act {
+                Act::Change(true) => "gives an object that is allocated already",
+                _ => "frees an object that is not allocated",
+            };
+            return Some(Decision::Fails(Violation::new(part, evidence(&operations, &spans, p), reason)));
+        }
+    };
+    let holds = |order: Vec<u32>| Some(Decision::Holds(order.into_iter().map(|p| part.row(p as usize)).collect()));
+    let Some(capacity) = model.capacity else { return holds(order) };
+    let Some(unseen) = capacity.checked_sub(u64::from(objects)) else {
+        let all_had_room = refused.is_empty() && most_allocated(&operations, &order) <= capacity;
+        return if all_had_room { holds(order) } else { None };
+    };
+    if refused.is_empty() {
+        return holds(order);
+    }
+    if order.iter().any(|&p| operations[p as usize].act == Act::SomeOn) {
+        return None;
+    }
+    let exhaustion = Exhaustion { operations: &operations, spans: &spans, refused: &refused, objects, unseen };
+    match exhaustion.place(&order) {
+        Ok(order) => holds(order),
+        Err(p) => {
+            let reason = "finds nothing, although at every moment of it an object was free";
+            Some(Decision::Fails(Violation::new(part, exhaustion.certainly_free(p)?, reason)))
+        }
+    }
+}
+
+/// How many objects are allocated at once in this order.
+fn most_allocated(operations: &[Operation], order: &[u32]) -> u64 {
+    let mut allocated = 0u64;
+    let mut most = 0;
+    for &p in order {
+        match operations[p as usize].act {
+            Act::Change(true) | Act::SomeOn => allocated += 1,
+            Act::Change(false) => allocated -= 1,
+            Act::See(_) => {}
+        }
+        most = allocated.max(most);
+    }
+    most
+}

@@ -1,0 +1,261 @@
+//! Queues, stacks and priority queues: from operations to lives, and back.
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::life::{Core, Life, Procedure, Step, after_the_end};
+use super::pending::Pending;
+use super::shrink::shrink;
+use super::span::{OPERATIONS_MOST, Span, Spans};
+use super::{Decision, Violation, priority, queue, stack};
+use crate::history::PENDING;
+use crate::operation::Op;
+use crate::part::Part;
+use crate::value::Value;
+
+/// What kind of container it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Container {
+    Queue,
+    Stack,
+    PriorityQueue,
+}
+
+impl Container {
+    fn operations(self) -> (Op, Op) {
+        match self {
+            Container::Queue => (Op::ENQUEUE, Op::DEQUEUE),
+            Container::Stack => (Op::PUSH, Op::POP),
+            Container::PriorityQueue => (Op::INSERT, Op::DELETE_MIN),
+        }
+    }
+
+    fn procedure(self) -> Procedure {
+        match self {
+            Container::Queue => queue::decide,
+            Container::Stack => stack::decide,
+            Container::PriorityQueue => priority::decide,
+        }
+    }
+
+    /// Decides a history in which no value is inserted twice; `None` for any other.
+    pub(crate) fn decide(self, part: &Part<'_>) -> Option<Decision> {
+        let paired = match Paired::of(self, part)? {
+            Ok(paired) => paired,
+            Err(violation) => return Some(Decision::Fails(violation)),
+        };
+        let answer = paired.decide(self, &paired.lives, &paired.empties, &paired.hints)?;
+        Some(match answer.outcome {
+            Ok(steps) => Decision::Holds(paired.rows(part, &steps, &answer.taken)),
+            Err(core) => Decision::Fails(paired.violation(self, part, &core)),
+        })
+    }
+}
+
+/// No position.
+const NONE: u32 = u32::MAX;
+
+/// The lives of a history's values, with the positions of the operations that make them.
+struct Paired {
+    lives: Vec<Life>,
+    inserted_at: Vec<u32>,
+    /// [`NONE`] for a value that stays.
+    removed_at: Vec<u32>,
+    empties: Vec<Span>,
+    empty_at: Vec<u32>,
+    /// The calls of the pending removals.
+    pending: Vec<u32>,
+    pending_at: Vec<u32>,
+    /// For each pending removal the life that it ends later on, where that is known.
+    hints: Vec<Option<u32>>,
+    end: u32,
+}
+
+impl Paired {
+    /// Finds each value's insertion and removal: `None` if a value is inserted twice or an operation is none of
+    /// the two, an error if a removal cannot be explained at all.
+    fn of(container: Container, part: &Part<'_>) -> Option<Result<Self, Violation>> {
+        if part.len() > OPERATIONS_MOST {
+            return None;
+        }
+        let inserted = insertions(container, part)?;
+        let Spans { spans, end } = Spans::of(part);
+        let mut paired = Paired {
+            lives: Vec::new(),
+            inserted_at: Vec::new(),
+            removed_at: Vec::new(),
+            empties: Vec::new(),
+            empty_at: Vec::new(),
+            pending: Vec::new(),
+            pending_at: Vec::new(),
+            hints: Vec::new(),
+            end,
+        };
+        Some(match paired.find_removals(container, part, &spans, &inserted) {
+            Ok(removal) => {
+                paired.live(container, part, &spans, &removal);
+                paired.hint(part, &inserted);
+                Ok(paired)
+            }
+            Err(violation) => Err(violation),
+        })
+    }
+
+    /// The removal of the value that was inserted at each position.
+    fn find_removals(
+        &mut self,
+        container: Container,
+        part: &Part<'_>,
+        spans: &[Span],
+        inserted: &FxHashMap<u64, u32>,
+    ) -> Result<Vec<u32>, Violation> {
+        let (_, remove) = container.operations();
+        let mut removal = vec![NONE; part.len()];
+        for p in (0..part.len() as u32).filter(|&p| part.op(p as usize) == remove) {
+            let span = spans[p as usize];
+            let value = match part.output(p as usize) {
+                None => {
+                    self.pending.push(span.call);
+                    self.pending_at.push(p);
+                    continue;
+                }
+                Some(Value::NULL) => {
+                    self.empties.push(span);
+                    self.empty_at.push(p);
+                    continue;
+                }
+                Some(value) => value,
+            };
+            let Some(&i) = inserted.get(&value.bits()) else {
+                return Err(Violation::new(part, [p], "returns a value that nobody inserted"));
+            };
+            let before = std::mem::replace(&mut removal[i as usize], p);
+            if before != NONE {
+                return Err(Violation::new(part, [i, before, p], "returns a value that was removed before"));
+            }
+            if span.ret < spans[i as usize].call {
+                return Err(Violation::new(part, [i, p], "returns a value before its insertion began"));
+            }
+        }
+        Ok(removal)
+    }
+
+    /// Makes the lives, of a priority queue in order of priority.
+    fn live(&mut self, container: Container, part: &Part<'_>, spans: &[Span], removal: &[u32]) {
+        let (insert, _) = container.operations();
+        // A value whose insertion did not return and that nobody removed may as well not exist.
+        self.inserted_at = (0..part.len() as u32)
+            .filter(|&p| part.op(p as usize) == insert)
+            .filter(|&p| part.ret(p as usize) != PENDING || removal[p as usize] != NONE)
+            .collect();
+        if container == Container::PriorityQueue {
+            let value = |p: u32| part.input(p as usize);
+            self.inserted_at.sort_unstable_by(|&a, &b| part.history().values().compare(value(a), value(b)));
+        }
+        self.removed_at = self.inserted_at.iter().map(|&p| removal[p as usize]).collect();
+        let mut staying = 0;
+        let lives = self.inserted_at.iter().zip(&self.removed_at).map(|(&i, &r)| {
+            let remove = spans.get(r as usize).copied().unwrap_or_else(|| {
+                staying += 1;
+                after_the_end(self.end, staying - 1)
+            });
+            Life::new(spans[i as usize], remove)
+        });
+        self.lives = lives.collect();
+    }
+
+    /// Looks up what the pending removals took after the moment at which the part ends.
+    fn hint(&mut self, part: &Part<'_>, inserted: &FxHashMap<u64, u32>) {
+        let history = part.history();
+        let later = |&p: &u32| {
+            let row = part.row(p as usize) as usize;
+            let value = (history.ret(row) != PENDING).then(|| history.output(row))?;
+            let inserted_at = inserted.get(&value.bits())?;
+            self.inserted_at.iter().position(|at| at == inserted_at).map(|i| i as u32)
+        };
+        self.hints = self.pending_at.iter().map(later).collect();
+    }
+
+    fn decide(
+        &self,
+        container: Container,
+        lives: &[Life],
+        empties: &[Span],
+        hints: &[Option<u32>],
+    ) -> Option<super::pending::Answer> {
+        let pending = Pending { calls: &self.pending, end: self.end, hints };
+        match container {
+            Container::Queue => Some(pending.decide_in_order(lives, empties, queue::decide)),
+            _ => pending.decide(lives, empties, container.procedure()),
+        }
+    }
+
+    /// The rows of `steps`, of those that are operations.
+    fn rows(&self, part: &Part<'_>, steps: &[Step], taken: &[Option<u32>]) -> Vec<u32> {
+        let taker = |i| taken.iter().position(|&life| life == Some(i)).map(|removal| self.pending_at[removal]);
+        let position = |step: &Step| match *step {
+            Step::Insert(i) => Some(self.inserted_at[i as usize]),
+            Step::Remove(i) => Some(self.removed_at[i as usize]).filter(|&p| p != NONE).or_else(|| taker(i)),
+            Step::Empty(e) => Some(self.empty_at[e as usize]),
+        };
+        steps.iter().filter_map(position).map(|p| part.row(p as usize)).collect()
+    }
+
+    fn violation(&self, container: Container, part: &Part<'_>, core: &Core) -> Violation {
+        let empties = core.empties.iter().map(|&e| Step::Empty(e));
+        let core = shrink(empties.chain(core.lives.iter().map(|&i| Step::Insert(i))).collect(), |core| {
+            let mut lives = Vec::new();
+            let mut empties = Vec::new();
+            for &step in core {
+                match step {
+                    Step::Insert(i) | Step::Remove(i) => lives.push(self.lives[i as usize]),
+                    Step::Empty(e) => empties.push(self.empties[e as usize]),
+                }
+            }
+            self.decide(container, &lives, &empties, &[]).is_some_and(|answer| answer.outcome.is_err())
+        });
+        let mut finds_nothing = false;
+        let mut positions = Vec::new();
+        for step in core {
+            match step {
+                Step::Insert(i) | Step::Remove(i) => {
+                    positions.push(self.inserted_at[i as usize]);
+                    positions.extend(Some(self.removed_at[i as usize]).filter(|&p| p != NONE));
+                }
+                Step::Empty(e) => {
+                    finds_nothing = true;
+                    positions.push(self.empty_at[e as usize]);
+                }
+            }
+        }
+        // A pending removal that was called when all else was over cannot have mattered.
+        let over = positions.iter().map(|&p| part.ret(p as usize)).filter(|&ret| ret != PENDING).max().unwrap_or(0);
+        positions.extend(self.pending_at.iter().filter(|&&p| part.call(p as usize) <= over));
+        let reason = match (container, finds_nothing) {
+            (_, true) => "finds nothing, although at every moment of it a value was there",
+            (Container::Queue, false) => "the value that was inserted first is removed last",
+            (Container::Stack, false) => "no order puts each value above those it was removed before",
+            (Container::PriorityQueue, false) => {
+                "a value is removed, although at every moment of it a smaller one was there"
+            }
+        };
+        Violation::new(part, positions, reason)
+    }
+}
+
+/// Where each value is inserted; `None` if one is twice, or if an operation is not the container's.
+fn insertions(container: Container, part: &Part<'_>) -> Option<FxHashMap<u64, u32>> {
+    let (insert, remove) = container.operations();
+    let mut inserted: FxHashMap<u64, u32> = FxHashMap::with_capacity_and_hasher(part.len() / 2, FxBuildHasher);
+    for p in 0..part.len() {
+        let (op, input) = (part.op(p), part.input(p));
+        if op == insert {
+            let done = matches!(part.output(p), None | Some(Value::NULL | Value::TRUE));
+            if !done || input.is_null() || inserted.insert(input.bits(), p as u32).is_some() {
+                return None;
+            }
+        } else if op != remove {
+            return None;
+        }
+    }
+    Some(inserted)
+}

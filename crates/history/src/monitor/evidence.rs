@@ -1,0 +1,100 @@
+//! Few operations of one element that already show what is wrong with it.
+
+use super::shrink::shrink;
+use super::span::{Span, Spans};
+use super::switch::{Act, Operation, sweep};
+
+/// The most places at which a long history is cut, latest first.
+const CUTS_MOST: usize = 32;
+
+/// Positions of operations, `failing` among them, that no order explains: those of its element that were called
+/// before it returned, without what can be left out.
+///
+/// At a moment when no change is open, every order has the element the same way: on if more changes to on than
+/// to off were called. So what lies between two such moments that agree can be left out, and so can every
+/// observation.
+///
+/// Changes that may be of any element belong to every evidence. If they would do for this element, but others
+/// needed them too, the evidence is of all these.
+pub(crate) fn evidence(operations: &[Operation], spans: &Spans, failing: u32) -> Vec<u32> {
+    let over = spans.spans[failing as usize].ret;
+    let before = (0..operations.len() as u32).filter(|&p| spans.spans[p as usize].call < over);
+    let (unknown, known): (Vec<u32>, Vec<u32>) = before.partition(|&p| operations[p as usize].act == Act::SomeOn);
+    let element = |p: u32| operations[p as usize].element;
+    let fails = |positions: &[u32]| {
+        let (operations, spans, elements) = alone(operations, spans, &[positions, &unknown].concat());
+        sweep(&operations, &spans, elements).is_err()
+    };
+
+    let mut positions: Vec<u32> = known.iter().copied().filter(|&p| element(p) == element(failing)).collect();
+    if fails(&positions) {
+        let shorter = without_middle(operations, spans, &positions, failing);
+        if let Some(shorter) = shorter.into_iter().find(|shorter| fails(shorter)) {
+            positions = shorter;
+        }
+    } else {
+        let mut elements: Vec<u32> = known.iter().map(|&p| element(p)).collect();
+        elements.sort_unstable();
+        elements.dedup();
+        let of = |elements: &[u32]| -> Vec<u32> {
+            known.iter().copied().filter(|&p| elements.binary_search(&element(p)).is_ok()).collect()
+        };
+        positions = of(&shrink(elements, |elements| fails(&of(elements))));
+    }
+    let (seen, changes): (Vec<u32>, Vec<u32>) =
+        positions.into_iter().partition(|&p| matches!(operations[p as usize].act, Act::See(_)));
+    let seen = shrink(seen, |seen| fails(&[seen, &changes].concat()));
+    [seen, changes, unknown].concat()
+}
+
+/// What is left of `positions` when the operations between two moments at which nothing was going on are left
+/// out; the shortest first.
+fn without_middle(operations: &[Operation], spans: &Spans, positions: &[u32], failing: u32) -> Vec<Vec<u32>> {
+    let span = |p: u32| spans.spans[p as usize];
+    let is_change = |p: u32| matches!(operations[p as usize].act, Act::Change(_));
+    // Moments are calls of changes: before them no change is open. With the number of changes to on, less off.
+    let mut quiet: Vec<(u32, i32)> = Vec::new();
+    let mut open_until = 0;
+    let mut on = 0;
+    for &p in positions.iter().filter(|&&p| is_change(p)) {
+        if open_until < span(p).call {
+            quiet.push((span(p).call, on));
+        }
+        open_until = open_until.max(span(p).ret);
+        on += if operations[p as usize].act == Act::Change(true) { 1 } else { -1 };
+    }
+    if open_until < span(failing).call {
+        quiet.push((span(failing).call, on));
+    }
+    let latest = quiet.iter().rev().filter(|&&(moment, _)| moment <= span(failing).call).take(CUTS_MOST);
+    let without = |&(to, on): &(u32, i32)| {
+        let &(from, _) = quiet.iter().find(|&&(_, other)| other == on)?;
+        let stays = |&&p: &&u32| {
+            let Span { call, ret } = span(p);
+            ret < from || to <= call
+        };
+        Some(positions.iter().filter(stays).copied().collect())
+    };
+    let mut shorter: Vec<Vec<u32>> = latest.filter_map(without).collect();
+    shorter.sort_by_key(Vec::len);
+    shorter
+}
+
+/// The operations at these positions, their spans and the number of their elements, as those of a history of
+/// their own.
+fn alone(operations: &[Operation], spans: &Spans, positions: &[u32]) -> (Vec<Operation>, Spans, u32) {
+    let all: Vec<Span> = positions.iter().map(|&p| spans.spans[p as usize]).collect();
+    let mut ranks: Vec<u32> = all.iter().flat_map(|span| [span.call, span.ret]).filter(|&r| r < spans.end).collect();
+    ranks.sort_unstable();
+    let rank = |rank: u32| ranks.partition_point(|&other| other < rank) as u32;
+    let all = all.into_iter().map(|span| Span { call: rank(span.call), ret: rank(span.ret) }).collect();
+    let mut elements: Vec<u32> = positions.iter().map(|&p| operations[p as usize].element).collect();
+    elements.sort_unstable();
+    elements.dedup();
+    let operation = |&p: &u32| {
+        let Operation { element, act } = operations[p as usize];
+        Operation { element: elements.partition_point(|&other| other < element) as u32, act }
+    };
+    let end = ranks.len() as u32;
+    (positions.iter().map(operation).collect(), Spans { spans: all, end }, elements.len() as u32)
+}

@@ -1,0 +1,188 @@
+//! Allocations that find nothing left: the moments at which all objects are allocated.
+//!
+//! Objects are stretched in the order of their changes: taken as early as the calls allow, given back as late as
+//! the returns do. What is left between are moments at which that object must be free, in this order. An
+//! allocation of unknown outcome may have taken an object that is free from some moment on. The earlier they are
+//! called, the earlier those moments they are given: then at no moment could more be taken.
+//!
+//! That is exact for the given order of each object's changes. Whether the order matters is asked in the other
+//! direction: an object is free in every order at a moment by which no more allocations of it had been called
+//! than frees of it had returned.
+
+use super::cover::Cover;
+use super::life::{Life, after_the_end};
+use super::span::{Span, Spans};
+use super::stretch::Stretched;
+use super::switch::{Act, Operation};
+
+/// Allocations that found nothing, among operations on objects numbered from one.
+pub(super) struct Exhaustion<'a> {
+    pub(super) operations: &'a [Operation],
+    pub(super) spans: &'a Spans,
+    pub(super) refused: &'a [u32],
+    pub(super) objects: u32,
+    /// How many objects there are that no operation names.
+    pub(super) unseen: u64,
+}
+
+impl Exhaustion<'_> {
+    /// Puts the refused where all objects are allocated, or finds one for which there is no such moment.
+    ///
+    /// In `order` no allocation of unknown outcome is needed.
+    pub(super) fn place(&self, order: &[u32]) -> Result<Vec<u32>, u32> {
+        let mut changes: Vec<Vec<u32>> = vec![Vec::new(); self.objects as usize];
+        for &p in order {
+            if let Operation { element, act: Act::Change(_) } = self.operations[p as usize] {
+                changes[element as usize - 1].push(p);
+            }
+        }
+        let mut gaps = Vec::new();
+        let mut free_for_good = Vec::new();
+        let mut timed: Vec<(u32, u32, u32)> = Vec::with_capacity(order.len());
+        for changes in &changes {
+            let changes = self.tightest(changes);
+            let lives: Vec<Life> = changes.chunks(2).map(|pair| self.life(pair)).collect();
+            let stretched = Stretched::of(&lives);
+            for (start, end) in stretched.gaps() {
+                match end {
+                    u32::MAX => free_for_good.push(start.unwrap_or(0)),
+                    _ => gaps.push((start.unwrap_or(0), end)),
+                }
+            }
+            for (turn, pair) in changes.chunks(2).enumerate() {
+                timed.push((stretched.earliest[turn], 2 * turn as u32, pair[0]));
+                timed.extend(pair.get(1).map(|&free| (stretched.removal(turn), 2 * turn as u32 + 1, free)));
+            }
+        }
+
+        let unknown: Vec<u32> =
+            (0..self.operations.len() as u32).filter(|&p| self.operations[p as usize].act == Act::SomeOn).collect();
+        let unseen = self.unseen.min(unknown.len() as u64 + 1) as usize;
+        free_for_good.extend(std::iter::repeat_n(0, unseen));
+        free_for_good.sort_unstable();
+        let mut takers = unknown.into_iter();
+        for since in free_for_good {
+            let Some(taker) = takers.next() else {
+                gaps.push((since, u32::MAX));
+                continue;
+            };
+            let taken = self.later(taker).call.max(since);
+            gaps.extend((since < taken).then_some((since, taken)));
+            timed.push((taken, u32::MAX - 1, taker));
+        }
+
+        let cover = Cover::of_intervals(gaps);
+        for &p in self.refused {
+            timed.push((cover.gap(self.later(p)).ok_or(p)?, u32::MAX, p));
+        }
+        timed.sort_unstable();
+        Ok(timed.into_iter().map(|(_, _, p)| p).collect())
+    }
+
+    /// The changes of one object with its allocations in order of their calls and its frees in order of their
+    /// returns, if that is possible: no order leaves less time between. Else as they are.
+    fn tightest(&self, changes: &[u32]) -> Vec<u32> {
+        let mut allocs: Vec<u32> = changes.iter().copied().step_by(2).collect();
+        let mut frees: Vec<u32> = changes.iter().copied().skip(1).step_by(2).collect();
+        allocs.sort_unstable_by_key(|&p| self.later(p).call);
+        frees.sort_unstable_by_key(|&p| self.later(p).ret);
+        let tight: Vec<u32> =
+            (0..changes.len()).map(|k| if k % 2 == 0 { allocs[k / 2] } else { frees[k / 2] }).collect();
+        let mut earliest = 0;
+        let possible = tight.iter().all(|&p| {
+            let Span { call, ret } = self.later(p);
+            earliest = call.max(earliest);
+            earliest <= ret
+        });
+        if possible { tight } else { changes.to_vec() }
+    }
+
+    /// The span in ranks that are one more: gaps are open intervals, and the first begin before the first event.
+    fn later(&self, p: u32) -> Span {
+        let Span { call, ret } = self.spans.spans[p as usize];
+        Span { call: call + 1, ret: ret + 1 }
+    }
+
+    /// The time from an allocation to its free, if that comes.
+    fn life(&self, pair: &[u32]) -> Life {
+        let free = pair.get(1).map_or(after_the_end(self.spans.end + 1, 0), |&free| self.later(free));
+        Life::new(self.later(pair[0]), free)
+    }
+
+    /// Operations that show, in whatever order the changes came, that at each moment of a refused allocation more
+    /// objects were free than allocations of unknown outcome could have taken.
+    pub(super) fn certainly_free(&self, refused: u32) -> Option<Vec<u32>> {
+        let span = self.spans.spans[refused as usize];
+        let free = self.certain_times(span);
+        let unknown =
+            |p: &u32| self.operations[*p as usize].act == Act::SomeOn && self.spans.spans[*p as usize].call < span.ret;
+        let unknown: Vec<u32> = (0..self.operations.len() as u32).filter(unknown).collect();
+        let mut evidence = [&[refused], unknown.as_slice()].concat();
+        // Between the moments at which one of these times ends or an allocation is called, nothing changes.
+        let mut moments: Vec<u32> = free.iter().map(|time| time.until).collect();
+        moments.extend(unknown.iter().map(|&p| self.spans.spans[p as usize].call));
+        moments.push(span.call);
+        moments.retain(|&moment| span.call <= moment && moment <= span.ret);
+        moments.sort_unstable();
+        moments.dedup();
+        for moment in moments {
+            let called = unknown.iter().filter(|&&p| self.spans.spans[p as usize].call <= moment).count() as u64;
+            let mut needed = (called + 1).saturating_sub(self.unseen);
+            for time in free.iter().filter(|time| time.since <= moment && moment < time.until) {
+                if needed == 0 {
+                    break;
+                }
+                needed -= 1;
+                evidence.extend(time.shown.into_iter().flatten());
+            }
+            if needed > 0 {
+                return None;
+            }
+        }
+        Some(evidence)
+    }
+
+    /// The times within `span` at which some object is free in every order, the longest first.
+    fn certain_times(&self, span: Span) -> Vec<Certain> {
+        let mut changes: Vec<Vec<(u32, i32, u32)>> = vec![Vec::new(); self.objects as usize];
+        for (p, operation) in (0..).zip(self.operations) {
+            let Span { call, ret } = self.spans.spans[p as usize];
+            let change = match operation.act {
+                Act::Change(true) => (call, 1, p),
+                Act::Change(false) => (ret, -1, p),
+                _ => continue,
+            };
+            changes[operation.element as usize - 1].push(change);
+        }
+        let mut free = Vec::new();
+        for changes in &mut changes {
+            changes.sort_unstable();
+            let mut since = Some((0, None));
+            let mut allocated = 0;
+            for &(moment, change, p) in changes.iter() {
+                allocated += change;
+                match since {
+                    // At its call an allocation can happen; after the return of a free it has happened.
+                    Some((start, freed)) if allocated > 0 => {
+                        free.push(Certain { since: start, until: moment, shown: [freed, Some(p)] });
+                        since = None;
+                    }
+                    None if allocated <= 0 => since = Some((moment + 1, Some(p))),
+                    _ => {}
+                }
+            }
+            free.extend(since.map(|(since, freed)| Certain { since, until: u32::MAX, shown: [freed, None] }));
+        }
+        free.retain(|time| time.since <= span.ret && span.call < time.until);
+        free.sort_by_key(|time| std::cmp::Reverse(time.until));
+        free
+    }
+}
+
+/// A time at which an object is certainly free, and the operations that show it.
+struct Certain {
+    since: u32,
+    /// Not included.
+    until: u32,
+    shown: [Option<u32>; 2],
+}

@@ -1,0 +1,64 @@
+//! What the procedures for containers work on: the life of each value, from its insertion to its removal.
+
+use super::span::{NEVER, Span};
+
+/// A value that is inserted once and removed at most once.
+///
+/// The spans are *tight*: a removal can take effect only after the insertion did, so it is never called before
+/// the insertion, and the insertion never returns after the removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Life {
+    pub(crate) insert: Span,
+    pub(crate) remove: Span,
+}
+
+impl Life {
+    /// The life of a value whose removal did not return before its insertion was called.
+    pub(crate) fn new(insert: Span, remove: Span) -> Self {
+        debug_assert!(insert.call < remove.ret, "{insert:?} follows {remove:?}");
+        Life {
+            insert: Span { call: insert.call, ret: insert.ret.min(remove.ret) },
+            remove: Span { call: remove.call.max(insert.call), ret: remove.ret },
+        }
+    }
+
+    /// Whether the value is still there when the history is over.
+    pub(crate) fn stays(&self) -> bool {
+        self.remove.ret == NEVER
+    }
+
+    /// Whether the value is there at `rank` in every order that respects time.
+    pub(crate) fn covers(&self, rank: u32) -> bool {
+        self.insert.ret < rank && rank < self.remove.call
+    }
+}
+
+/// The removal of the `k`-th of the values that stay: after everything, and concurrent with all others like it.
+///
+/// Any container can be emptied in its own order by removals that are all concurrent, so this adds nothing that
+/// could fail and spares every procedure a case.
+pub(crate) fn after_the_end(end: u32, k: u32) -> Span {
+    Span { call: end + 1 + k, ret: NEVER }
+}
+
+/// An operation of a history of lives, named by its index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Insert(u32),
+    Remove(u32),
+    /// A removal that found nothing.
+    Empty(u32),
+}
+
+/// Lives and empty removals that no order can explain, whatever else the history contains.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Core {
+    pub(crate) lives: Vec<u32>,
+    pub(crate) empties: Vec<u32>,
+}
+
+/// An order of all operations that the container's rule allows, or a core.
+pub(crate) type Outcome = Result<Vec<Step>, Core>;
+
+/// A decision procedure: lives in any order, and the empty removals.
+pub(crate) type Procedure = fn(&[Life], &[Span]) -> Outcome;

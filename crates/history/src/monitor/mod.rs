@@ -1,0 +1,105 @@
+//! Decision procedures for unambiguous histories: exact, near-linear, no search.
+//!
+//! A history is unambiguous if each answer tells which operation it goes back to: no value is inserted twice,
+//! or written twice. Tests that hand out distinct values record such histories, and then the question that is
+//! intractable in general takes one or a few sorts.
+//!
+//! | file | objects | idea |
+//! | --- | --- | --- |
+//! | [`register`] | registers | a value's write and reads make a zone of time; see [`zones`] |
+//! | [`queue`] | queues | no two values overtake each other both ways |
+//! | [`stack`] | stacks | taken apart from the outside, by values that can lie at the bottom |
+//! | [`priority`] | priority queues | each removal needs a moment without smaller values |
+//! | [`set`], [`allocator`] | sets, allocators | each element goes on and off; see [`switch`] |
+//! | [`lock`] | mutexes | the times between acquisition and release are zones too |
+//!
+//! What they share: [`span`] (time as ranks), [`life`] (a value from insertion to removal), [`cover`] (when
+//! something is surely there), [`container`] (from operations to lives and back), [`pending`] (removals that
+//! never returned), [`shrink`] (smaller counter-examples).
+//!
+//! Each procedure gives an order that explains the history or a few operations that nothing can explain, and is
+//! compared with an exhaustive search on all small histories and on many random ones (see `agreement`).
+
+mod allocator;
+mod container;
+mod cover;
+mod evidence;
+mod exhaustion;
+mod life;
+mod lock;
+mod min_tree;
+mod pending;
+mod priority;
+mod queue;
+mod register;
+mod set;
+mod shrink;
+mod span;
+mod stack;
+mod stretch;
+mod switch;
+mod zero_tree;
+mod zones;
+
+#[cfg(test)]
+mod agreement;
+
+use container::Container;
+
+use crate::budget::{Budget, Exhausted};
+use crate::model::{Kind, Model};
+use crate::part::Part;
+
+/// What a procedure found out.
+#[derive(Clone, Debug)]
+pub(crate) enum Decision {
+    /// Rows in an order that explains them.
+    Holds(Vec<u32>),
+    /// Rows that cannot be explained.
+    Fails(Violation),
+}
+
+/// A few operations that cannot be explained, whatever the others did.
+#[derive(Clone, Debug)]
+pub(crate) struct Violation {
+    /// The rows, ascending.
+    pub(crate) operations: Vec<u32>,
+    /// What is wrong, in one sentence.
+    pub(crate) reason: String,
+}
+
+impl Violation {
+    /// The violation that the operations at these positions are.
+    fn new(part: &Part<'_>, positions: impl IntoIterator<Item = u32>, reason: &str) -> Self {
+        let mut operations: Vec<u32> = positions.into_iter().map(|p| part.row(p as usize)).collect();
+        operations.sort_unstable();
+        operations.dedup();
+        Violation { operations, reason: reason.to_owned() }
+    }
+}
+
+/// The most memory that a procedure needs for an operation.
+const BYTES_PER_OPERATION: usize = 96;
+
+/// Decides the part, if one of the procedures can: `None` if the history is ambiguous, or of another kind.
+///
+/// Takes O(n log n) time and at most [`BYTES_PER_OPERATION`] for each operation, charged while it runs.
+pub(crate) fn try_decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Option<Result<Decision, Exhausted>> {
+    let procedure: fn(&Part<'_>, &Model) -> Option<Decision> = match (model.kind, model.capacity) {
+        (Kind::Queue, None) => |part, _| Container::Queue.decide(part),
+        (Kind::Stack, None) => |part, _| Container::Stack.decide(part),
+        (Kind::PriorityQueue, None) => |part, _| Container::PriorityQueue.decide(part),
+        (Kind::Register | Kind::CasRegister | Kind::KeyValue, _) => register::decide,
+        (Kind::Set, _) => |part, _| set::decide(part),
+        (Kind::Allocator, _) => allocator::decide,
+        (Kind::Mutex, _) => |part, _| lock::decide(part),
+        _ => return None,
+    };
+    let bytes = part.len() * BYTES_PER_OPERATION;
+    if let Err(exhausted) = budget.charge(bytes) {
+        return Some(Err(exhausted));
+    }
+    let decision = procedure(part, model);
+    budget.release(bytes);
+    decision.map(Ok)
+}

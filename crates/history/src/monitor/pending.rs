@@ -1,0 +1,177 @@
+//! Removals that never returned: each may have taken any value, or none.
+//!
+//! To take a value that nothing else removes only widens what is possible for that value, so the question is
+//! which values the pending removals should take.
+//!
+//! For a *queue* the answer is plain: the values that stay, in order of their insertions' returns, are taken by
+//! the pending removals in order of their calls. A value that is needed gone draws those inserted before it
+//! along, and the time by which a value must be gone never falls along that order.
+//!
+//! For the *others* the core of a failure tells: one of its values must be taken, whatever else is done, or the
+//! failure remains. The alternatives are tried in turn, within bounds; a history that needs more is left to the
+//! general search. In the prefix of a longer history it is known what each removal took in the end, and that is
+//! tried first.
+
+use super::life::{Core, Life, Outcome, Procedure, Step};
+use super::span::Span;
+
+/// Runs of the procedure before the question is left open.
+const ATTEMPTS_MOST: usize = 64;
+
+/// Lives that the procedure is run on, over all attempts, before the question is left open.
+const LIVES_MOST: usize = 8_000_000;
+
+/// Pending removals, in order of their calls.
+pub(crate) struct Pending<'a> {
+    /// The ranks of their calls.
+    pub(crate) calls: &'a [u32],
+    /// The rank after the last event.
+    pub(crate) end: u32,
+    /// For each, the value to try first: in the prefix of a history, what it took later on.
+    pub(crate) hints: &'a [Option<u32>],
+}
+
+/// What was decided, and which value each pending removal takes.
+pub(crate) struct Answer {
+    pub(crate) outcome: Outcome,
+    pub(crate) taken: Vec<Option<u32>>,
+}
+
+impl Pending<'_> {
+    /// Gives the value that stays to a removal, or finds it staying.
+    fn take(&self, life: &Life, removal: usize) -> Life {
+        Life::new(life.insert, Span { call: self.calls[removal], ret: self.end })
+    }
+
+    /// Decides a history of a queue.
+    pub(crate) fn decide_in_order(&self, lives: &[Life], empties: &[Span], procedure: Procedure) -> Answer {
+        let mut lives = lives.to_vec();
+        let mut staying: Vec<u32> = (0..lives.len() as u32).filter(|&i| lives[i as usize].stays()).collect();
+        staying.sort_unstable_by_key(|&i| lives[i as usize].insert.ret);
+        let mut taken = vec![None; self.calls.len()];
+        for (removal, &i) in staying.iter().take(self.calls.len()).enumerate() {
+            lives[i as usize] = self.take(&lives[i as usize], removal);
+            taken[removal] = Some(i);
+        }
+        // Without the values that were taken, the removals would be free to take those of the core.
+        let outcome = procedure(&lives, empties).map_err(|mut core| {
+            core.lives.extend(taken.iter().flatten());
+            core.lives.sort_unstable();
+            core.lives.dedup();
+            core
+        });
+        Answer { outcome, taken }
+    }
+
+    /// Decides a history of any container, or leaves the question open.
+    pub(crate) fn decide(&self, lives: &[Life], empties: &[Span], procedure: Procedure) -> Option<Answer> {
+        let mut taken = vec![None; self.calls.len()];
+        if self.calls.is_empty() {
+            return Some(Answer { outcome: procedure(lives, empties), taken });
+        }
+        let mut search =
+            Search { pending: self, lives: lives.to_vec(), empties, procedure, attempts: 0, core: Core::default() };
+        search.follow_hints(&mut taken);
+        let core = match procedure(&search.lives, empties) {
+            Ok(steps) => return Some(Answer { outcome: Ok(steps), taken }),
+            Err(core) => core,
+        };
+        // If it fails even when every value that stays is taken by the first of the removals, it fails.
+        let every = lives.iter().map(|life| if life.stays() { self.take(life, 0) } else { *life });
+        if let Err(core) = procedure(&every.collect::<Vec<_>>(), empties) {
+            return Some(Answer { outcome: Err(core), taken });
+        }
+        search.give_up(&core, lives, &mut taken);
+        if let Branch::Holds(steps) = search.branch(&mut taken) {
+            return Some(Answer { outcome: Ok(steps), taken });
+        }
+        search.lives.copy_from_slice(lives);
+        search.core = Core::default();
+        taken.fill(None);
+        match search.branch(&mut taken) {
+            Branch::Holds(steps) => Some(Answer { outcome: Ok(steps), taken }),
+            Branch::Fails => Some(Answer { outcome: Err(search.core), taken }),
+            Branch::Open => None,
+        }
+    }
+}
+
+struct Search<'a> {
+    pending: &'a Pending<'a>,
+    lives: Vec<Life>,
+    empties: &'a [Span],
+    procedure: Procedure,
+    attempts: usize,
+    /// All that took part in a failure.
+    core: Core,
+}
+
+enum Branch {
+    Holds(Vec<Step>),
+    Fails,
+    Open,
+}
+
+impl Search<'_> {
+    /// Takes what the hints say.
+    fn follow_hints(&mut self, taken: &mut [Option<u32>]) {
+        for (removal, hint) in self.pending.hints.iter().enumerate() {
+            if let Some(i) = *hint
+                && self.lives[i as usize].stays()
+            {
+                self.lives[i as usize] = self.pending.take(&self.lives[i as usize], removal);
+                taken[removal] = Some(i);
+            }
+        }
+    }
+
+    /// Leaves untaken what takes part in a failure.
+    fn give_up(&mut self, core: &Core, lives: &[Life], taken: &mut [Option<u32>]) {
+        for value in taken {
+            if let Some(i) = value.filter(|i| core.lives.contains(i)) {
+                self.lives[i as usize] = lives[i as usize];
+                *value = None;
+            }
+        }
+    }
+
+    /// Tries every way to take a value of the core, which fails as long as none is taken.
+    fn take_one_of(&mut self, core: Core, taken: &mut [Option<u32>]) -> Branch {
+        for &i in &core.lives {
+            let whole = self.lives[i as usize];
+            if !whole.stays() {
+                continue;
+            }
+            for removal in (0..taken.len()).rev() {
+                if taken[removal].is_some() {
+                    continue;
+                }
+                self.lives[i as usize] = self.pending.take(&whole, removal);
+                taken[removal] = Some(i);
+                match self.branch(taken) {
+                    Branch::Fails => {}
+                    answer => return answer,
+                }
+                taken[removal] = None;
+            }
+            self.lives[i as usize] = whole;
+        }
+        for (all, new) in [(&mut self.core.lives, core.lives), (&mut self.core.empties, core.empties)] {
+            all.extend(new);
+            all.sort_unstable();
+            all.dedup();
+        }
+        Branch::Fails
+    }
+
+    fn branch(&mut self, taken: &mut [Option<u32>]) -> Branch {
+        self.attempts += 1;
+        if self.attempts > ATTEMPTS_MOST || self.attempts * self.lives.len() > LIVES_MOST {
+            return Branch::Open;
+        }
+        match (self.procedure)(&self.lives, self.empties) {
+            Ok(steps) => Branch::Holds(steps),
+            Err(core) => self.take_one_of(core, taken),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! First in, first out.
+//!
+//! A value precedes another if either its insertion or its removal precedes the other's. The history is
+//! linearizable exactly when
+//!
+//! 1. no two values precede each other, and
+//! 2. every removal that found nothing has a moment at which nothing was surely there.
+//!
+//! Why two suffice in the first clause: insertions are intervals, and of two pairs of disjoint intervals,
+//! `a` before `b` and `c` before `d`, one has `a` before `d` or `c` before `b`; so a longer circle of precedence
+//! has a shorter one in it. Values in an order without circles get the earliest points that are possible, `max`
+//! over the calls so far; none is past its return, for otherwise two values would precede each other.
+//! The cut at an uncovered moment (see [`cover`](super::cover)) respects precedence too.
+//!
+//! The four forbidden patterns are those of Bouajjani, Emmi, Enea and Hamza ("On reducing linearizability to
+//! state reachability", 2015). O(n log n).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::cover::{Cover, chain};
+use super::life::{Core, Life, Outcome, Step};
+use super::span::Span;
+
+/// Decides a history of a first-in-first-out queue.
+pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
+    let cover = Cover::of(lives);
+    let mut moments = Vec::with_capacity(empties.len());
+    for (e, empty) in empties.iter().enumerate() {
+        match cover.gap(*empty) {
+            Some(moment) => moments.push((moment, e as u32)),
+            None => {
+                let lives = chain(lives, 0..lives.len() as u32, *empty);
+                return Err(Core { lives, empties: vec![e as u32] });
+            }
+        }
+    }
+    moments.sort_unstable();
+    Ok(schedule(lives, &sort(lives)?, &moments))
+}
+
+/// An order of the values that contradicts no precedence, those removed early first.
+fn sort(lives: &[Life]) -> Result<Vec<u32>, Core> {
+    let n = lives.len();
+    let by = |key: fn(&Life) -> u32| {
+        let mut order: Vec<u32> = (0..n as u32).collect();
+        order.sort_unstable_by_key(|&i| key(&lives[i as usize]));
+        order
+    };
+    let calls = [by(|life| life.insert.call), by(|life| life.remove.call)];
+    let returns = [by(|life| life.insert.ret), by(|life| life.remove.ret)];
+    let call = |side: usize, i: u32| [lives[i as usize].insert.call, lives[i as usize].remove.call][side];
+    let ret = |side: usize, i: u32| [lives[i as usize].insert.ret, lives[i as usize].remove.ret][side];
+
+    // A value is free on one side when no remaining value precedes it there; that never ends.
+    let mut free = vec![0u8; n];
+    let mut called = [0; 2];
+    let mut returned = [0; 2];
+    let mut taken = vec![false; n];
+    let mut ready = BinaryHeap::new();
+    let mut order = Vec::with_capacity(n);
+    while order.len() < n {
+        for side in 0..2 {
+            while taken[returns[side][returned[side]] as usize] {
+                returned[side] += 1;
+            }
+            let first = ret(side, returns[side][returned[side]]);
+            while let Some(&i) = calls[side].get(called[side])
+                && call(side, i) <= first
+            {
+                called[side] += 1;
+                free[i as usize] += 1;
+                if free[i as usize] == 2 {
+                    ready.push(Reverse((lives[i as usize].remove.call, i)));
+                }
+            }
+        }
+        let Some(Reverse((_, i))) = ready.pop() else {
+            // The first to be inserted is free there, so it is not free on the other side, and the other way
+            // round: each precedes the other.
+            let lives = vec![returns[0][returned[0]], returns[1][returned[1]]];
+            return Err(Core { lives, empties: Vec::new() });
+        };
+        taken[i as usize] = true;
+        order.push(i);
+    }
+    Ok(order)
+}
+
+/// The steps of values in `order`, with the empty removals at their moments.
+fn schedule(lives: &[Life], order: &[u32], moments: &[(u32, u32)]) -> Vec<Step> {
+    let mut steps = Vec::with_capacity(2 * lives.len() + moments.len());
+    let mut rest = order;
+    for &(moment, empty) in moments {
+        let before = rest.iter().take_while(|&&i| lives[i as usize].remove.call <= moment).count();
+        merge(lives, &rest[..before], &mut steps);
+        rest = &rest[before..];
+        steps.push(Step::Empty(empty));
+    }
+    merge(lives, rest, &mut steps);
+    steps
+}
+
+/// Interleaves the insertions and removals of values in `order`, each as early as the ones before it allow.
+fn merge(lives: &[Life], order: &[u32], steps: &mut Vec<Step>) {
+    let mut next = 0;
+    let mut inserted = 0;
+    let mut removed = 0;
+    for (k, &i) in order.iter().enumerate() {
+        removed = lives[i as usize].remove.call.max(removed);
+        while let Some(&j) = order.get(next) {
+            let point = lives[j as usize].insert.call.max(inserted);
+            if next > k && point > removed {
+                break;
+            }
+            // A removal waits for its own insertion, which waits for those before it.
+            removed = removed.max(point);
+            inserted = point;
+            steps.push(Step::Insert(j));
+            next += 1;
+        }
+        steps.push(Step::Remove(i));
+    }
+}

@@ -1,0 +1,140 @@
+//! Registers: a read gives what was written last.
+//!
+//! The operations on one value, its write and its reads, stand together in any order that explains the history,
+//! and at least from the first return of them to the last call the value is in the register. So the history is
+//! linearizable exactly when no read returns before its value's write is called, and the values' times can be
+//! arranged (see [`zones`](super::zones)).
+//!
+//! Gibbons and Korach, "Testing shared memories", 1997. O(n log n).
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::span::{OPERATIONS_MOST, Span, Spans};
+use super::zones::{Zone, arrange};
+use super::{Decision, Violation};
+use crate::model::Model;
+use crate::operation::Op;
+use crate::part::Part;
+
+/// No position: the initial value's write.
+const NONE: u32 = u32::MAX;
+
+/// The value that the register holds at first.
+const INITIAL: u32 = 0;
+
+/// A value's operations, by position.
+#[derive(Clone, Copy)]
+struct Held {
+    write: u32,
+    /// Whose return is the first, and whose call the last.
+    returned_first: u32,
+    called_last: u32,
+    is_read: bool,
+}
+
+impl Held {
+    /// Operations that show when the value was there.
+    fn evidence(&self) -> impl Iterator<Item = u32> {
+        [self.write, self.returned_first, self.called_last].into_iter().filter(|&p| p != NONE)
+    }
+}
+
+/// Decides a history of reads and of writes of distinct values; `None` for any other.
+pub(crate) fn decide(part: &Part<'_>, model: &Model) -> Option<Decision> {
+    if part.len() > OPERATIONS_MOST {
+        return None;
+    }
+    // The initial value was written before the first event. Ranks are one more here, to leave room for that.
+    let mut value_of: FxHashMap<u64, u32> = FxHashMap::with_capacity_and_hasher(part.len() / 2 + 1, FxBuildHasher);
+    value_of.insert(model.initial.bits(), INITIAL);
+    let mut helds = vec![Held { write: NONE, returned_first: NONE, called_last: NONE, is_read: false }];
+    for p in 0..part.len() {
+        if part.op(p) == Op::WRITE {
+            if value_of.insert(part.input(p).bits(), helds.len() as u32).is_some() {
+                return None;
+            }
+            let p = p as u32;
+            helds.push(Held { write: p, returned_first: p, called_last: p, is_read: false });
+        } else if part.op(p) != Op::READ {
+            return None;
+        }
+    }
+    let Spans { spans, .. } = Spans::of(part);
+    let ranked = |p: u32| Span { call: spans[p as usize].call + 1, ret: spans[p as usize].ret + 1 };
+    let zone = |held: &Held| match held.write {
+        NONE => Zone { first_return: 0, last_call: 0 },
+        write => Zone { first_return: ranked(write).ret, last_call: ranked(write).call },
+    };
+    let mut zones: Vec<Zone> = helds.iter().map(zone).collect();
+    let mut value_at = vec![NONE; part.len()];
+    for held in 1..helds.len() {
+        value_at[helds[held].write as usize] = held as u32;
+    }
+    for p in (0..part.len() as u32).filter(|&p| part.op(p as usize) == Op::READ) {
+        let Some(output) = part.output(p as usize) else { continue };
+        let Some(&value) = value_of.get(&output.bits()) else {
+            return fails(part, [p], "reads a value that nobody wrote");
+        };
+        value_at[p as usize] = value;
+        let (held, zone) = (&mut helds[value as usize], &mut zones[value as usize]);
+        held.is_read = true;
+        let Span { call, ret } = ranked(p);
+        if held.write != NONE && ret < ranked(held.write).call {
+            return fails(part, [held.write, p], "reads a value before its write began");
+        }
+        if ret < zone.first_return {
+            (zone.first_return, held.returned_first) = (ret, p);
+        }
+        if zone.last_call < call {
+            (zone.last_call, held.called_last) = (call, p);
+        }
+    }
+
+    // A write that did not return and that nobody read may as well not have happened.
+    let returned = |write: u32| write != NONE && part.output(write as usize).is_some();
+    let happened = |&value: &u32| helds[value as usize].is_read || returned(helds[value as usize].write);
+    match arrange(&zones, (0..zones.len() as u32).filter(happened)) {
+        Ok(turns) => Some(Decision::Holds(order(part, &helds, &value_at, &turns))),
+        Err((a, b)) => {
+            let evidence = helds[a as usize].evidence().chain(helds[b as usize].evidence());
+            let reason = match zones[b as usize].is_forward() {
+                true => "two values are each in the register before the other is gone",
+                false => "a value is written and read while another was there before and after",
+            };
+            fails(part, evidence, reason)
+        }
+    }
+}
+
+fn fails(part: &Part<'_>, positions: impl IntoIterator<Item = u32>, reason: &str) -> Option<Decision> {
+    Some(Decision::Fails(Violation::new(part, positions, reason)))
+}
+
+/// The rows of the values in their turn, each value's write first and then its reads in order of call.
+fn order(part: &Part<'_>, helds: &[Held], value_at: &[u32], turns: &[u32]) -> Vec<u32> {
+    let mut count = vec![0; helds.len()];
+    for &value in value_at.iter().filter(|&&value| value != NONE) {
+        count[value as usize] += 1;
+    }
+    // Where a value's next row goes; nowhere for a write without effect.
+    let mut next = vec![NONE; helds.len()];
+    let mut rows = 0;
+    for &value in turns {
+        next[value as usize] = rows;
+        rows += count[value as usize];
+    }
+    let mut order = vec![0; rows as usize];
+    let mut put = |value: u32, p: u32| {
+        if next[value as usize] != NONE {
+            order[next[value as usize] as usize] = part.row(p as usize);
+            next[value as usize] += 1;
+        }
+    };
+    for (value, held) in (0..).zip(helds).filter(|(_, held)| held.write != NONE) {
+        put(value, held.write);
+    }
+    for (p, &value) in (0..).zip(value_at).filter(|&(p, &value)| value != NONE && helds[value as usize].write != p) {
+        put(value, p);
+    }
+    order
+}

@@ -1,0 +1,54 @@
+//! Sets: each element is in or out, and its operations say which.
+
+use rustc_hash::FxHashMap;
+
+use super::evidence::evidence;
+use super::span::{OPERATIONS_MOST, Spans};
+use super::switch::{Act, Operation, sweep};
+use super::{Decision, Violation};
+use crate::operation::Op;
+use crate::part::Part;
+use crate::value::Value;
+
+/// Decides a history of a set whose operations tell what they found; `None` if some that returned do not.
+///
+/// Elements may be added and removed any number of times.
+pub(crate) fn decide(part: &Part<'_>) -> Option<Decision> {
+    if part.len() > OPERATIONS_MOST {
+        return None;
+    }
+    let mut number_of: FxHashMap<u64, u32> = FxHashMap::default();
+    let mut operations = Vec::with_capacity(part.len());
+    for p in 0..part.len() {
+        let count = number_of.len() as u32;
+        let element = *number_of.entry(part.input(p).bits()).or_insert(count);
+        let answer = match part.output(p) {
+            None => None,
+            Some(Value::TRUE) => Some(true),
+            Some(Value::FALSE) => Some(false),
+            Some(_) => return None,
+        };
+        let act = match (part.op(p), answer) {
+            (Op::ADD, None | Some(true)) => Act::Change(true),
+            (Op::ADD, Some(false)) => Act::See(true),
+            (Op::REMOVE, None | Some(true)) => Act::Change(false),
+            (Op::REMOVE, Some(false)) => Act::See(false),
+            (Op::CONTAINS, answer) => Act::See(answer.unwrap_or_default()),
+            _ => return None,
+        };
+        operations.push(Operation { element, act });
+    }
+    let spans = Spans::of(part);
+    Some(match sweep(&operations, &spans, number_of.len() as u32) {
+        Ok(order) => Decision::Holds(order.into_iter().map(|p| part.row(p as usize)).collect()),
+        Err(p) => {
+            let reason = match operations[p as usize].act {
+                Act::Change(true) => "adds an element that is there already",
+                Act::Change(false) => "removes an element that is not there",
+                Act::See(true) => "finds an element that is not there",
+                _ => "misses an element that is there",
+            };
+            Decision::Fails(Violation::new(part, evidence(&operations, &spans, p), reason))
+        }
+    })
+}

@@ -1,0 +1,63 @@
+//! Time as the procedures see it: every call and every return has a rank of its own.
+//!
+//! Clock readings may coincide and are 64 bits wide. Ranks are distinct, small and dense, so that a comparison
+//! never has a third outcome and an array can be indexed by time. Where a return and a call coincide the call
+//! comes first: the two operations are concurrent, which can excuse a history but never accuse it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::history::PENDING;
+use crate::part::Part;
+
+/// The ranks of an operation's call and return.
+///
+/// `a` precedes `b` exactly when `a.ret < b.call`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) call: u32,
+    pub(crate) ret: u32,
+}
+
+/// The return of an operation that happens, if at all, after everything in the history.
+pub(crate) const NEVER: u32 = u32::MAX;
+
+/// The spans of a part's operations, by position.
+pub(crate) struct Spans {
+    pub(crate) spans: Vec<Span>,
+    /// The rank after the last event; it is the return of every pending operation.
+    pub(crate) end: u32,
+}
+
+/// The most operations a part may have: ranks beyond the last event are handed out too, one an operation.
+pub(crate) const OPERATIONS_MOST: usize = (u32::MAX / 4) as usize;
+
+impl Spans {
+    /// Ranks the events of `part`, whose operations stand in order of call. O(n log k) for k clients.
+    pub(crate) fn of(part: &Part<'_>) -> Self {
+        assert!(part.len() <= OPERATIONS_MOST, "a part of {} operations", part.len());
+        let mut spans = vec![Span { call: 0, ret: 0 }; part.len()];
+        let mut open: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
+        let mut rank = 0;
+        for p in 0..part.len() {
+            let call = part.call(p);
+            while let Some(&Reverse((ret, returned))) = open.peek()
+                && ret < call
+            {
+                open.pop();
+                spans[returned as usize].ret = rank;
+                rank += 1;
+            }
+            spans[p].call = rank;
+            rank += 1;
+            open.push(Reverse((part.ret(p), p as u32)));
+        }
+        while let Some(Reverse((ret, returned))) = open.pop() {
+            spans[returned as usize].ret = rank;
+            if ret != PENDING {
+                rank += 1;
+            }
+        }
+        Spans { spans, end: rank }
+    }
+}

@@ -1,0 +1,59 @@
+//! Lives of one object, one after the other, each made as long as it can be.
+
+use super::life::Life;
+use super::span::Span;
+
+/// The earliest insertion and the latest removal of each life, in turn; a removal also waits for the next
+/// insertion and no longer.
+///
+/// Made so, all lives together leave as little time between them as any choice of moments does.
+pub(crate) struct Stretched {
+    pub(crate) earliest: Vec<u32>,
+    pub(crate) latest: Vec<u32>,
+}
+
+impl Stretched {
+    /// Stretches lives that can come in this order.
+    pub(crate) fn of(in_turn: &[Life]) -> Self {
+        let mut after = 0;
+        let earliest = in_turn.iter().map(|life| {
+            let earliest = life.insert.call.max(after);
+            after = life.remove.call.max(earliest);
+            earliest
+        });
+        let earliest = earliest.collect();
+        let mut before = u32::MAX;
+        let latest = in_turn.iter().rev().map(|life| {
+            let latest = life.remove.ret.min(before);
+            before = life.insert.ret.min(latest);
+            latest
+        });
+        let mut latest: Vec<u32> = latest.collect();
+        latest.reverse();
+        Stretched { earliest, latest }
+    }
+
+    /// A moment of `span` within a life, and in which turn; or the turn before which all of it lies.
+    pub(crate) fn within(&self, span: Span) -> Result<(u32, u32), u32> {
+        let next = self.earliest.partition_point(|&earliest| earliest < span.call);
+        if next > 0 && span.call <= self.latest[next - 1] {
+            return Ok((next as u32 - 1, span.call));
+        }
+        match self.earliest.get(next) {
+            Some(&earliest) if earliest <= span.ret => Ok((next as u32, earliest)),
+            _ => Err(next as u32),
+        }
+    }
+
+    /// When the life in `turn` is over.
+    pub(crate) fn removal(&self, turn: usize) -> u32 {
+        self.earliest.get(turn + 1).map_or(self.latest[turn], |&next| next.min(self.latest[turn]))
+    }
+
+    /// The open intervals between lives, before the first and after the last.
+    pub(crate) fn gaps(&self) -> impl Iterator<Item = (Option<u32>, u32)> {
+        let starts = std::iter::once(None).chain(self.latest.iter().copied().map(Some));
+        let ends = self.earliest.iter().copied().chain([u32::MAX]);
+        starts.zip(ends).filter(|&(start, end)| start.is_none_or(|start| start < end))
+    }
+}

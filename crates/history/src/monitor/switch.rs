@@ -1,0 +1,195 @@
+//! Elements that go on and off: of a set, of an allocator's pool.
+//!
+//! Each change says what it did ("it was off, now it is on"), so the changes of one element alternate, whoever
+//! makes them and however often. A sweep over time does nothing before it must. When a change returns that was
+//! not made yet, it is made; if the element stands the wrong way for it, the most urgent open change of the
+//! other kind goes first. When an observation returns that never came true, the most urgent open change makes it
+//! true. Only if there is none, the history is not linearizable.
+//!
+//! Why that is exact: two open changes of one kind differ in their deadlines alone, so the more urgent goes
+//! first; a change put off to its deadline is open to all that an earlier one is open to; observations cost
+//! nothing and are satisfied whenever the element stands right. Changes that never return have no deadline and
+//! go last. A change that may be of any element is the last resort.
+//!
+//! No value need be distinct here. O(n log n) for a bounded number of clients.
+
+use super::span::{Span, Spans};
+
+/// What an operation does to its element, or sees of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// Changes it: to on if true.
+    Change(bool),
+    /// Sees it: on if true.
+    See(bool),
+    /// Would switch some element on, nobody knows which; it never returned.
+    SomeOn,
+}
+
+/// An operation and its element.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operation {
+    pub(crate) element: u32,
+    pub(crate) act: Act,
+}
+
+/// No position.
+const NONE: u32 = u32::MAX;
+
+struct Element {
+    on: bool,
+    /// Changes that were called and must be made before they return, for each kind; linked.
+    open: [u32; 2],
+    /// Changes that never return.
+    spare: [u32; 2],
+    /// Observations that wait for the element to stand the other way.
+    waiting: u32,
+}
+
+struct Sweep<'a> {
+    operations: &'a [Operation],
+    spans: &'a [Span],
+    elements: Vec<Element>,
+    /// The next operation in the list that an operation is in.
+    next: Vec<u32>,
+    done: Vec<bool>,
+    some_on: Vec<u32>,
+    order: Vec<u32>,
+}
+
+/// An order of positions, or the position of an operation that no order explains.
+///
+/// All operations of a history whose elements, all off at first, are numbered below `elements`.
+pub(crate) fn sweep(operations: &[Operation], spans: &Spans, elements: u32) -> Result<Vec<u32>, u32> {
+    const RETURN: u32 = 1 << 31;
+    let Spans { spans, end } = spans;
+    let mut events = vec![NONE; *end as usize];
+    for (p, span) in (0..).zip(spans) {
+        events[span.call as usize] = p;
+        if span.ret < *end {
+            events[span.ret as usize] = p | RETURN;
+        }
+    }
+    let off = || Element { on: false, open: [NONE; 2], spare: [NONE; 2], waiting: NONE };
+    let mut sweep = Sweep {
+        operations,
+        spans,
+        elements: (0..elements).map(|_| off()).collect(),
+        next: vec![NONE; operations.len()],
+        done: vec![false; operations.len()],
+        some_on: Vec::new(),
+        order: Vec::with_capacity(operations.len()),
+    };
+    for event in events.into_iter().filter(|&event| event != NONE) {
+        if event & RETURN == 0 {
+            sweep.called(event, spans[event as usize].ret < *end);
+        } else if !sweep.done[(event ^ RETURN) as usize] {
+            sweep.returns(event ^ RETURN).ok_or(event ^ RETURN)?;
+        }
+    }
+    Ok(sweep.order)
+}
+
+impl Sweep<'_> {
+    fn element(&mut self, p: u32) -> &mut Element {
+        &mut self.elements[self.operations[p as usize].element as usize]
+    }
+
+    fn make(&mut self, p: u32) {
+        self.done[p as usize] = true;
+        self.order.push(p);
+    }
+
+    fn called(&mut self, p: u32, returns: bool) {
+        match self.operations[p as usize].act {
+            Act::Change(to) => {
+                let element = self.element(p);
+                let list = if returns { &mut element.open } else { &mut element.spare };
+                let after = std::mem::replace(&mut list[usize::from(to)], p);
+                self.next[p as usize] = after;
+            }
+            Act::See(on) if returns => {
+                if self.element(p).on == on {
+                    self.make(p);
+                } else {
+                    let after = std::mem::replace(&mut self.element(p).waiting, p);
+                    self.next[p as usize] = after;
+                }
+            }
+            Act::See(_) => {}
+            Act::SomeOn => self.some_on.push(p),
+        }
+    }
+
+    /// Makes or satisfies an operation that was not yet, at its return.
+    fn returns(&mut self, p: u32) -> Option<()> {
+        let e = self.operations[p as usize].element;
+        match self.operations[p as usize].act {
+            Act::Change(to) => {
+                if self.elements[e as usize].on == to {
+                    self.switch_most_urgent(e)?;
+                }
+                self.unlink(p, to);
+                self.switch(e, p);
+            }
+            // It is among those that wait.
+            Act::See(_) => self.switch_most_urgent(e)?,
+            Act::SomeOn => unreachable!("it never returns"),
+        }
+        Some(())
+    }
+
+    /// Makes the most urgent of the changes that can be made.
+    fn switch_most_urgent(&mut self, e: u32) -> Option<()> {
+        let to = !self.elements[e as usize].on;
+        let Element { open, spare, .. } = &mut self.elements[e as usize];
+        let mut urgent = open[usize::from(to)];
+        let change = if urgent != NONE {
+            let mut other = urgent;
+            while other != NONE {
+                if self.spans[other as usize].ret < self.spans[urgent as usize].ret {
+                    urgent = other;
+                }
+                other = self.next[other as usize];
+            }
+            self.unlink(urgent, to);
+            urgent
+        } else if spare[usize::from(to)] != NONE {
+            let change = spare[usize::from(to)];
+            spare[usize::from(to)] = self.next[change as usize];
+            change
+        } else if to {
+            self.some_on.pop()?
+        } else {
+            return None;
+        };
+        self.switch(e, change);
+        Some(())
+    }
+
+    /// Takes a change out of the open ones.
+    fn unlink(&mut self, p: u32, to: bool) {
+        let after = self.next[p as usize];
+        let mut before = self.element(p).open[usize::from(to)];
+        if before == p {
+            self.element(p).open[usize::from(to)] = after;
+            return;
+        }
+        while self.next[before as usize] != p {
+            before = self.next[before as usize];
+        }
+        self.next[before as usize] = after;
+    }
+
+    /// Makes a change, and with it comes true whatever waited for it.
+    fn switch(&mut self, e: u32, change: u32) {
+        self.make(change);
+        let element = &mut self.elements[e as usize];
+        element.on = !element.on;
+        let mut waiting = std::mem::replace(&mut element.waiting, NONE);
+        while waiting != NONE {
+            self.make(waiting);
+            waiting = self.next[waiting as usize];
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Counts at places, taken down by ranges, with the first place that has come to zero.
+
+/// A binary tree of minima. Changes and questions cost O(log n).
+pub(crate) struct ZeroTree {
+    places: usize,
+    /// Each node: how much its minimum lies above its sibling's or, for the root, above zero. So the minimum of
+    /// a node is the sum of the numbers on the way down to it, and one of two siblings is always zero.
+    above: Vec<i32>,
+}
+
+impl ZeroTree {
+    pub(crate) fn of(counts: &[i32]) -> Self {
+        let places = counts.len().next_power_of_two();
+        let mut above = vec![i32::MAX / 2; 2 * places];
+        above[places..][..counts.len()].copy_from_slice(counts);
+        for node in (1..places).rev() {
+            above[node] = settle(&mut above[2 * node..][..2]);
+        }
+        ZeroTree { places, above }
+    }
+
+    /// Takes one off every count in `from..to`.
+    pub(crate) fn decrement(&mut self, from: usize, to: usize) {
+        if from >= to {
+            return;
+        }
+        let (mut left, mut right) = (from + self.places, to + self.places);
+        let (first, last) = (left, right - 1);
+        while left < right {
+            if left & 1 == 1 {
+                self.above[left] -= 1;
+                left += 1;
+            }
+            if right & 1 == 1 {
+                right -= 1;
+                self.above[right] -= 1;
+            }
+            left /= 2;
+            right /= 2;
+        }
+        self.settle_above(first);
+        self.settle_above(last);
+    }
+
+    fn settle_above(&mut self, mut node: usize) {
+        while node > 1 {
+            node /= 2;
+            let least = settle(&mut self.above[2 * node..][..2]);
+            self.above[node] += least;
+        }
+    }
+
+    /// The first place in `from..to` whose count is zero; no count may be below.
+    pub(crate) fn first_zero(&self, from: usize, to: usize) -> Option<usize> {
+        self.search(1, 0, self.places, from, to, 0)
+    }
+
+    fn search(&self, node: usize, low: usize, high: usize, from: usize, to: usize, above: i32) -> Option<usize> {
+        let least = above + self.above[node];
+        if to <= low || high <= from || least > 0 {
+            return None;
+        }
+        if high - low == 1 {
+            return Some(low);
+        }
+        let middle = usize::midpoint(low, high);
+        self.search(2 * node, low, middle, from, to, least)
+            .or_else(|| self.search(2 * node + 1, middle, high, from, to, least))
+    }
+}
+
+/// Makes the lesser of two siblings zero; returns what it was.
+fn settle(siblings: &mut [i32]) -> i32 {
+    let least = siblings[0].min(siblings[1]);
+    siblings[0] -= least;
+    siblings[1] -= least;
+    least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_found_as_in_a_plain_array() {
+        for n in [1usize, 2, 3, 8, 13, 64, 100] {
+            let mut counts: Vec<i32> = (0..n as i32).map(|i| i * 5 % 7 + 3).collect();
+            let mut tree = ZeroTree::of(&counts);
+            for round in 0..4 * n {
+                let (from, to) = (round * 7 % n, round * 11 % (n + 1));
+                let enough = from < to && counts[from..to].iter().all(|&count| count > 0);
+                if enough {
+                    counts[from..to].iter_mut().for_each(|count| *count -= 1);
+                    tree.decrement(from, to);
+                }
+                for from in 0..n {
+                    for to in from..=n {
+                        let first = counts[from..to].iter().position(|&count| count == 0).map(|i| from + i);
+                        assert_eq!(tree.first_zero(from, to), first, "{counts:?} {from}..{to}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Things that must not interleave: whether each can have a time of its own.
+//!
+//! A zone belongs to operations that stand together in any order that explains the history, and reaches from the
+//! first return of them to the last call. If the return comes first it is *forward*: during it there is room for
+//! nothing else. If the call comes first it is *backward*: all its operations share the time between, and can
+//! happen at any one moment of it. There is an order exactly when no two forward zones overlap and no backward
+//! zone lies within a forward one (Gibbons and Korach, "Testing shared memories", 1997).
+
+/// The first return and the last call of operations that stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Zone {
+    pub(crate) first_return: u32,
+    pub(crate) last_call: u32,
+}
+
+impl Zone {
+    pub(crate) fn is_forward(self) -> bool {
+        self.first_return < self.last_call
+    }
+}
+
+/// The zones named by `which` in an order of time, or two of them that exclude each other. O(n log n).
+pub(crate) fn arrange(zones: &[Zone], which: impl Iterator<Item = u32>) -> Result<Vec<u32>, (u32, u32)> {
+    let zone = |z: u32| zones[z as usize];
+    let (mut forward, backward): (Vec<u32>, Vec<u32>) = which.partition(|&z| zone(z).is_forward());
+    forward.sort_unstable_by_key(|&z| zone(z).first_return);
+    for pair in forward.windows(2) {
+        if zone(pair[1]).first_return < zone(pair[0]).last_call {
+            return Err((pair[0], pair[1]));
+        }
+    }
+    let mut turns: Vec<(u32, bool, u32)> = forward.iter().map(|&z| (zone(z).first_return, true, z)).collect();
+    for z in backward {
+        let Zone { first_return: to, last_call: from } = zone(z);
+        // The forward zone that holds the first moment of this one, if any does, is the last to begin before.
+        let next = forward.partition_point(|&f| zone(f).first_return < from);
+        let moment = match next.checked_sub(1).map(|f| (forward[f], zone(forward[f]).last_call)) {
+            Some((around, end)) if to < end => return Err((around, z)),
+            Some((_, end)) if from < end => end,
+            _ => from,
+        };
+        // Where a forward zone ends it is over, and where one begins it has not begun.
+        turns.push((moment, false, z));
+    }
+    turns.sort_unstable();
+    Ok(turns.into_iter().map(|(_, _, z)| z).collect())
+}

@@ -1,0 +1,143 @@
+//! One operation of a history: who asked for what, when, and what came of it.
+
+use crate::value::Value;
+
+/// The name of an operation, as a number; the constants are the names the built-in specifications know.
+///
+/// Names of your own come from [`Builder::op`](crate::Builder::op).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Op(pub(crate) u16);
+
+macro_rules! ops {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal;)*) => {
+        impl Op {
+            ops!(@constants 0u16; $($(#[$doc])* $constant)*);
+
+            /// The names of the constants, in their order.
+            pub(crate) const NAMES: &'static [&'static str] = &[$($name),*];
+        }
+    };
+    (@constants $number:expr; $(#[$doc:meta])* $constant:ident $($rest:tt)*) => {
+        $(#[$doc])*
+        pub const $constant: Op = Op($number);
+        ops!(@constants $number + 1; $($rest)*);
+    };
+    (@constants $number:expr;) => {};
+}
+
+ops! {
+    /// `read`: the output is the value (of an event count: the count; of a log: the entry at the index `in`, or all of them).
+    READ = "read";
+    /// `write`: the input is the new value.
+    WRITE = "write";
+    /// `cas`: the input is `[old, new]`, the output whether it was done.
+    CAS = "cas";
+    /// `enqueue`: the output is `false` if the queue was full.
+    ENQUEUE = "enqueue";
+    /// `dequeue`: the output is null if the queue was empty.
+    DEQUEUE = "dequeue";
+    /// `push`: the output is `false` if the stack was full.
+    PUSH = "push";
+    /// `pop`: the output is null if the stack was empty.
+    POP = "pop";
+    /// `add`: of a set, the output is whether the element is new; of a counter, the input is the difference.
+    ADD = "add";
+    /// `remove`: the output is whether the element was there.
+    REMOVE = "remove";
+    /// `contains`: the output is whether the element is there.
+    CONTAINS = "contains";
+    /// `insert`: the input is the priority.
+    INSERT = "insert";
+    /// `delete_min`: the output is the smallest priority, null if there is none.
+    DELETE_MIN = "delete_min";
+    /// `alloc`: the output is the object, null if there is none left.
+    ALLOC = "alloc";
+    /// `free`: the input is the object.
+    FREE = "free";
+    /// `acquire`: the output is `false` if it was not got; of a semaphore, the input is the number of permits.
+    ACQUIRE = "acquire";
+    /// `release`: what `acquire` got is given back.
+    RELEASE = "release";
+    /// `acquire_read`: the shared side of a reader-writer lock.
+    ACQUIRE_READ = "acquire_read";
+    /// `release_read`: the shared side is given back.
+    RELEASE_READ = "release_read";
+    /// `get`: the output is the counter's value.
+    GET = "get";
+    /// `fetch_add`: the input is the difference, the output the value before it.
+    FETCH_ADD = "fetch_add";
+    /// `advance`: an event count goes up by the input (null: one).
+    ADVANCE = "advance";
+    /// `wait`: returns when the event count differs from the input.
+    WAIT = "wait";
+    /// `publish`: the input is the event.
+    PUBLISH = "publish";
+    /// `consume`: the input is the consumer (null: the process is), the output its next event, null if there is none.
+    CONSUME = "consume";
+    /// `append`: to a log, the output is the index, null if it is not told; to a key's text, the input is what is added.
+    APPEND = "append";
+    /// `delete`: the key has no value afterwards.
+    DELETE = "delete";
+    /// `txn`: a list of `["read", key, value]` and `["write", key, value]` that happen at one moment.
+    TXN = "txn";
+}
+
+/// What is known of an operation's outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It returned, and the output is what it answered.
+    #[default]
+    Ok,
+    /// It certainly had no effect. It is shown in pictures and otherwise left out.
+    Fail,
+    /// It may have had its effect, at any time after its call, or may have it still, or never.
+    Info,
+}
+
+impl Status {
+    /// The name in files: `ok`, `fail` or `info`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Fail => "fail",
+            Status::Info => "info",
+        }
+    }
+}
+
+/// One operation, by value; a [`History`](crate::History) holds its fields in columns.
+///
+/// ```
+/// use millstream_history::{Builder, Op, Operation, Value};
+///
+/// let mut builder = Builder::new();
+/// builder.push(Operation { call: 10, ret: Some(25), ..Operation::new(3, Op::ENQUEUE, Value::int(17)) })?;
+/// assert_eq!(builder.finish()?.len(), 1);
+/// # Ok::<(), millstream_history::Contradiction>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Who asked. A process has one operation at a time.
+    pub process: u32,
+    /// What for.
+    pub op: Op,
+    /// The object, when the history is of several: each is checked alone.
+    pub key: Option<Value>,
+    /// With what.
+    pub input: Value,
+    /// The answer; means nothing unless the status is [`Status::Ok`].
+    pub output: Value,
+    /// When it was called, in any unit that only goes up (nanoseconds, cycles, numbers of events).
+    pub call: u64,
+    /// When it returned, in the same unit; `None` if it has not.
+    pub ret: Option<u64>,
+    /// What is known of its outcome; an operation without return counts as [`Status::Info`] unless it failed.
+    pub status: Status,
+}
+
+impl Operation {
+    /// An operation called at time 0 that has not returned.
+    pub fn new(process: u32, op: Op, input: Value) -> Self {
+        Operation { process, op, key: None, input, output: Value::NULL, call: 0, ret: None, status: Status::Ok }
+    }
+}

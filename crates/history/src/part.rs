@@ -1,0 +1,121 @@
+//! The history of one object: what a decision procedure looks at.
+//!
+//! Objects are independent: a history is linearizable exactly if its restriction to each object is (Herlihy and
+//! Wing call this locality). So the operations are parted by their keys first, and failed ones are left out.
+
+use std::borrow::Cow;
+
+use crate::history::{History, PENDING};
+use crate::operation::{Op, Status};
+use crate::spec::Call;
+use crate::value::Value;
+
+/// Operations of one object in order of call, up to a moment.
+///
+/// Positions are numbers in `0..len()`; [`row`](Self::row) leads to the history's row.
+#[derive(Clone, Debug)]
+pub(crate) struct Part<'a> {
+    history: &'a History,
+    rows: Cow<'a, [u32]>,
+    /// What happened later has not happened.
+    cut: u64,
+}
+
+impl<'a> Part<'a> {
+    /// The rows, which are ascending and of operations that did not fail.
+    pub(crate) fn new(history: &'a History, rows: impl Into<Cow<'a, [u32]>>) -> Self {
+        let rows = rows.into();
+        debug_assert!(rows.is_sorted());
+        Part { history, rows, cut: PENDING - 1 }
+    }
+
+    /// Every operation of the history that did not fail, whatever its key.
+    pub(crate) fn whole(history: &'a History) -> Self {
+        let rows: Vec<u32> =
+            (0..history.len()).filter(|&row| history.status(row) != Status::Fail).map(|row| row as u32).collect();
+        Part::new(history, rows)
+    }
+
+    /// The prefix of what happened at `cut` or before: later calls are gone, later returns are still to come.
+    pub(crate) fn until(&self, cut: u64) -> Part<'_> {
+        let called = self.rows.partition_point(|&row| self.history.call(row as usize) <= cut);
+        Part { history: self.history, rows: Cow::Borrowed(&self.rows[..called]), cut }
+    }
+
+    /// The same moment, fewer operations.
+    pub(crate) fn with_rows<'b>(&self, rows: impl Into<Cow<'b, [u32]>>) -> Part<'b>
+    where
+        'a: 'b,
+    {
+        Part { history: self.history, rows: rows.into(), cut: self.cut }
+    }
+
+    /// The moment up to which it goes.
+    pub(crate) fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn history(&self) -> &'a History {
+        self.history
+    }
+
+    pub(crate) fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    #[inline]
+    pub(crate) fn row(&self, position: usize) -> u32 {
+        self.rows[position]
+    }
+
+    #[inline]
+    pub(crate) fn process(&self, position: usize) -> u32 {
+        self.history.process(self.rows[position] as usize)
+    }
+
+    #[inline]
+    pub(crate) fn op(&self, position: usize) -> Op {
+        self.history.op(self.rows[position] as usize)
+    }
+
+    #[inline]
+    pub(crate) fn input(&self, position: usize) -> Value {
+        self.history.input(self.rows[position] as usize)
+    }
+
+    /// The output, `None` while it is not known.
+    #[inline]
+    pub(crate) fn output(&self, position: usize) -> Option<Value> {
+        (self.ret(position) != PENDING).then(|| self.history.output(self.rows[position] as usize))
+    }
+
+    #[inline]
+    pub(crate) fn call(&self, position: usize) -> u64 {
+        self.history.call(self.rows[position] as usize)
+    }
+
+    /// When it returned, [`PENDING`] if that is not known or still to come.
+    #[inline]
+    pub(crate) fn ret(&self, position: usize) -> u64 {
+        let ret = self.history.ret(self.rows[position] as usize);
+        if ret > self.cut { PENDING } else { ret }
+    }
+
+    /// The operation as a specification sees it.
+    pub(crate) fn call_at(&self, position: usize) -> Call<'a> {
+        let row = self.rows[position] as usize;
+        Call {
+            process: self.history.process(row),
+            op: self.history.op(row),
+            key: self.history.key(row),
+            input: self.history.input(row),
+            output: self.output(position),
+            values: self.history.values(),
+        }
+    }
+}

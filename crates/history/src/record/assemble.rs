@@ -1,0 +1,183 @@
+//! From the threads' rows to a history.
+
+use super::log::{ALONE, Filed, PENDING, Row};
+use crate::builder::Builder;
+use crate::history::History;
+use crate::operation::{Operation, Status};
+use crate::value::{Datum, Value, Values};
+
+/// Nanoseconds per unit of the stamps, as a fraction of 2^32.
+#[derive(Debug)]
+pub(super) struct Rate(u128);
+
+impl Rate {
+    /// `ns` nanoseconds are `ticks` ticks. Nothing depends on the precision but how times look.
+    pub(super) fn new(ns: u64, ticks: u64) -> Self {
+        Rate(((u128::from(ns) << 32) / u128::from(ticks.max(1))).max(1))
+    }
+
+    /// Rounded down, which keeps stamps in order.
+    fn ns(&self, ticks: u64) -> u64 {
+        u64::try_from((u128::from(ticks) * self.0) >> 32).unwrap_or(u64::MAX - 1)
+    }
+
+    /// Nanoseconds `s` such that `ns(a) + s < ns(b)` only if `a + ticks < b`: rounding down may have taken almost one from `a`, hence
+    /// the one more than rounding up gives.
+    pub(super) fn skew(&self, ticks: u64) -> u64 {
+        self.ns(ticks).saturating_add(2)
+    }
+}
+
+/// A builder that knows the operations of these names, in this order.
+pub(super) fn builder(names: &[String]) -> Builder {
+    let mut builder = Builder::new();
+    for name in names {
+        builder.op(name);
+    }
+    builder
+}
+
+/// The logs as one history, up to the moment when the first one was full.
+pub(super) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew: u64) -> History {
+    logs.sort_by_key(|log| log.process);
+    for log in &mut logs {
+        straighten(log);
+    }
+    let start = logs.iter().filter_map(|log| Some(log.rows.first()?.first()?.call)).min().unwrap_or(0);
+    let time = |stamp: u64| rate.ns(stamp.saturating_sub(start));
+    let cut = logs.iter().filter_map(|log| log.stopped).min().map_or(PENDING, time);
+
+    let mut builder = builder(names);
+    builder.skew(skew);
+    let mut fresh = logs.len() as u32;
+    for log in &logs {
+        let mut process = log.process;
+        for row in log.rows.iter().flatten().take_while(|row| time(row.call) < cut) {
+            let ret = (row.ret != PENDING).then(|| time(row.ret)).filter(|ret| ret.saturating_add(skew) < cut);
+            let operation = Operation {
+                process,
+                op: row.op,
+                key: (row.object != ALONE).then(|| Value::from(row.object)),
+                input: translate(row.input, &log.values, builder.values()),
+                output: ret.map_or(Value::NULL, |_| translate(row.output, &log.values, builder.values())),
+                call: time(row.call),
+                ret,
+                status: match ret {
+                    _ if row.failed => Status::Fail,
+                    Some(_) => Status::Ok,
+                    None => Status::Info,
+                },
+            };
+            builder.push(operation).expect("straightened rows return after their calls");
+            if ret.is_none() {
+                // A process whose operation never returns calls no other: the thread goes on under a new number.
+                process = fresh;
+                fresh += 1;
+            }
+        }
+    }
+    builder.finish().expect("straightened rows of a thread follow one another")
+}
+
+/// Puts a thread's stamps in order, which a change of processor may have disturbed by as much as the skew.
+///
+/// From the last row to the first, whatever is later than what follows it is lowered to that. Lowering a call only widens its
+/// operation. A return `r` is lowered to the stamp that was read next, or to one that is itself lowered to a stamp read even later: it is
+/// then a stamp read after the operation ended, on whichever processor, and no more is asked of a return.
+fn straighten(log: &mut Filed) {
+    let mut next = PENDING;
+    for Row { call, ret, .. } in log.rows.iter_mut().flatten().rev() {
+        if *ret != PENDING {
+            *ret = (*ret).min(next);
+        }
+        *call = (*call).min(*ret).min(next);
+        next = *call;
+    }
+}
+
+/// The same value in the history's table.
+fn translate(value: Value, from: &Values, to: &mut Values) -> Value {
+    match from.get(value) {
+        Datum::Null | Datum::Bool(_) => value,
+        Datum::Int(int) => to.int(int),
+        Datum::Text(text) => to.text(text),
+        Datum::List(list) => {
+            let list: Vec<Value> = list.iter().map(|&value| translate(value, from, to)).collect();
+            to.list(&list)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::Op;
+
+    fn row(call: u64, ret: u64) -> Row {
+        Row { call, ret, input: Value::NULL, output: Value::int(1), object: ALONE, op: Op::READ, failed: false }
+    }
+
+    fn log(process: u32, rows: &[(u64, u64)]) -> Filed {
+        let rows = rows.iter().map(|&(call, ret)| row(call, ret)).collect();
+        Filed { process, rows: vec![rows], stopped: None, values: Values::new() }
+    }
+
+    fn times(history: &History) -> Vec<(u32, u64, Option<u64>)> {
+        (0..history.len()).map(|row| (history.process(row), history.call(row), history.returned_at(row))).collect()
+    }
+
+    #[test]
+    fn one_clock_ahead_of_another_by_the_skew_orders_nothing_wrongly() {
+        // In truth the second operation was called at 100 and the first returned at 149; the second's clock is ahead by 50.
+        let history = assemble(vec![log(0, &[(90, 149)]), log(1, &[(150, 200)])], &[], &Rate::new(1, 1), 50);
+        assert!(history.ret(0) >= history.call(1));
+    }
+
+    #[test]
+    fn rounding_orders_nothing_that_the_skew_does_not() {
+        for (ns, ticks) in [(1, 3), (10, 26), (1000, 2599), (41, 1), (7, 2)] {
+            let rate = Rate::new(ns, ticks);
+            for skew in 0..40 {
+                for ret in 0..40 {
+                    let ordered = |call: u64| rate.ns(ret) + rate.skew(skew) < rate.ns(call);
+                    assert!(!(0..=ret + skew).any(ordered), "{ns}/{ticks} skew {skew} return {ret}");
+                    assert!(ordered(ret + skew + 4 * ticks), "{ns}/{ticks} skew {skew} return {ret}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn stamps_disturbed_by_a_change_of_processor_are_widened() {
+        let history = assemble(vec![log(0, &[(10, 30), (25, 40), (50, 45)])], &[], &Rate::new(1, 1), 20);
+        assert_eq!(times(&history), [(0, 0, Some(15)), (0, 15, Some(30)), (0, 35, Some(35))]);
+    }
+
+    #[test]
+    fn the_history_ends_when_a_log_is_full() {
+        let mut full = log(0, &[(0, 10), (20, 30)]);
+        full.stopped = Some(50);
+        let other = log(1, &[(5, 15), (40, 46), (47, 48), (60, 70)]);
+        let history = assemble(vec![full, other], &[], &Rate::new(1, 1), 5);
+        // Returned within the skew before the end: not known to have returned, so the thread goes on as another process.
+        assert_eq!(
+            times(&history),
+            [(0, 0, Some(10)), (1, 5, Some(15)), (0, 20, Some(30)), (1, 40, None), (2, 47, None)]
+        );
+        assert_eq!(history.status(3), Status::Info);
+    }
+
+    #[test]
+    fn values_of_all_logs_meet_in_one_table() {
+        let mut logs = vec![log(0, &[(0, 1)]), log(1, &[(0, 1)])];
+        logs[1].values.text("only here");
+        for filed in &mut logs {
+            let text = filed.values.text("both");
+            filed.rows[0][0].output = filed.values.list(&[text, Value::int(3)]);
+        }
+        assert_ne!(logs[0].rows[0][0].output, logs[1].rows[0][0].output);
+        let history = assemble(logs, &["rotate".to_owned()], &Rate::new(1, 1), 0);
+        assert_eq!(history.output(0), history.output(1));
+        assert_eq!(history.values().show(history.output(0)).to_string(), r#"["both",3]"#);
+    }
+}

@@ -1,0 +1,105 @@
+//! How inputs and outputs become values of a history.
+
+use crate::value::{Value, Values};
+
+/// What can be an operation's input or output.
+///
+/// Nothing is `()` or `None`; otherwise booleans, integers, text, pairs (the two values of a compare-and-set) and [`Value`]s
+/// themselves. Implement it for a type of your own, or translate with [`Log::record_as`](super::Log::record_as). A `Result` is left
+/// out on purpose: whether `Err` means "empty", "full" or "failed without effect" depends on the operation.
+pub trait Recorded {
+    /// The value; text, lists and integers of more than 63 bits go into the table.
+    fn value(&self, values: &mut Values) -> Value;
+}
+
+impl Recorded for () {
+    #[inline]
+    fn value(&self, _: &mut Values) -> Value {
+        Value::NULL
+    }
+}
+
+impl Recorded for bool {
+    #[inline]
+    fn value(&self, _: &mut Values) -> Value {
+        Value::from(*self)
+    }
+}
+
+impl Recorded for Value {
+    #[inline]
+    fn value(&self, _: &mut Values) -> Value {
+        *self
+    }
+}
+
+macro_rules! integers {
+    ($($int:ty)+) => {$(
+        impl Recorded for $int {
+            #[inline]
+            fn value(&self, values: &mut Values) -> Value {
+                match i64::try_from(*self) {
+                    Ok(int @ Value::INT_MIN..=Value::INT_MAX) => Value::int(int),
+                    _ => values.int(*self as i128),
+                }
+            }
+        }
+    )+};
+}
+
+integers!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize);
+
+impl Recorded for str {
+    fn value(&self, values: &mut Values) -> Value {
+        values.text(self)
+    }
+}
+
+impl Recorded for String {
+    fn value(&self, values: &mut Values) -> Value {
+        values.text(self)
+    }
+}
+
+impl<T: Recorded> Recorded for Option<T> {
+    #[inline]
+    fn value(&self, values: &mut Values) -> Value {
+        self.as_ref().map_or(Value::NULL, |some| some.value(values))
+    }
+}
+
+impl<T: Recorded + ?Sized> Recorded for &T {
+    #[inline]
+    fn value(&self, values: &mut Values) -> Value {
+        (**self).value(values)
+    }
+}
+
+impl<A: Recorded, B: Recorded> Recorded for (A, B) {
+    fn value(&self, values: &mut Values) -> Value {
+        let pair = [self.0.value(values), self.1.value(values)];
+        values.list(&pair)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Recorded;
+    use crate::value::{Datum, Value, Values};
+
+    #[test]
+    fn values_mean_what_went_in() {
+        let mut values = Values::new();
+        assert_eq!(().value(&mut values), Value::NULL);
+        assert_eq!(None::<u32>.value(&mut values), Value::NULL);
+        assert_eq!(Some(7_u8).value(&mut values), Value::int(7));
+        assert_eq!((-7_i64).value(&mut values), Value::int(-7));
+        let large = u64::MAX.value(&mut values);
+        assert_eq!(values.get(large), Datum::Int(u64::MAX.into()));
+        let least = i64::MIN.value(&mut values);
+        assert_eq!(values.get(least), Datum::Int(i64::MIN.into()));
+        let pair = (1_u32, "x").value(&mut values);
+        let text = values.text("x");
+        assert_eq!(values.as_pair(pair), Some([Value::int(1), text]));
+    }
+}

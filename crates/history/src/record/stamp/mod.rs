@@ -1,0 +1,83 @@
+//! Time stamps that stand before or after an operation, whatever the processor reorders.
+//!
+//! A stamp may be too early before an operation and too late after it (that widens the operation, and a wider operation is
+//! never blamed wrongly), but not the other way round. So [`before`](Source::before) holds back what follows it and
+//! [`after`](Source::after) waits for what precedes it; neither does more.
+
+mod clock;
+
+#[cfg(target_arch = "aarch64")]
+#[path = "aarch64.rs"]
+mod counter;
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64.rs"]
+mod counter;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+use clock as counter;
+
+/// Where stamps come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The processor's counter, in ticks.
+    Counter,
+    /// The system's monotonic clock, in nanoseconds.
+    Clock,
+}
+
+impl Source {
+    /// The counter if it runs at a constant rate on all cores, the clock otherwise.
+    pub(super) fn best() -> Self {
+        if counter::is_steady() { Source::Counter } else { Source::Clock }
+    }
+
+    /// A stamp no later than the first access to memory of what follows.
+    #[inline]
+    pub(super) fn before(self) -> u64 {
+        match self {
+            Source::Counter => counter::before(),
+            Source::Clock => clock::before(),
+        }
+    }
+
+    /// A stamp no earlier than the moment when all cores see what this thread has stored, and this thread has loaded what
+    /// it has loaded.
+    #[inline]
+    pub(super) fn after(self) -> u64 {
+        match self {
+            Source::Counter => counter::after(),
+            Source::Clock => clock::after(),
+        }
+    }
+
+    /// A stamp no earlier than this thread's loads so far.
+    pub(super) fn after_loads(self) -> u64 {
+        match self {
+            Source::Counter => counter::after_loads(),
+            Source::Clock => clock::after(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::Source;
+
+    #[test]
+    fn stamps_of_one_thread_never_fall_and_do_advance() {
+        for source in [Source::best(), Source::Clock] {
+            let began = Instant::now();
+            let first = source.before();
+            let mut last = first;
+            while began.elapsed() < Duration::from_millis(20) {
+                for stamp in [source.before(), source.after(), source.after_loads()] {
+                    // A thread that changes its core may see a fall as large as the skew, which is far below this.
+                    assert!(stamp + 100_000 > last, "{source:?}: {stamp} after {last}");
+                    last = stamp;
+                }
+            }
+            assert!(last - first > 10_000, "{source:?}: {} in 20 ms", last - first);
+        }
+    }
+}

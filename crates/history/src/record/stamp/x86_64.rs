@@ -1,0 +1,70 @@
+//! x86-64: the time stamp counter.
+//!
+//! **Before.** `rdtsc` may be executed before earlier instructions, which is harmless, and after later ones, which is not. A fence
+//! would stop that; cheaper is a load whose address depends on the counter's value. The load cannot be executed before the counter has
+//! been read, and under total store order no later load is seen to happen before an earlier one and no later store
+//! before an earlier load: all accesses that follow happen after the load, hence after the reading.
+//!
+//! **After.** `rdtscp` waits until all earlier instructions have been executed and all earlier loads are globally visible, but
+//! not for stores, which may sit in the store buffer; the locked instruction in front of it completes only
+//! when the buffer is empty. What follows may overtake `rdtscp`, which is harmless.
+//!
+//! Sources: Intel SDM vol. 2 (RDTSC, RDTSCP) and vol. 3 section 9.2; AMD APM vol. 3; Sewell et al., "x86-TSO".
+
+use std::arch::asm;
+use std::fs;
+
+/// Whether all cores count at one constant rate: the processor says so, and the kernel, which watches, has not found otherwise.
+pub(super) fn is_steady() -> bool {
+    let has = |path: &str, prefix: &str, words: &[&str]| {
+        fs::read_to_string(path).is_ok_and(|text| {
+            let line = text.lines().find(|line| line.starts_with(prefix)).unwrap_or_default();
+            words.iter().all(|word| line.split_ascii_whitespace().any(|found| found == *word))
+        })
+    };
+    has("/proc/cpuinfo", "flags", &["rdtscp", "constant_tsc", "nonstop_tsc"])
+        && has("/sys/devices/system/clocksource/clocksource0/available_clocksource", "", &["tsc"])
+}
+
+#[inline]
+pub(super) fn before() -> u64 {
+    let stamp: u64;
+    // SAFETY: reads the counter, and the word that the stack pointer points at. Not `nomem`: the compiler moves no access across.
+    unsafe {
+        asm!(
+            "rdtsc",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "mov edx, eax",
+            "and edx, 0",
+            "mov edx, dword ptr [rsp + rdx]",
+            out("rax") stamp,
+            out("rdx") _,
+        );
+    }
+    stamp
+}
+
+#[inline]
+pub(super) fn after() -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: reads the counter; the locked instruction leaves the word that the stack pointer points at as it is. `is_steady` has
+    // found `rdtscp`. Not `nomem`: the compiler moves no access across.
+    unsafe {
+        asm!(
+            "lock or dword ptr [rsp], 0",
+            "rdtscp",
+            out("rax") low,
+            out("rdx") high,
+            out("rcx") _,
+        );
+    }
+    high << 32 | low
+}
+
+pub(super) fn after_loads() -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: reads the counter; `is_steady` has found `rdtscp`. Not `nomem`: the compiler moves no access across.
+    unsafe { asm!("rdtscp", out("rax") low, out("rdx") high, out("rcx") _, options(nostack)) };
+    high << 32 | low
+}

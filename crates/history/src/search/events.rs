@@ -1,0 +1,112 @@
+//! The part as a line of events: returns in order of time, and between them the calls.
+
+use rustc_hash::FxHashMap;
+
+use super::foresight::Foresight;
+use super::machine::Machine;
+use crate::budget::{Budget, Exhausted};
+use crate::history::PENDING;
+use crate::part::Part;
+use crate::spec::Spec;
+
+/// Where an operation stands while it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It will return. The slot is its own until then.
+    Slot(u32),
+    /// It never returns; the number of its kind among the pending.
+    Pending(u32),
+    /// It never returns and has no effect: it is left out.
+    Nowhere,
+}
+
+/// Events of a part, and the slots of its operations.
+pub(super) struct Events {
+    /// Positions in order of their returns.
+    pub(super) returns: Vec<u32>,
+    /// How many positions are called before each return, or at the same time.
+    pub(super) called: Vec<u32>,
+    pub(super) places: Vec<Place>,
+    /// For each kind of pending operations, its positions.
+    pub(super) pending: Vec<Vec<u32>>,
+    /// Of the positions that return, which to try first.
+    pub(super) ranks: Vec<u32>,
+    slots: u32,
+}
+
+impl Events {
+    pub(super) fn new<S: Spec>(
+        part: &Part<'_>,
+        foresight: Option<&Foresight>,
+        machine: &Machine<'_, S>,
+        budget: &mut Budget,
+    ) -> Result<Self, Exhausted> {
+        budget.charge(part.len() * (5 * size_of::<u32>() + size_of::<u64>() + size_of::<Place>()))?;
+        let mut returns: Vec<u32> = (0..part.len() as u32).filter(|&p| part.ret(p as usize) != PENDING).collect();
+        returns.sort_by_key(|&p| part.ret(p as usize));
+        let mut events = Events {
+            returns: Vec::new(),
+            called: Vec::with_capacity(returns.len()),
+            places: Vec::with_capacity(part.len()),
+            pending: Vec::new(),
+            ranks: ranks(part, foresight, &returns),
+            slots: 0,
+        };
+        let mut free = Vec::new();
+        let mut kinds = FxHashMap::default();
+        for &position in &returns {
+            while events.places.len() < part.len() && part.call(events.places.len()) <= part.ret(position as usize) {
+                let place = events.place(part, machine, &mut free, &mut kinds);
+                events.places.push(place);
+            }
+            events.called.push(events.places.len() as u32);
+            let Place::Slot(slot) = events.places[position as usize] else { unreachable!("it returns") };
+            free.push(slot);
+        }
+        events.returns = returns;
+        Ok(events)
+    }
+
+    /// The place of the next position.
+    fn place<S: Spec>(
+        &mut self,
+        part: &Part<'_>,
+        machine: &Machine<'_, S>,
+        free: &mut Vec<u32>,
+        kinds: &mut FxHashMap<u32, u32>,
+    ) -> Place {
+        let position = self.places.len();
+        if part.ret(position) != PENDING {
+            return Place::Slot(free.pop().unwrap_or_else(|| {
+                self.slots += 1;
+                self.slots - 1
+            }));
+        }
+        if machine.is_pure(position) {
+            return Place::Nowhere;
+        }
+        let kind = *kinds.entry(machine.kind(position)).or_insert(self.pending.len() as u32);
+        if kind as usize == self.pending.len() {
+            self.pending.push(Vec::new());
+        }
+        self.pending[kind as usize].push(position as u32);
+        Place::Pending(kind)
+    }
+
+    /// How many operations that return are open at once, at most.
+    pub(super) fn slots(&self) -> u32 {
+        self.slots
+    }
+}
+
+/// Without foresight, what returns first is tried first.
+fn ranks(part: &Part<'_>, foresight: Option<&Foresight>, returns: &[u32]) -> Vec<u32> {
+    if let Some(foresight) = foresight {
+        return foresight.ranks(part, returns);
+    }
+    let mut ranks = vec![u32::MAX; part.len()];
+    for (rank, &position) in returns.iter().enumerate() {
+        ranks[position as usize] = rank as u32;
+    }
+    ranks
+}

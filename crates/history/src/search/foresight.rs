@@ -1,0 +1,148 @@
+//! What the values that come out tell of the order in which they went in.
+//!
+//! The takes of a value, sorted, bound the moments at which it comes out: the `n`-th time is not before the `n`-th smallest
+//! call of its takes, and not after their `n`-th smallest return. Three uses of that:
+//! - a value that is taken for the `n`-th time before it is brought for the `n`-th contradicts, whatever the order;
+//! - in a queue, a value that certainly comes out before one that is in already cannot go in now: the search turns back at the
+//!   enqueue instead of finding out at the dequeue, many choices later;
+//! - of two operations at once, the one whose value came out first is likely to have been first in a queue, and last in a
+//!   stack: the search tries it so.
+
+use rustc_hash::FxHashMap;
+
+use crate::budget::{Budget, Exhausted};
+use crate::history::PENDING;
+use crate::part::Part;
+use crate::spec::{Discipline, Spec};
+use crate::value::Value;
+
+/// The takes of each value.
+pub(super) struct Foresight {
+    discipline: Discipline,
+    /// For each position that brings a value, the value's number.
+    brings: Vec<u32>,
+    values: Vec<Moments>,
+}
+
+/// When a value is brought and taken, each ascending.
+#[derive(Default)]
+struct Moments {
+    brought: Vec<u64>,
+    /// Calls of takes, among them takes of which nobody knows what they took.
+    take_calls: Vec<u64>,
+    /// Returns of takes, and their positions.
+    take_returns: Vec<(u64, u32)>,
+}
+
+const NOTHING: u32 = u32::MAX;
+
+/// Takes of unknown values count for every value. With more than so many entries, nothing is foreseen.
+const UNKNOWN_MOST: usize = 1 << 20;
+
+impl Foresight {
+    pub(super) fn new<S: Spec>(part: &Part<'_>, spec: &S, budget: &mut Budget) -> Result<Option<Self>, Exhausted> {
+        let Some(discipline) = spec.discipline() else { return Ok(None) };
+        budget.charge(part.len() * (size_of::<u32>() + 3 * size_of::<(Value, Moments)>()))?;
+        let mut numbers: FxHashMap<Value, u32> = FxHashMap::default();
+        let mut foresight = Foresight { discipline, brings: vec![NOTHING; part.len()], values: Vec::new() };
+        let mut unknown = Vec::new();
+        for position in 0..part.len() {
+            let (input, output) = (part.input(position), part.output(position));
+            let value = match (input, output) {
+                (_, Some(Value::FALSE)) if !input.is_null() => continue,
+                (Value::NULL, None) => {
+                    unknown.push(part.call(position));
+                    continue;
+                }
+                (Value::NULL, Some(Value::NULL)) => continue,
+                (Value::NULL, Some(taken)) => taken,
+                (brought, _) => brought,
+            };
+            let number = *numbers.entry(value).or_insert(foresight.values.len() as u32);
+            if number as usize == foresight.values.len() {
+                foresight.values.push(Moments::default());
+            }
+            let moments = &mut foresight.values[number as usize];
+            if input.is_null() {
+                moments.take_calls.push(part.call(position));
+                moments.take_returns.push((part.ret(position), position as u32));
+            } else {
+                foresight.brings[position] = number;
+                moments.brought.push(part.call(position));
+            }
+        }
+        let entries = foresight.values.len() * unknown.len();
+        if entries > UNKNOWN_MOST {
+            return Ok(None);
+        }
+        budget.charge(entries * size_of::<u64>())?;
+        for moments in &mut foresight.values {
+            moments.take_calls.extend(&unknown);
+            moments.take_calls.sort_unstable();
+            moments.take_returns.sort_unstable();
+        }
+        Ok(Some(foresight))
+    }
+
+    /// The position of the first take that nothing can have brought.
+    pub(super) fn contradiction(&self) -> Option<u32> {
+        let unexplained = self.values.iter().flat_map(|moments| {
+            let brought = moments.brought.iter().copied().map(Some).chain(std::iter::repeat(None));
+            moments
+                .take_returns
+                .iter()
+                .zip(brought)
+                .filter(|((returned, _), brought)| brought.is_none_or(|b| b > *returned))
+        });
+        unexplained.map(|(&take, _)| take).min().map(|(_, position)| position)
+    }
+
+    /// The number of the value that the position brings.
+    #[inline]
+    pub(super) fn brings(&self, position: u32) -> Option<usize> {
+        let number = self.brings[position as usize];
+        (number != NOTHING).then_some(number as usize)
+    }
+
+    pub(super) fn values(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Brings the value, of which `count` are brought already. `latest` is a moment before which not everything that is in can
+    /// be out, and becomes that with the new one. `None` if the new one must be out sooner, which in a queue it cannot be.
+    pub(super) fn bring(&self, value: usize, count: u32, latest: u64) -> Option<u64> {
+        if self.discipline != Discipline::FirstInFirstOut {
+            return Some(latest);
+        }
+        let moments = &self.values[value];
+        let count = count as usize;
+        let out_by = moments.take_returns.get(count).map_or(PENDING, |&(returned, _)| returned);
+        let out_from = moments.take_calls.get(count).copied().unwrap_or(PENDING);
+        (out_by >= latest).then(|| latest.max(out_from))
+    }
+
+    /// The rank of each position that returns; the lowest is tried first. `returns` are in order of time.
+    pub(super) fn ranks(&self, part: &Part<'_>, returns: &[u32]) -> Vec<u32> {
+        let mut counts = vec![0; self.values.len()];
+        let keys: Vec<u64> = (0..part.len())
+            .map(|position| {
+                let returned = part.ret(position);
+                let Some(value) = self.brings(position as u32) else { return returned };
+                let out = self.values[value].take_returns.get(counts[value]).map_or(PENDING, |&(returned, _)| returned);
+                counts[value] += 1;
+                match self.discipline {
+                    Discipline::FirstInFirstOut => out,
+                    Discipline::LastInFirstOut => PENDING - out,
+                    Discipline::ByValue => returned,
+                }
+            })
+            .collect();
+        let mut order = returns.to_vec();
+        order.sort_by_key(|&position| (keys[position as usize], part.ret(position as usize)));
+        let mut ranks = vec![u32::MAX; part.len()];
+        for (rank, &position) in order.iter().enumerate() {
+            ranks[position as usize] = rank as u32;
+        }
+        ranks
+    }
+}

@@ -1,0 +1,136 @@
+//! The specification as a table: states and operations are numbers, and each step is computed once.
+
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::budget::{Budget, Exhausted};
+use crate::part::Part;
+use crate::spec::{Call, Spec};
+
+/// Where a step leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nowhere: the operation cannot answer what it answered.
+    Illegal,
+    /// To one state.
+    To(u32),
+    /// To the states of this number in [`Machine::choice`].
+    Choice(u32),
+}
+
+/// The numbered states and operations of a part.
+pub(super) struct Machine<'a, S: Spec> {
+    spec: &'a S,
+    /// The part, for its rows.
+    pub(super) part: &'a Part<'a>,
+    /// Different calls: what a specification can tell apart.
+    calls: Vec<Call<'a>>,
+    /// Whether a call is pure.
+    pure: Vec<bool>,
+    /// The number of each position's call.
+    kinds: Vec<u32>,
+    states: IndexSet<S::State, FxBuildHasher>,
+    steps: FxHashMap<u64, Step>,
+    choices: Vec<Vec<u32>>,
+}
+
+/// The memory that an entry of a hash table takes for each byte of it, while the table grows and is a third full.
+pub(super) const HASH_FACTOR: usize = 3;
+
+impl<'a, S: Spec> Machine<'a, S> {
+    pub(super) fn new(part: &'a Part<'a>, spec: &'a S, budget: &mut Budget) -> Result<Self, Exhausted> {
+        budget.charge(part.len() * size_of::<u32>())?;
+        let mut machine = Machine {
+            spec,
+            part,
+            calls: Vec::new(),
+            pure: Vec::new(),
+            kinds: Vec::with_capacity(part.len()),
+            states: IndexSet::default(),
+            steps: FxHashMap::default(),
+            choices: Vec::new(),
+        };
+        let mut numbers = FxHashMap::default();
+        let entry = (size_of::<Call<'_>>() + 1) + HASH_FACTOR * 48;
+        for position in 0..part.len() {
+            let call = part.call_at(position);
+            let process = if S::SEES_PROCESS { call.process } else { 0 };
+            let next = machine.calls.len() as u32;
+            let number = *numbers.entry((process, call.op, call.key, call.input, call.output)).or_insert(next);
+            if number == next {
+                budget.charge(entry)?;
+                machine.pure.push(spec.pure(&call));
+                machine.calls.push(call);
+            }
+            machine.kinds.push(number);
+        }
+        Ok(machine)
+    }
+
+    /// The state before the first operation.
+    pub(super) fn initial(&mut self, budget: &mut Budget) -> Result<u32, Exhausted> {
+        self.number(self.spec.initial(), budget)
+    }
+
+    /// The state of a number.
+    pub(super) fn state(&self, number: u32) -> &S::State {
+        &self.states[number as usize]
+    }
+
+    /// The number of a position's call.
+    #[inline]
+    pub(super) fn kind(&self, position: usize) -> u32 {
+        self.kinds[position]
+    }
+
+    /// Whether the position's operation leaves every state as it is.
+    #[inline]
+    pub(super) fn is_pure(&self, position: usize) -> bool {
+        self.pure[self.kinds[position] as usize]
+    }
+
+    /// The states of a choice.
+    #[inline]
+    pub(super) fn choice(&self, number: u32) -> &[u32] {
+        &self.choices[number as usize]
+    }
+
+    #[inline]
+    pub(super) fn step(&mut self, state: u32, kind: u32, budget: &mut Budget) -> Result<Step, Exhausted> {
+        let key = u64::from(state) << 32 | u64::from(kind);
+        match self.steps.get(&key) {
+            Some(&step) => Ok(step),
+            None => self.compute(state, kind, budget),
+        }
+    }
+
+    #[cold]
+    fn compute(&mut self, state: u32, kind: u32, budget: &mut Budget) -> Result<Step, Exhausted> {
+        let mut next = Vec::new();
+        self.spec.successors(&self.states[state as usize], &self.calls[kind as usize], &mut |state| next.push(state));
+        let mut numbers = Vec::with_capacity(next.len());
+        for state in next {
+            numbers.push(self.number(state, budget)?);
+        }
+        let step = match *numbers {
+            [] => Step::Illegal,
+            [state] => Step::To(state),
+            _ => {
+                budget.charge(size_of::<Vec<u32>>() * 2 + numbers.len() * size_of::<u32>())?;
+                self.choices.push(numbers);
+                Step::Choice(self.choices.len() as u32 - 1)
+            }
+        };
+        budget.charge(HASH_FACTOR * size_of::<(u64, Step)>())?;
+        self.steps.insert(u64::from(state) << 32 | u64::from(kind), step);
+        Ok(step)
+    }
+
+    fn number(&mut self, state: S::State, budget: &mut Budget) -> Result<u32, Exhausted> {
+        if let Some(number) = self.states.get_index_of(&state) {
+            return Ok(number as u32);
+        }
+        budget.charge(self.spec.state_bytes(&state) + HASH_FACTOR * 2 * size_of::<usize>())?;
+        Ok(self.states.insert_full(state).0 as u32)
+    }
+}

@@ -1,0 +1,76 @@
+//! The situations that were looked at.
+
+use rustc_hash::FxHashMap;
+
+use super::machine::HASH_FACTOR;
+use super::mask::Mask;
+use super::used::UsedSets;
+use crate::budget::{Budget, Exhausted};
+
+/// A situation, without the pending operations used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key<const N: usize> {
+    /// How many returns were passed.
+    pub(super) level: u32,
+    pub(super) state: u32,
+    /// Which open operations are linearized.
+    pub(super) mask: Mask<N>,
+}
+
+/// For each situation, the sets of pending operations with which it was reached.
+pub(super) struct Memo<const N: usize> {
+    /// The first link of each situation's chain.
+    heads: FxHashMap<Key<N>, u32>,
+    /// A set, and the next link of the chain.
+    links: Vec<(u32, u32)>,
+    situations: u64,
+}
+
+/// The chain of a situation that was reached without using any pending operation: no other can be better.
+const BEST: u32 = u32::MAX;
+const END: u32 = u32::MAX - 1;
+
+impl<const N: usize> Memo<N> {
+    pub(super) fn new() -> Self {
+        Memo { heads: FxHashMap::default(), links: Vec::new(), situations: 0 }
+    }
+
+    /// Notes the situation. `false` if it, or one at least as good, was noted before.
+    pub(super) fn note(
+        &mut self,
+        key: Key<N>,
+        used: u32,
+        sets: &UsedSets,
+        budget: &mut Budget,
+    ) -> Result<bool, Exhausted> {
+        let known = self.heads.len();
+        let head = self.heads.entry(key).or_insert(END);
+        let mut link = *head;
+        while link != BEST && link != END {
+            let (set, next) = self.links[link as usize];
+            if sets.within(set, used) {
+                return Ok(false);
+            }
+            link = next;
+        }
+        if link == BEST {
+            return Ok(false);
+        }
+        self.situations += 1;
+        if used == 0 {
+            *head = BEST;
+        } else {
+            self.links.push((used, *head));
+            *head = self.links.len() as u32 - 1;
+            budget.charge(2 * size_of::<(u32, u32)>())?;
+        }
+        if self.heads.len() > known {
+            budget.charge(HASH_FACTOR * (size_of::<(Key<N>, u32)>() + 1))?;
+        }
+        Ok(true)
+    }
+
+    pub(super) fn situations(&self) -> u64 {
+        self.situations
+    }
+}

@@ -1,0 +1,61 @@
+//! A stack: last in, first out; bounded or not.
+
+use super::list::List;
+use super::{Call, Discipline, Spec};
+use crate::operation::Op;
+use crate::value::Value;
+
+/// The stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stack {
+    pub(crate) capacity: Option<u64>,
+}
+
+impl Spec for Stack {
+    type State = List;
+
+    const SEES_PROCESS: bool = false;
+
+    fn initial(&self) -> List {
+        List::default()
+    }
+
+    fn step(&self, stack: &List, call: &Call<'_>) -> Option<List> {
+        match call.op {
+            Op::PUSH if self.capacity.is_none_or(|capacity| (stack.len() as u64) < capacity) => {
+                call.agrees().then(|| stack.push(call.input))
+            }
+            Op::PUSH => call.answers(Value::FALSE).then(|| stack.clone()),
+            _ => match stack.pop() {
+                Some((value, rest)) => call.answers(value).then(|| rest.clone()),
+                None => call.answers(Value::NULL).then(|| stack.clone()),
+            },
+        }
+    }
+
+    fn pure(&self, call: &Call<'_>) -> bool {
+        match call.op {
+            Op::PUSH => call.output == Some(Value::FALSE),
+            _ => call.output == Some(Value::NULL),
+        }
+    }
+
+    /// A value's operations: without them, the others still come in their order.
+    fn group(&self, call: &Call<'_>) -> Option<Value> {
+        match call.op {
+            // Without a value that fills it, a full one is not full.
+            _ if self.capacity.is_some() => None,
+            Op::PUSH => Some(call.input),
+            _ => call.output,
+        }
+    }
+
+    fn discipline(&self) -> Option<Discipline> {
+        Some(Discipline::LastInFirstOut)
+    }
+
+    fn state_bytes(&self, _: &List) -> usize {
+        // One node more than the state it was made from.
+        size_of::<List>() + List::NODE_BYTES
+    }
+}

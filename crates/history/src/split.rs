@@ -1,0 +1,79 @@
+//! Parting a history by objects, and putting the parts' witnesses together again.
+
+use rustc_hash::FxHashMap;
+
+use crate::budget::{Budget, Exhausted};
+use crate::history::History;
+use crate::part::Part;
+use crate::spec::{Call, Object};
+
+/// Rows parted by their objects.
+pub(crate) struct Split {
+    /// Object after object, ascending in each.
+    rows: Vec<u32>,
+    /// Where each object's rows end.
+    ends: Vec<usize>,
+}
+
+impl Split {
+    /// The part's rows by object, in the order in which the objects come up.
+    pub(crate) fn new(
+        part: &Part<'_>,
+        object: impl Fn(&Call<'_>) -> Object,
+        budget: &mut Budget,
+    ) -> Result<Self, Exhausted> {
+        budget.charge(2 * part.len() * size_of::<u32>())?;
+        let mut numbers: FxHashMap<Object, u32> = FxHashMap::default();
+        let mut counts: Vec<usize> = Vec::new();
+        let mut of_position = Vec::with_capacity(part.len());
+        for position in 0..part.len() {
+            let number = *numbers.entry(object(&part.call_at(position))).or_insert(counts.len() as u32);
+            if number as usize == counts.len() {
+                budget.charge(3 * size_of::<(Object, u32)>() + 2 * size_of::<usize>())?;
+                counts.push(0);
+            }
+            counts[number as usize] += 1;
+            of_position.push(number);
+        }
+        let starts = counts.iter().scan(0, |end, count| {
+            let start = *end;
+            *end += count;
+            Some(start)
+        });
+        let mut places: Vec<usize> = starts.collect();
+        let mut rows = vec![0; part.len()];
+        for (position, &number) in of_position.iter().enumerate() {
+            let place = &mut places[number as usize];
+            rows[*place] = part.row(position);
+            *place += 1;
+        }
+        Ok(Split { rows, ends: places })
+    }
+
+    /// The rows of each object.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &[u32]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.rows[start..end])
+    }
+}
+
+/// One order of all the rows from orders of disjoint parts, one after the other in `orders`.
+///
+/// An operation takes effect as early as its part's order lets it: when it is called, or when its predecessor takes effect if
+/// that is later. That is before it returns, so taking effect in order of these moments is an order of all parts.
+pub(crate) fn merge(history: &History, orders: Vec<Vec<u32>>) -> Vec<u32> {
+    let mut orders = orders;
+    if orders.len() <= 1 {
+        return orders.pop().unwrap_or_default();
+    }
+    let mut moments: Vec<(u64, u32)> = Vec::with_capacity(orders.iter().map(Vec::len).sum());
+    for order in orders {
+        let mut moment = 0;
+        moments.extend(order.into_iter().map(|row| {
+            moment = history.call(row as usize).max(moment);
+            (moment, row)
+        }));
+    }
+    moments.sort_by_key(|&(moment, _)| moment);
+    moments.into_iter().map(|(_, row)| row).collect()
+}

@@ -1,0 +1,88 @@
+//! Pictures of histories: a lane per process, a bar per operation from its call to its return.
+//!
+//! | I want | use |
+//! | --- | --- |
+//! | to explore: zoom, hover, see what was concurrent with what | [`Timeline::html`]: one file, nothing beside it, light and dark |
+//! | a picture for a page or a report | [`Timeline::svg`]: the counter-example and its surroundings |
+//!
+//! Where the history fails, the picture begins there: the operations that cannot be explained are red, the one whose
+//! return ends the longest prefix that is in order is marked, and so is that prefix's end. Where it holds, a dot in each bar is its linearization
+//! point: the moment at which it may be taken to have had its effect, all at once; the dots from left to right are the witness.
+//!
+//! By default the axis shows the order of calls and returns, each as wide as its label needs: what matters is which bars overlap, and
+//! times that differ by factors of a thousand hide that. The page can show true time, too.
+//!
+//! ```
+//! use millstream_history::{Builder, Counterexample, Op, Operation, Value, Verdict, timeline::Timeline};
+//!
+//! let mut builder = Builder::new();
+//! builder.push(Operation { ret: Some(10), ..Operation::new(0, Op::ENQUEUE, Value::int(7)) })?;
+//! builder.push(Operation { call: 20, ret: Some(30), ..Operation::new(1, Op::DEQUEUE, Value::NULL) })?;
+//! let history = builder.finish()?;
+//! let verdict = Verdict::Fails(Counterexample {
+//!     operations: vec![0, 1],
+//!     reason: "the queue held 7 all the while".to_owned(),
+//!     start: None,
+//!     prefix: None,
+//! });
+//! let timeline = Timeline::new("my queue", &history, &verdict);
+//! assert!(timeline.svg().contains("enqueue(7)"));
+//! assert!(timeline.html().contains("the queue held 7 all the while"));
+//! # Ok::<(), millstream_history::Contradiction>(())
+//! ```
+
+mod html;
+mod layout;
+mod scene;
+mod svg;
+mod words;
+
+use crate::history::History;
+use crate::verdict::Verdict;
+
+/// A history and what was found about it, ready to be drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeline<'a> {
+    title: &'a str,
+    history: &'a History,
+    verdict: &'a Verdict,
+}
+
+impl<'a> Timeline<'a> {
+    /// How many operations a page shows; of more, those around the failing window.
+    pub const PAGE_MOST: usize = 20_000;
+    /// How many operations a static picture shows; of more, those around the failing window, or none but the counter-example.
+    pub const PICTURE_MOST: usize = 40;
+
+    /// The picture of `history`; `verdict` is about the same history.
+    pub fn new(title: &'a str, history: &'a History, verdict: &'a Verdict) -> Self {
+        Timeline { title, history, verdict }
+    }
+
+    /// An interactive page in one file: some 150 bytes an operation, and 20 kB.
+    pub fn html(&self) -> String {
+        html::page(self)
+    }
+
+    /// A static picture that follows the reader's light or dark setting.
+    pub fn svg(&self) -> String {
+        svg::picture(self)
+    }
+}
+
+/// Text in markup.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            // Not allowed in XML at all.
+            c if c.is_control() && c != '\n' && c != '\t' => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

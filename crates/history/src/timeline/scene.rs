@@ -1,0 +1,166 @@
+//! Which operations a picture shows, and what marks them.
+
+use super::Timeline;
+use crate::history::{History, PENDING};
+use crate::operation::Status;
+use crate::verdict::Verdict;
+
+/// The longest label, in characters.
+const LABEL_MOST: usize = 60;
+
+/// What is shown, in order of call.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) bars: Vec<Bar>,
+    /// When the longest prefix in order ends.
+    pub(super) until: Option<u64>,
+    /// How many operations are not shown.
+    pub(super) left_out: usize,
+}
+
+/// An operation.
+#[derive(Debug)]
+pub(super) struct Bar {
+    pub(super) row: usize,
+    pub(super) process: u32,
+    pub(super) label: String,
+    pub(super) call: u64,
+    /// When it returned, by its own clock.
+    pub(super) returned: Option<u64>,
+    /// By when it has had its effect, by every clock; `None` if it may still have it.
+    pub(super) settled: Option<u64>,
+    pub(super) mark: Mark,
+    /// Its place in the witness and its linearization point.
+    pub(super) point: Option<(usize, u64)>,
+}
+
+/// What is special about an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Nothing.
+    Plain,
+    /// It failed, without effect.
+    Failed,
+    /// It belongs to the counter-example.
+    Broken,
+    /// Its return is the first event that cannot be explained.
+    Culprit,
+}
+
+impl Mark {
+    /// Its name in style sheets and in the page's data.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Mark::Plain => "plain",
+            Mark::Failed => "failed",
+            Mark::Broken => "broken",
+            Mark::Culprit => "culprit",
+        }
+    }
+}
+
+impl Scene {
+    /// At most `most` operations and the counter-example's: those around the failing window, or the first ones.
+    pub(super) fn around(timeline: &Timeline<'_>, most: usize) -> Self {
+        let history = timeline.history;
+        let length = history.len();
+        let middle = middle(history, timeline.verdict);
+        let first = middle.saturating_sub(most / 2).min(length.saturating_sub(most));
+        let window = first..length.min(first + most);
+        let mut rows: Vec<usize> = broken(timeline.verdict).filter(|row| !window.contains(row)).collect();
+        rows.extend(window);
+        Scene::of(timeline, rows)
+    }
+
+    /// The counter-example and what happened meanwhile, if that is at most `most` operations, otherwise nothing else. All of a
+    /// history that is as short; without a counter-example, [`around`](Self::around).
+    pub(super) fn close(timeline: &Timeline<'_>, most: usize) -> Self {
+        let history = timeline.history;
+        let broken: Vec<usize> = broken(timeline.verdict).collect();
+        let (Some(&first), Some(&last)) = (broken.iter().min(), broken.iter().max()) else {
+            return Scene::around(timeline, most);
+        };
+        if history.len() <= most {
+            return Scene::around(timeline, most);
+        }
+        let meanwhile = (0..=last).filter(|&row| row >= first || history.ret(row) >= history.call(first));
+        let shown: Vec<usize> = meanwhile.take(most + 1).collect();
+        Scene::of(timeline, if shown.len() <= most { [shown, broken].concat() } else { broken })
+    }
+
+    fn of(timeline: &Timeline<'_>, mut rows: Vec<usize>) -> Self {
+        let history = timeline.history;
+        rows.sort_unstable();
+        rows.dedup();
+        let points = points(history, timeline.verdict);
+        let bars: Vec<Bar> = rows
+            .iter()
+            .map(|&row| Bar {
+                row,
+                process: history.process(row),
+                label: label(history, row),
+                call: history.call(row),
+                returned: history.returned_at(row),
+                settled: Some(history.ret(row)).filter(|&ret| ret != PENDING),
+                mark: mark(timeline, row),
+                point: points.get(row).copied().flatten(),
+            })
+            .collect();
+        let until = match timeline.verdict {
+            Verdict::Fails(found) => found.prefix.map(|prefix| prefix.until),
+            _ => None,
+        };
+        Scene { left_out: history.len() - bars.len(), bars, until }
+    }
+}
+
+/// The rows of the counter-example.
+fn broken(verdict: &Verdict) -> impl Iterator<Item = usize> + '_ {
+    let (rows, culprit) = match verdict {
+        Verdict::Fails(found) => (found.operations.as_slice(), found.prefix.map(|prefix| prefix.culprit)),
+        _ => (&[][..], None),
+    };
+    rows.iter().copied().chain(culprit).map(|row| row as usize)
+}
+
+/// The row that a picture which cannot show all is about.
+fn middle(history: &History, verdict: &Verdict) -> usize {
+    match verdict {
+        Verdict::Holds(_) => 0,
+        Verdict::Fails(_) => broken(verdict).max().unwrap_or(0),
+        // The search got about so far.
+        Verdict::Unknown(progress) => progress.decided.min(history.len().saturating_sub(1)),
+    }
+}
+
+fn mark(timeline: &Timeline<'_>, row: usize) -> Mark {
+    if let Verdict::Fails(found) = timeline.verdict {
+        if found.prefix.is_some_and(|prefix| prefix.culprit as usize == row) {
+            return Mark::Culprit;
+        }
+        if found.operations.contains(&(row as u32)) {
+            return Mark::Broken;
+        }
+    }
+    if timeline.history.status(row) == Status::Fail { Mark::Failed } else { Mark::Plain }
+}
+
+/// By row, the place in the witness and the linearization point: as early as the call and the points before it allow.
+fn points(history: &History, verdict: &Verdict) -> Vec<Option<(usize, u64)>> {
+    let Verdict::Holds(witness) = verdict else { return Vec::new() };
+    let mut points = vec![None; history.len()];
+    let mut now = 0;
+    for (place, &row) in witness.order.iter().enumerate() {
+        now = now.max(history.call(row as usize));
+        points[row as usize] = Some((place, now));
+    }
+    points
+}
+
+fn label(history: &History, row: usize) -> String {
+    let shown = history.show(row).to_string();
+    match shown.char_indices().nth(LABEL_MOST) {
+        None => shown,
+        Some((end, _)) => format!("{}…", &shown[..end]),
+    }
+}

@@ -1,0 +1,155 @@
+//! A checker that tries every order.
+
+use std::collections::BTreeSet;
+
+use millstream_history::{History, Model, Op, PENDING, Status, Value, Values};
+
+use super::object::Object;
+
+/// Which orders of operations are to be respected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// That of time: linearizability.
+    RealTime,
+    /// That of each process: sequential consistency.
+    Program,
+}
+
+/// Whether some order explains the history.
+pub(crate) fn holds(history: &History, model: &Model, condition: Condition) -> bool {
+    let rows: Vec<usize> = (0..history.len()).filter(|&row| history.status(row) != Status::Fail).collect();
+    let consume = rows.iter().filter(|&&row| history.op(row) == Op::CONSUME);
+    let consumers: BTreeSet<Value> = consume.map(|&row| consumer(history, row)).collect();
+    let consumers: Vec<Value> = consumers.into_iter().collect();
+    let object = Object::new(model, &consumers);
+    let mut values = history.values().clone();
+    explain(history, &rows, &mut vec![false; rows.len()], &object, &mut values, condition)
+}
+
+fn consumer(history: &History, row: usize) -> Value {
+    if history.input(row).is_null() { history.process(row).into() } else { history.input(row) }
+}
+
+fn explain(
+    history: &History,
+    rows: &[usize],
+    done: &mut Vec<bool>,
+    object: &Object,
+    values: &mut Values,
+    condition: Condition,
+) -> bool {
+    let left = |done: &[bool]| (0..rows.len()).filter(|&i| !done[i]).collect::<Vec<_>>();
+    let open = left(done);
+    if open.iter().all(|&i| history.ret(rows[i]) == PENDING) {
+        return true;
+    }
+    for &i in &open {
+        let first = open.iter().all(|&j| match condition {
+            Condition::RealTime => history.ret(rows[j]) >= history.call(rows[i]),
+            Condition::Program => {
+                j >= i || history.ret(rows[j]) == PENDING || history.process(rows[j]) != history.process(rows[i])
+            }
+        });
+        if !first {
+            continue;
+        }
+        done[i] = true;
+        for next in after(object, history, rows[i], values) {
+            if explain(history, rows, done, &next, values, condition) {
+                return true;
+            }
+        }
+        done[i] = false;
+    }
+    false
+}
+
+/// The states that the operation can lead to.
+fn after(object: &Object, history: &History, row: usize, values: &mut Values) -> Vec<Object> {
+    let known = (history.ret(row) != PENDING).then(|| history.output(row));
+    let op = history.op(row);
+    if let (Object::Allocator { taken, capacity }, Op::ALLOC) = (object, op) {
+        let full = capacity.is_some_and(|capacity| taken.len() >= capacity);
+        let with = |value: Value| {
+            let mut taken = taken.clone();
+            (!full && taken.insert(value)).then_some(Object::Allocator { taken, capacity: *capacity })
+        };
+        return match known {
+            Some(Value::NULL) if capacity.is_none() || full => vec![object.clone()],
+            Some(Value::NULL) => Vec::new(),
+            Some(value) => with(value).into_iter().collect(),
+            // Objects of small numbers are those that histories have; the other one stands for all others.
+            None => (0..8).map(Value::int).chain([Value::int(1 << 40)]).filter_map(with).collect(),
+        };
+    }
+    let mut next = object.clone();
+    let answer = next.act(history.process(row), op, history.key(row), history.input(row), values);
+    let waits = known == Some(Value::FALSE) && matches!(op, Op::ACQUIRE | Op::ACQUIRE_READ | Op::WAIT);
+    match answer {
+        // A wait may time out at any time; the other two find the lock taken.
+        _ if waits => {
+            if op == Op::WAIT || answer.is_none() {
+                vec![object.clone()]
+            } else {
+                Vec::new()
+            }
+        }
+        Some(answer) if known.is_none_or(|known| agrees(op, known, answer)) => vec![next],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the operation may have answered `known` when it did what answers `actual`.
+fn agrees(op: Op, known: Value, actual: Value) -> bool {
+    match op {
+        _ if known == actual => true,
+        Op::ENQUEUE | Op::PUSH | Op::INSERT | Op::PUBLISH => known != Value::FALSE && actual != Value::FALSE,
+        Op::ACQUIRE | Op::ACQUIRE_READ => known.is_null(),
+        Op::ADD if actual.is_null() => true,
+        Op::ADD | Op::REMOVE => known.is_null(),
+        Op::APPEND => known.is_null() || actual.is_null(),
+        Op::TXN => known.is_null(),
+        Op::WRITE | Op::DELETE | Op::FREE | Op::RELEASE | Op::RELEASE_READ | Op::ADVANCE | Op::WAIT => true,
+        _ => false,
+    }
+}
+
+/// Whether the order is one that explains the history.
+pub(crate) fn confirm(history: &History, model: &Model, order: &[u32], condition: Condition) -> Result<(), String> {
+    let mut place = vec![None; history.len()];
+    for (position, &row) in order.iter().enumerate() {
+        if place[row as usize].replace(position).is_some() {
+            return Err(format!("row {row} is in the order twice"));
+        }
+    }
+    for (row, place) in place.iter().enumerate() {
+        if place.is_none() && history.status(row) == Status::Ok {
+            return Err(format!("row {row} is not in the order"));
+        }
+        if place.is_some() && history.status(row) == Status::Fail {
+            return Err(format!("row {row} failed and is in the order"));
+        }
+    }
+    let before = |a: usize, b: usize| match condition {
+        Condition::RealTime => history.ret(a) < history.call(b),
+        Condition::Program => a < b && history.ret(a) != PENDING && history.process(a) == history.process(b),
+    };
+    // The latest call, or the latest row of its process, that has come so far.
+    for (position, &row) in order.iter().enumerate() {
+        let row = row as usize;
+        if let Some(&late) = order[position + 1..].iter().find(|&&late| before(late as usize, row)) {
+            return Err(format!("row {row} is before row {late} in the order, and after it in the history"));
+        }
+    }
+    let consume = (0..history.len()).filter(|&row| history.op(row) == Op::CONSUME);
+    let consumers: BTreeSet<Value> = consume.map(|row| consumer(history, row)).collect();
+    let mut values = history.values().clone();
+    let mut states = vec![Object::new(model, &consumers.into_iter().collect::<Vec<_>>())];
+    for &row in order {
+        states = states.iter().flat_map(|state| after(state, history, row as usize, &mut values)).collect();
+        if states.is_empty() {
+            return Err(format!("row {row}, {}, cannot be where it is in the order", history.show(row as usize)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Waiting for a place and for a value: what is not worth a copy in every caller.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use super::RecvTimeoutError;
+use super::shared::Shared;
+use crate::sequencer::SequencerParts;
+
+impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
+    /// A place for one value if there is one now.
+    #[inline(always)]
+    pub(super) fn claim_place(&self, hand: &P::Hand) -> Option<u64> {
+        self.claim_places(hand, 1).map(|claim| claim.start)
+    }
+
+    /// Places for at most `most` values, if there are any now.
+    #[inline(always)]
+    pub(super) fn claim_places(&self, hand: &P::Hand, most: u64) -> Option<Range<u64>> {
+        self.producers.claim(hand, 1, most, |from| self.free_until(from))
+    }
+
+    /// As [`claim_place`](Self::claim_place), waiting; `None` when the deadline has passed or all receivers are gone.
+    ///
+    /// A position and not a range: it comes back in registers.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait_for_place(&self, hand: &P::Hand, deadline: Option<Instant>) -> Option<u64> {
+        self.wait_for_places(hand, 1, deadline).map(|claim| claim.start)
+    }
+
+    /// As [`claim_places`](Self::claim_places), waiting; `None` when the deadline has passed or all receivers are gone.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait_for_places(&self, hand: &P::Hand, most: u64, deadline: Option<Instant>) -> Option<Range<u64>> {
+        let completed = || self.consumers.claimed();
+        self.room.wait(deadline, completed, |portion| self.places_or_closed(hand, portion, most)).flatten()
+    }
+
+    /// A claim once `portion` positions are free, or `Some(None)` if there is no use in waiting.
+    pub(super) fn places_or_closed(&self, hand: &P::Hand, portion: u64, most: u64) -> Option<Option<Range<u64>>> {
+        if !self.has_receivers() {
+            return Some(None);
+        }
+        let enough = portion <= 1 || self.producers.available(hand, |from| self.free_until(from)) >= portion;
+        if enough { self.claim_places(hand, most).map(Some) } else { None }
+    }
+
+    /// Waits until there is something to claim.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait_for_value(&self, hand: &C::Hand, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
+        self.arrivals.wait(deadline, || self.value_or_closed(hand)).unwrap_or(Err(RecvTimeoutError::Timeout))
+    }
+
+    /// Whether there is something to claim; an error if there is nothing and no sender is left.
+    pub(super) fn value_or_closed(&self, hand: &C::Hand) -> Option<Result<(), RecvTimeoutError>> {
+        let available = || self.consumers.available(hand, |from| self.producers.completed(from));
+        match available() {
+            0 if self.has_senders() => None,
+            // The last sender left after our first look, perhaps also after sending.
+            0 if available() == 0 => Some(Err(RecvTimeoutError::Disconnected)),
+            gathered => {
+                self.arrivals.gathered(gathered, self.slots.capacity());
+                if gathered > 1 && C::MANY {
+                    // One of us was woken for each event, but events become visible in order: one that was
+                    // completed behind a gap woke somebody who could not see it.
+                    self.arrivals.came(1, || ());
+                }
+                Some(Ok(()))
+            }
+        }
+    }
+}

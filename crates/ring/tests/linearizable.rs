@@ -1,0 +1,249 @@
+//! Recorded runs of the channels and of a graph's consumers, checked for linearizability; and rings with a classic mistake
+//! each, which the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
+//! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+#![cfg(not(loom))]
+
+#[path = "linearizable/drive.rs"]
+mod drive;
+mod support;
+#[path = "linearizable/twins.rs"]
+mod twins;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use drive::{End, Refused, broadcast, caught, hand_over, holds};
+use millstream_history::record::Recorder;
+use millstream_history::{History, Kind, Model, Op};
+use millstream_ring::channel::{self, Receiver, Sender};
+use millstream_ring::graph::{Builder, Polled, Poller};
+use millstream_ring::sequencer::Sequencer;
+use support::{Random, stress};
+
+fn senders<P: Sequencer + 'static, C: Sequencer + 'static>(
+    sender: Sender<u64, P, C>,
+    clones: impl IntoIterator<Item = Sender<u64, P, C>>,
+) -> Vec<End<'static>>
+where
+    Sender<u64, P, C>: Send,
+{
+    let ends = std::iter::once(sender).chain(clones);
+    ends.map(|sender| End::Sender(Box::new(move |value| sender.try_send(value).is_ok()))).collect()
+}
+
+fn receivers<P: Sequencer + 'static, C: Sequencer + 'static>(
+    receiver: Receiver<u64, P, C>,
+    clones: impl IntoIterator<Item = Receiver<u64, P, C>>,
+) -> Vec<End<'static>>
+where
+    Receiver<u64, P, C>: Send,
+{
+    let ends = std::iter::once(receiver).chain(clones);
+    ends.map(|receiver| End::Receiver(Box::new(move || receiver.try_recv().ok()))).collect()
+}
+
+/// "Empty" and "full" are true at some moment of the call, too.
+#[test]
+fn a_channel_of_one_sender_and_one_receiver_is_a_bounded_queue() {
+    let mut random = Random::seeded();
+    for capacity in [1, 4, 64] {
+        for _ in 0..20 * stress() {
+            let (sender, receiver) = channel::spsc(capacity);
+            let ends = [senders(sender, []), receivers(receiver, [])].concat_ends();
+            let history = hand_over(ends, 500, Refused::Answers, &mut random);
+            holds(&history, &Model::new(Kind::Queue).with_capacity(capacity as u64));
+        }
+        let (sender, receiver) = channel::spsc(capacity);
+        let ends = [senders(sender, []), receivers(receiver, [])].concat_ends();
+        // Without the capacity the check takes longer histories.
+        holds(&hand_over(ends, 50_000 * stress(), Refused::FullFails, &mut random), &Kind::Queue.into());
+    }
+}
+
+#[test]
+fn channels_of_many_are_queues() {
+    let mut random = Random::seeded();
+    for capacity in [1, 4, 64] {
+        for others in [0, 1, 3, 7] {
+            let numbers = 60_000 / (others as u64 + 1) * stress();
+            let (sender, receiver) = channel::mpsc(capacity);
+            let clones: Vec<_> = (0..others).map(|_| sender.clone()).collect();
+            let ends = [senders(sender, clones), receivers(receiver, [])].concat_ends();
+            holds(&hand_over(ends, numbers, Refused::Fails, &mut random), &Kind::Queue.into());
+
+            let (sender, receiver) = channel::spmc(capacity);
+            let clones: Vec<_> = (0..others).map(|_| receiver.clone()).collect();
+            let ends = [senders(sender, []), receivers(receiver, clones)].concat_ends();
+            holds(&hand_over(ends, numbers, Refused::Fails, &mut random), &Kind::Queue.into());
+
+            let (sender, receiver) = channel::mpmc(capacity);
+            let (more_senders, more_receivers): (Vec<_>, Vec<_>) =
+                (0..others).map(|_| (sender.clone(), receiver.clone())).unzip();
+            let ends = [senders(sender, more_senders), receivers(receiver, more_receivers)].concat_ends();
+            holds(&hand_over(ends, numbers / 2, Refused::Fails, &mut random), &Kind::Queue.into());
+        }
+    }
+}
+
+/// What the documentation says of a sender that is stopped in the middle of `send`: the receiver gets everything before its
+/// place, and the rest when it goes on. So "empty" from a ring of several senders is no answer of a queue, and that is why the
+/// test above takes it as none.
+#[test]
+fn a_stopped_sender_hides_what_others_sent_after_it() {
+    let (mut stopped, receiver) = channel::mpsc(4);
+    let other = stopped.clone();
+    let recorder = Recorder::new();
+    let (mut first, mut second, mut third) = (recorder.log(), recorder.log(), recorder.log());
+    first.begin(Op::ENQUEUE, 1);
+    let permit = stopped.reserve().unwrap();
+    second.record(Op::ENQUEUE, 2, || other.send(2).unwrap());
+    // Longer than the clocks of two cores may differ: otherwise the history leaves it open which came first.
+    std::thread::sleep(Duration::from_millis(1));
+    third.record(Op::DEQUEUE, (), || receiver.try_recv().ok());
+    permit.send(1);
+    first.end(());
+    drop((first, second, third));
+    caught(
+        "stopped-sender",
+        "a ring whose first sender is stopped in the middle",
+        &recorder.finish(),
+        &Kind::Queue.into(),
+    );
+}
+
+fn polled(mut poller: Poller<Cell64, impl Sequencer + 'static>) -> End<'static> {
+    End::Receiver(Box::new(move || {
+        let mut seen = None;
+        match poller.poll(1, |event, _| seen = Some(event.get())) {
+            Polled::Events(_) => seen,
+            Polled::Idle | Polled::Ended => None,
+        }
+    }))
+}
+
+/// An event of a graph.
+#[derive(Default)]
+struct Cell64(AtomicU64);
+
+impl Cell64 {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&mut self, value: u64) {
+        *self.0.get_mut() = value;
+    }
+}
+
+#[test]
+fn every_consumer_of_a_graph_sees_every_event_in_order() {
+    let mut random = Random::seeded();
+    for consumers in [1, 2, 3] {
+        for capacity in [1, 4, 16] {
+            for _ in 0..5 * stress() {
+                let mut ring = Builder::single(capacity, Cell64::default);
+                let mut ends: Vec<End<'_>> = (0..consumers).map(|_| polled(ring.poller(&[]).1)).collect();
+                let (mut producer, running) = ring.start();
+                ends.push(End::Sender(Box::new(move |value| producer.try_publish(|event| event.set(value)).is_ok())));
+                let history = broadcast(ends, 200, &mut random);
+                drop(running);
+                holds(&history, &Model::new(Kind::Ring).with_capacity(capacity as u64));
+            }
+        }
+    }
+}
+
+/// Ends of several kinds in one list.
+trait ConcatEnds<'a> {
+    fn concat_ends(self) -> Vec<End<'a>>;
+}
+
+impl<'a, const N: usize> ConcatEnds<'a> for [Vec<End<'a>>; N] {
+    fn concat_ends(self) -> Vec<End<'a>> {
+        self.into_iter().flatten().collect()
+    }
+}
+
+/// The first run in which a twin is caught, as it must be.
+fn first_caught(title: &str, model: &Model, mut run: impl FnMut() -> History) -> History {
+    let fails = |history: &History| drive::verdict(history, model, false).holds() == Some(false);
+    let history = (0..RUNS_MOST).map(|_| run()).find(fails);
+    history.unwrap_or_else(|| panic!("{title} was not caught in {RUNS_MOST} runs"))
+}
+
+/// And its counter-example is small.
+fn must_be_caught(name: &str, title: &str, kind: Kind, run: impl FnMut() -> History) {
+    let history = first_caught(title, &kind.into(), run);
+    caught(name, title, &history, &kind.into());
+}
+
+/// How often a twin may get away.
+const RUNS_MOST: u32 = 200;
+
+#[test]
+fn a_ring_whose_slots_know_no_lap_is_caught() {
+    let mut random = Random::seeded();
+    must_be_caught("ring-without-laps", "a ring whose slots do not know the lap", Kind::Queue, || {
+        let ring = twins::NoLaps::<2>::new();
+        let mut ends: Vec<End<'_>> = (0..4).map(|_| End::Sender(Box::new(|value| ring.send(value)))).collect();
+        ends.push(End::Receiver(Box::new(|| ring.try_recv())));
+        hand_over(ends, 3000, Refused::Fails, &mut random)
+    });
+}
+
+#[test]
+fn a_ring_that_publishes_before_it_writes_is_caught() {
+    let mut random = Random::seeded();
+    must_be_caught("published-too-early", "a ring that publishes before it writes", Kind::Queue, || {
+        let ring = twins::TooEarly::<64>::new();
+        let ends =
+            vec![End::Sender(Box::new(|value| ring.try_send(value))), End::Receiver(Box::new(|| ring.try_recv()))];
+        hand_over(ends, 30_000, Refused::Fails, &mut random)
+    });
+}
+
+#[test]
+fn a_ring_that_trusts_its_stale_cursor_is_caught() {
+    let mut random = Random::seeded();
+    must_be_caught("stale-cursor", "a ring that says empty without looking again", Kind::Queue, || {
+        let ring = twins::Stale::<64>::new();
+        let ends =
+            vec![End::Sender(Box::new(|value| ring.try_send(value))), End::Receiver(Box::new(|| ring.try_recv()))];
+        hand_over(ends, 3000, Refused::FullFails, &mut random)
+    });
+}
+
+const FORGETFUL: &str = "a broadcast that forgets its second consumer";
+
+#[test]
+fn a_broadcast_that_waits_for_one_consumer_only_is_caught() {
+    let mut random = Random::seeded();
+    first_caught(FORGETFUL, &Model::new(Kind::Ring).with_capacity(4), || {
+        let ring = twins::Forgetful::<4>::new();
+        let ends = vec![
+            End::Sender(Box::new(|value| ring.try_publish(value))),
+            End::Receiver(Box::new(|| ring.try_consume(0))),
+            End::Receiver(Box::new(|| ring.try_consume(1))),
+        ];
+        broadcast(ends, 40, &mut random)
+    });
+}
+
+/// The same, step by step: the second consumer sleeps while the first makes room.
+#[test]
+fn a_consumer_that_is_forgotten_misses_an_event() {
+    let ring = twins::Forgetful::<2>::new();
+    let recorder = Recorder::new();
+    let (mut producer, mut quick, mut slow) = (recorder.log(), recorder.log(), recorder.log());
+    // Longer than the clocks of two cores may differ.
+    let pause = || std::thread::sleep(Duration::from_micros(10));
+    for event in 1..=3 {
+        producer.record(Op::PUBLISH, event, || assert!(ring.try_publish(event)));
+        pause();
+        quick.record(Op::CONSUME, (), || ring.try_consume(0));
+        pause();
+    }
+    slow.record(Op::CONSUME, (), || ring.try_consume(1));
+    drop((producer, quick, slow));
+    caught("forgotten-consumer", FORGETFUL, &recorder.finish(), &Model::new(Kind::Ring).with_capacity(2));
+}

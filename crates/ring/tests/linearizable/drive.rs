@@ -1,0 +1,144 @@
+//! Threads that work on a ring, are disturbed, and keep logs; and what is asked of their history.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use millstream_history::record::{Log, Recorder};
+use millstream_history::timeline::Timeline;
+use millstream_history::{History, Model, Op, Options, Verdict, check};
+
+use crate::support::Random;
+
+/// What one thread does.
+pub(crate) enum End<'a> {
+    /// Sends a value, or finds no room.
+    Sender(Box<dyn FnMut(u64) -> bool + Send + 'a>),
+    /// Receives a value, or finds none.
+    Receiver(Box<dyn FnMut() -> Option<u64> + Send + 'a>),
+}
+
+/// What "full" and "empty" are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Answers, which must be true at some moment of the call.
+    Answers,
+    /// "Empty" is such an answer; "full" is no promise: the operation fails without effect.
+    FullFails,
+    /// Neither is a promise.
+    Fails,
+}
+
+/// After so many refusals in a row, a sender gives up.
+const REFUSALS_MOST: u64 = 20_000;
+
+/// Each sender sends `numbers` values, the receivers receive until all have ended and nothing is left.
+pub(crate) fn hand_over(ends: Vec<End<'_>>, numbers: u64, refused: Refused, random: &mut Random) -> History {
+    run(ends, numbers, refused, [Op::ENQUEUE, Op::DEQUEUE], random)
+}
+
+/// The same where every receiver is to see every value.
+pub(crate) fn broadcast(ends: Vec<End<'_>>, numbers: u64, random: &mut Random) -> History {
+    run(ends, numbers, Refused::Answers, [Op::PUBLISH, Op::CONSUME], random)
+}
+
+fn run(ends: Vec<End<'_>>, numbers: u64, refused: Refused, [put, get]: [Op; 2], random: &mut Random) -> History {
+    let recorder = Recorder::new().room(1 << 10);
+    let senders = ends.iter().filter(|end| matches!(end, End::Sender(_))).count();
+    let sending = AtomicUsize::new(senders);
+    thread::scope(|scope| {
+        for end in ends {
+            let (mut log, mut random) = (recorder.log(), random.fork());
+            let sending = &sending;
+            scope.spawn(move || match end {
+                End::Sender(mut send) => {
+                    let first = u64::from(log.process()) * numbers;
+                    let mut sent = 0;
+                    // A ring that loses its room, as some twins do, would keep its senders for ever.
+                    let mut refusals = 0;
+                    while sent < numbers && refusals < REFUSALS_MOST {
+                        disturb(&mut random);
+                        if put_once(&mut log, put, first + sent, refused, &mut send) {
+                            (sent, refusals) = (sent + 1, 0);
+                        } else {
+                            refusals += 1;
+                            thread::yield_now();
+                        }
+                    }
+                    sending.fetch_sub(1, Ordering::Release);
+                }
+                End::Receiver(mut receive) => loop {
+                    disturb(&mut random);
+                    let ended = sending.load(Ordering::Acquire) == 0;
+                    if !get_once(&mut log, get, refused, &mut receive) {
+                        if ended {
+                            return;
+                        }
+                        thread::yield_now();
+                    }
+                },
+            });
+        }
+    });
+    recorder.finish()
+}
+
+fn put_once(log: &mut Log, op: Op, value: u64, refused: Refused, send: &mut impl FnMut(u64) -> bool) -> bool {
+    log.begin(op, value);
+    let accepted = send(value);
+    match refused {
+        _ if accepted => log.end(()),
+        Refused::Answers => log.end(false),
+        Refused::FullFails | Refused::Fails => log.fail(),
+    }
+    accepted
+}
+
+fn get_once(log: &mut Log, op: Op, refused: Refused, receive: &mut impl FnMut() -> Option<u64>) -> bool {
+    log.begin(op, ());
+    let value = receive();
+    match refused {
+        Refused::Fails if value.is_none() => log.fail(),
+        _ => log.end(value),
+    }
+    value.is_some()
+}
+
+/// Loses the core, sleeps, or pauses for longer than the clocks of two cores may differ.
+fn disturb(random: &mut Random) {
+    match random.below(256) {
+        0..4 => thread::yield_now(),
+        4 => thread::sleep(Duration::from_micros(random.below(50))),
+        5..64 => (0..random.below(100)).for_each(|_| std::hint::spin_loop()),
+        _ => (),
+    }
+}
+
+pub(crate) fn verdict(history: &History, model: &Model, explain: bool) -> Verdict {
+    let options = Options { time: Some(Duration::from_secs(60)), explain, ..Options::default() };
+    check(history, model, &options).expect("the operations are the model's")
+}
+
+pub(crate) fn holds(history: &History, model: &Model) {
+    match verdict(history, model, true) {
+        Verdict::Holds(_) => (),
+        Verdict::Unknown(progress) => panic!("{model}: not decided: {progress:?}"),
+        failed @ Verdict::Fails(_) => {
+            let page = std::env::temp_dir().join(format!("not-a-{}-{}.html", model.kind, std::process::id()));
+            fs::write(&page, Timeline::new(model.kind.name(), history, &failed).html()).unwrap();
+            panic!("{model}: {failed:?}: see {}", page.display());
+        }
+    }
+}
+
+/// It does not hold, the counter-example is small, and drawn if pictures are asked for.
+pub(crate) fn caught(name: &str, title: &str, history: &History, model: &Model) {
+    let verdict = verdict(history, model, true);
+    let Verdict::Fails(found) = &verdict else { panic!("{title} was not caught: {verdict:?}") };
+    assert!((1..=10).contains(&found.operations.len()), "{title}: {found:?}");
+    if let Some(folder) = std::env::var_os("MILLSTREAM_PICTURES").map(PathBuf::from) {
+        fs::write(folder.join(format!("{name}.svg")), Timeline::new(title, history, &verdict).svg()).unwrap();
+    }
+}

@@ -1,0 +1,171 @@
+//! A thread that is stopped at any instruction and goes on later: nothing is lost, repeated, reordered within a
+//! producer or left asleep. `MILLSTREAM_STRESS=n` makes the runs n times longer.
+//!
+//! SIGSTOP stops a whole process (`shared.rs` does that to a ring's producer). One thread of many is stopped by a
+//! signal whose handler does not return before it is told to.
+#![cfg(all(target_os = "linux", not(loom)))]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use millstream_ring::graph::Builder;
+use millstream_ring::{Options, WaitStrategy, channel};
+use support::{Random, stress};
+
+const PRODUCERS: u64 = 3;
+
+/// Who stands still now, and who may go on.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+static GO_ON: AtomicBool = AtomicBool::new(true);
+
+/// Stands still. Only atomics and a system call: the thread may hold any lock.
+extern "C" fn stand_still(_: libc::c_int) {
+    STOPPED.store(true, SeqCst);
+    while !GO_ON.load(SeqCst) {
+        let nap = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
+        // SAFETY: the nap is a valid time; what is left of it is not asked for.
+        unsafe { libc::nanosleep(&raw const nap, std::ptr::null_mut()) };
+    }
+}
+
+fn install() {
+    // SAFETY: all zero is a valid action; the handler does only what a handler may.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = stand_still as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()), 0);
+    }
+}
+
+/// Threads that may be stopped; a thread takes its number out before it ends.
+#[derive(Default)]
+struct Stage {
+    threads: [AtomicI32; PRODUCERS as usize + 1],
+    passed: AtomicU64,
+}
+
+impl Stage {
+    fn act<R>(&self, place: usize, part: impl FnOnce() -> R) -> R {
+        // SAFETY: gettid has no arguments and cannot fail.
+        self.threads[place].store(unsafe { libc::gettid() }, SeqCst);
+        let result = part();
+        self.threads[place].store(0, SeqCst);
+        result
+    }
+
+    /// Stops one of them; the others have what they need to go on only until then. Returns whether it stood still.
+    fn stop_one(&self, random: &mut Random) -> bool {
+        let thread = self.threads[random.below(self.threads.len() as u64) as usize].load(SeqCst);
+        if thread == 0 {
+            return false;
+        }
+        GO_ON.store(false, SeqCst);
+        STOPPED.store(false, SeqCst);
+        // SAFETY: a signal to a thread of this process; one that has ended is an error that changes nothing.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR1) };
+        thread::sleep(Duration::from_micros(50 + random.below(1500)));
+        let stood = STOPPED.load(SeqCst);
+        GO_ON.store(true, SeqCst);
+        stood
+    }
+
+    /// Stops them, one after the other, until `total` events have passed.
+    fn disturb(&self, total: u64, random: &mut Random) {
+        let mut stops = 0;
+        while self.passed.load(SeqCst) < total {
+            stops += u64::from(self.stop_one(random));
+            thread::sleep(Duration::from_micros(random.below(500)));
+        }
+        assert!(stops > 5, "only {stops} stops");
+    }
+}
+
+/// Checks that each producer's numbers come in order.
+#[derive(Default)]
+struct Ledger([u64; PRODUCERS as usize]);
+
+impl Ledger {
+    fn take(&mut self, value: u64) {
+        let next = &mut self.0[(value >> 48) as usize];
+        assert_eq!(value & ((1 << 48) - 1), *next);
+        *next += 1;
+    }
+}
+
+#[test]
+fn who_is_stopped_loses_and_repeats_nothing() {
+    install();
+    let mut random = Random::seeded();
+    for (strategy, capacity) in [(WaitStrategy::Adaptive, 64), (WaitStrategy::Block, 8), (WaitStrategy::Adaptive, 1)] {
+        channel_with_stops(Options::new(capacity).wait_strategy(strategy), &mut random.fork());
+        graph_with_stops(Options::new(capacity).wait_strategy(strategy), &mut random.fork());
+    }
+}
+
+/// How many events a producer sends at least; it goes on until the run has lasted for a while.
+const NUMBERS: u64 = 20_000;
+
+fn channel_with_stops(options: Options, random: &mut Random) {
+    let (stage, total) = (Stage::default(), PRODUCERS * NUMBERS * stress());
+    let (sender, receiver) = channel::mpsc(options);
+    thread::scope(|scope| {
+        let stage = &stage;
+        for producer in 0..PRODUCERS {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                stage.act(producer as usize, || {
+                    (0..total / PRODUCERS).for_each(|number| sender.send(producer << 48 | number).unwrap());
+                });
+            });
+        }
+        drop(sender);
+        scope.spawn(move || {
+            let mut ledger = Ledger::default();
+            stage.act(PRODUCERS as usize, || {
+                while let Ok(value) = receiver.recv() {
+                    ledger.take(value);
+                    stage.passed.fetch_add(1, SeqCst);
+                }
+            });
+            assert_eq!(ledger.0, [total / PRODUCERS; PRODUCERS as usize]);
+        });
+        stage.disturb(total, random);
+    });
+}
+
+fn graph_with_stops(options: Options, random: &mut Random) {
+    let total = PRODUCERS * NUMBERS * stress();
+    let stage = std::sync::Arc::new(Stage::default());
+    let (mut ledger, seen) = (Ledger::default(), std::sync::Arc::clone(&stage));
+    let mut ring = Builder::multi(options, || 0u64);
+    let first = ring.handle_mut(&[], |event, _| *event = !*event);
+    ring.handle(&[first], move |event, _| {
+        // SAFETY: gettid has no arguments and cannot fail.
+        seen.threads[PRODUCERS as usize].store(unsafe { libc::gettid() }, SeqCst);
+        ledger.take(!*event);
+        if seen.passed.fetch_add(1, SeqCst) + 1 == total {
+            seen.threads[PRODUCERS as usize].store(0, SeqCst);
+        }
+    });
+    let (producer, running) = ring.start();
+    thread::scope(|scope| {
+        let stage = &*stage;
+        for number in 0..PRODUCERS {
+            let mut producer = producer.clone();
+            scope.spawn(move || {
+                stage.act(number as usize, || {
+                    for n in 0..total / PRODUCERS {
+                        producer.publish(|event| *event = number << 48 | n);
+                    }
+                });
+            });
+        }
+        drop(producer);
+        stage.disturb(total, random);
+    });
+    running.join().unwrap();
+}

@@ -1,0 +1,6 @@
+//! Every way to wait.
+
+use millstream_ring::WaitStrategy;
+
+pub(crate) const STRATEGIES: [WaitStrategy; 4] =
+    [WaitStrategy::Adaptive, WaitStrategy::Block, WaitStrategy::Yield, WaitStrategy::Spin];

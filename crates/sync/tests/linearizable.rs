@@ -1,0 +1,189 @@
+//! Recorded runs of event counts, checked for linearizability: what is read is what was added, and no wait ends while the count
+//! is still the same. And event counts with a mistake, which the same check must catch. `MILLSTREAM_STRESS=n` makes
+//! the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+#![cfg(not(loom))]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_history::record::{Log, Recorder};
+use millstream_history::timeline::Timeline;
+use millstream_history::{History, Kind, Op, Options, Verdict, check};
+use millstream_sync::eventcount::{
+    Count, EventCount, EventCount64, Kind as CountKind, SoleKind, SpEventCount, SpEventCount64, TwoWordEventCount,
+    TwoWordEventCount64, Waited,
+};
+
+fn stress() -> u64 {
+    std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
+/// How long a wait lasts at most.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+fn verdict(history: &History, explain: bool) -> Verdict {
+    let options = Options { time: Some(Duration::from_secs(60)), explain, ..Options::default() };
+    check(history, &Kind::EventCount.into(), &options).unwrap()
+}
+
+fn assert_holds(history: &History) {
+    let verdict = verdict(history, true);
+    assert_eq!(verdict.holds(), Some(true), "{verdict:?}");
+}
+
+/// A waiter's turn: read, and wait until the count is another.
+fn read_and_wait<K: CountKind>(count: &Count<K>, log: &mut Log) {
+    log.begin(Op::READ, ());
+    let key = count.snapshot();
+    log.end(key.value());
+    let changed = |waited: &Waited| *waited == Waited::Changed;
+    let _recorded =
+        log.record_as(Op::WAIT, key.value(), || count.wait_deadline(key, Instant::now() + PATIENCE), changed);
+}
+
+/// An incrementer's turn, after a while.
+fn add_after_a_while(round: u64, log: &mut Log, add: impl FnOnce(u64)) {
+    match round % 8 {
+        0 => thread::sleep(Duration::from_micros(20)),
+        1 => thread::yield_now(),
+        2 => (0..500).for_each(|_| std::hint::spin_loop()),
+        _ => (),
+    }
+    let amount = 1 + round % 3;
+    log.record(Op::ADVANCE, amount, || add(amount));
+}
+
+fn shared<K: CountKind>(
+    count: &Count<K>,
+    incrementers: usize,
+    waiters: usize,
+    rounds: u64,
+    add: impl Fn(u64) + Sync,
+) -> History {
+    let recorder = Recorder::new().room(1 << 10);
+    thread::scope(|scope| {
+        for _ in 0..incrementers {
+            let (mut log, add) = (recorder.log(), &add);
+            scope.spawn(move || (0..rounds).for_each(|round| add_after_a_while(round, &mut log, add)));
+        }
+        for _ in 0..waiters {
+            let mut log = recorder.log();
+            scope.spawn(move || (0..rounds).for_each(|_| read_and_wait(count, &mut log)));
+        }
+    });
+    recorder.finish()
+}
+
+#[test]
+fn counts_of_many_incrementers_are_linearizable() {
+    for (incrementers, waiters) in [(1, 1), (2, 2), (3, 5)] {
+        let rounds = 300 * stress();
+        let (small, large) = (EventCount::new(), EventCount64::new());
+        assert_holds(&shared(&small, incrementers, waiters, rounds, |amount| small.add(amount)));
+        assert_holds(&shared(&large, incrementers, waiters, rounds, |amount| large.add(amount)));
+    }
+}
+
+fn sole<K: CountKind + SoleKind>(mut count: Count<K>, waiters: usize, rounds: u64) -> History {
+    let recorder = Recorder::new().room(1 << 10);
+    let (mut incrementer, count) = count.split();
+    thread::scope(|scope| {
+        let mut log = recorder.log();
+        scope.spawn(move || {
+            (0..rounds).for_each(|round| add_after_a_while(round, &mut log, |amount| incrementer.add(amount)));
+        });
+        for _ in 0..waiters {
+            let mut log = recorder.log();
+            scope.spawn(move || (0..rounds).for_each(|_| read_and_wait(count, &mut log)));
+        }
+    });
+    recorder.finish()
+}
+
+#[test]
+fn counts_of_one_incrementer_are_linearizable() {
+    for waiters in [1, 3, 7] {
+        let rounds = 300 * stress();
+        assert_holds(&sole(SpEventCount::new(), waiters, rounds));
+        assert_holds(&sole(SpEventCount64::new(), waiters, rounds));
+        assert_holds(&sole(TwoWordEventCount::new(), waiters, rounds));
+        assert_holds(&sole(TwoWordEventCount64::new(), waiters, rounds));
+    }
+}
+
+/// How often a twin may get away.
+const RUNS_MOST: u32 = 200;
+
+fn assert_caught(name: &str, title: &str, run: impl FnMut(u32) -> History) {
+    let history = (0..RUNS_MOST).map(run).find(|history| verdict(history, false).holds() == Some(false));
+    let history = history.unwrap_or_else(|| panic!("{title} was not caught in {RUNS_MOST} runs"));
+    let verdict = verdict(&history, true);
+    let Verdict::Fails(found) = &verdict else { panic!("{verdict:?}") };
+    assert!((1..=10).contains(&found.operations.len()), "{title}: {found:?}");
+    if let Some(folder) = std::env::var_os("MILLSTREAM_PICTURES").map(PathBuf::from) {
+        fs::write(folder.join(format!("{name}.svg")), Timeline::new(title, &history, &verdict).svg()).unwrap();
+    }
+}
+
+/// The single incrementer's addition, a load and a store, in the hands of two.
+#[test]
+fn two_who_add_as_if_alone_are_caught() {
+    assert_caught("lost-increment", "two incrementers who add as if alone", |_| {
+        let (twin, recorder) = (AtomicU64::new(0), Recorder::new().room(1 << 8));
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let (twin, mut log) = (&twin, recorder.log());
+                scope.spawn(move || {
+                    for round in 0..40 {
+                        log.record(Op::ADVANCE, 1, || {
+                            let count = twin.load(Ordering::Relaxed);
+                            if round % 4 == 0 {
+                                thread::yield_now(); // preempted between the two
+                            }
+                            twin.store(count + 1, Ordering::Release);
+                        });
+                        log.record(Op::READ, (), || twin.load(Ordering::Acquire));
+                    }
+                });
+            }
+        });
+        recorder.finish()
+    });
+}
+
+/// A wait that takes any wake-up for the one it waits for.
+#[test]
+fn a_wait_that_does_not_look_again_is_caught() {
+    assert_caught("dropped-recheck", "a wait that does not look again when it wakes up", |_| {
+        let (twin, recorder) = (AtomicU64::new(0), Recorder::new().room(1 << 8));
+        thread::scope(|scope| {
+            let (count, mut log) = (&twin, recorder.log());
+            let waiter = scope.spawn(move || {
+                for _ in 0..40 {
+                    let seen = log.record(Op::READ, (), || count.load(Ordering::Acquire));
+                    log.record(Op::WAIT, seen, || {
+                        if count.load(Ordering::Acquire) == seen {
+                            thread::park_timeout(PATIENCE);
+                        }
+                        true
+                    });
+                }
+            });
+            let (count, mut log) = (&twin, recorder.log());
+            scope.spawn(move || {
+                for round in 0..40 {
+                    if round % 2 == 0 {
+                        log.record(Op::ADVANCE, 1, || count.fetch_add(1, Ordering::AcqRel));
+                    }
+                    // Every other time it wakes the waiter for another reason.
+                    waiter.thread().unpark();
+                    thread::sleep(Duration::from_micros(50));
+                }
+            });
+        });
+        recorder.finish()
+    });
+}

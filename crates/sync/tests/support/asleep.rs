@@ -1,0 +1,24 @@
+//! Being sure that a thread sleeps.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// The number by which the kernel knows this thread.
+pub(crate) fn thread_number() -> i32 {
+    // SAFETY: gettid has no arguments and cannot fail.
+    unsafe { libc::gettid() }
+}
+
+/// Waits until a thread of a process sleeps in the kernel.
+pub(crate) fn until_asleep(process: i32, thread: i32) {
+    let began = Instant::now();
+    loop {
+        let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/stat")).unwrap();
+        // The state follows the name, which is in parentheses.
+        if status.rsplit(") ").next().unwrap().starts_with('S') {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "thread {thread} does not fall asleep: {status}");
+        std::thread::yield_now();
+    }
+}
