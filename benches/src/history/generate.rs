@@ -29,14 +29,15 @@ pub fn valid(kind: Kind, clients: u32, operations: usize, seed: u64) -> History 
     build(&run(kind, clients, operations, seed))
 }
 
-/// The same history with one answer, or a pair of answers, wrong at three quarters of it.
+/// The same history with one answer, or a pair of answers, wrong after three quarters of it, if one there can be made so.
 ///
 /// # Panics
-/// When nothing after that can be made wrong: a history of a few operations.
+/// When nothing can be made wrong: a history of a few operations.
 #[must_use]
 pub fn planted(kind: Kind, clients: u32, operations: usize, seed: u64) -> History {
     let mut run = run(kind, clients, operations, seed);
-    let spoilt = (operations / 4 * 3..operations).any(|at| spoil(kind, &mut run, at));
+    let late = operations / 4 * 3;
+    let spoilt = (late..operations).chain(0..late).any(|at| spoil(kind, &mut run, at));
     assert!(spoilt, "nothing to make wrong in {operations} operations of a {}", kind.name());
     build(&run)
 }

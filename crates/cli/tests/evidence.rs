@@ -72,7 +72,7 @@ fn senseless_questions_run_nothing() {
         (&["--at-least", "0.5", "--under", "50"], "--under 50ms"),
         (&["--at-least", "0.5", "--match", "("], "unclosed group"),
         (&["--at-least", "0.5", "--method", "guess"], "guess"),
-        (&["--at-least", "0.5", "--method", "sprt"], "two thresholds"),
+        (&["--at-least", "0.5", "--method", "sprt"], "between two"),
         (&["--at-least", "0.5", "--limit", "0"], "nothing can be decided"),
         (&["--at-least", "0.5", "--jobs", "0"], "observe nothing"),
         (&["--at-least", "0.5", "--junit", "none/j.xml"], "make the folder"),

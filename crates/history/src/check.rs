@@ -210,9 +210,9 @@ impl<'h> Check<'h> {
                 self.progress.configurations += reach.configurations;
                 self.holds(part, order)
             }
-            Ok(Outcome::Fails { culprit, first }) => {
+            Ok(Outcome::Fails { culprit }) => {
                 let failure = match self.explain {
-                    true => explain::shrink(part, spec, culprit, first, &self.budget),
+                    true => explain::shrink(part, spec, culprit, &self.budget),
                     false => explain::up_to(part, culprit),
                 };
                 self.fails(failure)

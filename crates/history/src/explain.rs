@@ -9,7 +9,7 @@ use crate::history::PENDING;
 use crate::monitor::{Decision, Violation};
 use crate::part::Part;
 use crate::search::{Entry, Outcome, Reach, decide, entries};
-use crate::spec::Spec;
+use crate::spec::{Call, Spec};
 use crate::verdict::Counterexample;
 
 /// Shrinking may take so long; what is smallest by then is the answer.
@@ -28,8 +28,9 @@ pub(crate) fn as_it_is(part: &Part<'_>, violation: Violation) -> Failure {
 }
 
 /// The operations up to the culprit's return, all of them.
-pub(crate) fn up_to(part: &Part<'_>, culprit: u32) -> Failure {
-    let time = part.history().ret(culprit as usize);
+pub(crate) fn up_to(part: &Part<'_>, culprit: Option<u32>) -> Failure {
+    let (time, culprit) = culprit
+        .map_or_else(|| last_return(part, part.rows()), |culprit| (part.history().ret(culprit as usize), culprit));
     failure(part.until(time).rows().to_vec(), reason(part, culprit), None, time, culprit)
 }
 
@@ -71,32 +72,54 @@ pub(crate) fn earliest(
     as_it_is(part, violation)
 }
 
-/// The operations that show that the culprit cannot have returned, as few as are found. `first` tells that all before can
-/// have; otherwise, earlier ones are looked for.
-pub(crate) fn shrink<S: Spec>(part: &Part<'_>, spec: &S, culprit: u32, first: bool, budget: &Budget) -> Failure {
+/// The operations that show that the first return that cannot be explained cannot have been. Few, if few are found. `culprit`
+/// is the return that the search did not get past, if it told.
+pub(crate) fn shrink<S: Spec>(part: &Part<'_>, spec: &S, culprit: Option<u32>, budget: &Budget) -> Failure {
     let history = part.history();
     let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
-    let (mut culprit, mut first, mut known) = (culprit, first, true);
-    while !first {
-        let before = part.until(history.ret(culprit as usize).saturating_sub(1));
-        match decide(&before, &mut budget.lend_for(SHRINKING)) {
-            Ok(Outcome::Fails { culprit: earlier, first: found }) => (culprit, first) = (earlier, found),
-            Ok(Outcome::Holds(_)) => first = true,
-            Err(_) => (first, known) = (true, false),
-        }
-    }
+    let mut finding = budget.lend_for(SHRINKING);
+    // The search knows what operations answer that return only later; what had happened by then may have an order still.
+    let fails_by_then = |culprit: &u32, budget: &mut Budget| {
+        matches!(decide(&part.until(history.ret(*culprit as usize)), budget), Ok(Outcome::Fails { .. }))
+    };
+    let (culprit, first) = match culprit.filter(|culprit| fails_by_then(culprit, &mut finding)) {
+        Some(culprit) => (culprit, true),
+        None => first_failure(part, &mut finding, decide),
+    };
     let time = history.ret(culprit as usize);
     let part = part.until(time);
     let rows = reduce(&part, spec, budget, decide);
     let reason = reason(&part, culprit);
     let windowed = (rows.len() > AT_A_GLANCE).then(|| window(&part.with_rows(&rows[..]), spec, budget)).flatten();
     let (rows, start) = windowed.map_or((rows, None), |(rows, start)| (rows, Some(start)));
-    Failure { first: known, ..failure(rows, reason, start, time, culprit) }
+    Failure { first, ..failure(rows, reason, start, time, culprit) }
+}
+
+/// The row of the earliest return up to which the part fails, and whether it is certain that there is no earlier one.
+fn first_failure(
+    part: &Part<'_>,
+    budget: &mut Budget,
+    decide: impl Fn(&Part<'_>, &mut Budget) -> Result<Outcome, Exhausted>,
+) -> (u32, bool) {
+    let returned = (0..part.len()).filter(|&p| part.ret(p) != PENDING);
+    let mut returns: Vec<(u64, u32)> = returned.map(|p| (part.ret(p), part.row(p))).collect();
+    returns.sort_unstable();
+    let (mut holds, mut fails) = (0, returns.len() - 1);
+    while holds < fails {
+        let middle = (holds + fails) / 2;
+        match decide(&part.until(returns[middle].0), budget) {
+            Ok(Outcome::Fails { .. }) => fails = middle,
+            Ok(Outcome::Holds(_)) => holds = middle + 1,
+            Err(_) => return (returns[fails].1, false),
+        }
+    }
+    (returns[fails].1, true)
 }
 
 /// Leaves out what can be left out: operations that change nothing, and groups that stand and fall together.
 ///
-/// What is left fails, and follows from the whole: had the whole an order, what is left would have it, too.
+/// What is left fails, and follows from the whole: had the whole an order, what is left would have it, too. Groups come
+/// last, because an operation that tells of all of them may be gone by then.
 pub(crate) fn reduce<S: Spec>(
     part: &Part<'_>,
     spec: &S,
@@ -104,24 +127,41 @@ pub(crate) fn reduce<S: Spec>(
     decide: impl Fn(&Part<'_>, &mut Budget) -> Result<Outcome, Exhausted>,
 ) -> Vec<u32> {
     let mut budget = budget.lend_for(SHRINKING);
-    let mut kept: Vec<u32> = Vec::new();
+    let mut fails = |mut rows: Vec<u32>| {
+        rows.sort_unstable();
+        matches!(decide(&part.with_rows(rows), &mut budget), Ok(Outcome::Fails { .. }))
+    };
+    let rows_where = |among: &[u32], wanted: &dyn Fn(&Call<'_>) -> bool| -> Vec<u32> {
+        let positions = (0..part.len()).filter(|&p| among.binary_search(&part.row(p)).is_ok());
+        positions.filter(|&p| wanted(&part.call_at(p))).map(|p| part.row(p)).collect()
+    };
+    let all: Vec<u32> = part.rows().to_vec();
+    let changing = rows_where(&all, &|call| !spec.pure(call));
+    let idle: Vec<Vec<u32>> = rows_where(&all, &|call| spec.pure(call)).into_iter().map(|row| vec![row]).collect();
+    let idle = fewest(idle, |idle| fails(idle.iter().flatten().chain(&changing).copied().collect()));
+    let mut rows: Vec<u32> = idle.into_iter().flatten().chain(changing).collect();
+    rows.sort_unstable();
+    if !rows_where(&rows, &|call| spec.pins(call)).is_empty() {
+        return rows;
+    }
     let mut groups = BTreeMap::new();
-    let mut units: Vec<Vec<u32>> = Vec::new();
-    for position in 0..part.len() {
-        let call = part.call_at(position);
-        let row = part.row(position);
-        match spec.group(&call) {
-            _ if spec.pure(&call) => units.push(vec![row]),
+    let mut kept: Vec<u32> = Vec::new();
+    for position in (0..part.len()).filter(|&p| rows.binary_search(&part.row(p)).is_ok()) {
+        let (call, row) = (part.call_at(position), part.row(position));
+        match spec.group(&call).filter(|_| !spec.pure(&call)) {
             Some(group) => groups.entry((spec.object(&call), group)).or_insert_with(Vec::new).push(row),
             None => kept.push(row),
         }
     }
-    units.extend(groups.into_values());
-    let mut fails = |units: &[Vec<u32>]| {
-        let mut rows: Vec<u32> = units.iter().flatten().chain(&kept).copied().collect();
-        rows.sort_unstable();
-        matches!(decide(&part.with_rows(rows), &mut budget), Ok(Outcome::Fails { .. }))
-    };
+    let groups =
+        fewest(groups.into_values().collect(), |groups| fails(groups.iter().flatten().chain(&kept).copied().collect()));
+    let mut rows: Vec<u32> = groups.into_iter().flatten().chain(kept).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Leaves out units, many at a time and then one by one, as long as what is left still `fails`.
+fn fewest(mut units: Vec<Vec<u32>>, mut fails: impl FnMut(&[Vec<u32>]) -> bool) -> Vec<Vec<u32>> {
     let mut chunk = units.len().div_ceil(2);
     while chunk > 0 {
         let mut start = 0;
@@ -132,9 +172,7 @@ pub(crate) fn reduce<S: Spec>(
         }
         chunk = if chunk == 1 { 0 } else { chunk.div_ceil(2) };
     }
-    let mut rows: Vec<u32> = units.into_iter().flatten().chain(kept).collect();
-    rows.sort_unstable();
-    rows
+    units
 }
 
 /// The last operations of the part, and the states that they start from: all that the others can lead to.

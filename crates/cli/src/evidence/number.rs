@@ -134,7 +134,7 @@ pub fn short_high(value: f64) -> String {
 
 /// One in the sixth significant digit.
 fn unit(value: f64) -> f64 {
-    let exponent = format!("{value:.5e}").split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+    let exponent = format!("{value:e}").split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
     10_f64.powi(exponent.unwrap_or(0) - 5)
 }
 

@@ -117,7 +117,7 @@ impl Sub for Ball {
     type Output = Self;
     #[inline(always)]
     fn sub(self, y: Self) -> Self {
-        self + -y
+        self.add(-y)
     }
 }
 

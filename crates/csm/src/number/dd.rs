@@ -97,7 +97,7 @@ impl Sub for Dd {
     type Output = Self;
     #[inline(always)]
     fn sub(self, y: Self) -> Self {
-        self + -y
+        self.add(-y)
     }
 }
 

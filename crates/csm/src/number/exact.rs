@@ -66,7 +66,7 @@ pub(crate) fn split_exponent(x: f64) -> (f64, i32) {
     }
     let bits = x.to_bits();
     let exponent = (bits >> 52) as i32 - 1023;
-    (f64::from_bits(bits & 0x000f_ffff_ffff_ffff | 0x3ff0_0000_0000_0000), exponent)
+    (f64::from_bits((bits & 0x000f_ffff_ffff_ffff) | 0x3ff0_0000_0000_0000), exponent)
 }
 
 /// `2^e` for `-1022 <= e <= 1023`.

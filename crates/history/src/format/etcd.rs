@@ -30,15 +30,18 @@ pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, F
 }
 
 fn parse(text: &str, events: &mut Events) -> Result<(Event, Operation), String> {
-    let mut fields = text.split('\t').map(str::trim);
-    let head = fields.next().unwrap_or_default();
+    // Tabs or spaces stand between the fields; the type is the first that begins with a colon, the value the rest.
+    let type_at =
+        text.match_indices(':').find(|(at, _)| text[..*at].ends_with([' ', '\t'])).map_or(text.len(), |(at, _)| at);
+    let (head, fields) = text.split_at(type_at);
     let process = head.split_whitespace().next_back().unwrap_or_default();
     let process = process.parse().map_err(|_| format!("`{process}` is no process number"))?;
-    let mut field = |what: &str| fields.next().filter(|field| !field.is_empty()).ok_or_else(|| format!("no {what}"));
-    let kind = field("type (:invoke, :ok, :fail or :info)")?;
-    let name = field("operation")?;
+    let (kind, fields) = first_word(fields);
+    let (name, value) = first_word(fields);
+    let kind = present(kind, "type (:invoke, :ok, :fail or :info)")?;
+    let name = present(name, "operation")?;
     let name = name.strip_prefix(':').ok_or_else(|| format!("the operation `{name}` has no colon"))?;
-    let value = form(field("value")?)?;
+    let value = form(present(value, "value")?)?;
     let op = events.builder().op(name);
     let timed_out = matches!(value, Form::Keyword(_));
     let event = match kind {
@@ -52,6 +55,16 @@ fn parse(text: &str, events: &mut Events) -> Result<(Event, Operation), String> 
     let value = if timed_out { Value::NULL } else { value.value(events.builder().values())? };
     let output = if kind == ":fail" { Value::FALSE } else { value };
     Ok((event, Operation { output, ..Operation::new(process, op, value) }))
+}
+
+/// The first word, and what comes after it.
+fn first_word(text: &str) -> (&str, &str) {
+    let (word, rest) = text.trim().split_once([' ', '\t']).unwrap_or((text.trim(), ""));
+    (word, rest.trim())
+}
+
+fn present<'t>(field: &'t str, what: &str) -> Result<&'t str, String> {
+    if field.is_empty() { Err(format!("no {what}")) } else { Ok(field) }
 }
 
 fn form(text: &str) -> Result<Form, String> {
@@ -83,10 +96,18 @@ mod tests {
                    INFO  jepsen.util - 1\t:invoke\t:read\tnil\n\
                    INFO  jepsen.util - 1\t:fail\t:read\t:timed-out\n\
                    INFO  jepsen.util - 2\t:info\t:cas\t:timed-out\n\
-                   INFO  jepsen.util - 3\t:invoke\t:write\t4\n";
+                   INFO  jepsen.util - 3\t:invoke\t:write\t4\n\
+                   INFO  jepsen.util - 4   :invoke :cas    [1 2]\n";
         assert_eq!(
             shown(log).unwrap(),
-            ["0 read() -> null", "1 cas([4,1]) -> false", "2 cas([1,4]) -> ?", "1 read() failed", "3 write(4) -> ?"]
+            [
+                "0 read() -> null",
+                "1 cas([4,1]) -> false",
+                "2 cas([1,4]) -> ?",
+                "1 read() failed",
+                "3 write(4) -> ?",
+                "4 cas([1,2]) -> ?"
+            ]
         );
     }
 

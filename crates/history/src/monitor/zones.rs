@@ -34,13 +34,13 @@ pub(crate) fn arrange(zones: &[Zone], which: impl Iterator<Item = u32>) -> Resul
         let Zone { first_return: to, last_call: from } = zone(z);
         // The forward zone that holds the first moment of this one, if any does, is the last to begin before.
         let next = forward.partition_point(|&f| zone(f).first_return < from);
-        let moment = match next.checked_sub(1).map(|f| (forward[f], zone(forward[f]).last_call)) {
-            Some((around, end)) if to < end => return Err((around, z)),
-            Some((_, end)) if from < end => end,
-            _ => from,
-        };
-        // Where a forward zone ends it is over, and where one begins it has not begun.
-        turns.push((moment, false, z));
+        let around = next.checked_sub(1).map(|f| forward[f]).filter(|&f| to < zone(f).last_call);
+        if let Some(around) = around {
+            return Err((around, z));
+        }
+        // Its moment is its first, or the end of the forward zone that holds that: it comes after that zone, and
+        // before any that begins later.
+        turns.push((from, false, z));
     }
     turns.sort_unstable();
     Ok(turns.into_iter().map(|(_, _, z)| z).collect())

@@ -30,8 +30,7 @@ struct Moments {
     brought: Vec<u64>,
     /// Calls of takes, among them takes of which nobody knows what they took.
     take_calls: Vec<u64>,
-    /// Returns of takes, and their positions.
-    take_returns: Vec<(u64, u32)>,
+    take_returns: Vec<u64>,
 }
 
 const NOTHING: u32 = u32::MAX;
@@ -65,7 +64,7 @@ impl Foresight {
             let moments = &mut foresight.values[number as usize];
             if input.is_null() {
                 moments.take_calls.push(part.call(position));
-                moments.take_returns.push((part.ret(position), position as u32));
+                moments.take_returns.push(part.ret(position));
             } else {
                 foresight.brings[position] = number;
                 moments.brought.push(part.call(position));
@@ -84,17 +83,17 @@ impl Foresight {
         Ok(Some(foresight))
     }
 
-    /// The position of the first take that nothing can have brought.
-    pub(super) fn contradiction(&self) -> Option<u32> {
-        let unexplained = self.values.iter().flat_map(|moments| {
+    /// Whether there is a take that nothing can have brought.
+    pub(super) fn contradicts(&self) -> bool {
+        self.values.iter().any(|moments| {
             let brought = moments.brought.iter().copied().map(Some).chain(std::iter::repeat(None));
-            moments
-                .take_returns
-                .iter()
-                .zip(brought)
-                .filter(|((returned, _), brought)| brought.is_none_or(|b| b > *returned))
-        });
-        unexplained.map(|(&take, _)| take).min().map(|(_, position)| position)
+            moments.take_returns.iter().zip(brought).any(|(returned, brought)| brought.is_none_or(|b| b > *returned))
+        })
+    }
+
+    /// Whether the search turns back before the event that cannot be explained.
+    pub(super) fn turns_back(&self) -> bool {
+        self.discipline == Discipline::FirstInFirstOut
     }
 
     /// The number of the value that the position brings.
@@ -116,7 +115,7 @@ impl Foresight {
         }
         let moments = &self.values[value];
         let count = count as usize;
-        let out_by = moments.take_returns.get(count).map_or(PENDING, |&(returned, _)| returned);
+        let out_by = moments.take_returns.get(count).copied().unwrap_or(PENDING);
         let out_from = moments.take_calls.get(count).copied().unwrap_or(PENDING);
         (out_by >= latest).then(|| latest.max(out_from))
     }
@@ -128,7 +127,7 @@ impl Foresight {
             .map(|position| {
                 let returned = part.ret(position);
                 let Some(value) = self.brings(position as u32) else { return returned };
-                let out = self.values[value].take_returns.get(counts[value]).map_or(PENDING, |&(returned, _)| returned);
+                let out = self.values[value].take_returns.get(counts[value]).copied().unwrap_or(PENDING);
                 counts[value] += 1;
                 match self.discipline {
                     Discipline::FirstInFirstOut => out,

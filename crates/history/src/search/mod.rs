@@ -44,10 +44,8 @@ pub(crate) enum Outcome {
     Holds(Vec<u32>),
     /// No order does: whatever is tried, the row `culprit` cannot have returned.
     Fails {
-        /// The row of a return that cannot be explained.
-        culprit: u32,
-        /// Whether all the returns before it can be.
-        first: bool,
+        /// The row of the first return that cannot be explained, if that is known.
+        culprit: Option<u32>,
     },
 }
 
@@ -69,8 +67,8 @@ pub(crate) fn decide<S: Spec>(
 ) -> Result<Outcome, Exhausted> {
     let mut budget = budget.lend();
     let foresight = Foresight::new(part, spec, &mut budget)?;
-    if let Some(position) = foresight.as_ref().and_then(Foresight::contradiction) {
-        return Ok(Outcome::Fails { culprit: part.row(position as usize), first: false });
+    if foresight.as_ref().is_some_and(Foresight::contradicts) {
+        return Ok(Outcome::Fails { culprit: None });
     }
     let machine = Machine::new(part, spec, &mut budget)?;
     let events = Events::new(part, foresight.as_ref(), &machine, &mut budget)?;

@@ -88,7 +88,8 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
             }
             false => {
                 let position = self.events.returns[reach.passed] as usize;
-                Outcome::Fails { culprit: self.machine.part.row(position), first: true }
+                let exact = !self.foresight.as_ref().is_some_and(Foresight::turns_back);
+                Outcome::Fails { culprit: exact.then(|| self.machine.part.row(position)) }
             }
         })
     }

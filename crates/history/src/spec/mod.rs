@@ -178,6 +178,12 @@ pub trait Spec {
         None
     }
 
+    /// Whether the operation tells of everything in the object, so that beside it no group can be left out: an answer "full".
+    fn pins(&self, call: &Call<'_>) -> bool {
+        let _ = call;
+        false
+    }
+
     /// That the object is a container, and in which order values come out: the search then foresees much. Operations with an
     /// input bring it, unless they answer `false`, and those without take their output, unless it is null; nothing else changes
     /// what is in it.

@@ -53,6 +53,10 @@ impl<S: Spec> Spec for Product<'_, S> {
         self.0.group(call)
     }
 
+    fn pins(&self, call: &Call<'_>) -> bool {
+        self.0.pins(call)
+    }
+
     fn state_bytes(&self, state: &Self::State) -> usize {
         size_of_val(state)
             + state.iter().map(|(_, state)| size_of::<Object>() + self.0.state_bytes(state)).sum::<usize>()

@@ -112,11 +112,14 @@ impl Spec for Queue {
     /// A value's operations: without them, the others still come in their order.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
-            // Without a value that fills it, a full one is not full.
-            _ if self.capacity.is_some() => None,
             Op::ENQUEUE => Some(call.input),
             _ => call.output,
         }
+    }
+
+    /// Without a value that fills it, a full one is not full.
+    fn pins(&self, call: &Call<'_>) -> bool {
+        self.capacity.is_some() && call.op == Op::ENQUEUE && call.output == Some(Value::FALSE)
     }
 
     fn discipline(&self) -> Option<Discipline> {

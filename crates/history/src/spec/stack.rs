@@ -43,11 +43,14 @@ impl Spec for Stack {
     /// A value's operations: without them, the others still come in their order.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
-            // Without a value that fills it, a full one is not full.
-            _ if self.capacity.is_some() => None,
             Op::PUSH => Some(call.input),
             _ => call.output,
         }
+    }
+
+    /// Without a value that fills it, a full one is not full.
+    fn pins(&self, call: &Call<'_>) -> bool {
+        self.capacity.is_some() && call.op == Op::PUSH && call.output == Some(Value::FALSE)
     }
 
     fn discipline(&self) -> Option<Discipline> {

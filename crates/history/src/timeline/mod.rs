@@ -27,7 +27,7 @@
 //! });
 //! let timeline = Timeline::new("my queue", &history, &verdict);
 //! assert!(timeline.svg().contains("enqueue(7)"));
-//! assert!(timeline.html().contains("the queue held 7 all the while"));
+//! assert!(timeline.html().contains("The queue held 7 all the while"));
 //! # Ok::<(), millstream_history::Contradiction>(())
 //! ```
 

@@ -63,6 +63,8 @@ pub(crate) fn operations(plan: &Plan, random: &mut Random, values: &mut Values) 
         process.phase = match std::mem::replace(&mut process.phase, Phase::Idle) {
             Phase::Idle if called == plan.operations => Phase::Idle,
             Phase::Idle => {
+                // Its own operations come one after the other, and time shows it.
+                time += 1;
                 called += 1;
                 let key = (plan.keys > 0).then(|| Value::int(random.below(plan.keys) as i64));
                 let operation = next(plan, process, called as i64, random, values);

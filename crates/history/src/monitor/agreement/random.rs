@@ -170,8 +170,14 @@ fn agree(model: &Model, cases: u64, longest: usize) {
     }
     println!("{model}: {seen:?}");
     assert!(seen.held > cases / 20 && seen.failed > cases / 20, "{seen:?}");
-    let open = model.kind == Kind::Allocator && model.capacity.is_some();
-    assert!(seen.open == 0 || open && seen.open < cases * stress() / 10, "{seen:?}");
+    // What may be left to the general search: which of many values that stay the pending removals took, and
+    // which object an allocation of unknown outcome did.
+    let open_one_in = match (model.kind, model.capacity) {
+        (Kind::Stack | Kind::PriorityQueue, _) => 1000,
+        (Kind::Allocator, Some(_)) => 10,
+        _ => u64::MAX,
+    };
+    assert!(seen.open <= cases * stress() / open_one_in, "{seen:?}");
 }
 
 #[test]
