@@ -53,7 +53,8 @@ const GREATEST_SHAPE: f64 = 9_007_199_254_740_992.0;
 ///
 /// [`Side::Low`] gives the greatest provable `x` with `P(X < x) <= eps`, [`Side::High`] the least with `P(X >
 /// x) <= eps`. The bound and its complement differ from the quantile and its complement by less than `1e-12`
-/// of themselves, unless they are below the least normal float.
+/// of themselves, unless they are below the least normal float or a shape is below 1: then by about so much over
+/// that shape.
 ///
 /// The ends are what they should be: a shape of 0 is all probability at one end, so that both bounds are
 /// there; an `eps` of 0 gives 0 or 1, one of 1 the opposite end.
@@ -64,7 +65,8 @@ const GREATEST_SHAPE: f64 = 9_007_199_254_740_992.0;
 /// A shape that is not 0 nor between `2^-30` and `2^53`, both shapes 0, or `eps` outside `[0, 1]`.
 ///
 /// # Cost
-/// Some 10 µs; near the middle of a distribution (`eps` from 0.1 to 0.9) with large shapes, more.
+/// 2 to 9 µs for `eps` up to 0.025 on a core at 2.6 GHz. Nearer the middle of a distribution with large shapes more: some
+/// 23 µs at shapes of 10^6 and `eps` 0.1, half a millisecond at 0.5.
 ///
 /// # Example
 /// ```

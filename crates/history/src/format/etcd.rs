@@ -1,4 +1,4 @@
-//! The log of Jepsen's etcd test: `INFO  jepsen.util - 0 <tab> :invoke <tab> :cas <tab> [4 1]`.
+//! The log of Jepsen's etcd test: `INFO  jepsen.util - 0 :invoke :cas [4 1]`, with tabs or spaces between the fields.
 //!
 //! A compare-and-set that is said to fail found another value and returned `false`. Everything else that is said to fail had
 //! no effect. Lines without `jepsen.util` are other messages.
