@@ -76,8 +76,9 @@ pub(super) struct Segment<T> {
     header: NonNull<Header>,
     bytes: usize,
     slots: u64,
+    role: Role,
     /// Its description has the lock: the kernel drops it with the last descriptor, however the process ends.
-    _locked: File,
+    locked: File,
     _events: PhantomData<T>,
 }
 
@@ -106,9 +107,9 @@ impl<T: Plain> Segment<T> {
             return Err(AttachError::NotARing);
         }
         let segment =
-            Segment { header: map(&locked, bytes)?, bytes, slots: slots as u64, _locked: locked, _events: PhantomData };
+            Segment { header: map(&locked, bytes)?, bytes, slots: slots as u64, role, locked, _events: PhantomData };
         segment.agree(found == 0, found)?;
-        lock(segment._locked.as_raw_fd(), ATTACHING, libc::F_OFD_SETLK, libc::F_UNLCK)?;
+        lock(segment.locked.as_raw_fd(), ATTACHING, libc::F_OFD_SETLK, libc::F_UNLCK)?;
         Ok(segment)
     }
 
@@ -160,6 +161,11 @@ impl<T> Drop for Segment<T> {
     fn drop(&mut self) {
         // SAFETY: mapped by `map` with this length, and nobody has a reference any more.
         unsafe { libc::munmap(self.header.as_ptr().cast(), self.bytes) };
+        // Closing is not enough: a child that another thread is just starting has a copy of the descriptor until it
+        // runs its program. An error leaves the lock to the kernel.
+        for byte in [self.role as libc::off_t, ATTACHING] {
+            let _ = lock(self.locked.as_raw_fd(), byte, libc::F_OFD_SETLK, libc::F_UNLCK);
+        }
     }
 }
 
