@@ -1,15 +1,13 @@
 //! What a machine and its users do to a run: files that cannot be read, names that are no text, nothing to do, more bytes than
 //! the budget has, a flow file that is none.
 
-mod run_support;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use run_support::{Room, ended};
+use crate::support::{Room, ended};
 
 /// Reads the files named by lines, and lists their hashes.
 const HASH_LINES: &str = r#"

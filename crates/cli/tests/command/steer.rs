@@ -1,14 +1,12 @@
 //! `millstream status` and `millstream set`, and the control socket beneath them.
 
-mod run_support;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use run_support::{Room, Running, code, ended, text, until};
+use crate::support::{Room, Running, code, ended, text, until};
 use serde_json::{Value, json};
 
 /// Units that wait for one token each while a stage runs until there is a file `open`.

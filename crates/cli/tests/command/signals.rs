@@ -1,12 +1,10 @@
 //! `millstream run` and signals: once drains, twice abandons.
 
-mod run_support;
-
 use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use run_support::{Room, Running, code, until};
+use crate::support::{Room, Running, code, until};
 
 /// Units that run until there is a file `open`, two at a time.
 const GATE: &str = r#"
@@ -106,6 +104,6 @@ fn quiet_says_nothing_about_an_interrupt() {
     room.write("open", "");
     until("the run ends", || child.try_wait().unwrap().is_some());
     let output = child.wait_with_output().unwrap();
-    let (out, err) = run_support::ended(&output, 3);
+    let (out, err) = crate::support::ended(&output, 3);
     assert_eq!((out.as_str(), err.as_str()), ("", ""));
 }

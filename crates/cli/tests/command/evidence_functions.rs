@@ -1,10 +1,8 @@
 //! `millstream csm` and `millstream compare`.
 
-mod run_support;
-
 use std::process::Output;
 
-use run_support::{Room, ended};
+use crate::support::{Room, ended};
 use serde_json::Value;
 
 fn json(output: &Output, expected: i32) -> Value {

@@ -1,7 +1,5 @@
 //! The ready flows under `flows/`, run for real: what they promise in their comments.
 
-mod run_support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -16,12 +14,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use run_support::{Room, ended};
+use crate::support::{Room, ended};
 
-const ARCHIVE: &str = include_str!("../../../flows/archive.toml");
-const VERIFY: &str = include_str!("../../../flows/verify.toml");
-const COMMANDS: &str = include_str!("../../../flows/commands.toml");
-const FETCH: &str = include_str!("../../../flows/fetch.toml");
+const ARCHIVE: &str = include_str!("../../../../flows/archive.toml");
+const VERIFY: &str = include_str!("../../../../flows/verify.toml");
+const COMMANDS: &str = include_str!("../../../../flows/commands.toml");
+const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
 /// A room with a flow and a folder `in` of files of all sorts; two of them are equal.
 fn room_with_files(flow: &str) -> Room {

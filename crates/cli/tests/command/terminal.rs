@@ -1,7 +1,5 @@
 //! The picture of a running flow on a terminal of 80 columns and 24 rows, and what is left of it.
 
-mod run_support;
-
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -10,7 +8,7 @@ use std::thread;
 
 use rustix::termios::{Termios, tcgetattr};
 
-use run_support::{Room, code};
+use crate::support::{Room, code};
 
 const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;

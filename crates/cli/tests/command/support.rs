@@ -1,7 +1,5 @@
 //! Runs the command in a folder of its own, with a run-time folder of its own.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;

@@ -1,14 +1,12 @@
 //! What stages do to real files and processes, seen from outside the command.
 
-mod run_support;
-
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use run_support::Room;
+use crate::support::Room;
 
 /// Copies a tree, and lists what it has copied.
 const COPY: &str = r#"
@@ -133,7 +131,7 @@ fn children_of_an_abandoned_run_are_gone_when_it_ends() {
     );
     let running = room.start(&["run", "flow.toml", "a", "b"]);
     for name in ["pid-a", "pid-b"] {
-        run_support::until(name, || fs::read_to_string(room.path(name)).is_ok_and(|pids| pids.lines().count() == 2));
+        crate::support::until(name, || fs::read_to_string(room.path(name)).is_ok_and(|pids| pids.lines().count() == 2));
     }
     running.signal(libc::SIGINT);
     std::thread::sleep(Duration::from_millis(300));
@@ -141,7 +139,7 @@ fn children_of_an_abandoned_run_are_gone_when_it_ends() {
     let (status, _, stderr) = running.end();
     assert_eq!(status.code(), Some(3), "{stderr}");
     for pid in [room.read("pid-a"), room.read("pid-b")].concat().lines() {
-        run_support::until("the child is gone", || {
+        crate::support::until("the child is gone", || {
             fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z"))
         });
     }

@@ -1,13 +1,11 @@
 //! `millstream slo`: from what is observed to the exit status.
 
-mod run_support;
-
 use std::io::Write;
 use std::process::{Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use run_support::{Room, ended, text, until};
+use crate::support::{Room, ended, text, until};
 use serde_json::Value;
 
 fn room() -> Room {

@@ -4,14 +4,12 @@
 //! for anything within a line, and alone on a line for any lines. All run in one folder, from the top of the page to its
 //! end, beside stand-ins for the programs that the page supposes to be there.
 
-mod run_support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use run_support::{Room, text};
+use crate::support::{Room, text};
 
 /// Programs that the page supposes, as scripts.
 const STAND_INS: [(&str, &str); 3] =

@@ -1,13 +1,11 @@
 //! `millstream run`: reports, dead letters, exit statuses, and what goes to which stream.
 
-mod run_support;
-
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
-use run_support::{Room, code, ended, text};
+use crate::support::{Room, code, ended, text};
 
 /// Each line is a number of a shell's exit status.
 const EXIT: &str = r#"
