@@ -287,7 +287,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         state.inflight_cap = self.inflight;
         state.memory_cap = self.memory;
         state.workers = self.workers;
-        state.update_roads();
+        state.follow_settings();
 
         let kept = Arc::new(Mutex::new(Vec::new()));
         let letters = self.letters.take().unwrap_or_else(|| {

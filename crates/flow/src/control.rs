@@ -157,7 +157,6 @@ impl Control {
             state.stages[index].floor = floor;
             state.stages[index].ceiling = ceiling;
             state.mark_pump(index as u16);
-            state.update_roads();
             Ok(())
         })
     }

@@ -5,8 +5,12 @@ use std::time::Duration;
 
 /// How many units a worker takes from a stage's queue at once.
 ///
-/// The default, [`Batch::auto`], takes as many as fit in about 20 µs by the stage's own measured service
-/// time, at most 64: cheap stages lose nothing to hand-overs, and long ones spread over all workers.
+/// The default, [`Batch::auto`], takes as many as fit in about 200 µs by the stage's own measured service time in a
+/// flow that pulls a source, and in about 20 µs where units are sent one by one or the stage blocks; at most 64, and
+/// never so many that a worker would get nothing of the units in flight. Cheap stages lose nothing to
+/// hand-overs, and long ones spread over all workers. The units of a batch run one after the other: where each
+/// waits for something that could be waited for at once, and seldom long enough to be measured, say
+/// [`Batch::of(1)`](Batch::of).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     pub(crate) size: Option<usize>,

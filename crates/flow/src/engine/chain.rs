@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::dispatch::RunningBatch;
 use super::state::{GrantedBatch, State};
 
-/// A turn or a pull that has taken this long is held up: it was meant to take a twentieth of that.
-pub(crate) const TURN_LASTS_NS: u64 = 400_000;
+/// A turn or a pull that has taken this long is held up: it was meant to take a twentieth of that, or less.
+pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
 
 /// A chain older than this ends with its present stage.
-pub(crate) const CHAIN_NS: u64 = 200_000;
+pub(crate) const CHAIN_NS: u64 = 4_000_000;
 
 /// Where a worker's turn is. It belongs to one worker; nobody else's data lie in its cache lines.
 #[derive(Default)]
@@ -115,8 +115,9 @@ impl State {
         self.roads.set(stage, most as u32);
     }
 
-    /// Opens or closes the roads to all stages, after a setting has changed.
-    pub(crate) fn update_roads(&mut self) {
+    /// Brings up to date what depends on settings, after one has changed.
+    pub(crate) fn follow_settings(&mut self) {
+        self.size_batches();
         let floors: usize = self.stages.iter().filter(|stage| !stage.blocking).map(|stage| stage.floor).sum();
         self.threads_most = self.workers + floors;
         (0..self.stages.len() as u16).for_each(|stage| self.update_road(stage));

@@ -7,12 +7,14 @@
 //! | `state` | everything behind the mutex |
 //! | `source`, `staging`, or `entrance`, `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
 //! | `queue`, `line`, `key`, `in_order`, `memory` | where and how units wait |
+//! | `auto_batch` | how large batches are where nobody has said so |
 //! | `lane`, `chain` | a stage's code with its types; a batch that goes through several stages |
 //! | `shared`, `worker` | waiting, waking, threads |
 //! | `pocket` | what a worker keeps at hand |
 //! | `stats`, `observe`, `bottleneck` | what is counted and shown |
 
 mod admit;
+mod auto_batch;
 mod bottleneck;
 mod chain;
 mod column;

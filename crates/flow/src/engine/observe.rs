@@ -40,6 +40,7 @@ impl Shared {
     pub(crate) fn try_change<E>(self: &Arc<Self>, change: impl FnOnce(&mut State) -> Result<(), E>) -> Result<(), E> {
         let mut state = self.lock();
         change(&mut state)?;
+        state.follow_settings();
         state.flow_on(self.now());
         self.release(state);
         Ok(())

@@ -26,10 +26,10 @@ use crate::exit::Entry;
 use crate::snapshot::Phase;
 
 /// What one pull should last.
-const PULL_NS: u64 = 20_000;
+const PULL_NS: u64 = 100_000;
 
 /// Units of a pull that lasts longer are stamped anew when they are admitted.
-const SLOW_NS: u64 = 200_000;
+const SLOW_NS: u64 = 400_000;
 
 /// How a source ended.
 pub enum SourceEnd {
@@ -408,6 +408,7 @@ impl Shared {
         *self.source_ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ended));
         let mut state = self.lock();
         state.source = Some(SourceState::new());
+        state.follow_settings();
         self.release(state);
     }
 

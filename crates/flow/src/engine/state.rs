@@ -13,7 +13,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use smallvec::SmallVec;
 
-use super::chain::CHAIN_NS;
+use super::auto_batch::AutoBatch;
 use super::chain::{Chain, Roads};
 use super::column::{Column, Row};
 use super::entrance::Entrance;
@@ -154,6 +154,8 @@ pub(crate) struct StageState {
     /// Those of `wants` that are places in the queues of stages it leads to.
     pub(crate) places: Arc<[InstanceId]>,
     pub(crate) batch: Batch,
+    /// What its batches are like where its flow sets no size.
+    pub(crate) auto: AutoBatch,
     // What can be steered.
     pub(crate) floor: usize,
     pub(crate) ceiling: usize,
@@ -180,30 +182,6 @@ pub(crate) struct StageState {
 }
 
 impl StageState {
-    /// How many units make a full batch.
-    pub(crate) fn batch_target(&self) -> usize {
-        /// What an automatic batch should last.
-        const AUTO_BATCH_NS: u64 = 20_000;
-        match self.batch.size {
-            Some(size) => size,
-            None => match self.stats.mean_ns {
-                0 => 1,
-                mean => ((AUTO_BATCH_NS / mean) as usize).clamp(1, Batch::AUTO_MOST),
-            },
-        }
-    }
-
-    /// The largest batch that may come to this stage in a chain. Where nobody has set a size, that is a matter of
-    /// time alone: a batch that was right for the stage before need not be taken apart.
-    pub(crate) fn batch_most_in_chain(&self) -> usize {
-        match self.batch.size {
-            Some(size) => size,
-            None => {
-                self.batch_target().max(((CHAIN_NS / 2) / self.stats.mean_ns.max(1)) as usize).min(Batch::AUTO_MOST)
-            }
-        }
-    }
-
     /// Units that may be granted at once: what its workers can run now. Beyond that units wait without
     /// holding anything.
     pub(crate) fn seats(&self) -> usize {
@@ -603,6 +581,7 @@ impl StageState {
             permits: setup.permits,
             places: setup.places,
             batch: setup.batch,
+            auto: AutoBatch::ONE,
             floor: setup.floor,
             ceiling: setup.ceiling,
             waiting: Queue::default(),
