@@ -61,6 +61,8 @@ pub enum Workload {
     Eventcount,
     /// Rings and channels: throughput, latency, CPU time while waiting.
     Ring,
+    /// Memory reclamation: readers, writers, a stack and a queue.
+    Reclaim,
     /// The linearizability checker on long histories, and beside porcupine.
     History,
     /// All of the above.

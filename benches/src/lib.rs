@@ -12,7 +12,8 @@
 //! | [`noop`] | what does the way through four stages cost? | crossbeam-channel, tokio |
 //! | [`queued`] | does a unit cost more when many others wait? | the engine with a short queue |
 //! | [`eventcount`] | what do increments and wake-ups cost? | a plain store, a locked addition, a bare futex |
-//! | [`ring`] | throughput, latency and CPU time of rings and channels | rtrb, disruptor, ArrayQueue, crossbeam-channel, kanal, std, flume |
+//! | [`ring`] | throughput, latency and CPU time of rings and channels | rtrb, disruptor, ArrayQueue, crossbeam-channel, kanal, std, flume, and the LMAX Disruptor where there is Java |
+//! | [`reclaim`] | what do readers and writers pay for memory reclamation, and a stack and a queue on top? | crossbeam-epoch, haphazard, seize, arc-swap |
 //! | [`history`] | how long does it take to decide a history, and with how much memory? | porcupine |
 //! | [`exec`] | one process per unit | `xargs -P2` |
 //!
@@ -30,6 +31,7 @@ pub mod machine;
 pub mod noop;
 pub mod queued;
 pub mod random;
+pub mod reclaim;
 pub mod ring;
 pub mod table;
 pub mod tree;
@@ -80,6 +82,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
     if wants(Workload::Ring) {
         ring::run(args)?;
+    }
+    if wants(Workload::Reclaim) {
+        reclaim::run(args)?;
     }
     if wants(Workload::History) {
         history::run(args)?;

@@ -66,6 +66,16 @@ fn ring_reports_every_part() {
 }
 
 #[test]
+fn reclaim_reports_readers_writers_and_structures() {
+    let report = report(&["reclaim"]);
+    assert_rows(
+        &report,
+        &["Hazard::protect", "haphazard", "epoch::pin", "seize enter", "Snapshot::read", "arc-swap load"],
+    );
+    assert_rows(&report, &["crossbeam-epoch", "Stack on Hazards", "Queue on Epochs", "the same on crossbeam-epoch"]);
+}
+
+#[test]
 fn history_decides_every_kind_of_object() {
     let report = report(&["history"]);
     assert_rows(&report, &["register", "queue", "stack", "priority-queue", "set", "allocator", "mutex"]);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use millstream_history::{Kind, Options, Verdict, check};
 
-use super::generate;
+use super::generate::{self, Place};
 use crate::args::Args;
 use crate::error::Error;
 use crate::machine::peak_rss_kib;
@@ -31,21 +31,26 @@ const SEED: u64 = 7;
 /// When an answer is wrong.
 pub fn run(args: &Args) -> Result<(), Error> {
     println!("## history: decided in seconds, with a counter-example where one answer is wrong\n");
-    let header = ["", "operations", "clients", "wrong answers", "s", "peak MiB", "rows shown"];
+    let header = ["", "operations", "clients", "wrong answer", "s", "peak MiB", "rows shown"];
     let mut rows = Vec::new();
     for (kind, operations) in KINDS {
         let operations = if args.quick { QUICK_OPERATIONS } else { operations };
         for clients in CLIENTS {
-            for wrong in [false, true] {
+            for wrong in [None].into_iter().chain(Place::ALL.map(Some)) {
                 let Decided { seconds, peak_mib, shown } = decide(args, kind, clients, operations, wrong)?;
                 let peak = peak_mib.map_or("unknown".to_owned(), |mib| mib.to_string());
-                let wrong = u8::from(wrong).to_string();
+                let wrong = match wrong {
+                    None => "none",
+                    Some(Place::Start) => "at the start",
+                    Some(Place::Middle) => "in the middle",
+                    Some(Place::End) => "at the end",
+                };
                 let (operations, clients) = (operations.to_string(), clients.to_string());
                 rows.push([
                     kind.name().to_owned(),
                     operations,
                     clients,
-                    wrong,
+                    wrong.to_owned(),
                     format!("{seconds:.3}"),
                     peak,
                     shown.to_string(),
@@ -63,9 +68,11 @@ struct Decided {
     shown: usize,
 }
 
-fn decide(args: &Args, kind: Kind, clients: u32, operations: usize, wrong: bool) -> Result<Decided, Error> {
-    let generate = if wrong { generate::planted } else { generate::valid };
-    let history = generate(kind, clients, operations, SEED);
+fn decide(args: &Args, kind: Kind, clients: u32, operations: usize, wrong: Option<Place>) -> Result<Decided, Error> {
+    let history = match wrong {
+        None => generate::valid(kind, clients, operations, SEED),
+        Some(place) => generate::planted(kind, clients, operations, place, SEED),
+    };
     let model = generate::model(kind);
     let mut seconds = Vec::new();
     let mut shown = 0;
@@ -76,8 +83,8 @@ fn decide(args: &Args, kind: Kind, clients: u32, operations: usize, wrong: bool)
         let verdict = check(&history, &model, &Options::default()).map_err(|e| Error::new(e.to_string()))?;
         seconds.push(began.elapsed().as_secs_f64());
         shown = match (&verdict, wrong) {
-            (Verdict::Holds(_), false) => 0,
-            (Verdict::Fails(example), true) => example.operations.len(),
+            (Verdict::Holds(_), None) => 0,
+            (Verdict::Fails(example), Some(_)) => example.operations.len(),
             _ => return Err(Error::new(format!("{}, {clients} clients: {verdict:?}", kind.name()))),
         };
     }

@@ -29,15 +29,35 @@ pub fn valid(kind: Kind, clients: u32, operations: usize, seed: u64) -> History 
     build(&run(kind, clients, operations, seed))
 }
 
-/// The same history with one answer, or a pair of answers, wrong after three quarters of it, if one there can be made so.
+/// Where an answer is made wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// As early as one can be.
+    Start,
+    /// As soon as one can be after half of the operations, or else as late as one can be before.
+    Middle,
+    /// As late as one can be.
+    End,
+}
+
+impl Place {
+    /// All places.
+    pub const ALL: [Place; 3] = [Place::Start, Place::Middle, Place::End];
+}
+
+/// The same history with one answer, or a pair of answers, wrong.
 ///
 /// # Panics
 /// When nothing can be made wrong: a history of a few operations.
 #[must_use]
-pub fn planted(kind: Kind, clients: u32, operations: usize, seed: u64) -> History {
+pub fn planted(kind: Kind, clients: u32, operations: usize, place: Place, seed: u64) -> History {
     let mut run = run(kind, clients, operations, seed);
-    let late = operations / 4 * 3;
-    let spoilt = (late..operations).chain(0..late).any(|at| spoil(kind, &mut run, at));
+    let mut spoilt = |at| spoil(kind, &mut run, at);
+    let spoilt = match place {
+        Place::Start => (0..operations).any(&mut spoilt),
+        Place::Middle => (operations / 2..operations).chain((0..operations / 2).rev()).any(&mut spoilt),
+        Place::End => (0..operations).rev().any(&mut spoilt),
+    };
     assert!(spoilt, "nothing to make wrong in {operations} operations of a {}", kind.name());
     build(&run)
 }

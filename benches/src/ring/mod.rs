@@ -5,6 +5,7 @@
 
 mod cpu;
 mod graphs;
+mod java;
 mod latency;
 mod ours;
 mod peers;
@@ -50,7 +51,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
 /// A part of the report.
 type Part = fn(&Args, u64) -> Result<(), Error>;
 
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 10] = [
     ("1 producer, 1 consumer, event by event", per_event),
     ("1 producer, 1 consumer, in batches", batches),
     ("3 producers, 1 consumer", three_to_one),
@@ -58,6 +59,7 @@ const PARTS: [(&str, Part); 9] = [
     ("Graph: multicast, 1 producer to 3 consumers", graphs::multicasts),
     ("Graph: pipeline of 3 consumers", graphs::pipelines),
     ("Graph: diamond, 2 consumers, then 1", graphs::diamonds),
+    ("Java: the LMAX Disruptor", java::run),
     ("Wake-up of a blocked consumer", latency::run),
     ("CPU time of waiting", cpu::run),
 ];

@@ -18,7 +18,38 @@
 #define MILLSTREAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/**
+ * It is not certain which is smaller.
+ */
+#define MILLSTREAM_CSM_NEITHER 0
+
+/**
+ * The first is smaller.
+ */
+#define MILLSTREAM_CSM_FIRST 1
+
+/**
+ * The second is smaller.
+ */
+#define MILLSTREAM_CSM_SECOND 2
+
+/**
+ * As extreme is a statistic that is at least as large.
+ */
+#define MILLSTREAM_CSM_GREATER 0
+
+/**
+ * As extreme is a statistic that is at most as large.
+ */
+#define MILLSTREAM_CSM_LESS 1
+
+/**
+ * As extreme is a statistic whose absolute value is at least as large.
+ */
+#define MILLSTREAM_CSM_BOTH 2
 
 /**
  * The rate of success is more than `low`.
@@ -137,6 +168,47 @@ typedef struct millstream_csm_bins millstream_csm_bins;
 typedef struct millstream_csm_driver millstream_csm_driver;
 
 /**
+ * Watches bounded numbers and says when they decide a claim about their mean.
+ */
+typedef struct millstream_csm_mean_driver millstream_csm_mean_driver;
+
+/**
+ * From `low` to `high`, both included.
+ */
+typedef struct millstream_csm_interval_result {
+    /**
+     * The lower end.
+     */
+    double low;
+    /**
+     * The upper end.
+     */
+    double high;
+} millstream_csm_interval_result;
+
+/**
+ * What a comparison knows.
+ */
+typedef struct millstream_csm_comparison {
+    /**
+     * How many pairs there are; of unpaired samples, the size of the smaller one.
+     */
+    uint64_t pairs;
+    /**
+     * MILLSTREAM_CSM_FIRST or MILLSTREAM_CSM_SECOND if that is certain, and MILLSTREAM_CSM_NEITHER otherwise.
+     */
+    int32_t smaller;
+    /**
+     * The second's size over the first's, as estimated; not a number without data.
+     */
+    double ratio;
+    /**
+     * Where that ratio lies; right at all times at once.
+     */
+    struct millstream_csm_interval_result interval;
+} millstream_csm_comparison;
+
+/**
  * What is claimed, and how sure the answer has to be.
  */
 typedef struct millstream_csm_setup {
@@ -166,20 +238,6 @@ typedef struct millstream_csm_setup {
      */
     uint64_t limit;
 } millstream_csm_setup;
-
-/**
- * From `low` to `high`, both included.
- */
-typedef struct millstream_csm_interval_result {
-    /**
-     * The lower end.
-     */
-    double low;
-    /**
-     * The upper end.
-     */
-    double high;
-} millstream_csm_interval_result;
 
 /**
  * How far a driver has come.
@@ -224,6 +282,62 @@ typedef struct millstream_csm_ranks {
      */
     uint64_t high;
 } millstream_csm_ranks;
+
+/**
+ * What is claimed about a mean, and how sure the answer has to be.
+ */
+typedef struct millstream_csm_mean_setup {
+    /**
+     * MILLSTREAM_CSM_AT_LEAST, MILLSTREAM_CSM_AT_MOST, MILLSTREAM_CSM_WITHIN or MILLSTREAM_CSM_BETWEEN.
+     */
+    int32_t claim;
+    /**
+     * The lower threshold, if the claim has one.
+     */
+    double low;
+    /**
+     * The upper threshold, if the claim has one.
+     */
+    double high;
+    /**
+     * The least that a single value can be.
+     */
+    double least;
+    /**
+     * The most that a single value can be.
+     */
+    double most;
+    /**
+     * The most that the probability of a wrong answer, verdict or interval, may be.
+     */
+    double error;
+    /**
+     * The most values; 0 for no limit.
+     */
+    uint64_t limit;
+} millstream_csm_mean_setup;
+
+/**
+ * How far a driver of means has come.
+ */
+typedef struct millstream_csm_mean_status {
+    /**
+     * Values observed.
+     */
+    uint64_t trials;
+    /**
+     * Their mean; not a number without values.
+     */
+    double mean;
+    /**
+     * Where the mean lies; right at all times at once.
+     */
+    struct millstream_csm_interval_result interval;
+    /**
+     * MILLSTREAM_CSM_RUNNING, MILLSTREAM_CSM_HOLDS, MILLSTREAM_CSM_FAILS or MILLSTREAM_CSM_AT_LIMIT.
+     */
+    int32_t progress;
+} millstream_csm_mean_status;
 
 /**
  * A number between two others.
@@ -325,6 +439,57 @@ void millstream_csm_bins_free(struct millstream_csm_bins *sampler);
 int32_t millstream_csm_bins_fill(struct millstream_csm_bins *sampler, double *fill);
 
 /**
+ * Compares the medians of two samples of numbers above zero by their ratio, second over first.
+ *
+ * # Safety
+ * `first` points to `first_size` numbers and `second` to `second_size`; `out` points to a `millstream_csm_comparison`.
+ */
+int32_t millstream_csm_compare(const double *first,
+                               uintptr_t first_size,
+                               const double *second,
+                               uintptr_t second_size,
+                               double error,
+                               struct millstream_csm_comparison *out);
+
+/**
+ * Compares pairs of numbers above zero by the median of their ratios, second over first, in the order given; it stops at
+ * the first pair at which it is certain which is smaller.
+ *
+ * # Safety
+ * `first` and `second` point to `pairs` numbers each; `out` points to a `millstream_csm_comparison`.
+ */
+int32_t millstream_csm_compare_pairs(const double *first,
+                                     const double *second,
+                                     uintptr_t pairs,
+                                     double error,
+                                     struct millstream_csm_comparison *out);
+
+/**
+ * Is a difference between two samples larger than chance makes it?
+ *
+ * Divides the values of both at random, again and again, and decides the setup's claim about the p-value, which is the
+ * rate of divisions whose statistic is as extreme as that of the samples. `statistic` is "mean" or "median": the
+ * second's less the first's. `tail` is MILLSTREAM_CSM_GREATER, MILLSTREAM_CSM_LESS or MILLSTREAM_CSM_BOTH. The null
+ * hypothesis is that the second sample is distributed like `shift + scale * first`; 0 and 1 if both are alike. The same
+ * seed gives the same answer. Give the setup a limit: a p-value at the threshold takes for ever.
+ *
+ * # Safety
+ * `first` points to `first_size` numbers and `second` to `second_size`; `statistic` is a C string; `setup` points to a
+ * setup whose `method` is NULL or a C string; `out` points to a `millstream_csm_status`.
+ */
+int32_t millstream_csm_permutation(const double *first,
+                                   uintptr_t first_size,
+                                   const double *second,
+                                   uintptr_t second_size,
+                                   const char *statistic,
+                                   int32_t tail,
+                                   double shift,
+                                   double scale,
+                                   const struct millstream_csm_setup *setup,
+                                   uint64_t seed,
+                                   struct millstream_csm_status *out);
+
+/**
  * A driver that has seen `trials` trials with `successes` successes already, 0 and 0 for a fresh one. The setup and these
  * two numbers are all there is to save to go on later.
  *
@@ -400,6 +565,43 @@ int32_t millstream_csm_quantile_ranks(uint64_t n,
                                       double q,
                                       double error,
                                       struct millstream_csm_ranks *out);
+
+/**
+ * A driver that has seen nothing.
+ *
+ * # Safety
+ * `setup` points to a setup; `out` points to a pointer.
+ */
+int32_t millstream_csm_mean_driver_new(const struct millstream_csm_mean_setup *setup,
+                                       struct millstream_csm_mean_driver **out);
+
+/**
+ * Gives a driver back.
+ *
+ * # Safety
+ * `driver` is NULL or was made by millstream_csm_mean_driver_new, and is not used any more.
+ */
+void millstream_csm_mean_driver_free(struct millstream_csm_mean_driver *driver);
+
+/**
+ * Notes one value and says what is known now. A value that is not between the bounds is refused and left out; values
+ * after a decision, or beyond the limit, are not counted.
+ *
+ * # Safety
+ * `driver` was made by millstream_csm_mean_driver_new; `progress` points to an int32_t.
+ */
+int32_t millstream_csm_mean_driver_observe(struct millstream_csm_mean_driver *driver,
+                                           double value,
+                                           int32_t *progress);
+
+/**
+ * How far the driver has come.
+ *
+ * # Safety
+ * `driver` was made by millstream_csm_mean_driver_new; `out` points to a `millstream_csm_mean_status`.
+ */
+int32_t millstream_csm_mean_driver_status(const struct millstream_csm_mean_driver *driver,
+                                          struct millstream_csm_mean_status *out);
 
 /**
  * The natural logarithm of the number of ways to choose `k` of `n`.

@@ -3,7 +3,7 @@
 use millstream_csm::bins::{Bins, Poissonised};
 use millstream_csm::random::Random;
 
-use crate::status::{answer, borrow_mut};
+use crate::status::{answer, borrow_mut, release};
 
 /// Draws how full all bins are when the first one is full.
 pub struct millstream_csm_bins {
@@ -38,10 +38,8 @@ pub unsafe extern "C" fn millstream_csm_bins_new(
 /// `sampler` is NULL or was made by millstream_csm_bins_new, and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_bins_free(sampler: *mut millstream_csm_bins) {
-    if !sampler.is_null() {
-        // SAFETY: the caller's promise: it came from a box, and nobody uses it.
-        drop(unsafe { Box::from_raw(sampler) });
-    }
+    // SAFETY: the caller's promise.
+    unsafe { release(sampler) }
 }
 
 /// One trial: the share of all places in use when the first bin is full.

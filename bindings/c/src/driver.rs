@@ -2,10 +2,10 @@
 
 use std::ffi::c_char;
 
-use millstream_csm::{Claim, Driver, Progress, Setup, Verdict};
+use millstream_csm::{Claim, Driver, Progress, Setup, Status, Verdict};
 
 use crate::interval::millstream_csm_interval_result;
-use crate::status::{Failure, answer, borrow, borrow_mut, text};
+use crate::status::{Failure, answer, borrow, borrow_mut, release, text};
 
 /// The rate of success is more than `low`.
 pub const MILLSTREAM_CSM_AT_LEAST: i32 = 0;
@@ -48,19 +48,23 @@ impl millstream_csm_setup {
     /// # Safety
     /// `method` is NULL or a C string.
     pub(crate) unsafe fn read(&self) -> Result<Setup, Failure> {
-        let claim = match self.claim {
-            MILLSTREAM_CSM_AT_LEAST => Claim::AtLeast(self.low),
-            MILLSTREAM_CSM_AT_MOST => Claim::AtMost(self.high),
-            MILLSTREAM_CSM_WITHIN => Claim::Within { low: self.low, high: self.high },
-            MILLSTREAM_CSM_BETWEEN => Claim::Between { low: self.low, high: self.high },
-            found => return Err(Failure::Code { what: "claim", found }),
-        };
-        let mut setup = Setup::new(claim, self.error);
+        let mut setup = Setup::new(claim(self.claim, self.low, self.high)?, self.error);
         // SAFETY: the caller's promise.
         if let Some(name) = unsafe { text("method", self.method) }? {
             setup = setup.method(name.parse()?);
         }
         Ok(if self.limit == 0 { setup } else { setup.limit(self.limit) })
+    }
+}
+
+/// The claim of this code.
+pub(crate) fn claim(code: i32, low: f64, high: f64) -> Result<Claim, Failure> {
+    match code {
+        MILLSTREAM_CSM_AT_LEAST => Ok(Claim::AtLeast(low)),
+        MILLSTREAM_CSM_AT_MOST => Ok(Claim::AtMost(high)),
+        MILLSTREAM_CSM_WITHIN => Ok(Claim::Within { low, high }),
+        MILLSTREAM_CSM_BETWEEN => Ok(Claim::Between { low, high }),
+        found => Err(Failure::Code { what: "claim", found }),
     }
 }
 
@@ -114,10 +118,8 @@ pub unsafe extern "C" fn millstream_csm_driver_new(
 /// `driver` is NULL or was made by millstream_csm_driver_new, and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_driver_free(driver: *mut millstream_csm_driver) {
-    if !driver.is_null() {
-        // SAFETY: the caller's promise: it came from a box, and nobody uses it.
-        drop(unsafe { Box::from_raw(driver) });
-    }
+    // SAFETY: the caller's promise.
+    unsafe { release(driver) }
 }
 
 /// Notes one trial and says through `progress` (NULL: does not say) what is known now. Trials after a decision, or beyond
@@ -172,15 +174,7 @@ pub unsafe extern "C" fn millstream_csm_driver_status(
 ) -> i32 {
     let compute = || {
         // SAFETY: the caller's promise.
-        let status = unsafe { borrow("driver", driver) }?.driver.status();
-        Ok(millstream_csm_status {
-            trials: status.trials,
-            successes: status.successes,
-            interval: status.interval.into(),
-            level: status.level,
-            log_eps: status.log_eps,
-            progress: code(status.progress),
-        })
+        Ok(status_of(&unsafe { borrow("driver", driver) }?.driver.status()))
     };
     // SAFETY: the caller's promise.
     unsafe { answer(out, compute) }
@@ -205,7 +199,18 @@ unsafe fn change(
     unsafe { answer(progress, compute) }
 }
 
-fn code(progress: Progress) -> i32 {
+pub(crate) fn status_of(status: &Status) -> millstream_csm_status {
+    millstream_csm_status {
+        trials: status.trials,
+        successes: status.successes,
+        interval: status.interval.into(),
+        level: status.level,
+        log_eps: status.log_eps,
+        progress: code(status.progress),
+    }
+}
+
+pub(crate) fn code(progress: Progress) -> i32 {
     match progress {
         Progress::Running => MILLSTREAM_CSM_RUNNING,
         Progress::Decided(Verdict::Holds) => MILLSTREAM_CSM_HOLDS,

@@ -8,8 +8,10 @@
 #![allow(non_camel_case_types)]
 
 pub mod bins;
+pub mod compare;
 pub mod driver;
 pub mod interval;
+pub mod means;
 pub mod numbers;
 pub mod power;
 pub mod status;

@@ -27,6 +27,7 @@ pub(crate) enum Failure {
     Question(Error),
     Null { what: &'static str },
     Code { what: &'static str, found: i32 },
+    Name { what: &'static str, found: String },
     Text { what: &'static str },
 }
 
@@ -43,7 +44,9 @@ impl Failure {
             Self::Question(Error::OutOfRange { .. }) => MILLSTREAM_OUT_OF_RANGE,
             Self::Question(Error::MoreThanAll { .. }) => MILLSTREAM_MORE_THAN_ALL,
             Self::Question(Error::TooMany { .. }) => MILLSTREAM_TOO_MANY,
-            Self::Question(Error::UnknownMethod { .. }) | Self::Code { .. } | Self::Text { .. } => MILLSTREAM_UNKNOWN,
+            Self::Question(Error::UnknownMethod { .. }) | Self::Code { .. } | Self::Name { .. } | Self::Text { .. } => {
+                MILLSTREAM_UNKNOWN
+            }
             Self::Question(_) => MILLSTREAM_NO_ANSWER,
             Self::Null { .. } => MILLSTREAM_NULL,
         }
@@ -55,6 +58,9 @@ impl Failure {
             Self::Null { what } => format!("{what} is NULL; pass the address of an object"),
             Self::Code { what, found } => {
                 format!("there is no {what} with the code {found}; see millstream.h for those there are")
+            }
+            Self::Name { what, found } => {
+                format!("there is no {what} with the name `{found}`; see millstream.h for those there are")
             }
             Self::Text { what } => format!("{what} is not UTF-8"),
         }
@@ -116,6 +122,29 @@ pub(crate) unsafe fn borrow<'a, T>(what: &'static str, object: *const T) -> Resu
 pub(crate) unsafe fn borrow_mut<'a, T>(what: &'static str, object: *mut T) -> Result<&'a mut T, Failure> {
     // SAFETY: the caller's promise.
     unsafe { object.as_mut() }.ok_or(Failure::Null { what })
+}
+
+/// The numbers behind a pointer, which may be NULL if there are none.
+///
+/// # Safety
+/// `numbers` is NULL or points to so many numbers that stay as they are for as long as the result is used.
+pub(crate) unsafe fn slice<'a>(what: &'static str, numbers: *const f64, size: usize) -> Result<&'a [f64], Failure> {
+    if numbers.is_null() {
+        return if size == 0 { Ok(&[]) } else { Err(Failure::Null { what }) };
+    }
+    // SAFETY: not NULL, so the caller's promise makes it valid.
+    Ok(unsafe { std::slice::from_raw_parts(numbers, size) })
+}
+
+/// Frees what a `..._new` function made.
+///
+/// # Safety
+/// `object` is NULL, or came from a box, and nobody uses it any more.
+pub(crate) unsafe fn release<T>(object: *mut T) {
+    if !object.is_null() {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(object) });
+    }
 }
 
 /// A C string; `None` for NULL.

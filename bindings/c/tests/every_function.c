@@ -117,10 +117,76 @@ static void bins(void) {
     millstream_csm_bins_free(NULL);
 }
 
+static void means(void) {
+    millstream_csm_mean_setup setup = {
+        .claim = MILLSTREAM_CSM_AT_MOST, .high = 0.3, .least = 0, .most = 1, .error = 0.001, .limit = 5000};
+    millstream_csm_mean_driver *driver = NULL;
+    EXPECT(millstream_csm_mean_driver_new(&setup, &driver) == MILLSTREAM_OK);
+    int32_t progress = -1;
+    millstream_csm_mean_status status;
+    EXPECT(millstream_csm_mean_driver_status(driver, &status) == MILLSTREAM_OK);
+    EXPECT(status.trials == 0 && status.mean != status.mean && status.progress == MILLSTREAM_CSM_RUNNING);
+    EXPECT(millstream_csm_mean_driver_observe(driver, 1.5, &progress) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_mean_driver_observe(driver, 0.0 / 0.0, &progress) != MILLSTREAM_OK);
+    for (int i = 0; progress != MILLSTREAM_CSM_HOLDS && i < 5000; i++) {
+        EXPECT(millstream_csm_mean_driver_observe(driver, i % 2 ? 0.1 : 0.2, &progress) == MILLSTREAM_OK);
+    }
+    EXPECT(millstream_csm_mean_driver_status(driver, &status) == MILLSTREAM_OK);
+    EXPECT(status.progress == MILLSTREAM_CSM_HOLDS && 10 < status.trials && status.trials < 1000);
+    EXPECT(fabs(status.mean - 0.15) < 0.01 && status.interval.low < 0.15 && 0.15 < status.interval.high);
+    millstream_csm_mean_driver_free(driver);
+
+    setup.high = 2;
+    EXPECT(millstream_csm_mean_driver_new(&setup, &driver) == MILLSTREAM_NO_ANSWER);
+    setup.claim = 9;
+    EXPECT(millstream_csm_mean_driver_new(&setup, &driver) == MILLSTREAM_UNKNOWN);
+    EXPECT(millstream_csm_mean_driver_new(NULL, &driver) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_mean_driver_observe(NULL, 0.5, &progress) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_mean_driver_status(NULL, &status) == MILLSTREAM_NULL);
+    millstream_csm_mean_driver_free(NULL);
+}
+
+static void comparisons(void) {
+    double slow[300], quick[300];
+    for (int i = 0; i < 300; i++) {
+        slow[i] = 20 + i * 7 % 10;
+        quick[i] = 12 + i * 3 % 10;
+    }
+    millstream_csm_comparison found;
+    EXPECT(millstream_csm_compare(slow, 300, quick, 200, 0.001, &found) == MILLSTREAM_OK);
+    EXPECT(found.smaller == MILLSTREAM_CSM_SECOND && found.pairs == 200);
+    EXPECT(found.interval.low < found.ratio && found.ratio < found.interval.high && found.interval.high < 1);
+    EXPECT(millstream_csm_compare(slow, 5, quick, 5, 0.001, &found) == MILLSTREAM_OK);
+    EXPECT(found.smaller == MILLSTREAM_CSM_NEITHER);
+    EXPECT(millstream_csm_compare(NULL, 0, quick, 5, 0.001, &found) == MILLSTREAM_NO_ANSWER);
+    EXPECT(millstream_csm_compare(NULL, 5, quick, 5, 0.001, &found) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_compare_pairs(quick, slow, 300, 0.001, &found) == MILLSTREAM_OK);
+    EXPECT(found.smaller == MILLSTREAM_CSM_FIRST && found.pairs < 100 && found.interval.low > 1);
+    quick[0] = -1;
+    EXPECT(millstream_csm_compare_pairs(quick, slow, 300, 0.001, &found) == MILLSTREAM_OUT_OF_RANGE);
+    quick[0] = 12;
+
+    millstream_csm_setup setup = {.claim = MILLSTREAM_CSM_AT_MOST, .high = 0.01, .error = 1e-6, .limit = 100000};
+    millstream_csm_status status;
+    int32_t tail = MILLSTREAM_CSM_LESS;
+    EXPECT(millstream_csm_permutation(slow, 300, quick, 300, "mean", tail, 0, 1, &setup, 7, &status) == MILLSTREAM_OK);
+    EXPECT(status.progress == MILLSTREAM_CSM_HOLDS && status.successes == 0);
+    tail = MILLSTREAM_CSM_GREATER;
+    EXPECT(millstream_csm_permutation(slow, 300, quick, 300, "median", tail, 0, 1, &setup, 7, &status) == MILLSTREAM_OK);
+    EXPECT(status.progress == MILLSTREAM_CSM_FAILS);
+    EXPECT(millstream_csm_permutation(slow, 3, quick, 3, "mode", 0, 0, 1, &setup, 7, &status) == MILLSTREAM_UNKNOWN);
+    EXPECT(millstream_csm_permutation(slow, 3, quick, 3, "mean", 9, 0, 1, &setup, 7, &status) == MILLSTREAM_UNKNOWN);
+    EXPECT(millstream_csm_permutation(slow, 3, quick, 3, "mean", 0, 0, 0, &setup, 7, &status) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_permutation(slow, 3, quick, 3, NULL, 0, 0, 1, &setup, 7, &status) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_permutation(slow, 3, quick, 3, "mean", 0, 0, 1, NULL, 7, &status) == MILLSTREAM_NULL);
+}
+
 int main(void) {
     numbers();
     intervals();
     driver();
     bins();
+    means();
+    comparisons();
     return failures != 0;
 }

@@ -60,6 +60,8 @@ pub enum Command {
     Csm(CsmArgs),
     /// Check recorded histories of concurrent operations.
     History(HistoryArgs),
+    /// Tell what this machine and its kernel offer: fences, clocks, system calls, cores that are left alone.
+    Doctor,
 }
 
 /// A flow file and what is filled into it.

@@ -12,10 +12,12 @@
 //! - [`steer`]: the control socket, `millstream status` and `millstream set`;
 //! - [`evidence`]: `millstream slo`, `compare` and `csm`;
 //! - [`history`]: `millstream history`;
+//! - [`doctor`]: `millstream doctor`;
 //! - [`json_bytes`]: paths as JSON strings, without loss.
 
 pub mod args;
 pub mod dead_letters;
+pub mod doctor;
 pub mod evidence;
 pub mod file;
 pub mod history;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use millstream_cli::args::{Cli, Command};
+use millstream_cli::doctor::doctor;
 use millstream_cli::evidence::{compare::compare, functions::csm, slo::slo};
 use millstream_cli::history::history;
 use millstream_cli::plan::plan;
@@ -20,5 +21,6 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare(&args),
         Command::Csm(args) => csm(&args),
         Command::History(args) => history(&args),
+        Command::Doctor => doctor(),
     }
 }

@@ -48,12 +48,37 @@ fn main() {
     for (a, b) in shapes {
         print!("  a = {a:<6e} b = {b:<6e}");
         for eps in [1e-300, 1e-9, 1e-3, 0.025, 0.1, 0.3, 0.5] {
-            let cost = nanoseconds(200, |i| {
-                let eps = eps * (1.0 + i as f64 * 1e-6);
-                black_box(beta_bound(a, b, black_box(eps), Side::Low).expect("a valid question"));
-            });
-            print!("  {eps:e}: {:<8.1}", cost * 1e-3);
+            print!("  {eps:e}: {:<8.1}", bound(200, a, b, eps) * 1e-3);
         }
         println!();
+    }
+    slowest();
+}
+
+/// The cost of a Beta bound, in nanoseconds.
+fn bound(calls: u64, a: f64, b: f64, eps: f64) -> f64 {
+    nanoseconds(calls, |i| {
+        let eps = eps * (1.0 - i as f64 * 1e-6);
+        black_box(beta_bound(a, b, black_box(eps), Side::Low).expect("a valid question"));
+    })
+}
+
+/// The slowest bounds of a grid of shapes and errors from end to end.
+fn slowest() {
+    let mut sizes: Vec<f64> = (-30..=53).step_by(3).map(|power| 2f64.powi(power) * 1.0).collect();
+    sizes.extend([0.5, 1.0, 2.0, 3.0, 10.0, 100.0, 1000.0, 1023.0, 1024.0, 1500.0, 4000.0, 1e6, 2f64.powi(53)]);
+    let tails = [5e-324, 1e-300, 1e-100, 1e-30, 1e-12, 1e-6, 1e-3, 0.025, 0.1, 0.25, 0.4, 0.49, 0.5];
+    let mut costs = Vec::new();
+    for &a in &sizes {
+        for &b in &sizes {
+            for eps in tails.into_iter().chain(tails.map(|tail| 1.0 - tail)).filter(|&eps| eps < 1.0) {
+                costs.push((bound(1, a, b, eps), a, b, eps));
+            }
+        }
+    }
+    costs.sort_by(|one, other| other.0.total_cmp(&one.0));
+    println!("the slowest of {} bounds, µs; median {:.1}", costs.len(), costs[costs.len() / 2].0 * 1e-3);
+    for (cost, a, b, eps) in &costs[..12] {
+        println!("  a = {a:<12e} b = {b:<12e} eps = {eps:<8e} {:8.1}", cost * 1e-3);
     }
 }

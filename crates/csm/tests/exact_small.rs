@@ -1,8 +1,16 @@
 //! Against exact integers, for all numbers of trials up to 60.
 
-mod exact;
+mod exact {
+    pub(crate) mod binomial;
+    pub(crate) mod ln;
+    pub(crate) mod rational;
+    pub(crate) mod size;
+}
 
-use exact::{at_least_one, dyadic, ln, of, pascal, power};
+use exact::binomial::{dyadic, pascal};
+use exact::ln::ln;
+use exact::rational::{of, power};
+use exact::size::at_least_one;
 use millstream_csm::{Side, beta_bound, log_choose, robbins};
 use num_bigint::BigInt;
 use num_rational::BigRational;

@@ -2,10 +2,15 @@
 //!
 //! `reference.csv` names its columns in its first line; floats are given in hexadecimal, values as decimals.
 
-mod exact;
+mod exact {
+    pub(crate) mod rational;
+    pub(crate) mod size;
+}
 
-use exact::{at_least_one, decimal, of, power};
+use exact::rational::{of, power};
+use exact::size::at_least_one;
 use millstream_csm::{Side, beta_bound, log_choose, robbins};
+use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero;
 
@@ -44,6 +49,15 @@ fn hex(text: &str) -> f64 {
     // In two steps: 2^exponent alone may be below the floats, where the product is not.
     let half = exponent / 2;
     sign * (significand as f64 * 2f64.powi(half) * 2f64.powi(exponent - half))
+}
+
+/// A decimal such as `-1.5e-3`, exactly.
+fn decimal(text: &str) -> BigRational {
+    let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let number: BigInt = format!("{whole}{fraction}").parse().expect("a decimal");
+    let exponent: i32 = exponent.parse().expect("an exponent");
+    BigRational::from_integer(number) * power(10, exponent - i32::try_from(fraction.len()).expect("few digits"))
 }
 
 /// `value <= bound <= value + slack`.

@@ -1,118 +1,104 @@
-//! Which back-end is in force, chosen once for the process.
+//! Which back-ends are in force, chosen once for the process.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering, compiler_fence, fence};
 
-use crate::backend::Backend;
-use crate::{membarrier, symmetric};
+use crate::backend::{self, Backend};
+use crate::{global, membarrier, mprotect, symmetric};
 
-/// Best first; the last works everywhere.
-const BACKENDS: [Backend; 2] = [membarrier::BACKEND, symmetric::BACKEND];
-
-/// Takes the back-end of this name, if it works.
+/// Takes the back-end of this name for every wish, if it works.
 pub(crate) const VARIABLE: &str = "MILLSTREAM_FENCE";
 
-static CHOICE: OnceLock<Choice> = OnceLock::new();
+/// For who wants it soon, best first; the last works everywhere. A fence that takes milliseconds is not among
+/// them: to fence on the hot side would be better than to let every cold caller wait that long.
+static FAST: [&Backend; 3] = [&membarrier::BACKEND, &mprotect::BACKEND, &symmetric::BACKEND];
+/// Tried before [`FAST`] for who would rather wait than disturb.
+static QUIET: [&Backend; 1] = [&global::BACKEND];
 
-/// What [`light`] has to do; a copy of what [`CHOICE`] says, to be read by one plain load.
+/// What [`light`] has to do; a copy of what [`fast`] says, to be read by one plain load.
 static LIGHT: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const FREE: u8 = 1;
 const FULL: u8 = 2;
 
-struct Choice {
-    backend: &'static Backend,
+/// A back-end, and why it.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub(crate) backend: &'static Backend,
     /// Why the back-ends before it were passed over.
     passed_over: Vec<String>,
 }
 
-/// The hot side's fence: pairs with [`heavy`] on any other thread.
+/// The hot side's fence: pairs with a heavy fence of any other thread, whichever [`Fence`](crate::Fence) it is.
 ///
 /// What this thread wrote before is visible to whoever passes a heavy fence afterwards, and what was written
 /// before an earlier heavy fence is visible to this thread from here on. Light fences do not pair with each
 /// other.
 ///
 /// Wait-free, except that the first call in the process chooses the back-end (three system calls). Cost: a load
-/// and a branch that is always predicted, where [`is_asymmetric`]; otherwise also a full fence (about 40
-/// cycles).
+/// and a branch that is always predicted, where [`is_asymmetric`](crate::is_asymmetric); otherwise also a full
+/// fence (about 40 cycles).
 ///
 /// ```
 /// millstream_fence::light();
 /// ```
 #[inline(always)]
 pub fn light() {
-    // Relaxed: the value is decided once, and whoever reads UNKNOWN asks CHOICE.
-    match LIGHT.load(Ordering::Relaxed) {
-        FREE => compiler_fence(Ordering::SeqCst),
-        FULL => fence(Ordering::SeqCst),
-        _ => first_light(),
+    // Relaxed: the value is decided once, and whoever reads UNKNOWN asks for the choice.
+    if LIGHT.load(Ordering::Relaxed) == FREE {
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        full_or_first();
     }
 }
 
+/// Out of line, to keep loops around [`light`] small: the call is nothing beside the fence.
 #[cold]
-fn first_light() {
-    choice();
-    light();
+fn full_or_first() {
+    if LIGHT.load(Ordering::Relaxed) == UNKNOWN {
+        fast();
+    }
+    if LIGHT.load(Ordering::Relaxed) == FULL {
+        fence(Ordering::SeqCst);
+    }
 }
 
-/// The cold side's fence: pairs with [`light`] and with `heavy` on any other thread of this process.
-///
-/// What was written before this call is visible to every other thread after its next light fence; what they
-/// had written before their latest light fence is visible after this call. Where [`is_asymmetric`], it acts
-/// as if every other thread passed a full fence at some moment during the call.
-///
-/// Blocks for as long as the kernel takes: with the membarrier back-end under 1 µs in a process of one thread,
-/// some 10 µs while others run. It neither waits for locks of ours nor depends on the progress of other threads.
-///
-/// # Panics
-/// If the kernel refuses the call after it accepted it when the back-end was chosen (a sandbox was entered
-/// since).
-///
-/// ```
-/// millstream_fence::heavy();
-/// ```
-pub fn heavy() {
-    (choice().backend.heavy)();
-}
-
-/// Whether [`light`] is free of fence instructions in this process.
-///
-/// ```
-/// println!("the light fence is free: {}", millstream_fence::is_asymmetric());
-/// ```
-#[must_use]
-pub fn is_asymmetric() -> bool {
-    choice().backend.asymmetric
-}
-
-/// Which back-end is in force and why, in one line for a person.
-///
-/// ```
-/// let text = millstream_fence::describe();
-/// assert!(text.starts_with("membarrier: ") || text.starts_with("symmetric: "));
-/// ```
-#[must_use]
-pub fn describe() -> String {
-    choice().describe()
-}
-
-fn choice() -> &'static Choice {
+/// The choice for who wants it soon. It alone decides what [`light`] does.
+pub(crate) fn fast() -> &'static Choice {
+    static CHOICE: OnceLock<Choice> = OnceLock::new();
     CHOICE.get_or_init(|| {
-        let asked = std::env::var(VARIABLE).ok().filter(|asked| !asked.is_empty());
-        let choice = Choice::make(&BACKENDS, asked.as_deref());
+        let choice = Choice::make(&FAST, asked().as_deref());
         LIGHT.store(if choice.backend.asymmetric { FREE } else { FULL }, Ordering::Relaxed);
         choice
     })
 }
 
+/// The choice for who would rather wait than disturb.
+pub(crate) fn quiet() -> &'static Choice {
+    static CHOICE: OnceLock<Choice> = OnceLock::new();
+    let fast = fast();
+    // Where the light side fences, the heavy side disturbs nobody; and what was asked for holds for all.
+    if !fast.backend.asymmetric || asked().as_deref() == Some(fast.backend.name) {
+        return fast;
+    }
+    CHOICE.get_or_init(|| {
+        let order: Vec<_> = QUIET.iter().copied().chain([fast.backend]).collect();
+        Choice::make(&order, None)
+    })
+}
+
+fn asked() -> Option<String> {
+    std::env::var(VARIABLE).ok().filter(|asked| !asked.is_empty())
+}
+
 impl Choice {
-    fn make(backends: &'static [Backend], asked: Option<&str>) -> Self {
+    fn make(order: &[&'static Backend], asked: Option<&str>) -> Self {
         let mut passed_over = Vec::new();
-        let wanted = asked.and_then(|asked| backends.iter().find(|backend| backend.name == asked));
+        let wanted = asked.and_then(|asked| backend::ALL.into_iter().find(|backend| backend.name == asked));
         if let (Some(asked), None) = (asked, wanted) {
             passed_over.push(format!("{VARIABLE}={asked} names no back-end"));
         }
-        for backend in wanted.into_iter().chain(backends) {
+        for backend in wanted.into_iter().chain(order.iter().copied()) {
             match (backend.prepare)() {
                 Ok(()) => return Choice { backend, passed_over },
                 Err(reason) => passed_over.push(format!("{}: {reason}", backend.name)),
@@ -121,7 +107,7 @@ impl Choice {
         Choice { backend: &symmetric::BACKEND, passed_over }
     }
 
-    fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let mut text = format!("{}: {}", self.backend.name, self.backend.about);
         for reason in &self.passed_over {
             text.push_str(&format!(" ({reason})"));
@@ -134,8 +120,8 @@ impl Choice {
 mod tests {
     use super::*;
 
-    static BROKEN_THEN_WORKING: [Backend; 2] =
-        [Backend { prepare: || Err("not here".to_owned()), name: "broken", ..membarrier::BACKEND }, symmetric::BACKEND];
+    static BROKEN: Backend = Backend { prepare: || Err("not here".to_owned()), name: "broken", ..membarrier::BACKEND };
+    static BROKEN_THEN_WORKING: [&Backend; 2] = [&BROKEN, &symmetric::BACKEND];
 
     #[test]
     fn a_backend_that_does_not_work_is_passed_over_with_its_reason() {
@@ -146,24 +132,23 @@ mod tests {
 
     #[test]
     fn a_backend_asked_for_is_taken_before_better_ones() {
-        assert_eq!(Choice::make(&BACKENDS, Some("symmetric")).backend.name, "symmetric");
-    }
-
-    #[test]
-    fn a_backend_asked_for_that_does_not_work_is_not_taken() {
-        let choice = Choice::make(&BROKEN_THEN_WORKING, Some("broken"));
-        assert_eq!(choice.backend.name, "symmetric");
+        assert_eq!(Choice::make(&FAST, Some("symmetric")).backend.name, "symmetric");
     }
 
     #[test]
     fn an_unknown_name_is_reported() {
-        let text = Choice::make(&BACKENDS, Some("mfence")).describe();
+        let text = Choice::make(&FAST, Some("mfence")).describe();
         assert!(text.contains("MILLSTREAM_FENCE=mfence names no back-end"), "{text}");
     }
 
     #[test]
     fn light_and_choice_agree() {
         light();
-        assert_eq!(LIGHT.load(Ordering::Relaxed) == FREE, is_asymmetric());
+        assert_eq!(LIGHT.load(Ordering::Relaxed) == FREE, fast().backend.asymmetric);
+    }
+
+    #[test]
+    fn no_quiet_choice_is_weaker_than_the_light_fence() {
+        assert_eq!(quiet().backend.asymmetric, fast().backend.asymmetric);
     }
 }

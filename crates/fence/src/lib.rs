@@ -10,8 +10,11 @@
 //! | --- | --- |
 //! | the hot side's fence | [`light`] |
 //! | the cold side's fence | [`heavy`] |
+//! | the cold side's fence without waiting for it | [`ticket`] |
+//! | to choose between a short wait and undisturbed cores | [`Fence`] |
 //! | the same between processes that share memory | [`shared::register`] and [`shared::light`] on the hot side, [`shared::heavy`] on the cold side |
 //! | to know whether `light` is free here | [`is_asymmetric`], and [`describe`] for the reason |
+//! | to know what this machine and its kernel offer | [`probe`], or the command `millstream doctor` |
 //!
 //! ```
 //! use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -54,14 +57,16 @@
 //! `millstream-sync` rests on that.
 //!
 //! # Back-ends
-//! The first that works here is taken, once for the process:
+//! For each wish the first that works here is taken, once for the process:
 //!
-//! | name | `light` | `heavy` | works where |
-//! | --- | --- | --- | --- |
-//! | `membarrier` | compiler fence | `membarrier(PRIVATE_EXPEDITED)`: an interrupt to each core that runs this process | Linux ≥ 4.14, unless a sandbox forbids the call |
-//! | `symmetric` | `fence(SeqCst)` | `fence(SeqCst)` | everywhere |
+//! | name | `light` | `heavy` | works where | wish |
+//! | --- | --- | --- | --- | --- |
+//! | `global` | compiler fence | `membarrier(GLOBAL)`: waits until every core was interrupted, switched or idle | Linux ≥ 4.3 without `nohz_full` | [`QUIET`](Fence::QUIET) |
+//! | `membarrier` | compiler fence | `membarrier(PRIVATE_EXPEDITED)`: an interrupt to each core that runs this process | Linux ≥ 4.14, unless a sandbox forbids the call | [`FAST`](Fence::FAST), then quiet |
+//! | `mprotect` | compiler fence | `mprotect` of a page: the same interrupts, as a side effect that nothing promises | x86-64 without `INVLPGB` and Hyper-V | fast, then quiet |
+//! | `symmetric` | `fence(SeqCst)` | `fence(SeqCst)` | everywhere | all |
 //!
-//! The environment variable `MILLSTREAM_FENCE`, read once, takes the named back-end, if it works here.
+//! The environment variable `MILLSTREAM_FENCE`, read once, takes the named back-end for all wishes, if it works here.
 //!
 //! # Source of the idea
 //! Linux's membarrier(2) by Mathieu Desnoyers, and Paul Khuong's use of it to move the cost of hazard pointers
@@ -69,8 +74,17 @@
 
 mod backend;
 mod choice;
+mod fence;
+mod global;
+mod grace;
 mod membarrier;
+mod mprotect;
+pub mod probe;
+mod server;
 pub mod shared;
 mod symmetric;
+mod ticket;
 
-pub use choice::{describe, heavy, is_asymmetric, light};
+pub use choice::light;
+pub use fence::{Fence, describe, heavy, is_asymmetric, ticket};
+pub use ticket::Ticket;

@@ -12,6 +12,7 @@ pub(crate) const BACKEND: Backend = Backend {
     name: "membarrier",
     about: "membarrier(PRIVATE_EXPEDITED) on the heavy side, nothing on the light side",
     asymmetric: true,
+    prompt: true,
     prepare: || prepare(&PRIVATE),
     heavy: || PRIVATE.issue(),
 };
@@ -40,9 +41,8 @@ pub(crate) struct Command {
 impl Command {
     /// Whether the kernel has both parts of the command.
     pub(crate) fn probe(&self) -> Result<(), String> {
-        let offered = call(libc::MEMBARRIER_CMD_QUERY).map_err(|error| format!("no membarrier: {error}"))?;
         let needed = self.register | self.issue;
-        if offered & needed == needed { Ok(()) } else { Err(format!("the kernel has no membarrier({})", self.name)) }
+        if offered()? & needed == needed { Ok(()) } else { Err(format!("the kernel has no membarrier({})", self.name)) }
     }
 
     /// Registers this process: from now on the command reaches its threads. Registering again is harmless.
@@ -68,7 +68,12 @@ pub(crate) fn prepare(command: &Command) -> Result<(), String> {
     call(command.issue).map(drop).map_err(|error| format!("membarrier({}): {error}", command.name))
 }
 
-fn call(command: libc::c_int) -> io::Result<libc::c_int> {
+/// The commands that this kernel has, a bit each.
+pub(crate) fn offered() -> Result<libc::c_int, String> {
+    call(libc::MEMBARRIER_CMD_QUERY).map_err(|error| format!("no membarrier: {error}"))
+}
+
+pub(crate) fn call(command: libc::c_int) -> io::Result<libc::c_int> {
     let (flags, cpu): (libc::c_uint, libc::c_int) = (0, 0);
     // SAFETY: membarrier takes three integers and touches no memory of ours.
     let outcome = unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) };

@@ -8,6 +8,7 @@ pub(crate) const BACKEND: Backend = Backend {
     name: "symmetric",
     about: "a full fence on both sides",
     asymmetric: false,
+    prompt: true,
     prepare: || Ok(()),
     heavy: || fence(Ordering::SeqCst),
 };

@@ -1,38 +1,9 @@
 //! Two threads write one word each and read the other's: with a light and a heavy fence, never do both miss.
 
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+mod support;
 
-use millstream_fence::{heavy, light, shared};
-
-/// A word with a cache line of its own.
-#[repr(align(128))]
-struct Word(AtomicU32);
-
-/// How often, of so many rounds, both threads missed what the other wrote.
-fn both_missed(rounds: u32, hot: fn(), cold: fn()) -> usize {
-    let [a, b] = [(); 2].map(|()| Word(AtomicU32::new(0)));
-    // Each thread goes on when it has seen the other in its round, so they are never far apart.
-    let side = |own: &Word, other: &Word, fence: fn()| -> Vec<bool> {
-        let round = |round: u32| {
-            own.0.store(round, Relaxed);
-            fence();
-            let missed = other.0.load(Relaxed) < round;
-            let mut looks = 0_u32;
-            while other.0.load(Relaxed) < round {
-                looks += 1;
-                if looks.is_multiple_of(1024) { std::thread::yield_now() } else { std::hint::spin_loop() }
-            }
-            missed
-        };
-        (1..=rounds).map(round).collect()
-    };
-    let (hot_missed, cold_missed) = std::thread::scope(|scope| {
-        let hot = scope.spawn(|| side(&a, &b, hot));
-        (side(&b, &a, cold), hot.join().unwrap())
-    });
-    hot_missed.into_iter().zip(cold_missed).filter(|&(hot, cold)| hot && cold).count()
-}
+use millstream_fence::{Fence, heavy, light, shared};
+use support::{again, both_missed, is_again};
 
 const ROUNDS: u32 = 10_000;
 
@@ -56,17 +27,76 @@ fn the_shared_fences_pair() {
 }
 
 #[test]
+fn a_light_fence_and_a_ticket_pair() {
+    assert_eq!(both_missed(ROUNDS, light, || assert!(Fence::FAST.ticket().is_done())), 0);
+}
+
+#[test]
+fn a_light_and_a_quiet_fence_pair() {
+    // A round takes a grace period of the kernel.
+    assert_eq!(both_missed(30, light, || Fence::QUIET.heavy()), 0);
+    assert_eq!(both_missed(10, light, || Fence::QUIET.ticket().wait()), 0);
+}
+
+#[test]
 fn the_pairs_hold_with_symmetric_fences() {
-    const VARIABLE: &str = "MILLSTREAM_FENCE";
-    if std::env::var(VARIABLE).is_ok() {
-        assert!(!millstream_fence::is_asymmetric());
-        assert!(shared::register().is_err());
-        assert_eq!(both_missed(ROUNDS, light, light), 0, "symmetric fences are full ones");
-        return;
+    if !is_again("symmetric") {
+        return again("the_pairs_hold_with_symmetric_fences", "symmetric", "symmetric", false);
     }
-    let this_program = std::env::current_exe().unwrap();
-    let output = Command::new(this_program).env(VARIABLE, "symmetric").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(!millstream_fence::is_asymmetric() && !Fence::QUIET.is_asymmetric());
+    assert!(shared::register().is_err());
+    assert_eq!(both_missed(ROUNDS, light, light), 0, "symmetric fences are full ones");
+    assert_eq!(both_missed(ROUNDS, light, || assert!(Fence::QUIET.ticket().is_done())), 0);
+}
+
+#[test]
+fn the_pairs_hold_with_a_page_that_loses_a_right() {
+    if !is_again("mprotect") {
+        return again("the_pairs_hold_with_a_page_that_loses_a_right", "mprotect", "mprotect", false);
+    }
+    let about = Fence::FAST.describe();
+    if about.starts_with("mprotect: ") {
+        assert!(Fence::QUIET.describe().starts_with("mprotect: "), "what was asked for holds for every wish");
+    } else {
+        println!("{about}");
+        assert!(about.contains("mprotect: this") || about.contains("mprotect: the") || about.contains("x86 only"));
+    }
+    assert_eq!(both_missed(ROUNDS, light, heavy), 0);
+}
+
+#[test]
+fn the_pairs_hold_with_a_grace_period_of_the_kernel() {
+    if !is_again("global") {
+        return again("the_pairs_hold_with_a_grace_period_of_the_kernel", "global", "global", false);
+    }
+    println!("{}", millstream_fence::describe());
+    assert_eq!(both_missed(30, light, heavy), 0);
+    assert_eq!(both_missed(30, light, || Fence::FAST.ticket().wait()), 0);
+}
+
+#[test]
+fn the_pairs_hold_where_membarrier_is_forbidden() {
+    if !is_again("forbidden") {
+        return again("the_pairs_hold_where_membarrier_is_forbidden", "forbidden", "", true);
+    }
+    for fence in [Fence::FAST, Fence::QUIET] {
+        let about = fence.describe();
+        assert!(about.starts_with("mprotect: ") || about.starts_with("symmetric: "), "{about}");
+        assert!(about.contains("no membarrier: "), "the reason is named: {about}");
+    }
+    assert!(shared::register().is_err());
+    assert_eq!(both_missed(ROUNDS, light, heavy), 0);
+    assert_eq!(both_missed(ROUNDS, shared::light, shared::light), 0, "unregistered, it is a full fence");
+}
+
+#[test]
+fn the_pairs_hold_where_membarrier_is_forbidden_and_fences_are_symmetric() {
+    let test = "the_pairs_hold_where_membarrier_is_forbidden_and_fences_are_symmetric";
+    if !is_again("forbidden, symmetric") {
+        return again(test, "forbidden, symmetric", "symmetric", true);
+    }
+    assert!(!millstream_fence::is_asymmetric());
+    assert_eq!(both_missed(ROUNDS, light, heavy), 0);
 }
 
 #[test]

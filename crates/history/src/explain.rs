@@ -9,7 +9,7 @@ use crate::history::PENDING;
 use crate::monitor::{Decision, Violation};
 use crate::part::Part;
 use crate::search::{Entry, Outcome, Reach, decide, entries};
-use crate::spec::{Call, Spec};
+use crate::spec::Spec;
 use crate::verdict::Counterexample;
 
 /// Shrinking may take so long; what is smallest by then is the answer.
@@ -18,7 +18,7 @@ const SHRINKING: Duration = Duration::from_secs(2);
 /// A counter-example of at most so many operations can be taken in at a glance.
 const AT_A_GLANCE: usize = 10;
 
-/// More states than this to start from are no explanation.
+/// So many of the states that a counter-example may start from are told; more are no explanation.
 const STARTS: usize = 4;
 
 /// The violation of a procedure, without looking for an earlier one.
@@ -119,7 +119,7 @@ fn first_failure(
 /// Leaves out what can be left out: operations that change nothing, and groups that stand and fall together.
 ///
 /// What is left fails, and follows from the whole: had the whole an order, what is left would have it, too. Groups come
-/// last, because an operation that tells of all of them may be gone by then.
+/// first, for they are large, and once more at the end, because an operation that tells of all of them may be gone by then.
 pub(crate) fn reduce<S: Spec>(
     part: &Part<'_>,
     spec: &S,
@@ -131,23 +131,31 @@ pub(crate) fn reduce<S: Spec>(
         rows.sort_unstable();
         matches!(decide(&part.with_rows(rows), &mut budget), Ok(Outcome::Fails { .. }))
     };
-    let rows_where = |among: &[u32], wanted: &dyn Fn(&Call<'_>) -> bool| -> Vec<u32> {
-        let positions = (0..part.len()).filter(|&p| among.binary_search(&part.row(p)).is_ok());
-        positions.filter(|&p| wanted(&part.call_at(p))).map(|p| part.row(p)).collect()
-    };
-    let all: Vec<u32> = part.rows().to_vec();
-    let changing = rows_where(&all, &|call| !spec.pure(call));
-    let idle: Vec<Vec<u32>> = rows_where(&all, &|call| spec.pure(call)).into_iter().map(|row| vec![row]).collect();
-    let idle = fewest(idle, |idle| fails(idle.iter().flatten().chain(&changing).copied().collect()));
-    let mut rows: Vec<u32> = idle.into_iter().flatten().chain(changing).collect();
+    let rows = without_groups(part, spec, part.rows().to_vec(), &mut fails);
+    let (idle, changing): (Vec<u32>, Vec<u32>) = rows.into_iter().partition(|&row| spec.pure(&part.call_of(row)));
+    let idle = fewest(idle.into_iter().map(|row| vec![row]).collect(), |idle| {
+        fails(idle.iter().flatten().chain(&changing).copied().collect())
+    });
+    let rows = idle.into_iter().flatten().chain(changing).collect();
+    let mut rows = without_groups(part, spec, rows, &mut fails);
     rows.sort_unstable();
-    if !rows_where(&rows, &|call| spec.pins(call)).is_empty() {
+    rows
+}
+
+/// The rows without the groups that can be spared; all of them if one tells of all groups.
+fn without_groups<S: Spec>(
+    part: &Part<'_>,
+    spec: &S,
+    rows: Vec<u32>,
+    fails: &mut impl FnMut(Vec<u32>) -> bool,
+) -> Vec<u32> {
+    if rows.iter().any(|&row| spec.pins(&part.call_of(row))) {
         return rows;
     }
     let mut groups = BTreeMap::new();
     let mut kept: Vec<u32> = Vec::new();
-    for position in (0..part.len()).filter(|&p| rows.binary_search(&part.row(p)).is_ok()) {
-        let (call, row) = (part.call_at(position), part.row(position));
+    for row in rows {
+        let call = part.call_of(row);
         match spec.group(&call).filter(|_| !spec.pure(&call)) {
             Some(group) => groups.entry((spec.object(&call), group)).or_insert_with(Vec::new).push(row),
             None => kept.push(row),
@@ -155,9 +163,7 @@ pub(crate) fn reduce<S: Spec>(
     }
     let groups =
         fewest(groups.into_values().collect(), |groups| fails(groups.iter().flatten().chain(&kept).copied().collect()));
-    let mut rows: Vec<u32> = groups.into_iter().flatten().chain(kept).collect();
-    rows.sort_unstable();
-    rows
+    groups.into_iter().flatten().chain(kept).collect()
 }
 
 /// Leaves out units, many at a time and then one by one, as long as what is left still `fails`.
@@ -180,7 +186,7 @@ fn window<S: Spec>(part: &Part<'_>, spec: &S, budget: &Budget) -> Option<(Vec<u3
     let entries = entries(part, spec, &mut budget.lend_for(SHRINKING)).ok()?;
     let best = entries.iter().enumerate().filter_map(|(passed, entries)| {
         let rows = rows_from(part, passed);
-        let fits = (1..=STARTS).contains(&entries.len()) && rows.len() <= AT_A_GLANCE;
+        let fits = !entries.is_empty() && rows.len() <= AT_A_GLANCE;
         fits.then_some((entries.len(), rows.len(), passed, rows))
     });
     let (_, _, passed, rows) = best.min()?;
@@ -206,5 +212,10 @@ fn describe<S: Spec>(part: &Part<'_>, spec: &S, entries: &[Entry<S::State>]) -> 
     let mut starts: Vec<String> = starts.collect();
     starts.sort_unstable();
     starts.dedup();
+    let untold = starts.len().saturating_sub(STARTS);
+    starts.truncate(STARTS);
+    if untold > 0 {
+        starts.push(format!("another of {untold}"));
+    }
     starts.join("; or ")
 }

@@ -102,19 +102,29 @@ impl<'a> Part<'a> {
     /// When it returned, [`PENDING`] if that is not known or still to come.
     #[inline]
     pub(crate) fn ret(&self, position: usize) -> u64 {
-        let ret = self.history.ret(self.rows[position] as usize);
+        self.ret_of(self.rows[position] as usize)
+    }
+
+    #[inline]
+    fn ret_of(&self, row: usize) -> u64 {
+        let ret = self.history.ret(row);
         if ret > self.cut { PENDING } else { ret }
     }
 
     /// The operation as a specification sees it.
     pub(crate) fn call_at(&self, position: usize) -> Call<'a> {
-        let row = self.rows[position] as usize;
+        self.call_of(self.rows[position])
+    }
+
+    /// The same, of one of the part's rows.
+    pub(crate) fn call_of(&self, row: u32) -> Call<'a> {
+        let row = row as usize;
         Call {
             process: self.history.process(row),
             op: self.history.op(row),
             key: self.history.key(row),
             input: self.history.input(row),
-            output: self.output(position),
+            output: (self.ret_of(row) != PENDING).then(|| self.history.output(row)),
             values: self.history.values(),
         }
     }

@@ -27,7 +27,7 @@ mod options;
 mod padded;
 mod primitive;
 pub mod sequencer;
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(target_os = "linux")]
 pub mod shared;
 mod slots;
 pub mod wait;

@@ -4,8 +4,26 @@
 mod real {
     pub(crate) use millstream_fence::{heavy, light};
     pub(crate) use std::hint::spin_loop as pause;
-    pub(crate) use std::sync::{Arc, atomic};
-    pub(crate) use std::thread::yield_now;
+    pub(crate) use std::sync::{Arc, RwLock, atomic};
+    pub(crate) use std::thread::{self, yield_now};
+
+    /// Asks for the cache line at an address, to write to it soon. A hint: no address is wrong.
+    #[inline(always)]
+    pub(crate) fn prefetch_for_writing<T>(at: *const T) {
+        // SAFETY: a prefetch changes nothing but what caches hold, and does not fault. All 64-bit processors of the kind
+        // know the instruction, some as one that does nothing.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        unsafe {
+            std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+        }
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        unsafe {
+            std::arch::asm!("prfm pstl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+        let _ = at;
+    }
 
     /// The standard cell behind loom's interface.
     #[derive(Debug)]
@@ -34,8 +52,11 @@ mod real {
 #[cfg(loom)]
 mod real {
     pub(crate) use loom::cell::UnsafeCell;
-    pub(crate) use loom::sync::{Arc, atomic};
-    pub(crate) use loom::thread::{yield_now, yield_now as pause};
+    pub(crate) use loom::sync::{Arc, RwLock, atomic};
+    pub(crate) use loom::thread::{self, yield_now, yield_now as pause};
+
+    /// A model has no caches.
+    pub(crate) fn prefetch_for_writing<T>(_at: *const T) {}
 
     /// Loom has no asymmetric fences; the full fence on both sides promises the same.
     pub(crate) fn light() {

@@ -3,6 +3,7 @@
 //! | I want | module |
 //! | --- | --- |
 //! | threads or tasks that sleep until something changes, and a notification that costs as much as a store when nobody sleeps | [`eventcount`] |
+//! | to free what other threads may still look at; a stack, a queue, a cell for settings | [`reclaim`] |
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU64, Ordering::{Acquire, Release}};
@@ -21,3 +22,4 @@
 
 pub mod eventcount;
 mod primitive;
+pub mod reclaim;

@@ -10,11 +10,14 @@
 //! | [`machine`] | instructions, one thread's state, and what each step may do |
 //! | [`explore`] | the search for executions that end with a thread asleep |
 //! | [`eventcount`] | the event counts of `millstream-sync` as programs, with each part that can be left out |
+//! | [`flag_flip`] | readers and reclaimers: hazard pointers and epochs, with each part that can be left out |
 //!
 //! The machine is that of Sewell, Sarkar, Owens, Zappa Nardelli and Myreen, "x86-TSO: a rigorous and usable
 //! programmer's model for x86 multiprocessors" (2010). Interrupts are not part of theirs; here an interrupt
-//! arrives between instructions and drains the buffer, as Intel's and AMD's manuals say of `IRET`.
+//! arrives between instructions and drains the buffer, as Intel's and AMD's manuals say of `IRET`. Interrupts that come by
+//! themselves need not even drain: see [`machine::Stamp`].
 
 pub mod eventcount;
 pub mod explore;
+pub mod flag_flip;
 pub mod machine;

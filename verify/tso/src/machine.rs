@@ -6,7 +6,7 @@ pub type Address = usize;
 pub type Register = usize;
 
 /// Words of memory.
-pub const WORDS: usize = 2;
+pub const WORDS: usize = 3;
 /// Registers of each thread.
 pub const REGISTERS: usize = 3;
 
@@ -49,6 +49,10 @@ pub enum Instruction {
     Fence,
     /// The system call that returns after every other thread was interrupted once, or had been switched out.
     HeavyFence,
+    /// From now on, interrupts are late enough: see [`Machine::with_interrupts`].
+    ReadClock,
+    /// Goes on once the word is not zero.
+    Await(Address),
     /// Falls asleep if the bits of the mask are the same in the word and in the register.
     FutexWait(Address, Register, u8),
     /// Falls asleep whatever the word is.
@@ -65,7 +69,7 @@ impl Instruction {
             I::LockedCompareExchange(..) | I::LockedAnd(..) | I::LockedStore(..) => true,
             I::Fence | I::HeavyFence | I::FutexWait(..) | I::Sleep(_) | I::FutexWake(_) => true,
             I::Label(_) | I::Jump(_) | I::JumpIfAny(..) | I::JumpIfDifferent(..) | I::JumpIfAtLeast(..) => false,
-            I::Set(..) | I::AddTo(..) | I::And(..) => false,
+            I::Set(..) | I::AddTo(..) | I::And(..) | I::ReadClock | I::Await(_) => false,
             I::Load(..) | I::Store(..) | I::Add(..) | I::AddInTwo(..) => false,
         }
     }
@@ -83,6 +87,25 @@ pub struct Thread {
     asleep_on: Option<Address>,
     /// Who has not been interrupted yet for our heavy fence; a bit each.
     awaited: Option<u8>,
+    /// How many interrupts may still come by themselves.
+    interrupts: u8,
+}
+
+/// How an interrupt leaves its time for others to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stamp {
+    /// By a store like any other, after all that the core has stored before. So on x86.
+    InOrder,
+    /// By a store that may be seen before earlier ones: so on machines that promise no order of stores, if nothing in the
+    /// handler does.
+    OutOfOrder,
+}
+
+/// The interrupts that come by themselves, and where they leave their time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Interrupts {
+    stamp: Stamp,
+    word: Address,
 }
 
 /// The whole machine at one moment.
@@ -90,6 +113,9 @@ pub struct Thread {
 pub struct Machine {
     memory: [u8; WORDS],
     threads: Vec<Thread>,
+    interrupts: Option<Interrupts>,
+    /// Whether some thread has read the clock.
+    clock_was_read: bool,
 }
 
 /// Something that happens to one thread.
@@ -99,8 +125,19 @@ pub enum Step {
     Drain(usize),
     /// The thread is interrupted for the heavy fence of another, which drains its buffer.
     Interrupt(usize, usize),
+    /// The thread is interrupted by itself and leaves its time; nothing is drained.
+    Stamp(usize),
     /// The thread executes a step of its next instruction.
     Execute(usize),
+}
+
+/// A step as memory sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// The thread's store reaches the word.
+    Written(usize, Address),
+    /// The thread reads the word.
+    Read(usize, Address),
 }
 
 impl Machine {
@@ -114,8 +151,46 @@ impl Machine {
             read: None,
             asleep_on: None,
             awaited: None,
+            interrupts: 0,
         };
-        Machine { memory: [0; WORDS], threads: vec![thread; threads] }
+        Machine { memory: [0; WORDS], threads: vec![thread; threads], interrupts: None, clock_was_read: false }
+    }
+
+    /// The same where `thread` is interrupted up to `most` times, at any moment between two instructions. The time that it
+    /// leaves in `word` is 1 if somebody has executed [`ReadClock`](Instruction::ReadClock) before, otherwise 0.
+    #[must_use]
+    pub fn with_interrupts(mut self, thread: usize, most: u8, word: Address, stamp: Stamp) -> Self {
+        self.threads[thread].interrupts = most;
+        self.interrupts = Some(Interrupts { stamp, word });
+        self
+    }
+
+    /// What the thread has in the register.
+    #[must_use]
+    pub fn register(&self, thread: usize, register: Register) -> u8 {
+        self.threads[thread].registers[register]
+    }
+
+    /// Whether every thread has come to the end of its program, and its stores to memory.
+    #[must_use]
+    pub fn has_ended(&self, programs: &[Vec<Instruction>]) -> bool {
+        let ended = |(thread, program): (&Thread, &Vec<_>)| thread.next == program.len() && thread.buffer.is_empty();
+        self.threads.iter().zip(programs).all(ended)
+    }
+
+    /// What memory sees of a step that is about to be taken; of an interrupt that drains several stores, the first.
+    #[must_use]
+    pub fn access(&self, step: Step, programs: &[Vec<Instruction>]) -> Option<Access> {
+        match step {
+            Step::Drain(at) => Some(Access::Written(at, self.threads[at].buffer[0].0)),
+            Step::Interrupt(at, _) => self.threads[at].buffer.first().map(|(address, _)| Access::Written(at, *address)),
+            Step::Stamp(_) => None,
+            Step::Execute(at) => match programs[at][self.threads[at].next] {
+                Instruction::Load(_, address) => Some(Access::Read(at, address)),
+                Instruction::LockedStore(address, _) => Some(Access::Written(at, address)),
+                _ => None,
+            },
+        }
     }
 
     /// Threads that will never run again unless somebody wakes them.
@@ -139,6 +214,9 @@ impl Machine {
                     successors.push((Step::Interrupt(at, by), interrupted));
                 }
             }
+            if let Some(stamped) = self.stamped(at, programs) {
+                successors.push((Step::Stamp(at), stamped));
+            }
             if let Some(executed) = self.executed(at, programs) {
                 successors.push((Step::Execute(at), executed));
             }
@@ -152,6 +230,7 @@ impl Machine {
         let what = match step {
             Step::Drain(at) => format!("thread {at}: a store reaches memory: {:?}", self.threads[at].buffer[0]),
             Step::Interrupt(at, by) => format!("thread {at}: is interrupted for the fence of thread {by}"),
+            Step::Stamp(at) => format!("thread {at}: is interrupted and leaves its time"),
             Step::Execute(at) => format!("thread {at}: {:?}", programs[at][self.threads[at].next]),
         };
         format!("memory {:?}  {what}", self.memory)
@@ -165,9 +244,7 @@ impl Machine {
     /// After `at` was interrupted for the fence of `by`, if it can be.
     fn interrupted(&self, at: usize, by: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
         let awaited = self.threads[by].awaited?;
-        let thread = &self.threads[at];
-        let inside = thread.read.is_some() && matches!(programs[at][thread.next], Instruction::Add(..));
-        if awaited & (1 << at) == 0 || inside {
+        if awaited & (1 << at) == 0 || self.is_inside_of_an_addition(at, programs) {
             return None;
         }
         let mut machine = self.clone();
@@ -176,6 +253,27 @@ impl Machine {
         }
         machine.threads[by].awaited = Some(awaited & !(1 << at));
         Some(machine)
+    }
+
+    /// After `at` was interrupted by itself, if it can be.
+    fn stamped(&self, at: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
+        let Interrupts { stamp, word } = self.interrupts?;
+        if self.threads[at].interrupts == 0 || self.is_inside_of_an_addition(at, programs) {
+            return None;
+        }
+        let mut machine = self.clone();
+        machine.threads[at].interrupts -= 1;
+        let time = u8::from(self.clock_was_read);
+        match stamp {
+            Stamp::InOrder => machine.threads[at].buffer.push((word, time)),
+            Stamp::OutOfOrder => machine.memory[word] = time,
+        }
+        Some(machine)
+    }
+
+    fn is_inside_of_an_addition(&self, at: usize, programs: &[Vec<Instruction>]) -> bool {
+        let thread = &self.threads[at];
+        thread.read.is_some() && matches!(programs[at][thread.next], Instruction::Add(..))
     }
 
     /// After `at` executed a step, if it can.
@@ -190,7 +288,7 @@ impl Machine {
         }
 
         let mut machine = self.clone();
-        let Machine { memory, threads } = &mut machine;
+        let Machine { memory, threads, clock_was_read, .. } = &mut machine;
         let others = ((1 << threads.len()) - 1) & !(1 << at);
         let thread = &mut threads[at];
         thread.next += 1;
@@ -237,6 +335,12 @@ impl Machine {
                 Some(0) => thread.awaited = None,
                 Some(_) => return None,
             },
+            I::ReadClock => *clock_was_read = true,
+            I::Await(address) => {
+                if thread.load(memory, address) == 0 {
+                    return None;
+                }
+            }
             I::FutexWait(address, expected, mask) => {
                 if memory[address] & mask == r[expected] & mask {
                     thread.asleep_on = Some(address);

@@ -37,6 +37,8 @@ pub(super) struct View {
     pub(super) estimate: Option<f64>,
     /// Where the true one lies, right at all times at once.
     pub(super) interval: Interval,
+    /// Of values: the standard error of the mean, in units of their range.
+    pub(super) spread: Option<f64>,
     pub(super) progress: Progress,
     /// The logarithm of the evidence against the nearest alternative, and what it must fall below.
     pub(super) level: Option<(f64, f64)>,
@@ -83,17 +85,20 @@ impl Decider {
                     successes: Some(status.successes),
                     estimate: status.rate,
                     interval: status.interval,
+                    spread: None,
                     progress: status.progress,
                     level: Some((status.level, status.log_eps)),
                 }
             }
             Self::Mean(driver) => {
                 let status = driver.status();
+                let n = status.trials as f64;
                 View {
                     trials: status.trials,
                     successes: None,
                     estimate: status.mean,
                     interval: status.interval,
+                    spread: (status.trials > 0).then(|| driver.state().squares.sqrt() / n),
                     progress: status.progress,
                     level: None,
                 }

@@ -72,23 +72,39 @@ impl Interrupts {
     /// Counts from now on, for the rest of the process.
     pub(super) fn count() -> Result<Self, EvidenceError> {
         let interrupts = Self::none();
-        let heard = interrupts.clone();
+        interrupts.listen()?;
+        Ok(interrupts)
+    }
+
+    /// Counts the signals of the process, too, from now on and for the rest of it.
+    pub(super) fn listen(&self) -> Result<(), EvidenceError> {
+        let heard = self.clone();
         let listen = || -> io::Result<()> {
             let mut signals = Signals::new([SIGINT, SIGTERM])?;
             thread::Builder::new().name("signals".to_owned()).spawn(move || {
                 for _ in signals.forever() {
-                    if heard.count.fetch_add(1, Ordering::Relaxed) > 0 {
-                        heard.unwanted.store(true, Ordering::Relaxed);
-                    }
+                    heard.note();
                 }
             })?;
             Ok(())
         };
-        listen().map_err(EvidenceError::system("listening for interrupts"))?;
-        Ok(interrupts)
+        listen().map_err(EvidenceError::system("listening for interrupts"))
     }
 
-    fn none() -> Self {
+    /// One more.
+    pub(super) fn note(&self) {
+        if self.count.fetch_add(1, Ordering::Relaxed) > 0 {
+            self.unwanted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there was one.
+    pub(super) fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Nothing counted so far, and nobody listening.
+    pub(super) fn none() -> Self {
         Self { count: Arc::new(AtomicUsize::new(0)), unwanted: Arc::new(AtomicBool::new(false)) }
     }
 

@@ -2,13 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::args::ColumnArgs;
 use super::error::EvidenceError;
+use super::jobs::Interrupts;
 use super::number::Quantity;
+use super::reader::Attentive;
 use crate::screen::text;
 
 /// The longest line; a longer one is no line of outcomes.
@@ -17,6 +20,7 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// The fields of a file, one a line. Empty lines are passed over.
 pub(super) struct Fields {
     reader: Box<dyn BufRead>,
+    interrupts: Interrupts,
     place: String,
     column: Option<String>,
     /// The number of the line that was read last, from 1.
@@ -51,7 +55,9 @@ impl Fields {
     /// Opens a file; `-` is standard input.
     pub(super) fn open(path: &Path, columns: &ColumnArgs) -> Result<Self, EvidenceError> {
         if path == Path::new("-") {
-            return Ok(Self::new(Box::new(io::stdin().lock()), "standard input".to_owned(), columns));
+            let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+            let file = file.map_err(EvidenceError::system("reading standard input"))?;
+            return Ok(Self::of_file(file, "standard input".to_owned(), columns));
         }
         let place = path.display().to_string();
         let usage = |error: io::Error| EvidenceError::usage(format!("{place} cannot be read: {error}"));
@@ -59,7 +65,13 @@ impl Fields {
         if file.metadata().is_ok_and(|found| found.is_dir()) {
             return Err(EvidenceError::usage(format!("{place} is a folder; name a file in it")));
         }
-        Ok(Self::new(Box::new(BufReader::with_capacity(1 << 16, file)), place, columns))
+        Ok(Self::of_file(file, place, columns))
+    }
+
+    fn of_file(file: File, place: String, columns: &ColumnArgs) -> Self {
+        let interrupts = Interrupts::none();
+        let reader = Attentive::new(file, interrupts.clone());
+        Self { interrupts, ..Self::new(Box::new(BufReader::with_capacity(1 << 16, reader)), place, columns) }
     }
 
     /// Standard input, unless a person sits there who asked for nothing to be run or read.
@@ -77,7 +89,14 @@ impl Fields {
             Some(column) => Pick::Unseen { column: column.clone(), separator: columns.separator },
             None => Pick::Whole,
         };
-        Self { reader, place, column: columns.column.clone(), line: 0, text: Vec::new(), field: Vec::new(), pick }
+        let interrupts = Interrupts::none();
+        let column = columns.column.clone();
+        Self { reader, interrupts, place, column, line: 0, text: Vec::new(), field: Vec::new(), pick }
+    }
+
+    /// What ends the file early, once somebody listens.
+    pub(super) fn interrupts(&self) -> &Interrupts {
+        &self.interrupts
     }
 
     /// What is read, in words.
@@ -103,7 +122,7 @@ impl Fields {
         EvidenceError::Line { place: self.place.clone(), line: self.line, problem: problem.into() }
     }
 
-    /// The next field, without the blanks around it; `None` at the end.
+    /// The next field, without the blanks around it; `None` at the end and after an interrupt.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, EvidenceError> {
         loop {
             if !self.read_line()? {
@@ -136,6 +155,9 @@ impl Fields {
     fn read_line(&mut self) -> Result<bool, EvidenceError> {
         self.text.clear();
         let read = self.reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut self.text);
+        if read.is_err() && self.interrupts.any() {
+            return Ok(false);
+        }
         let length = read.map_err(EvidenceError::system(format!("reading {}", self.place)))?;
         self.line += 1;
         if length as u64 > LONGEST_LINE {

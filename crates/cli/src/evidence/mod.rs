@@ -6,14 +6,14 @@
 //! | --- | --- |
 //! | [`args`] | the command lines |
 //! | `claim`, `criterion` | what is claimed, and what a success is |
-//! | `lines`, `flow_report` | observations from files |
+//! | `lines`, `reader`, `flow_report` | observations from files |
 //! | `program`, `jobs` | observations from a command that is run again and again |
 //! | `source` | which of these it is, and what a success is in it |
 //! | `decide` | the mathematics of `millstream_csm` behind one face |
 //! | `state` | evidence carried from one run to the next |
 //! | `answer`, `report` | the answer, and its forms: text, JSON, JUnit, SVG |
 //! | `bar` | progress |
-//! | [`slo`](mod@slo), [`compare`](mod@compare), [`plan`](mod@plan), [`functions`], `bins` | the commands |
+//! | [`slo`](mod@slo), [`compare`](mod@compare), [`plan`](mod@plan), [`functions`], `bins`, [`permutation`](mod@permutation) | the commands |
 //!
 //! [`error`] has the exit statuses, and [`number`] how numbers are read and written.
 
@@ -32,8 +32,10 @@ mod jobs;
 mod json;
 mod lines;
 pub mod number;
+pub mod permutation;
 pub mod plan;
 mod program;
+mod reader;
 mod report;
 pub mod slo;
 mod source;

@@ -215,9 +215,13 @@ fn observe_lines(
     session: &mut Session<'_>,
 ) -> Result<Ended, EvidenceError> {
     let limit = args.running.limit.unwrap_or(u64::MAX);
+    fields.interrupts().listen()?;
     let mut count = 0;
     while count < limit {
         let Some(field) = fields.next()? else {
+            if fields.interrupts().any() {
+                return Ok(Ended::Runs(End::Interrupted));
+            }
             if count == 0 {
                 let problem = "expected outcomes or numbers, found none".to_owned();
                 return Err(EvidenceError::Data { place: fields.place().to_owned(), problem });

@@ -11,6 +11,7 @@ use millstream_flow::{Outcome, Report, StageReport};
 
 use super::table::{conservation, facts, measured, mostly_for, outcome};
 use super::text;
+use super::xml::escape;
 
 /// Classes of the style sheet for what units waited for; the last one serves all that is beyond.
 const WAIT_COLOURS: usize = 6;
@@ -309,23 +310,6 @@ fn stacked(parts: &[(String, String, f64)], label: &str) -> String {
         x += width;
     }
     out + "</svg>"
-}
-
-/// The text with the characters that mean something in HTML written as references.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod writable;
+pub(crate) mod xml;
 
 use std::io::{self, Stderr, Write};
 

@@ -3,6 +3,7 @@
 mod support;
 
 mod adversity;
+mod doctor;
 mod evidence;
 mod evidence_docs;
 mod evidence_functions;

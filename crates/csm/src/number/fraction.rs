@@ -18,18 +18,24 @@
 //! ends go to the ends; `m` only decides how narrow the enclosure gets, and is doubled until it is narrow
 //! enough.
 //!
-//! **Cancellation.** In this form, with `x` on the near side of the mean (`L >= 0`) and `b > m + 1`, every
-//! term is positive. Each of numerator and denominator takes fewer than 14 roundings, so that their errors
-//! are below `16 u` times the sum of the absolute values of their terms, whatever the signs.
+//! **Rounding.** In this form, with `x` on the near side of the mean (`L >= 0`) and `b > m + 1`, every term is
+//! positive. Then an end is carried as a numerator and a denominator, without a division: each takes fewer than 14
+//! roundings a step, and sums of positive terms pass relative errors on without enlarging them, so that the quotient is
+//! off by less than `32 u` a step ([`Fraction::positive_steps`]). Elsewhere the errors are below `16 u` times the sum
+//! of the absolute values of the terms, whatever the signs, and every step's quotient is widened by that
+//! ([`Fraction::step`]).
+//!
+//! **Steps.** Far from the mean, or where a shape is small, sixteen do; near the mean about the root of the smaller
+//! shape, and from a thousand on [quadrature](super::quadrature) is used there.
 
 use super::Ball;
 use super::kernel::Rate;
 
-/// Beyond this many double steps the enclosure is taken as it is.
-const MOST_STEPS: u32 = 1 << 20;
-
 /// `2^-49 = 16 u`.
 const ROUNDING: f64 = 1.776_356_839_400_250_5e-15;
+
+/// As near together as the ends of an enclosure may well be asked to come: `2^-44`.
+pub(crate) const NARROW: f64 = 5.684_341_886_080_802e-14;
 
 /// Two floats with a number between them.
 #[derive(Debug, Clone, Copy)]
@@ -39,11 +45,6 @@ pub(crate) struct Enclosure {
 }
 
 impl Enclosure {
-    /// A number inside.
-    pub(crate) fn middle(self) -> f64 {
-        if self.upper.is_finite() { self.lower + 0.5 * (self.upper - self.lower) } else { 2.0 * self.lower }
-    }
-
     /// The width over the lower end.
     fn relative_width(self) -> f64 {
         (self.upper - self.lower) / self.lower
@@ -67,38 +68,80 @@ impl Fraction {
         Fraction { a, b, x: rate.x.to_f64(), lead, steps: likely_steps(a, b, lead) }
     }
 
-    /// Encloses `F` well enough to find one's way with, in half the time or less.
-    pub(crate) fn enclose_roughly(&self) -> Enclosure {
-        self.enclose(self.steps / 2)
+    /// Encloses `F` so that the ends are at most `width` apart, relatively, or as near as rounding allows: until twice
+    /// the steps do not halve the width any more.
+    pub(crate) fn enclose_to(&self, width: f64) -> Enclosure {
+        // A term of the series is at most `(n + 1) x` times the one before. This spares arithmetic below the normal floats.
+        let ratio = (self.a + self.b + 1.0) * self.x;
+        if ratio < NARROW / 8.0 {
+            return Enclosure { lower: 1.0, upper: 1.0 + NARROW / 4.0 };
+        }
+        let mut steps = self.steps;
+        let mut found = self.enclose(steps);
+        while found.relative_width() > width + 2.0 * rounding(steps) {
+            steps *= 2;
+            if std::env::var("DBG").is_ok() {
+                eprintln!(
+                    "  double {steps} a={} b={} x={} lead={} width {:e}",
+                    self.a,
+                    self.b,
+                    self.x,
+                    self.lead,
+                    found.relative_width()
+                );
+            }
+            let next = self.enclose(steps);
+            if next.relative_width() > 0.5 * found.relative_width() {
+                return next;
+            }
+            found = next;
+        }
+        found
     }
 
     /// Encloses `F`, from `start` double steps on.
-    fn enclose(&self, start: u32) -> Enclosure {
+    pub(crate) fn enclose(&self, start: u32) -> Enclosure {
         let m = f64::from(start);
         let mut s = Enclosure { lower: m / (self.a + 2.0 * m) * (1.0 - ROUNDING), upper: 1.0 };
-        for m in (1..start).rev() {
+        let mut m = start;
+        while m > 1 && !self.all_positive(m - 1) {
+            m -= 1;
             s = self.step(f64::from(m), s);
+        }
+        if self.all_positive(0) {
+            let ends = [s.lower, s.upper].map(|end| self.positive_steps(m, end));
+            let error = rounding(m);
+            // F is at least 1, as all terms of its series are positive.
+            let lower = ends[0].min(ends[1]) * (1.0 - error);
+            return Enclosure { lower: lower.max(1.0), upper: ends[0].max(ends[1]) * (1.0 + error) };
         }
         self.first(s)
     }
 
-    /// Encloses `F` so that the ends are less than `2^-44` apart, relatively, or as near as rounding allows.
-    pub(crate) fn enclose_narrowly(&self) -> Enclosure {
-        const NARROW: f64 = 5.684_341_886_080_802e-14;
-        let mut steps = self.steps;
-        let mut found = self.enclose(steps);
-        loop {
-            let width = found.relative_width();
-            steps *= 2;
-            if width <= NARROW || steps > MOST_STEPS {
-                return found;
-            }
-            found = self.enclose(steps);
-            // Below a thousandth the width falls by much more than half at each doubling, until rounding is all of it.
-            if width < 1e-3 && found.relative_width() > 0.5 * width {
-                return found;
+    /// Whether all terms of the step to `S_m` are positive, and those of all further steps.
+    fn all_positive(&self, m: u32) -> bool {
+        self.lead >= 0.0 && self.b > f64::from(m + 1)
+    }
+
+    /// `F` from `S_m`, where all terms are positive; off by less than `32 u` for each of `m + 1` steps.
+    fn positive_steps(&self, m: u32, s: f64) -> f64 {
+        let (a, x, lead) = (self.a, self.x, self.lead);
+        let (mut top, mut bottom) = (s, 1.0);
+        for m in (1..m).rev() {
+            let weight = f64::from(m);
+            let width = (self.b - (weight + 1.0)) * x;
+            let last = a + 2.0 * weight;
+            let constant = (a + weight) * lead + (a * (1.0 + weight * (3.0 - x)) + weight * (2.0 + weight * (4.0 - x)));
+            let moved = width * top;
+            (top, bottom) = (weight * ((last + 1.0) * bottom + moved), constant * bottom + last * moved);
+            // A step multiplies by less than 2^112, and the top is not below the bottom by more than 2^54.
+            if m % 8 == 0 {
+                let scale = super::exact::power_of_two(-super::exact::split_exponent(bottom).1);
+                (top, bottom) = (top * scale, bottom * scale);
             }
         }
+        let moved = (self.b - 1.0) * x * top;
+        ((a + 1.0) * bottom + moved) / ((1.0 + lead) * bottom + moved)
     }
 
     /// `S_m` from `S_(m+1)`.
@@ -141,6 +184,11 @@ impl Fraction {
             _ => Enclosure { lower: 1.0, upper: f64::INFINITY },
         }
     }
+}
+
+/// The relative error of so many steps whose terms are all positive: `2^-48` for each.
+fn rounding(steps: u32) -> f64 {
+    f64::from(steps + 1) * 3.552_713_678_800_501e-15
 }
 
 /// Sixteen do far from the mean, or when a shape is small. Near the mean of a distribution with large shapes

@@ -7,15 +7,18 @@
 //! ```
 //!
 //! where `d` is what that formula leaves out ([`stirling`](super::stirling)). The large parts, `n ln n` and so on,
-//! have cancelled on paper: the first two terms add up to `-n` times a Kullback-Leibler divergence, and what is left
-//! is small. Multiplying an argument of a logarithm by `1 + t` moves the result by about `a t`; as `t` is some
-//! `2^-100` and `a` at most `2^53`, even then the error is no more than `2^-47`. The logarithm's own error, `2^-76`
-//! at most for such arguments, gives `2^-23` for `a = 2^53`, `2^-36` for `a = 10^12`, and `2^-56` for `a = 10^6`.
+//! have cancelled on paper: the first two terms add up to `-n` times a Kullback-Leibler divergence. As `x n - a` and
+//! `(1-x) n - b` add up to zero, they are a sum of two [`deviances`](super::deviance), which have one sign, so that
+//! nothing cancels any more: each is off by `2^-52` of itself at most, and so is their sum, or, where the rate is far
+//! from `a / n`, by no more than `2^-76 n`, which is less.
 //!
-//! Binomial coefficients and Robbins' level are the same sum with another half logarithm ([`choose`], [`level`]).
+//! Robbins' level is the same sum with another half logarithm ([`level`]); so are the Beta function and binomial
+//! coefficients ([`ln_beta`], [`choose`]), which have no rate, and whose first two terms are double-double logarithms:
+//! off by `2^-76` of `n`, so that the error is `2^-23` for `n = 2^53`, `2^-36` for `n = 10^12`, `2^-56` for `n = 10^6`.
 
 use std::f64::consts::TAU;
 
+use super::deviance::minus_deviance;
 use super::exact::{split_exponent, two_sum};
 use super::ln::{ln, ln_quotient, ln_scaled, ln_to_a_float};
 use super::stirling::correction;
@@ -36,8 +39,6 @@ pub(crate) struct Scaled {
 }
 
 impl Scaled {
-    const ONE: Scaled = Scaled { m: Dd { hi: 1.0, lo: 0.0 }, e: 0 };
-
     fn new(x: f64) -> Self {
         let (m, e) = split_exponent(x);
         Scaled { m: m.into(), e }
@@ -51,9 +52,6 @@ impl Scaled {
 }
 
 impl Rate {
-    /// Not a rate: both factors are 1, which leaves the Beta function alone.
-    const BOTH_ONE: Rate = Rate { x: Scaled::ONE, y: Scaled::ONE };
-
     /// The rate `x`, strictly between 0 and 1. A sum of two floats is exact in two floats, so `1 - x` is.
     pub(crate) fn new(x: f64) -> Self {
         let (hi, lo) = two_sum(1.0, -x);
@@ -72,14 +70,16 @@ impl Rate {
 }
 
 /// `ln(x^a (1-x)^b / B(a, b))`, for shapes between `2^-40` and `2^53`.
+#[inline]
 pub(crate) fn kernel(a: f64, b: f64, rate: &Rate) -> Ball {
     let n = Dd::sum(a, b);
-    weighed(a, b, n, rate, half_ln(a * b / (TAU * n.hi)))
+    deviances(a, b, n, rate) + rest(a, b, n, a * b / (TAU * n.hi))
 }
 
 /// `ln B(a, b)`, for shapes between `2^-40` and `2^53`.
 pub(crate) fn ln_beta(a: f64, b: f64) -> Ball {
-    -kernel(a, b, &Rate::BOTH_ONE)
+    let n = Dd::sum(a, b);
+    -(logarithms(a, b, n) + rest(a, b, n, a * b / (TAU * n.hi)))
 }
 
 /// `ln C(s + f, s)`, for counts whose sum is at most `2^53`.
@@ -88,10 +88,11 @@ pub(crate) fn choose(s: f64, f: f64) -> Ball {
         return Ball::ZERO;
     }
     let n = s + f;
-    weighed(s, f, n.into(), &Rate::BOTH_ONE, half_ln(n / (TAU * (s * f))))
+    logarithms(s, f, n.into()) + rest(s, f, n.into(), n / (TAU * (s * f)))
 }
 
 /// Robbins' level `ln((n+1) C(n, s) x^s (1-x)^f)` with `n = s + f`, for counts whose sum is less than `2^53`.
+#[inline]
 pub(crate) fn level(s: f64, f: f64, rate: &Rate) -> Ball {
     let n = s + f;
     if s == 0.0 {
@@ -100,16 +101,32 @@ pub(crate) fn level(s: f64, f: f64, rate: &Rate) -> Ball {
     if f == 0.0 {
         return ln_scaled(rate.x.m.into(), rate.x.e) * s + ln((n + 1.0).into());
     }
-    weighed(s, f, n.into(), rate, half_ln((n + 1.0) * (n + 1.0) * n / (TAU * (s * f))))
+    deviances(s, f, n.into(), rate) + rest(s, f, n.into(), (n + 1.0) * (n + 1.0) * n / (TAU * (s * f)))
 }
 
-/// `a ln(x n / a) + b ln((1-x) n / b) + d(n) - d(a) - d(b) + rest`.
-#[inline]
-fn weighed(a: f64, b: f64, n: Dd, rate: &Rate, rest: Ball) -> Ball {
-    let term = |weight: f64, part: Scaled| ln_quotient(part.m, n, weight, part.e) * weight;
+/// `a ln(x n / a) + b ln((1-x) n / b)`.
+#[inline(always)]
+fn deviances(a: f64, b: f64, n: Dd, rate: &Rate) -> Ball {
+    minus_deviance(a, rate.x.m, n, rate.x.e) + minus_deviance(b, rate.y.m, n, rate.y.e)
+}
+
+/// `a ln(x n / a) + b ln((1-x) n / b)`, about: `-n` times the Kullback-Leibler divergence of `x` from `a / n`.
+pub(crate) fn minus_divergence(a: f64, b: f64, rate: &Rate) -> f64 {
+    deviances(a, b, Dd::sum(a, b), rate).mid.hi
+}
+
+/// `a ln(n / a) + b ln(n / b)`.
+fn logarithms(a: f64, b: f64, n: Dd) -> Ball {
+    let one = Dd::from(1.0);
+    ln_quotient(one, n, a, 0) * a + ln_quotient(one, n, b, 0) * b
+}
+
+/// `d(n) - d(a) - d(b)` and half the logarithm of `square`.
+#[inline(always)]
+fn rest(a: f64, b: f64, n: Dd, square: f64) -> Ball {
     // In an order that makes exchanging `a` and `b` change no bit.
     let corrections = correction(n) - (correction(a.into()) + correction(b.into()));
-    term(a, rate.x) + term(b, rate.y) + (rest + Ball::from(corrections))
+    half_ln(square) + Ball::from(corrections)
 }
 
 /// Half the logarithm of a number that six roundings or fewer have led to: each moves the result by up to `2^-54`.

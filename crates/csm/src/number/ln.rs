@@ -30,10 +30,10 @@ const SERIES_ERROR: f64 = 3.388_131_789_017_201_4e-21;
 const TABLE_ERROR: f64 = 1.009_741_958_682_895_2e-28;
 
 /// `ln 2` to 41 bits, so that a product with an exponent is exact.
-const LN_2_HIGH: f64 = 0.693147180559663;
+pub(super) const LN_2_HIGH: f64 = 0.693147180559663;
 
 /// `ln 2 - LN_2_HIGH`, to 53 more bits.
-const LN_2_LOW: f64 = 2.8235290563031577e-13;
+pub(super) const LN_2_LOW: f64 = 2.8235290563031577e-13;
 
 /// `ln(2^e x)`, for a ball of positive numbers whose radius is at most half its centre.
 #[inline]
@@ -160,12 +160,13 @@ mod tests {
     use num_traits::One;
     use proptest::prelude::*;
 
-    use super::super::rational::{self, of, power};
+    use super::super::exactly::ln as exactly;
+    use super::super::exactly::rational::{of, power};
     use super::*;
 
     /// Fails unless the ball covers the logarithm of the rational and is at most `radius` wide.
     fn check(ball: Ball, truth: &BigRational, radius: f64) {
-        let (least, greatest) = rational::ln(truth.numer(), truth.denom());
+        let (least, greatest) = exactly::ln(truth.numer(), truth.denom());
         let mid = of(ball.mid.hi) + of(ball.mid.lo);
         let reach = of(ball.radius);
         assert!(&mid - &reach <= greatest && least <= &mid + &reach, "{ball:?} misses {truth}");
@@ -177,12 +178,12 @@ mod tests {
         for (i, (reciprocal, hi, lo)) in (FIRST..).zip(TABLE) {
             assert_eq!(reciprocal, 256.0 / i as f64);
             let r = of(reciprocal);
-            let (least, greatest) = rational::ln(r.denom(), r.numer());
+            let (least, greatest) = exactly::ln(r.denom(), r.numer());
             let found = of(hi) + of(lo);
             let tolerance = power(2, -106);
             assert!(found <= &greatest + &tolerance && found >= &least - &tolerance, "row {i}");
         }
-        let (least, greatest) = rational::ln(&BigInt::from(2), &BigInt::one());
+        let (least, greatest) = exactly::ln(&BigInt::from(2), &BigInt::one());
         let found = of(LN_2_HIGH) + of(LN_2_LOW);
         assert!(found <= greatest + power(2, -96) && found >= least - power(2, -96));
         assert!(LN_2_HIGH.to_bits().trailing_zeros() >= 11, "a product with 11 bits is exact");

@@ -10,21 +10,29 @@
 //! | [`ball`] | such a number and a radius that is certain to cover the true value |
 //! | [`ln`], [`exp`] | logarithm and exponential of a ball |
 //! | [`stirling`] | what Stirling's formula leaves out of the logarithm of the Gamma function |
+//! | [`deviance`] | how far a count is from what was expected, with a relative error |
 //! | [`kernel`] | `ln(x^a (1-x)^b / B(a, b))`: Robbins' level, likelihood ratios and tails all lean on it |
 //! | [`fraction`] | a continued fraction for the tails of the Beta distribution, each step enclosed |
+//! | [`quadrature`] | the same near the middle of a distribution with large shapes: Gauss' rule with a proven remainder |
 //! | [`tails`] | both tails of the Beta distribution, as logarithms |
 
 pub(crate) mod ball;
 pub(crate) mod dd;
+mod deviance;
 pub(crate) mod exact;
 pub(crate) mod exp;
 pub(crate) mod fraction;
 pub(crate) mod kernel;
 pub(crate) mod ln;
 mod ln_table;
+mod quadrature;
 #[cfg(test)]
-#[path = "../../tests/exact/mod.rs"]
-mod rational;
+#[path = "../../tests/exact"]
+mod exactly {
+    pub(crate) mod binomial;
+    pub(crate) mod ln;
+    pub(crate) mod rational;
+}
 pub(crate) mod stirling;
 pub(crate) mod tails;
 

@@ -1,10 +1,14 @@
 //! Both tails of the Beta distribution, as logarithms.
 
 use super::Ball;
-use super::exp::{exp, exp_m1};
-use super::fraction::{Enclosure, Fraction, lead};
+use super::exp::exp;
+use super::fraction::{Fraction, NARROW, lead};
 use super::kernel::{Rate, kernel};
 use super::ln::{ln, ln_1p};
+use super::quadrature::Quadrature;
+
+/// How many steps of the fraction [`ln_upper_tail`] begins with.
+const FEW_STEPS: u32 = 6;
 
 /// `ln I_x(a, b)`, `ln(1 - I_x(a, b))`, and how fast they move.
 #[derive(Debug, Clone, Copy)]
@@ -19,28 +23,27 @@ pub(crate) struct Tails {
 
 /// Both tails at `rate`, for shapes between `2^-30` and `2^53`.
 pub(crate) fn tails(a: f64, b: f64, rate: &Rate) -> Tails {
+    let density = kernel(a, b, rate);
     if below_center(a, b, rate) {
-        let (lower, density) = lower_tail(a, b, rate, Fraction::enclose_narrowly);
-        Tails { lower, upper: ln_1m_exp(lower), density }
+        let share = near_share(a, b, rate);
+        Tails { lower: density + ln(share), upper: ln_1m(exp(density) * share), density }
     } else {
-        let (upper, density) = lower_tail(b, a, &rate.swap(), Fraction::enclose_narrowly);
-        Tails { lower: ln_1m_exp(upper), upper, density }
+        let share = near_share(b, a, &rate.swap());
+        Tails { lower: ln_1m(exp(density) * share), upper: density + ln(share), density }
     }
 }
 
-/// About `ln I_x(a, b)` and its slope in `ln(x / (1-x))`, to find one's way with; not proven to be anything.
-pub(crate) fn rough_lower_tail(a: f64, b: f64, rate: &Rate) -> (f64, f64) {
-    let rough = |fraction: &Fraction| {
-        let middle = fraction.enclose_roughly().middle();
-        Enclosure { lower: middle, upper: middle }
-    };
-    let (lower, density) = if below_center(a, b, rate) {
-        lower_tail(a, b, rate, rough)
-    } else {
-        let (upper, density) = lower_tail(b, a, &rate.swap(), rough);
-        (ln_1m_exp(upper.min(-1e-3)), density)
-    };
-    (lower.mid.hi, exp((density - lower).min(700.0)).mid.hi)
+/// `ln(1 - I_x(a, b))` alone, with [`Tails::density`] given: quickly, if there is little below `x`.
+pub(crate) fn ln_upper_tail(a: f64, b: f64, rate: &Rate, density: Ball) -> Ball {
+    if !below_center(a, b, rate) {
+        return density + ln(near_share(b, a, &rate.swap()));
+    }
+    let density = exp(density);
+    // A few steps are enough to tell a little from nothing.
+    let found = Fraction::new(a, b, rate).enclose(FEW_STEPS);
+    let share = Ball::between(found.lower, found.upper.min(f64::MAX)) / a;
+    let lower = if density.upper() * share.radius <= NARROW { share } else { near_share(a, b, rate) };
+    ln_1m(density * lower)
 }
 
 /// Whether the lower tail is the one that the fraction gives quickly. That is so below the mean; but when the
@@ -57,16 +60,19 @@ fn below_center(a: f64, b: f64, rate: &Rate) -> bool {
     lead(a, b, rate) >= 0.0
 }
 
-/// `ln I_x(a, b)` and [`Tails::density`].
-fn lower_tail(a: f64, b: f64, rate: &Rate, enclose: impl Fn(&Fraction) -> Enclosure) -> (Ball, Ball) {
-    let density = kernel(a, b, rate);
-    let found = enclose(&Fraction::new(a, b, rate));
-    (density + ln(Ball::between(found.lower, found.upper) / a), density)
+/// `I_x(a, b)` over `e^`[`density`](Tails::density), for `x` on the side where that is not the larger tail.
+fn near_share(a: f64, b: f64, rate: &Rate) -> Ball {
+    if let Some(quadrature) = Quadrature::new(a, b, rate) {
+        let found = quadrature.enclose();
+        return Ball::between(found.lower, found.upper);
+    }
+    let found = Fraction::new(a, b, rate).enclose_to(NARROW);
+    Ball::between(found.lower, found.upper) / a
 }
 
-/// `ln(1 - e^x)` for `x` below zero.
-fn ln_1m_exp(x: Ball) -> Ball {
-    if x.mid.hi < -0.693 { ln_1p(-exp(x)) } else { ln(-exp_m1(x)) }
+/// `ln(1 - x)` for `x` from 0 to below 1.
+fn ln_1m(x: Ball) -> Ball {
+    ln_1p(-x)
 }
 
 #[cfg(test)]
@@ -76,7 +82,9 @@ mod tests {
     use num_traits::One;
     use proptest::prelude::*;
 
-    use super::super::rational::{self, dyadic, of, pascal};
+    use super::super::exactly::binomial::{dyadic, pascal};
+    use super::super::exactly::ln as exactly;
+    use super::super::exactly::rational::of;
     use super::*;
 
     fn overlap(one: Ball, other: Ball) -> bool {
@@ -84,7 +92,7 @@ mod tests {
     }
 
     fn assert_covers(ball: Ball, numerator: &BigInt, denominator: &BigInt, name: &str) {
-        let (least, greatest) = rational::ln(numerator, denominator);
+        let (least, greatest) = exactly::ln(numerator, denominator);
         assert!(of(ball.lower()) <= greatest && least <= of(ball.upper()), "{name}: {ball:?} misses the truth");
         let slack = BigRational::new(BigInt::one(), BigInt::one() << 40);
         assert!(of(ball.upper()) - of(ball.lower()) <= slack, "{name}: {ball:?} is wide");
@@ -130,8 +138,9 @@ mod tests {
         #[test]
         fn both_fractions_agree(a in 0.5f64..300.0, b in 0.5f64..300.0, at in 0.2f64..0.8) {
             let rate = Rate::new((a / (a + b) + (at - 0.5) * 0.1).clamp(1e-3, 0.999));
-            let (lower, _) = lower_tail(a, b, &rate, Fraction::enclose_narrowly);
-            let (upper, _) = lower_tail(b, a, &rate.swap(), Fraction::enclose_narrowly);
+            let density = kernel(a, b, &rate);
+            let lower = density + ln(near_share(a, b, &rate));
+            let upper = density + ln(near_share(b, a, &rate.swap()));
             prop_assert!(overlap(exp(lower) + exp(upper), Ball::from(1.0)), "{:?} and {:?}", lower, upper);
         }
     }

@@ -85,7 +85,12 @@ fn used(process: &UniformTail, ln_share: f64, log_eps: f64) -> f64 {
     for (hits, &q) in alive.iter().enumerate() {
         let (successes, failures) = counts(HORIZON, hits as u64);
         // What hardly ever happens is not worth a tail.
-        let still = if q < 1e-9 { 1.0 } else { exp_up(process.ln_share(successes as f64, failures as f64)) };
+        let still = if q < 1e-9 {
+            1.0
+        } else {
+            let (s, f) = (successes as f64, failures as f64);
+            exp_up(process.ln_share(s, f, process.whole(s, f)))
+        };
         used += q * still;
     }
     used * ROUNDING

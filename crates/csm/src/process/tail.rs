@@ -4,7 +4,7 @@ use super::{EProcess, Threshold};
 use crate::Direction;
 use crate::number::Ball;
 use crate::number::kernel::level;
-use crate::number::tails::tails;
+use crate::number::tails::ln_upper_tail;
 
 /// The likelihood ratio averaged over alternatives that are uniform on one side of the threshold.
 ///
@@ -14,12 +14,15 @@ use crate::number::tails::tails;
 ///
 /// Every alternative on a side is favoured by every favourable outcome, so the evidence grows with each of them.
 ///
-/// Cost of a level: that of a tail of the Beta distribution, microseconds; at once where the counts speak against.
+/// Cost of a level: some 250 ns where the evidence is strong, 600 ns where it is weak; at once where the counts speak
+/// against.
 #[derive(Debug, Clone, Copy)]
 pub struct UniformTail {
     threshold: Threshold,
     direction: Direction,
     ln_width: Ball,
+    /// `ln p (1-p)`.
+    ln_product: Ball,
 }
 
 impl UniformTail {
@@ -30,7 +33,7 @@ impl UniformTail {
             Direction::Above => threshold.ln_complement(),
             Direction::Below => threshold.ln(),
         };
-        UniformTail { threshold, direction, ln_width }
+        UniformTail { threshold, direction, ln_width, ln_product: threshold.ln() + threshold.ln_complement() }
     }
 
     /// The logarithm of the side's width.
@@ -38,12 +41,14 @@ impl UniformTail {
         self.ln_width
     }
 
-    /// `ln t` of a state.
-    pub(super) fn ln_share(&self, successes: f64, failures: f64) -> Ball {
-        let tails = tails(successes + 1.0, failures + 1.0, &self.threshold.rate);
+    /// `ln t` of a state whose Robbins' level is `whole`.
+    pub(super) fn ln_share(&self, successes: f64, failures: f64, whole: Ball) -> Ball {
+        // The level is that of a density in the rate; this one is in the logarithm of its odds.
+        let density = whole + self.ln_product;
+        let (rate, a, b) = (self.threshold.rate, successes + 1.0, failures + 1.0);
         match self.direction {
-            Direction::Above => tails.upper,
-            Direction::Below => tails.lower,
+            Direction::Above => ln_upper_tail(a, b, &rate, density),
+            Direction::Below => ln_upper_tail(b, a, &rate.swap(), density),
         }
     }
 
@@ -69,7 +74,8 @@ impl EProcess for UniformTail {
         if !self.speaks(s, f) {
             return f64::INFINITY;
         }
-        (self.whole(s, f) + self.ln_width - self.ln_share(s, f)).upper()
+        let whole = self.whole(s, f);
+        (whole + self.ln_width - self.ln_share(s, f, whole)).upper()
     }
 
     fn level_at_least(&self, trials: u64, successes: u64) -> f64 {

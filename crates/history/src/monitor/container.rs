@@ -148,8 +148,7 @@ impl Paired {
             .filter(|&p| part.ret(p as usize) != PENDING || removal[p as usize] != NONE)
             .collect();
         if container == Container::PriorityQueue {
-            let value = |p: u32| part.input(p as usize);
-            self.inserted_at.sort_unstable_by(|&a, &b| part.history().values().compare(value(a), value(b)));
+            self.inserted_at = by_priority(part, &self.inserted_at);
         }
         self.removed_at = self.inserted_at.iter().map(|&p| removal[p as usize]).collect();
         let mut staying = 0;
@@ -240,6 +239,18 @@ impl Paired {
         };
         Violation::new(part, positions, reason)
     }
+}
+
+/// The insertions at these positions in order of their values.
+fn by_priority(part: &Part<'_>, inserted_at: &[u32]) -> Vec<u32> {
+    let mut values: Vec<(Value, u32)> = inserted_at.iter().map(|&p| (part.input(p as usize), p)).collect();
+    if values.iter().all(|(value, _)| value.as_int().is_some()) {
+        // These sort by themselves, without a look into the table.
+        values.sort_unstable();
+    } else {
+        values.sort_unstable_by(|(a, _), (b, _)| part.history().values().compare(*a, *b));
+    }
+    values.into_iter().map(|(_, p)| p).collect()
 }
 
 /// Where each value is inserted; `None` if one is twice, or if an operation is not the container's.

@@ -15,6 +15,10 @@ use super::span::{Span, Spans};
 use super::stretch::Stretched;
 use super::switch::{Act, Operation};
 
+/// How often the changes of an object are gone through. A change moves to the left by one place of its kind in each,
+/// and has no further to go than there are others at once.
+const PASSES_MOST: usize = 16;
+
 /// Allocations that found nothing, among operations on objects numbered from one.
 pub(super) struct Exhaustion<'a> {
     pub(super) operations: &'a [Operation],
@@ -79,22 +83,52 @@ impl Exhaustion<'_> {
         Ok(timed.into_iter().map(|(_, _, p)| p).collect())
     }
 
-    /// The changes of one object with its allocations in order of their calls and its frees in order of their
-    /// returns, if that is possible: no order leaves less time between. Else as they are.
+    /// The changes of one object, its allocations in order of their calls and its frees in order of their returns
+    /// as far as that is possible: the closer to that, the less time is left between.
+    ///
+    /// Neighbours of a kind change places while all changes still fit into their spans.
     fn tightest(&self, changes: &[u32]) -> Vec<u32> {
-        let mut allocs: Vec<u32> = changes.iter().copied().step_by(2).collect();
-        let mut frees: Vec<u32> = changes.iter().copied().skip(1).step_by(2).collect();
-        allocs.sort_unstable_by_key(|&p| self.later(p).call);
-        frees.sort_unstable_by_key(|&p| self.later(p).ret);
-        let tight: Vec<u32> =
-            (0..changes.len()).map(|k| if k % 2 == 0 { allocs[k / 2] } else { frees[k / 2] }).collect();
-        let mut earliest = 0;
-        let possible = tight.iter().all(|&p| {
+        let mut changes = changes.to_vec();
+        let mut latest = vec![u32::MAX; changes.len() + 1];
+        for _ in 0..PASSES_MOST {
+            for at in (0..changes.len()).rev() {
+                latest[at] = self.later(changes[at]).ret.min(latest[at + 1]);
+            }
+            let mut done = true;
+            let mut earliest = 0;
+            for at in 0..changes.len() {
+                if let &[one, between, other, ..] = &changes[at..]
+                    && self.is_better_first(other, one, at)
+                    && self.fits([other, between, one], earliest, latest[at + 3])
+                {
+                    changes.swap(at, at + 2);
+                    done = false;
+                }
+                earliest = self.later(changes[at]).call.max(earliest);
+            }
+            if done {
+                break;
+            }
+        }
+        changes
+    }
+
+    /// Whether a change comes before another of its kind in the tightest order, if both can: allocations stand at even
+    /// places.
+    fn is_better_first(&self, change: u32, other: u32, place: usize) -> bool {
+        let key = |p| if place.is_multiple_of(2) { self.later(p).call } else { self.later(p).ret };
+        key(change) < key(other)
+    }
+
+    /// Whether these changes can come one after the other between two moments.
+    fn fits(&self, changes: [u32; 3], from: u32, to: u32) -> bool {
+        let mut earliest = from;
+        let fits = changes.iter().all(|&p| {
             let Span { call, ret } = self.later(p);
             earliest = call.max(earliest);
             earliest <= ret
         });
-        if possible { tight } else { changes.to_vec() }
+        fits && earliest <= to
     }
 
     /// The span in ranks that are one more: gaps are open intervals, and the first begin before the first event.

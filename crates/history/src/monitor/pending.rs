@@ -10,9 +10,11 @@
 //! For the *others* the core of a failure tells: one of its values must be taken, whatever else is done, or the
 //! failure remains. The alternatives are tried in turn, within bounds; a history that needs more is left to the
 //! general search. In the prefix of a longer history it is known what each removal took in the end, and that is
-//! tried first.
+//! tried first. In a long history the alternatives are tried on its latest values (see [`recent`](super::recent)):
+//! what fails there fails, and what does not is tried once on all.
 
 use super::life::{Core, Life, Outcome, Procedure, Step};
+use super::recent::Recent;
 use super::span::Span;
 
 /// Runs of the procedure before the question is left open.
@@ -65,10 +67,27 @@ impl Pending<'_> {
 
     /// Decides a history of any container, or leaves the question open.
     pub(crate) fn decide(&self, lives: &[Life], empties: &[Span], procedure: Procedure) -> Option<Answer> {
-        let mut taken = vec![None; self.calls.len()];
         if self.calls.is_empty() {
-            return Some(Answer { outcome: procedure(lives, empties), taken });
+            return Some(Answer { outcome: procedure(lives, empties), taken: Vec::new() });
         }
+        let Some(recent) = Recent::of(lives, empties) else { return self.try_all(lives, empties, procedure) };
+        let hints = recent.hints(self.hints);
+        let few = Pending { hints: &hints, ..*self };
+        let Some(answer) = few.try_all(&recent.lives, &recent.empties, procedure) else {
+            return self.try_all(lives, empties, procedure);
+        };
+        match answer.outcome {
+            Err(core) => Some(Answer { outcome: Err(recent.among_all(&core)), taken: vec![None; self.calls.len()] }),
+            Ok(_) => {
+                let hints = recent.taken_of_all(&answer.taken);
+                Pending { hints: &hints, ..*self }.try_all(lives, empties, procedure)
+            }
+        }
+    }
+
+    /// Tries what the hints say first, and then the alternatives.
+    fn try_all(&self, lives: &[Life], empties: &[Span], procedure: Procedure) -> Option<Answer> {
+        let mut taken = vec![None; self.calls.len()];
         let mut search =
             Search { pending: self, lives: lives.to_vec(), empties, procedure, attempts: 0, core: Core::default() };
         search.follow_hints(&mut taken);

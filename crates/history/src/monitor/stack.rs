@@ -9,7 +9,8 @@
 //!
 //! Taken in order of their pops' calls, a piece of the history is a range of places, and its earliest return
 //! only grows and its latest call only shrinks as it is taken apart. So a value that once could be first, or
-//! last, of its piece always can, and each value is found once for each side. O(n log n).
+//! last, of its piece always can, and each value is found once for each side. O(n log n). Most pieces are of a
+//! few values, and those are taken apart without looking up anything (see [`peel`]).
 //!
 //! The scheme is the decrease and conquer of Lee and Mathur ("Efficient decrease-and-conquer linearizability
 //! monitoring", 2024).
@@ -17,6 +18,7 @@
 use super::cover::{Cover, chain};
 use super::life::{Core, Life, Outcome, Step};
 use super::min_tree::MinTree;
+use super::peel::{self, SMALL};
 use super::span::Span;
 use super::zero_tree::ZeroTree;
 
@@ -39,7 +41,7 @@ pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     let mut from = 0;
     for (moment, empty) in moments {
         // The moment is uncovered, so the places on its left are a piece of their own.
-        let to = from + pieces.order[from..].partition_point(|&i| lives[i as usize].remove.call <= moment);
+        let to = from + pieces.lives[from..].partition_point(|life| life.remove.call <= moment);
         pieces.take_apart(from, to, &mut steps)?;
         steps.push(Step::Empty(empty));
         from = to;
@@ -49,10 +51,11 @@ pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
 }
 
 /// The values at their places, and what is left of them.
-struct Pieces<'a> {
-    lives: &'a [Life],
+struct Pieces {
     /// The values in order of their pops' calls; a place is an index into this.
     order: Vec<u32>,
+    /// Their lives, in the same order.
+    lives: Vec<Life>,
     left: Vec<bool>,
     /// When the pushes of what is left return.
     push_return: MinTree,
@@ -74,25 +77,25 @@ enum Task {
     Pop(u32),
 }
 
-impl<'a> Pieces<'a> {
-    fn of(lives: &'a [Life]) -> Self {
+impl Pieces {
+    fn of(lives: &[Life]) -> Self {
         let mut order: Vec<u32> = (0..lives.len() as u32).collect();
         order.sort_unstable_by_key(|&i| lives[i as usize].remove.call);
-        let mut covering = vec![0; order.len() + 1];
+        let lives: Vec<Life> = order.iter().map(|&i| lives[i as usize]).collect();
         let mut pieces = Pieces {
-            lives,
-            left: vec![true; order.len()],
-            push_return: MinTree::of(order.iter().map(|&i| lives[i as usize].insert.ret)),
-            push_call: MinTree::of(order.iter().map(|&i| lives[i as usize].insert.call)),
-            pop_return: MinTree::of(order.iter().map(|&i| !lives[i as usize].remove.ret)),
-            unfit: MinTree::of(order.iter().map(|_| 2)),
+            left: vec![true; lives.len()],
+            push_return: MinTree::of(lives.iter().map(|life| life.insert.ret)),
+            push_call: MinTree::of(lives.iter().map(|life| life.insert.call)),
+            pop_return: MinTree::of(lives.iter().map(|life| !life.remove.ret)),
+            unfit: MinTree::of(lives.iter().map(|_| 2)),
             covering: ZeroTree::of(&[]),
             order,
+            lives,
         };
-        for place in 0..pieces.order.len() {
-            let (from, to) = pieces.covered_by(place);
-            covering[from] += 1;
-            covering[to] -= 1;
+        let mut covering = vec![0; pieces.lives.len() + 1];
+        for place in 0..pieces.lives.len() {
+            covering[pieces.covered_from(place)] += 1;
+            covering[place] -= 1;
         }
         let mut sum = 0;
         for count in &mut covering {
@@ -104,15 +107,17 @@ impl<'a> Pieces<'a> {
         pieces
     }
 
-    fn life(&self, place: usize) -> &Life {
-        &self.lives[self.order[place] as usize]
-    }
-
-    /// The places whose pops are called while the value at `place` is surely there.
-    fn covered_by(&self, place: usize) -> (usize, usize) {
-        let pushed = self.life(place).insert.ret;
-        let from = self.order[..place].partition_point(|&i| self.lives[i as usize].remove.call < pushed);
-        (from, place)
+    /// The first of the places up to this one whose pops are called while the value here is surely there.
+    fn covered_from(&self, place: usize) -> usize {
+        let pushed = self.lives[place].insert.ret;
+        let covered = |life: &Life| life.remove.call >= pushed;
+        // Most values stay for a short time: steps that double find the neighbourhood sooner than halves of all.
+        let mut width = 1;
+        while width < place && covered(&self.lives[place - width]) {
+            width *= 2;
+        }
+        let start = place - width.min(place);
+        start + self.lives[start..place].partition_point(|life| !covered(life))
     }
 
     /// Takes the places `from..to` apart and appends their steps.
@@ -123,12 +128,18 @@ impl<'a> Pieces<'a> {
                 Task::Pop(i) => steps.push(Step::Remove(i)),
                 Task::TakeApart { from, to } => {
                     let Some((from, last)) = self.trim(from, to) else { continue };
+                    if last - from < SMALL {
+                        self.peel(from, last, steps)?;
+                        continue;
+                    }
                     if let Some(cut) = self.covering.first_zero(from, last) {
                         tasks.push(Task::TakeApart { from: cut + 1, to: last + 1 });
                         tasks.push(Task::TakeApart { from, to: cut + 1 });
                         continue;
                     }
-                    let Some(bottom) = self.bottom(from, last) else { return Err(self.core(from, last)) };
+                    let Some(bottom) = self.bottom(from, last) else {
+                        return Err(self.core((from..=last).filter(|&place| self.left[place])));
+                    };
                     self.remove(bottom);
                     let i = self.order[bottom];
                     steps.push(Step::Insert(i));
@@ -138,6 +149,19 @@ impl<'a> Pieces<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Takes a few places apart.
+    fn peel(&mut self, from: usize, last: usize, steps: &mut Vec<Step>) -> Result<(), Core> {
+        let mut places: Vec<u32> = (from as u32..=last as u32).filter(|&place| self.left[place as usize]).collect();
+        peel::take_apart(&self.lives, &mut places, &mut |step| {
+            steps.push(match step {
+                Step::Insert(place) => Step::Insert(self.order[place as usize]),
+                Step::Remove(place) => Step::Remove(self.order[place as usize]),
+                empty => empty,
+            });
+        })
+        .map_err(|stuck| self.core(stuck.iter().map(|&place| place as usize)))
     }
 
     /// The first and the last place in `from..to` that is left.
@@ -154,7 +178,7 @@ impl<'a> Pieces<'a> {
     /// A place whose value can lie below all others in `from..=last`.
     fn bottom(&mut self, from: usize, last: usize) -> Option<usize> {
         let earliest_return = self.push_return.min(from, last + 1);
-        let latest_call = self.life(last).remove.call;
+        let latest_call = self.lives[last].remove.call;
         for (tree, limit) in [(&mut self.push_call, earliest_return), (&mut self.pop_return, !latest_call)] {
             while let Some(fit) = tree.first_at_most(from, last + 1, limit) {
                 tree.set(fit, GONE);
@@ -168,21 +192,23 @@ impl<'a> Pieces<'a> {
         self.left[place] = false;
         self.push_return.set(place, GONE);
         self.unfit.set(place, GONE);
-        let (from, to) = self.covered_by(place);
-        self.covering.decrement(from, to);
+        self.covering.decrement(self.covered_from(place), place);
     }
 
-    /// Few values that cover the whole of `from..=last`, where none can lie at the bottom.
-    fn core(&self, from: usize, last: usize) -> Core {
-        let values = (from..=last).filter(|&place| self.left[place]).map(|place| self.order[place]);
-        let first = values.clone().map(|i| self.lives[i as usize].insert.ret).min().expect("a piece is not empty");
-        let span = Span { call: first + 1, ret: self.life(last).remove.call - 1 };
-        Core { lives: stuck_window(self.lives, &chain(self.lives, values, span)), empties: Vec::new() }
+    /// Few of the values at these places, none of which can lie at the bottom, that cover the whole of their time.
+    fn core(&self, places: impl Iterator<Item = usize> + Clone) -> Core {
+        let lives = || places.clone().map(|place| self.lives[place]);
+        let first = lives().map(|life| life.insert.ret).min().expect("a piece is not empty");
+        let last = lives().map(|life| life.remove.call).max().expect("a piece is not empty");
+        let span = Span { call: first + 1, ret: last - 1 };
+        let chain = chain(&self.lives, places.map(|place| place as u32), span);
+        let stuck = stuck_window(&self.lives, &chain).iter().map(|&place| self.order[place as usize]).collect();
+        Core { lives: stuck, empties: Vec::new() }
     }
 }
 
 /// The shortest stretch of a chain in which no value can lie at the bottom, if a short one has none.
-fn stuck_window(lives: &[Life], chain: &[u32]) -> Vec<u32> {
+fn stuck_window<'a>(lives: &[Life], chain: &'a [u32]) -> &'a [u32] {
     const LONGEST: usize = 6;
     let stuck = |window: &&[u32]| {
         let first = lives[window[0] as usize].insert.ret;
@@ -190,5 +216,5 @@ fn stuck_window(lives: &[Life], chain: &[u32]) -> Vec<u32> {
         window.iter().map(|&i| &lives[i as usize]).all(|life| life.insert.call > first || life.remove.ret < last)
     };
     let short = (2..=LONGEST.min(chain.len())).find_map(|width| chain.windows(width).find(stuck));
-    short.unwrap_or(chain).to_vec()
+    short.unwrap_or(chain)
 }

@@ -27,7 +27,7 @@
 //! | I want | use |
 //! | --- | --- |
 //! | to record an operation | [`Log::record`]; [`Log::record_as`] when its result needs translating |
-//! | the least cost, in a loop of nothing but operations | [`Log::follow`]: one time stamp an operation |
+//! | no pause for memory in a long recording | [`Recorder::room`] |
 //! | several objects in one recording | [`Log::on`]: each number is an object, checked by itself |
 //! | an operation that begins in one function and ends in another | [`Log::begin`] and [`Log::end`] |
 //! | to keep a recording | [`format::write_json`](crate::format::write_json) |
@@ -35,9 +35,10 @@
 //! # Why a recording raises no false alarm
 //! An alarm is false when the history says "a ended before b began" and that is not so. Four things could make it say so.
 //!
-//! 1. *The processor reorders.* The first stamp is read before any access of the operation, the second after all of them, its
-//!    stores included: see the module of each machine under `stamp`. The price: a store that is still on its way when its
-//!    operation returns (a queue that publishes with a plain release store) is waited for, and so is never reported.
+//! 1. *The processor reorders.* The stamp of a call is read before any access of the operation, that of a return after all of
+//!    them, its stores included: see the module of each machine under `stamp`. The price: a store that is still on its way when its
+//!    operation returns (a queue that publishes with a plain release store) is waited for, and so is never reported. The return of
+//!    a thread's last operation, which often serves as the stamp of a call, was read before any access that follows it, too.
 //! 2. *The counters of two cores differ.* The [bound on their difference](Recorder::skew) is measured by messages between the
 //!    cores, which proves it, before and after the recording; the history takes operations of which one ended less than
 //!    that before the other began as concurrent.
@@ -47,8 +48,8 @@
 //!    ends in the middle, is pending: it may or may not have had its effect.
 //!
 //! # Cost
-//! Two readings of the counter, of which one waits, the drained store buffer, and stores into memory that was touched before: some
-//! 30 ns, see [`Log`]. Memory: 40 bytes an operation.
+//! A reading of the counter that waits for what precedes it, the drained store buffer, stores into memory that was touched before, and
+//! after a pause a second reading: 24 to 32 ns, see [`Log`]. Memory: 40 bytes an operation.
 //!
 //! # Assumptions
 //! Linux. The counters of the cores run at one constant rate (otherwise the system's monotonic clock is read, which is

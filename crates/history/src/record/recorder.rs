@@ -55,7 +55,7 @@ impl Default for Recorder {
 
 impl Recorder {
     /// How many operations a log has room for at first.
-    pub const ROOM: usize = 1 << 14;
+    pub const ROOM: usize = 1 << 16;
     /// How many operations a log takes at most.
     pub const LIMIT: usize = 1 << 22;
 

@@ -94,6 +94,16 @@ impl Spec for Ring {
         }
     }
 
+    /// An event, with what every consumer got of it: without, each sees the others in their order.
+    fn group(&self, call: &Call<'_>) -> Option<Value> {
+        if call.op == Op::PUBLISH { Some(call.input) } else { call.output }
+    }
+
+    /// The ring was full, which it may only be with all of its events.
+    fn pins(&self, call: &Call<'_>) -> bool {
+        call.op == Op::PUBLISH && call.output == Some(Value::FALSE)
+    }
+
     fn state_bytes(&self, state: &Progress) -> usize {
         size_of::<Progress>() + size_of_val(state.behind.as_slice()) + List::NODE_BYTES
     }

@@ -3,47 +3,37 @@
 use super::Receiver;
 use crate::sequencer::Sequencer;
 
-/// Values until all senders are gone; see [`Receiver::iter`].
-#[derive(Debug)]
-pub struct Iter<'a, T, P: Sequencer, C: Sequencer> {
-    pub(super) receiver: &'a Receiver<T, P, C>,
+/// Each iterator is a way to receive; what ends it is the error of that.
+macro_rules! iterator {
+    ($(#[$doc:meta])* $name:ident, $receive:ident, $receiver:ty $(, $a:lifetime)?) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name<$($a,)? T, P: Sequencer, C: Sequencer> {
+            pub(super) receiver: $receiver,
+        }
+
+        impl<$($a,)? T, P: Sequencer, C: Sequencer> Iterator for $name<$($a,)? T, P, C> {
+            type Item = T;
+
+            #[inline(always)]
+            fn next(&mut self) -> Option<T> {
+                self.receiver.$receive().ok()
+            }
+        }
+    };
 }
 
-impl<T, P: Sequencer, C: Sequencer> Iterator for Iter<'_, T, P, C> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.recv().ok()
-    }
+iterator! {
+    /// Values until all senders are gone; see [`Receiver::iter`].
+    Iter, recv, &'a Receiver<T, P, C>, 'a
 }
 
-/// Values that are there; see [`Receiver::try_iter`].
-#[derive(Debug)]
-pub struct TryIter<'a, T, P: Sequencer, C: Sequencer> {
-    pub(super) receiver: &'a Receiver<T, P, C>,
+iterator! {
+    /// Values that are there; see [`Receiver::try_iter`].
+    TryIter, try_recv, &'a Receiver<T, P, C>, 'a
 }
 
-impl<T, P: Sequencer, C: Sequencer> Iterator for TryIter<'_, T, P, C> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.try_recv().ok()
-    }
-}
-
-/// Values until all senders are gone; owns the receiver.
-#[derive(Debug)]
-pub struct IntoIter<T, P: Sequencer, C: Sequencer> {
-    pub(super) receiver: Receiver<T, P, C>,
-}
-
-impl<T, P: Sequencer, C: Sequencer> Iterator for IntoIter<T, P, C> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.recv().ok()
-    }
+iterator! {
+    /// Values until all senders are gone; owns the receiver.
+    IntoIter, recv, Receiver<T, P, C>
 }

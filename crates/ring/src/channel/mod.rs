@@ -43,6 +43,7 @@
 mod batch;
 mod error;
 mod iter;
+mod level;
 mod receiver;
 mod sender;
 mod shared;

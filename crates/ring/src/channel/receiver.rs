@@ -14,7 +14,7 @@ use crate::sequencer::{Hand, Multi, Sequencer, Single};
 /// Of a channel with many receivers, clone it; each value goes to one of them.
 #[derive(Debug)]
 pub struct Receiver<T, P: Sequencer = Multi, C: Sequencer = Single> {
-    shared: Arc<Shared<T, P, C>>,
+    pub(super) shared: Arc<Shared<T, P, C>>,
     hand: C::Hand,
 }
 
@@ -33,7 +33,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     #[inline(always)]
     pub fn recv(&self) -> Result<T, Disconnected> {
         loop {
-            match self.take() {
+            match self.take(self.when_gathered()) {
                 Some(value) => return Ok(value),
                 None => self.wait(None).map_err(|_| Disconnected)?,
             }
@@ -46,14 +46,14 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// When the channel is empty, and then whether it can get another value.
     #[inline(always)]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
-        if let Some(value) = self.take() {
+        if let Some(value) = self.take(self.now()) {
             return Ok(value);
         }
         if self.shared.has_senders() {
             return Err(TryRecvError::Empty);
         }
         // The last sender left after our first look, perhaps also after sending.
-        self.take().ok_or(TryRecvError::Disconnected)
+        self.take(self.now()).ok_or(TryRecvError::Disconnected)
     }
 
     /// Receives a value, waiting until `deadline`.
@@ -75,7 +75,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
 
     fn recv_until(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         loop {
-            match self.take() {
+            match self.take(self.when_gathered()) {
                 Some(value) => return Ok(value),
                 None => self.wait(deadline)?,
             }
@@ -101,7 +101,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             return Ok(0);
         }
         loop {
-            match self.take_many(into, most) {
+            match self.take_many(into, most, self.when_gathered()) {
                 0 => self.wait(None).map_err(|_| Disconnected)?,
                 received => return Ok(received),
             }
@@ -114,11 +114,11 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// # Errors
     /// When all senders are gone and everything they sent was received.
     pub fn try_recv_many(&self, into: &mut Vec<T>, most: usize) -> Result<usize, Disconnected> {
-        let received = self.take_many(into, most);
+        let received = self.take_many(into, most, self.now());
         if received > 0 || most == 0 || self.shared.has_senders() {
             return Ok(received);
         }
-        match self.take_many(into, most) {
+        match self.take_many(into, most, self.now()) {
             0 => Err(Disconnected),
             received => Ok(received),
         }
@@ -130,7 +130,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// When all senders are gone and everything they sent was received.
     pub async fn recv_async(&mut self) -> Result<T, Disconnected> {
         loop {
-            if let Some(value) = self.take() {
+            if let Some(value) = self.take(self.now()) {
                 return Ok(value);
             }
             let shared = &*self.shared;
@@ -148,34 +148,27 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         TryIter { receiver: self }
     }
 
-    /// The most values the channel holds.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.shared.slots.capacity() as usize
+    #[inline(always)]
+    fn claim(&self, most: u64, look: impl Fn(u64) -> u64) -> Option<Range<u64>> {
+        self.shared.consumers.claim(&self.hand, 1, most, look)
     }
 
-    /// How many values are in the channel, about: others send and receive meanwhile.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.shared.len() as usize
+    /// Looks up to where values have come, all before a position being received.
+    #[inline(always)]
+    fn now(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
+        |from| self.shared.producers.completed(from)
     }
 
-    /// Whether the channel is empty, about.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// The same, for who would wait anyway and may let some gather first.
+    #[inline(always)]
+    fn when_gathered(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
+        |from| self.shared.gathered_from(from)
     }
 
     #[inline(always)]
-    fn claim(&self, most: u64) -> Option<Range<u64>> {
-        let shared = &*self.shared;
-        shared.consumers.claim(&self.hand, 1, most, |from| shared.producers.completed(from))
-    }
-
-    #[inline(always)]
-    fn take(&self) -> Option<T> {
+    fn take(&self, look: impl Fn(u64) -> u64 + Copy) -> Option<T> {
         loop {
-            let claim = self.claim(1)?;
+            let claim = self.claim(1, look)?;
             let value = self.move_out(claim.start);
             self.complete(claim);
             if value.is_some() {
@@ -196,14 +189,14 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         Some(shared.slots.at(position).with(|slot| unsafe { (*slot).assume_init_read() }))
     }
 
-    fn take_many(&self, into: &mut Vec<T>, most: usize) -> usize {
+    fn take_many(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
         let shared = &*self.shared;
         let before = into.len();
         while into.len() == before {
             // Before the claim: what is claimed must be completed, and to ask for memory may panic.
             into.reserve(most.min(self.capacity()));
             let most = (into.capacity() - before).min(most) as u64;
-            let Some(claim) = self.claim(most) else { break };
+            let Some(claim) = self.claim(most, look) else { break };
             if shared.producers.may_have_skipped() {
                 into.extend(claim.clone().filter_map(|position| self.move_out(position)));
             } else {

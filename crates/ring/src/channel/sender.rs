@@ -14,7 +14,7 @@ use crate::sequencer::{Hand, Multi, Sequencer, Single};
 /// Of a channel with many senders, clone it: one for each thread is best, sharing one is possible, too.
 #[derive(Debug)]
 pub struct Sender<T, P: Sequencer = Multi, C: Sequencer = Single> {
-    shared: Arc<Shared<T, P, C>>,
+    pub(super) shared: Arc<Shared<T, P, C>>,
     hand: P::Hand,
 }
 
@@ -180,24 +180,6 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
             None => return Err(SendError(value)),
         }
         Ok(())
-    }
-
-    /// The most values the channel holds.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.shared.slots.capacity() as usize
-    }
-
-    /// How many values are in the channel, about: others send and receive meanwhile.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.shared.len() as usize
-    }
-
-    /// Whether the channel is empty, about.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Whether all receivers are gone.

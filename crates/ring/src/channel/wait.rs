@@ -17,7 +17,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     /// Places for at most `most` values, if there are any now.
     #[inline(always)]
     pub(super) fn claim_places(&self, hand: &P::Hand, most: u64) -> Option<Range<u64>> {
-        self.producers.claim(hand, 1, most, |from| self.free_until(from))
+        self.producers.claim(hand, 1, most, |from| self.slots.fetch(from, self.free_until(from), most))
     }
 
     /// As [`claim_place`](Self::claim_place), waiting; `None` when the deadline has passed or all receivers are gone.
@@ -44,6 +44,12 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         }
         let enough = portion <= 1 || self.producers.available(hand, |from| self.free_until(from)) >= portion;
         if enough { self.claim_places(hand, most).map(Some) } else { None }
+    }
+
+    /// Where what has come ends, all before `from` being received; lets events gather before it looks.
+    #[inline(never)]
+    pub(super) fn gathered_from(&self, from: u64) -> u64 {
+        self.arrivals.look_again(from, self.slots.capacity(), || self.producers.completed(from))
     }
 
     /// Waits until there is something to claim.

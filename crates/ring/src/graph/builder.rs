@@ -11,6 +11,7 @@ use super::poller::Poller;
 use super::producer::Producer;
 use super::running::Running;
 use crate::Options;
+use crate::primitive::UnsafeCell;
 use crate::sequencer::{Multi, Progress, Sequencer, SequencerParts, Single};
 
 /// A consumer, or a pool, to be followed by others.
@@ -80,7 +81,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     pub fn handle(&mut self, follows: &[Node], mut handle: impl FnMut(&E, Place) + Send + 'static) -> Node {
         // SAFETY: the plan lets nobody write to events while this consumer has them: producers come a lap later, and
         // exclusive consumers are before or behind it.
-        self.add(follows, false, move |event, place| handle(unsafe { &*event }, place))
+        self.add(follows, false, move |cell, place| cell.with(|event| handle(unsafe { &*event }, place)))
     }
 
     /// A consumer on a thread of its own that may change events.
@@ -90,10 +91,15 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// may have an event at the same time cannot both have it exclusively.
     pub fn handle_mut(&mut self, follows: &[Node], mut handle: impl FnMut(&mut E, Place) + Send + 'static) -> Node {
         // SAFETY: the plan has all other consumers before or behind this one, and producers come a lap later.
-        self.add(follows, true, move |event, place| handle(unsafe { &mut *event }, place))
+        self.add(follows, true, move |cell, place| cell.with_mut(|event| handle(unsafe { &mut *event }, place)))
     }
 
-    fn add(&mut self, follows: &[Node], exclusive: bool, handle: impl FnMut(*mut E, Place) + Send + 'static) -> Node {
+    fn add(
+        &mut self,
+        follows: &[Node],
+        exclusive: bool,
+        handle: impl FnMut(&UnsafeCell<E>, Place) + Send + 'static,
+    ) -> Node {
         let (party, node) = self.party::<Single>(follows, exclusive);
         let consumer = Consumer::new(Arc::clone(&self.core), party, 0);
         self.bodies.push((node, Box::new(move || consumer.run(handle))));
@@ -121,7 +127,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         for mut handle in handlers {
             let consumer = Consumer::new(Arc::clone(&self.core), Arc::clone(&party), 0).one_at_a_time();
             // SAFETY: as in `handle`.
-            let body = move || consumer.run(move |event, place| handle(unsafe { &*event }, place));
+            let handle = move |cell: &UnsafeCell<E>, place| cell.with(|event| handle(unsafe { &*event }, place));
+            let body = move || consumer.run(handle);
             self.bodies.push((node, Box::new(body)));
         }
         assert!(self.bodies.len() > before, "a pool has at least one handler");

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::core::Core;
 use super::party::Party;
+use crate::primitive::UnsafeCell;
 use crate::sequencer::{Hand, Sequencer, SequencerParts, Single};
 
 /// Where an event stands.
@@ -53,10 +54,6 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         Consumer { batch_most: 1, ..self }
     }
 
-    fn claim(&self, most: u64) -> Option<Range<u64>> {
-        self.party.own.claim(&self.hand, 1, most, |from| self.party.free_until(from))
-    }
-
     fn available(&self) -> u64 {
         self.party.own.available(&self.hand, |from| self.party.free_until(from))
     }
@@ -64,13 +61,25 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     /// Calls `handle` with the slot of each event of a batch, `most` at most; returns how many there were, given-up ones included.
     ///
     /// If `handle` panics, the events before count as consumed, of a party of many participants also the rest.
-    pub(super) fn consume(&self, most: u64, mut handle: impl FnMut(*mut E, Place)) -> u64 {
-        let Some(batch) = self.claim(most.min(self.batch_most)) else { return 0 };
+    pub(super) fn consume(&self, most: u64, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
+        self.consume_of(most, |from| self.party.free_until(from), handle)
+    }
+
+    /// As [`consume`](Self::consume), for who would wait anyway and may as well let events gather before it looks for more.
+    fn consume_gathered(&self, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
+        let core = &*self.core;
+        let look = |from| core.arrivals.look_again(from, core.slots.capacity(), || self.party.free_until(from));
+        self.consume_of(u64::MAX, look, handle)
+    }
+
+    /// Consumes what `look` finds.
+    fn consume_of(&self, most: u64, look: impl Fn(u64) -> u64, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
+        let Some(batch) = self.party.own.claim(&self.hand, 1, most.min(self.batch_most), look) else { return 0 };
         let mut passing = Passing { consumer: self, at: batch.start, batch: batch.clone() };
         for position in batch.clone() {
             if !self.core.producers.is_skipped(position) {
                 let place = Place { position, ends_batch: position + 1 == batch.end };
-                self.core.slots.at(position).with_mut(|event| handle(event, place));
+                handle(self.core.slots.at(position), place);
             }
             passing.at = position + 1;
         }
@@ -114,28 +123,21 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     }
 
     /// Handles all events to the end. After a panic of `handle`, passes over the rest and returns where and what it was.
-    pub(super) fn run(&self, mut handle: impl FnMut(*mut E, Place)) -> Outcome {
+    pub(super) fn run(&self, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> Outcome {
         let mut at = 0;
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            while self.more() {
-                self.consume(u64::MAX, |event, place| {
-                    at = place.position;
-                    handle(event, place);
-                });
-            }
+            self.consume_all(|event, place| {
+                at = place.position;
+                handle(event, place);
+            });
         }));
         let panic = panicked.err()?;
-        while self.more() {
-            self.consume(u64::MAX, |_, _| ());
-        }
+        self.consume_all(|_, _| ());
         Some((at, panic))
     }
 
-    fn more(&self) -> bool {
-        match self.look() {
-            Some(waited) => waited == Waited::Ready,
-            None => self.wait(None) == Waited::Ready,
-        }
+    fn consume_all(&self, mut handle: impl FnMut(&UnsafeCell<E>, Place)) {
+        while self.consume_gathered(&mut handle) > 0 || self.wait(None) == Waited::Ready {}
     }
 }
 

@@ -1,8 +1,9 @@
 //! The slowest of several consumers, to whom more may be added.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use super::party::{Follows, Party};
+use crate::primitive::RwLock;
 use crate::primitive::atomic::{AtomicU64, Ordering};
 use crate::sequencer::{Progress, Single};
 

@@ -47,7 +47,7 @@ impl<E, P: Sequencer> Poller<E, P> {
     /// ```
     pub fn poll(&mut self, most: u64, mut handle: impl FnMut(&E, Place)) -> Polled {
         // SAFETY: the plan lets nobody write to events while this consumer has them.
-        let passed = self.consumer.consume(most, |event, place| handle(unsafe { &*event }, place));
+        let passed = self.consumer.consume(most, |cell, place| cell.with(|event| handle(unsafe { &*event }, place)));
         match passed {
             0 if self.consumer.peek() == Waited::Ended => Polled::Ended,
             0 => Polled::Idle,

@@ -136,7 +136,8 @@ impl<E, P: Sequencer> Producer<E, P> {
 
     #[inline(always)]
     fn claimed(&self, least: u64, most: u64) -> Option<Range<u64>> {
-        self.producers.claim(&self.hand, least, most, |from| self.core.free_until(from))
+        let core = &*self.core;
+        self.producers.claim(&self.hand, least, most, |from| core.slots.fetch(from, core.free_until(from), most))
     }
 
     #[cold]

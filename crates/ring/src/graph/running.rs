@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use thiserror::Error;
 
@@ -10,6 +9,8 @@ use super::builder::{Body, Node, Plan};
 use super::consumer::{Consumer, Outcome, Place};
 use super::core::Core;
 use super::poller::Poller;
+use crate::primitive::UnsafeCell;
+use crate::primitive::thread::{self, JoinHandle};
 use crate::sequencer::{Progress, Sequencer, Single};
 
 /// The consumers' threads of a started ring.
@@ -55,7 +56,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
         let (node, consumer) = self.newcomer(follows);
         // SAFETY: the plan lets nobody write to events while this consumer has them, and producers have not been
         // more than a lap ahead of where it starts.
-        self.spawn(node, Box::new(move || consumer.run(move |event, place| handle(unsafe { &*event }, place))));
+        let handle = move |cell: &UnsafeCell<E>, place| cell.with(|event| handle(unsafe { &*event }, place));
+        self.spawn(node, Box::new(move || consumer.run(handle)));
         node
     }
 

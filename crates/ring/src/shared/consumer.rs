@@ -1,12 +1,16 @@
 //! The process that reads.
 
 use std::fmt;
+#[cfg(not(loom))]
 use std::fs::File;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::segment::{Role, Segment};
-use super::{AttachError, Plain};
+#[cfg(not(loom))]
+use super::AttachError;
+#[cfg(not(loom))]
+use super::segment::Role;
+use super::{Plain, Segment};
+use crate::primitive::atomic::Ordering;
 
 /// The consuming end of a shared ring; one at a time.
 pub struct Consumer<T: Plain> {
@@ -24,9 +28,14 @@ impl<T: Plain> Consumer<T> {
     ///
     /// # Panics
     /// When `slots` is not a power of two.
+    #[cfg(not(loom))]
     pub fn attach(file: &File, slots: usize) -> Result<Self, AttachError> {
         let segment = Segment::attach(file, slots, Role::Consumer)?;
-        Ok(Consumer { segment, limit: 0 })
+        Ok(Consumer::of(segment))
+    }
+
+    pub(super) fn of(segment: Segment<T>) -> Self {
+        Consumer { segment, limit: 0 }
     }
 
     /// Handles the next event, waiting for it as long as it takes. It is consumed when `handle` returns.
@@ -68,7 +77,7 @@ impl<T: Plain> Consumer<T> {
         let next = self.position();
         // SAFETY: the slot holds an event that the producer does not touch before we are through with it, and
         // every pattern of bits is a valid one.
-        let result = handle(unsafe { &*self.segment.slot(next) });
+        let result = self.segment.slot(next).with(|event| handle(unsafe { &*event }));
         let header = self.segment.header();
         // Release pairs with the producer's acquire: we do not read the slot any more.
         header.consumed.0.store(next + 1, Ordering::Release);

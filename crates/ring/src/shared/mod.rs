@@ -44,13 +44,22 @@
 //! outside the ring. They have to agree on the type; only its size and alignment are checked.
 
 mod consumer;
+mod header;
 mod producer;
+#[cfg(not(loom))]
 mod segment;
 mod sleep;
+#[cfg(loom)]
+pub(crate) mod twin;
 
 pub use consumer::Consumer;
 pub use producer::Producer;
+#[cfg(not(loom))]
 pub use segment::AttachError;
+#[cfg(not(loom))]
+use segment::Segment;
+#[cfg(loom)]
+use twin::Segment;
 
 /// A type that may be read from memory another process wrote.
 ///

@@ -1,12 +1,16 @@
 //! The process that writes.
 
 use std::fmt;
+#[cfg(not(loom))]
 use std::fs::File;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::segment::{Role, Segment};
-use super::{AttachError, Plain};
+#[cfg(not(loom))]
+use super::AttachError;
+#[cfg(not(loom))]
+use super::segment::Role;
+use super::{Plain, Segment};
+use crate::primitive::atomic::Ordering;
 
 /// The producing end of a shared ring; one at a time.
 pub struct Producer<T: Plain> {
@@ -23,9 +27,14 @@ impl<T: Plain> Producer<T> {
     ///
     /// # Panics
     /// When `slots` is not a power of two.
+    #[cfg(not(loom))]
     pub fn attach(file: &File, slots: usize) -> Result<Self, AttachError> {
         let segment = Segment::attach(file, slots, Role::Producer)?;
-        Ok(Producer { segment, limit: 0 })
+        Ok(Producer::of(segment))
+    }
+
+    pub(super) fn of(segment: Segment<T>) -> Self {
+        Producer { segment, limit: 0 }
     }
 
     /// Sends an event, waiting for room as long as it takes.
@@ -77,7 +86,7 @@ impl<T: Plain> Producer<T> {
         let sent = events.len().min(free as usize);
         for (position, event) in (first..).zip(&events[..sent]) {
             // SAFETY: the slot is free, and we are the only producer.
-            unsafe { self.segment.slot(position).write(*event) };
+            self.segment.slot(position).with_mut(|slot| unsafe { slot.write(*event) });
         }
         let header = self.segment.header();
         // Release pairs with the consumer's acquire: it sees the events.

@@ -1,43 +1,17 @@
-//! The mapped file: its header, its slots, and the locks that give roles.
+//! The mapped file: header and slots, and the locks that give roles.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use millstream_sync::eventcount::SharedEventCount;
 use thiserror::Error;
 
 use super::Plain;
-
-const MAGIC: u64 = u64::from_ne_bytes(*b"MSTRING1");
-
-/// The documented layout.
-#[repr(C, align(128))]
-pub(super) struct Header {
-    magic: AtomicU64,
-    event_bytes: AtomicU32,
-    event_align: AtomicU32,
-    slots: AtomicU64,
-    pub(super) published: Line<AtomicU64>,
-    pub(super) consumed: Line<AtomicU64>,
-    pub(super) arrivals: Line<Sleeper>,
-    pub(super) room: Line<Sleeper>,
-}
-
-#[repr(C, align(128))]
-pub(super) struct Line<T>(pub(super) T);
-
-/// One side's sleep; see [`sleep`](super::sleep).
-#[repr(C)]
-pub(super) struct Sleeper {
-    pub(super) asleep: AtomicU32,
-    pub(super) count: SharedEventCount,
-}
-
-const _: () = assert!(size_of::<Header>() == 640 && std::mem::offset_of!(Header, published) == 128);
+use super::header::{Header, MAGIC};
+use crate::primitive::UnsafeCell;
 
 /// The byte whose lock is the role.
 #[derive(Debug, Clone, Copy)]
@@ -117,21 +91,21 @@ impl<T: Plain> Segment<T> {
     fn agree(&self, new: bool, found_bytes: u64) -> Result<(), AttachError> {
         let (bytes, align) = (size_of::<T>() as u32, align_of::<T>() as u32);
         let header = self.header();
-        if new || header.magic.load(Ordering::Acquire) == 0 {
+        if new || header.kind.magic.load(Ordering::Acquire) == 0 {
             // All of a new file is zero; zero is also what an event count starts with.
-            header.event_bytes.store(bytes, Ordering::Relaxed);
-            header.event_align.store(align, Ordering::Relaxed);
-            header.slots.store(self.slots, Ordering::Relaxed);
-            header.magic.store(MAGIC, Ordering::Release);
+            header.kind.event_bytes.store(bytes, Ordering::Relaxed);
+            header.kind.event_align.store(align, Ordering::Relaxed);
+            header.kind.slots.store(self.slots, Ordering::Relaxed);
+            header.kind.magic.store(MAGIC, Ordering::Release);
         }
-        if header.magic.load(Ordering::Acquire) != MAGIC {
+        if header.kind.magic.load(Ordering::Acquire) != MAGIC {
             return Err(AttachError::NotARing);
         }
         let describe = |slots, bytes, align| format!("{slots} slots of {bytes} bytes, aligned to {align}");
         let found = describe(
-            header.slots.load(Ordering::Relaxed),
-            header.event_bytes.load(Ordering::Relaxed),
-            header.event_align.load(Ordering::Relaxed),
+            header.kind.slots.load(Ordering::Relaxed),
+            header.kind.event_bytes.load(Ordering::Relaxed),
+            header.kind.event_align.load(Ordering::Relaxed),
         );
         let expected = describe(self.slots, bytes, align);
         if found != expected || found_bytes != 0 && found_bytes != self.bytes as u64 {
@@ -150,10 +124,11 @@ impl<T: Plain> Segment<T> {
     }
 
     /// The slot of a position.
-    pub(super) fn slot(&self, position: u64) -> *mut T {
+    pub(super) fn slot(&self, position: u64) -> &UnsafeCell<T> {
         let index = (position & (self.slots - 1)) as usize;
-        // SAFETY: the slots follow the header, and there are `self.slots` of them.
-        unsafe { self.header.add(1).cast::<T>().add(index).as_ptr() }
+        // SAFETY: the slots follow the header, and there are `self.slots` of them, aligned as the header is at least. Whatever
+        // they hold is a value, and a cell may change while it is referred to.
+        unsafe { self.header.add(1).cast::<UnsafeCell<T>>().add(index).as_ref() }
     }
 }
 

@@ -4,12 +4,15 @@
 //! between the two on both sides: either the waker sees the sleeper, or the sleeper sees the position. The event count does
 //! the rest. A sleeper that crashed leaves its flag; all it costs is one system call.
 
-use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
-use millstream_sync::eventcount::Waited;
+use millstream_sync::eventcount::{Patience, Waited};
 
-use super::segment::Sleeper;
+use super::header::Sleeper;
+use crate::primitive::atomic::{Ordering, fence};
+
+/// In a model nothing is gained by looking more often.
+const PATIENCE: Patience = if cfg!(loom) { Patience::NONE } else { Patience::DEFAULT };
 
 impl Sleeper {
     /// Wakes the other side, if it sleeps.
@@ -31,10 +34,8 @@ impl Sleeper {
             if let Some(found) = look() {
                 return Some(found);
             }
-            match deadline {
-                None => self.count.wait(key),
-                Some(deadline) if self.count.wait_deadline(key, deadline) == Waited::TimedOut => return look(),
-                Some(_) => (),
+            if self.count.wait_patiently(key, deadline, &PATIENCE) == Waited::TimedOut {
+                return look();
             }
         }
     }

@@ -59,7 +59,19 @@ impl Arrivals {
         }
     }
 
-    /// Tells how many positions of `capacity` had gathered when a wait ended.
+    /// Looks where what has come ends, for a consumer that is through with all before `from` and may wait; first lets events gather,
+    /// if they come in small portions.
+    #[inline]
+    pub(crate) fn look_again(&self, from: u64, capacity: u64, look: impl FnOnce() -> u64) -> u64 {
+        self.temper.let_gather();
+        let until = look();
+        if until > from {
+            self.gathered(until - from, capacity);
+        }
+        until
+    }
+
+    /// Tells how many positions of `capacity` had gathered when somebody looked.
     pub(crate) fn gathered(&self, positions: u64, capacity: u64) {
         self.temper.gathered(positions, capacity);
     }

@@ -4,15 +4,17 @@
 //! 25 or 120 M events/s, depending on who naps when. The reasons, measured on two cores:
 //!
 //! - A cache line goes from core to core and back in 66 ns. Within that time a producer that keeps its lines
-//!   publishes 20 events. So a waiter *lets events gather*: it does not look again before it has
-//!   paused, 0.1 µs at first, up to 1.6 µs while events keep coming in small portions. Each look of a consumer
-//!   takes the line that the producer writes.
+//!   publishes 15 events. So a consumer *lets events gather*: before it looks again it pauses, 0.1 µs at first, up to 1.6 µs while
+//!   events keep coming in small portions; and so do its waits. Each look takes the line that the producer writes. An event
+//!   that comes alone is never kept waiting by this, and the `try_` forms never pause.
 //! - A producer that finds the ring full wants a *quarter of it* free before it goes on (bounded by a few looks, so
 //!   a slow consumer is not waited for). Else it takes each slot the moment it is freed, and both sides run at the
 //!   pace of single hand-overs.
 //! - A producer that loses a compare-and-swap lets the winner run on (see [`Multi`](crate::sequencer::Multi)).
 //! - Who waits for a thread that does not run should give it the core, and for a whole burst: after two looks in
 //!   vain a waiter yields. With 1024 slots a change of threads (0.5 to 1 µs) then costs 1 ns an event.
+//! - Two threads that share a core and yield to each other never part. So a producer takes a nap now and then although yielding
+//!   would do: who wakes is placed anew, perhaps on a core of its own.
 //! - Waking a sleeper costs its waker 2 µs. So sleep is what comes when yielding did not help, and sleeping
 //!   *producers* are woken one at a time, and only when those who are awake do not keep the ring filled.
 //!

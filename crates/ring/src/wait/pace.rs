@@ -1,10 +1,11 @@
 //! How long to wait between looks, and when to give up looking and sleep.
 
+// The standard ones in a model, too: advice orders nothing, and what it is makes no difference to explore.
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::WaitStrategy;
 use crate::padded::Padded;
-use crate::primitive::atomic::{AtomicU32, Ordering};
 use crate::primitive::{pause, yield_now};
 
 /// Looks before the first yield.
@@ -40,6 +41,11 @@ impl Temper {
         Temper { strategy, learnt: Padded(Learnt { yields, gap }) }
     }
 
+    /// Whether its waiters decide themselves when to sleep.
+    pub(super) fn is_adaptive(&self) -> bool {
+        self.strategy == WaitStrategy::Adaptive
+    }
+
     pub(super) fn start(&self) -> Pace<'_> {
         let looks_most = match self.strategy {
             WaitStrategy::Spin | WaitStrategy::Yield => None,
@@ -67,6 +73,15 @@ impl Temper {
         } else {
             let yields = self.learnt.yields.load(Ordering::Relaxed);
             self.learnt.yields.store(yields / 2, Ordering::Relaxed);
+        }
+    }
+
+    /// Pauses for the gap, if there is reason for one.
+    #[inline]
+    pub(super) fn let_gather(&self) {
+        let gap = self.learnt.gap.load(Ordering::Relaxed);
+        if gap > GAP_LEAST {
+            (0..gap).for_each(|_| pause());
         }
     }
 
@@ -129,4 +144,32 @@ pub(super) enum Looked<R> {
     TimedOut,
     /// It is time to sleep.
     InVain,
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn gap(temper: &Temper) -> u32 {
+        temper.learnt.gap.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn small_portions_make_the_gap_longer_up_to_its_limit() {
+        let temper = Temper::new(WaitStrategy::Adaptive);
+        (0..20).for_each(|_| temper.gathered(2, 1024));
+        assert_eq!(gap(&temper), GAP_MOST);
+        temper.gathered(500, 1024);
+        assert_eq!(gap(&temper), GAP_MOST, "half a ring is right");
+        temper.gathered(1000, 1024);
+        assert_eq!(gap(&temper), GAP_MOST / 2, "nearly too late");
+    }
+
+    #[test]
+    fn an_event_that_comes_alone_is_not_kept_waiting() {
+        let temper = Temper::new(WaitStrategy::Adaptive);
+        (0..20).for_each(|_| temper.gathered(2, 1024));
+        temper.gathered(1, 1024);
+        assert_eq!(gap(&temper), GAP_LEAST);
+    }
 }

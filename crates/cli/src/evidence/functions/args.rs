@@ -8,6 +8,7 @@ use millstream_csm::Method;
 use crate::evidence::args::{ClaimArgs, ColumnArgs, method};
 use crate::evidence::bins::BinsArgs;
 use crate::evidence::number;
+use crate::evidence::permutation::PermutationArgs;
 
 const HELP: &str = "\
 Numbers are decimals, percentages or C hex floats (0x1.f5c28f5c28f5cp-1); logarithms are natural. With --json, numbers have
@@ -42,6 +43,8 @@ pub enum CsmCommand {
     Quantile(QuantileArgs),
     /// How likely a decision is within a limit, and how many observations it takes, exactly.
     Power(PowerArgs),
+    /// Does chance make such a difference between two files of numbers? The exact (permutation) test.
+    Permutation(PermutationArgs),
     /// Balls and bins: how full are all bins when the first one is full?
     Bins(BinsArgs),
 }

@@ -16,7 +16,7 @@ use super::error::EvidenceError;
 use super::json::Object;
 use super::lines::{Fields, quantity};
 use super::number::exact;
-use super::{bins, ended, print};
+use super::{bins, ended, permutation, print};
 
 /// The most numbers that are held to find a quantile of.
 const MOST_VALUES: usize = 1 << 28;
@@ -30,6 +30,7 @@ pub fn csm(args: &CsmArgs) -> ExitCode {
         CsmCommand::Interval(args) => interval_of(args),
         CsmCommand::Quantile(args) => quantile_of(args),
         CsmCommand::Power(args) => power_of(args),
+        CsmCommand::Permutation(args) => return ended(permutation::permutation(args)),
         CsmCommand::Bins(args) => return bins::bins(args).unwrap_or_else(|error| ended(Err(error))),
     };
     ended(answer.and_then(|text| print(&text)).map(|()| super::error::HOLDS))

@@ -7,8 +7,8 @@ use millstream_csm::Verdict;
 
 use super::super::answer::Answer;
 use super::text;
-use super::xml::escape;
 use crate::screen::look::Look;
+use crate::screen::xml::escape;
 
 /// The file.
 pub(in crate::evidence) fn junit(answer: &Answer) -> String {

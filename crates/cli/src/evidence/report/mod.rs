@@ -5,7 +5,6 @@ pub(super) mod json;
 pub(super) mod junit;
 pub(super) mod svg;
 pub(super) mod text;
-mod xml;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -74,6 +73,7 @@ pub(super) mod sample {
                 successes: Some(3972),
                 estimate: Some(0.993),
                 interval: Interval { low: 0.9875, high: 0.9968 },
+                spread: None,
                 progress,
                 level: Some((-8.5, -6.9)),
             },

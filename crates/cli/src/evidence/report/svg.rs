@@ -2,15 +2,15 @@
 //! the shape of what a uniform prior would make of the outcomes.
 //!
 //! The shape is the Beta density s ln p + (n − s) ln(1 − p), less its value at the top and then raised to the exponent,
-//! so that nothing over- or underflows however many outcomes there are. It is there to be looked at; the verdict and the
-//! interval come from elsewhere. Light and dark follow the reader's setting; nothing is loaded from anywhere.
+//! so that nothing over- or underflows however many outcomes there are. For a mean it is the bell curve that the mean of
+//! many values is distributed like. It is there to be looked at; the verdict and the interval come from elsewhere. Light and dark follow the reader's setting; nothing is loaded from anywhere.
 
 use std::fmt::Write as _;
 
 use super::super::answer::Answer;
 use super::super::number;
 use super::text;
-use super::xml::escape;
+use crate::screen::xml::escape;
 
 const WIDTH: f64 = 680.0;
 const HEIGHT: f64 = 272.0;
@@ -113,19 +113,37 @@ impl Axis {
     }
 }
 
-/// The Beta density of the outcomes, scaled to the height of the plot.
+/// The density of what is known, scaled to the height of the plot.
 fn shape(answer: &Answer, axis: &Axis) -> String {
-    const POINTS: u32 = 320;
-    let Some(successes) = answer.view.successes.filter(|_| answer.view.trials > 0) else { return String::new() };
-    let (s, f) = (successes as f64, (answer.view.trials - successes) as f64);
+    let view = &answer.view;
+    match (view.successes, view.estimate, view.spread, answer.range) {
+        (Some(successes), Some(_), ..) => beta_shape(successes, view.trials, axis),
+        (None, Some(mean), Some(spread), Some((low, high))) => {
+            // Values that are all alike have no spread; a line shows that.
+            let deviation = (spread * (high - low)).max((axis.high - axis.low) * 1e-3);
+            curve(axis, |x| -0.5 * ((x - mean) / deviation).powi(2))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The Beta density of outcomes.
+fn beta_shape(successes: u64, trials: u64, axis: &Axis) -> String {
+    let (s, f) = (successes as f64, (trials - successes) as f64);
     // 0 × ln 0 is nothing, here as everywhere in probability.
     let term = |count: f64, p: f64| if count == 0.0 { 0.0 } else { count * p.ln() };
     let log_density = |p: f64| term(s, p) + term(f, 1.0 - p);
     let top = log_density(s / (s + f));
+    curve(axis, |p| log_density(p) - top)
+}
+
+/// A curve from its logarithm, which is at most zero.
+fn curve(axis: &Axis, log_height: impl Fn(f64) -> f64) -> String {
+    const POINTS: u32 = 320;
     let mut path = format!("M{LEFT:.1} {FLOOR}");
     for i in 0..=POINTS {
         let p = axis.low + (axis.high - axis.low) * f64::from(i) / f64::from(POINTS);
-        let height = (log_density(p) - top).min(0.0).exp();
+        let height = log_height(p).min(0.0).exp();
         let _ = write!(path, "L{:.1} {:.1}", axis.at(p), FLOOR - height * (FLOOR - TOP));
     }
     format!("<path class=\"shape\" d=\"{path}L{RIGHT:.1} {FLOOR}Z\"/>\n")
@@ -182,6 +200,23 @@ mod tests {
         }
         assert_eq!(picture.matches("http").count(), 2, "the name space and the text of the command");
         assert!(picture.contains("curl &lt;http://x&gt;"));
+    }
+
+    #[test]
+    fn a_mean_has_a_shape_whose_top_is_at_the_estimate() {
+        let mut answer = sample::answer(sample::HOLDS);
+        answer.range = Some((0.0, 2.0));
+        (answer.view.successes, answer.view.estimate, answer.view.spread) = (None, Some(0.99), Some(0.001));
+        let picture = svg(&answer);
+        let path = picture.split("class=\"shape\" d=\"M").nth(1).expect("a shape").split('Z').next().unwrap();
+        let points = path.split('L').skip(1).map(|point| {
+            let (x, y) = point.split_once(' ').unwrap();
+            (x.parse::<f64>().unwrap(), y.parse::<f64>().unwrap())
+        });
+        let top = points.min_by(|one, other| one.1.total_cmp(&other.1)).unwrap();
+        assert!((top.0 - Axis::of(&answer).at(0.99)).abs() < 4.0 && top.1 < TOP + 8.0, "{top:?}");
+        answer.view.spread = Some(0.0);
+        assert!(svg(&answer).contains("class=\"shape\""));
     }
 
     #[test]

@@ -12,8 +12,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 use rustix::time::Timespec;
+
+/// How many looks there are before a sleep. Whoever waits has often just seen the program's output end, which happens
+/// microseconds before its own end, while to fall asleep and be woken takes tens of them.
+const QUICK_LOOKS: u32 = 24;
 
 /// The longest pause between two looks at a program, on a kernel whose processes are no descriptors.
 const LONGEST_LOOK: Duration = Duration::from_millis(10);
@@ -56,6 +60,12 @@ impl Group {
     /// Whether the leader has ended, which waits for it at most so long. It stays unreaped, and its number taken.
     fn ended_within(&mut self, most: Duration) -> io::Result<bool> {
         if self.handle.is_none() {
+            for _ in 0..QUICK_LOOKS {
+                if self.has_ended()? {
+                    return Ok(true);
+                }
+                std::thread::yield_now();
+            }
             match pidfd_open(self.leader, PidfdFlags::empty()) {
                 Ok(handle) => self.handle = Some(handle),
                 Err(Errno::NOSYS | Errno::MFILE | Errno::NFILE | Errno::PERM) => return self.ended_by_looking(most),
@@ -71,13 +81,17 @@ impl Group {
         }
     }
 
+    /// Whether the leader has ended by now; it stays unreaped.
+    fn has_ended(&self) -> io::Result<bool> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::Pid(self.leader), options)?.is_some())
+    }
+
     fn ended_by_looking(&self, most: Duration) -> io::Result<bool> {
-        use rustix::process::{WaitId, WaitIdOptions, waitid};
         let end = Instant::now() + most;
         let mut pause = Duration::from_micros(50);
         loop {
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-            if waitid(WaitId::Pid(self.leader), options)?.is_some() {
+            if self.has_ended()? {
                 return Ok(true);
             }
             let left = end.saturating_duration_since(Instant::now());

@@ -39,10 +39,16 @@ pub(super) fn before() -> u64 {
     stamp
 }
 
-pub(super) fn after() -> u64 {
+pub(super) fn between() -> u64 {
     barrier();
-    now()
+    let stamp = now();
+    barrier();
+    stamp
+}
+
+pub(super) fn near() -> u64 {
+    200
 }
 
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-pub(super) use after as after_loads;
+pub(super) use between as after_loads;

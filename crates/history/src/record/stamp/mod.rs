@@ -1,8 +1,8 @@
 //! Time stamps that stand before or after an operation, whatever the processor reorders.
 //!
 //! A stamp may be too early before an operation and too late after it (that widens the operation, and a wider operation is
-//! never blamed wrongly), but not the other way round. So [`before`](Source::before) holds back what follows it and
-//! [`after`](Source::after) waits for what precedes it; neither does more.
+//! never blamed wrongly), but not the other way round. So [`before`](Source::before) holds back what follows it, and
+//! [`between`](Source::between), which ends one operation and may begin the next, waits for what precedes it besides.
 
 mod clock;
 
@@ -40,12 +40,20 @@ impl Source {
     }
 
     /// A stamp no earlier than the moment when all cores see what this thread has stored, and this thread has loaded what
-    /// it has loaded.
+    /// it has loaded; and no later than the first access to memory of what follows.
     #[inline]
-    pub(super) fn after(self) -> u64 {
+    pub(super) fn between(self) -> u64 {
         match self {
-            Source::Counter => counter::after(),
-            Source::Clock => clock::after(),
+            Source::Counter => counter::between(),
+            Source::Clock => clock::between(),
+        }
+    }
+
+    /// Some 200 ns, more or less by half.
+    pub(super) fn near(self) -> u64 {
+        match self {
+            Source::Counter => counter::near(),
+            Source::Clock => clock::near(),
         }
     }
 
@@ -53,7 +61,7 @@ impl Source {
     pub(super) fn after_loads(self) -> u64 {
         match self {
             Source::Counter => counter::after_loads(),
-            Source::Clock => clock::after(),
+            Source::Clock => clock::between(),
         }
     }
 }
@@ -71,7 +79,7 @@ mod tests {
             let first = source.before();
             let mut last = first;
             while began.elapsed() < Duration::from_millis(20) {
-                for stamp in [source.before(), source.after(), source.after_loads()] {
+                for stamp in [source.before(), source.between(), source.after_loads()] {
                     // A thread that changes its core may see a fall as large as the skew, which is far below this.
                     assert!(stamp + 100_000 > last, "{source:?}: {stamp} after {last}");
                     last = stamp;

@@ -3,14 +3,13 @@
 //! Each is a handful of operations, one after the other, that no history may have, whatever else happens meanwhile: their
 //! values are of their own. They are planted at the start, in the middle and at the end of a valid history.
 
-mod support;
-
 use std::fmt::Write as _;
 
 use millstream_history::format::{Format, read, write_json};
 use millstream_history::{History, Kind, Model, Options, Verdict, check};
-use support::generate::{Plan, valid};
-use support::random::{Random, seed, stress};
+
+use crate::support::generate::{Plan, valid};
+use crate::support::random::{Random, seed, stress};
 
 /// Process (beyond those of the history), operation, input, output.
 type Planted = (u32, &'static str, &'static str, &'static str);
@@ -208,11 +207,8 @@ fn every_planted_violation_is_found_and_shown_in_few_operations() {
             let Verdict::Fails(example) = verdict else {
                 panic!("{model}: {} at {place}/2 is not found: {verdict:?}\n{}", violation.name, shown());
             };
-            // Operations of these tell of one another, so few can be left out: a prefix may be the answer.
-            let intertwined = matches!(model.kind, Kind::Ring | Kind::KeyValue | Kind::MultiRegister);
-            let most = if intertwined { history.len() } else { 10 };
             assert!(
-                example.operations.len() <= most,
+                example.operations.len() <= 10,
                 "{model}: {} at {place}/2: {example:?}\n{}",
                 violation.name,
                 shown()

@@ -1,12 +1,11 @@
 //! Ten thousand random valid histories of each specification raise no alarm.
 
-mod support;
-
 use std::time::Duration;
 
 use millstream_history::{Kind, Model, Options, Verdict, check};
-use support::generate::{Plan, valid};
-use support::random::{Random, seed, stress};
+
+use crate::support::generate::{Plan, valid};
+use crate::support::random::{Random, seed, stress};
 
 fn no_alarm(model: Model) {
     let mut random = Random::new(seed());

@@ -1,7 +1,8 @@
-//! Text inside XML.
+//! Text inside XML and HTML.
 
-/// The text with the characters that mean something in XML written as references, and those it cannot hold replaced.
-pub(super) fn escape(text: &str) -> String {
+/// The text with the characters that mean something in XML and HTML written as references, and those that XML cannot hold
+/// replaced.
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,11 +1,10 @@
 //! What is read back is what was written, and what is malformed is refused at its line.
 
-mod support;
-
 use millstream_history::format::{Format, guess, read, write_json};
 use millstream_history::{History, Kind, Model};
-use support::generate::{Plan, valid};
-use support::random::{Random, seed};
+
+use crate::support::generate::{Plan, valid};
+use crate::support::random::{Random, seed};
 
 fn rows(history: &History) -> Vec<String> {
     let key = |row| history.key(row).map(|key| history.values().show(key).to_string());

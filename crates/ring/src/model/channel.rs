@@ -1,44 +1,10 @@
-//! Loom explores every interleaving of small rings: two or three threads, one to three events each.
-//!
-//! What is explored is the source that runs: sequencers, channels, the bell and the waiting. The strategy is
-//! `Block`, so that every wait gets to the point where a wake-up could be lost; a lost one is a deadlock, which loom
-//! reports. Every access to a slot goes through loom's cell, so a claim that overlaps another, or a missing
-//! acquire or release, is reported as a data race.
-//!
-//! # Mutations
-//! Each of these changes was made by hand, and the test named found it:
-//!
-//! | change | found by |
-//! | --- | --- |
-//! | a flag is stored, or loaded, relaxed (`Multi`) | `a_sender_learns_…` |
-//! | the limit hint is stored, or loaded, relaxed (`Multi`) | `two_consumers_share_…` |
-//! | the cursor is stored, or loaded, relaxed (`Single`) | `a_sender_learns_…` |
-//! | claims by load and store instead of compare-and-swap | `two_producers_lose_…` |
-//! | a limit one position too far | `a_sender_learns_…` |
-//! | the search for free positions starts at an old hint, not at the cursor | `sequencer::multi`: `an_outdated_hint_…` |
-//! | a skipped position sets no flag, or is not marked as skipped | `a_place_that_is_given_up_…` |
-//! | no heavy fence in `Bell::listen`, no light fence in `Bell::is_heard` | `a_sender_learns_…` |
-//! | no heavy fence where a task begins to wait (`Bell::wait_async`) | `a_task_that_sends_…` |
-//! | no look between listening and sleeping | `a_sender_learns_…` |
-//! | the count of senders is loaded relaxed | `batches_are_as_good_…` |
-//! | no second look when the last sender has left | `batches_are_as_good_…` |
-//! | the last sender wakes nobody | `batches_are_as_good_…` |
+//! Channels: every kind of both sides, batches, places given up, both ends that leave, tasks.
 
 use loom::thread;
 
+use super::{explore, options};
 use crate::channel::{self, Receiver, Sender};
 use crate::sequencer::Sequencer;
-use crate::{Options, WaitStrategy};
-
-fn options(capacity: usize) -> Options {
-    Options::new(capacity).wait_strategy(WaitStrategy::Block)
-}
-
-fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(model);
-}
 
 /// Receives until the end; all of it in order.
 fn drain<P: Sequencer, C: Sequencer>(receiver: &Receiver<Box<u32>, P, C>) -> Vec<u32> {

@@ -1,12 +1,11 @@
 //! The checker agrees with one that tries every order, on a multitude of small histories of every kind of object.
 
-mod support;
-
 use millstream_history::consistency::sequentially_consistent;
 use millstream_history::{Builder, History, Kind, Model, Operation, Options, Status, Value, Verdict, check};
-use support::generate::{Plan, operations};
-use support::oracle::{Condition, holds};
-use support::random::{Random, seed, stress};
+
+use crate::support::generate::{Plan, operations};
+use crate::support::oracle::{Condition, holds};
+use crate::support::random::{Random, seed, stress};
 
 /// Models of every kind, with and without limits.
 fn models() -> Vec<Model> {
@@ -68,7 +67,7 @@ fn agree(models: &[Model], condition: Condition, rounds: usize, checker: impl Fn
                 (0..history.len()).map(|row| format!("{:?} {}", history.get(row), history.show(row))).collect();
             assert_eq!(verdict.holds(), Some(expected), "{model}, round {round}:\n{}\n{verdict:?}", shown.join("\n"));
             if let Verdict::Holds(witness) = &verdict {
-                support::oracle::confirm(&history, model, &witness.order, condition)
+                crate::support::oracle::confirm(&history, model, &witness.order, condition)
                     .unwrap_or_else(|problem| panic!("{model}: {problem}:\n{}\n{verdict:?}", shown.join("\n")));
             }
         }

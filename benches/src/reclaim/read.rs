@@ -1,0 +1,209 @@
+//! What it costs to read one word behind a shared pointer. No compiler merges two atomic loads of one place, so the loops read
+//! as often as they say.
+
+use std::hint::black_box;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::Acquire;
+
+use arc_swap::ArcSwap;
+use millstream_sync::reclaim::Snapshot;
+use millstream_sync::reclaim::epoch::{self, Collector};
+use millstream_sync::reclaim::hazard::Domain;
+
+use super::threads::together;
+use crate::args::Args;
+use crate::compare::{Competitor, Role, alternate};
+use crate::error::Error;
+use crate::eventcount::clock;
+
+const READS: u64 = 50_000_000;
+const QUICK_READS: u64 = 50_000;
+/// What is read.
+const NUMBER: u64 = 3;
+
+/// Reads with this many threads so many times each; the time of one, and the sum of what was read.
+type Work = fn(threads: usize, n: u64) -> (f64, u64);
+
+const OBJECT: [(&str, Role, Work); 3] = [
+    ("Hazard::protect", Role::Ours, hazard_protect),
+    ("haphazard", Role::Peer, haphazard_load),
+    ("plain load", Role::Reference, plain_load),
+];
+
+const SECTION: [(&str, Role, Work); 6] = [
+    ("epoch::pin", Role::Ours, epoch_pin),
+    ("epoch Local::pin", Role::Ours, local_pin),
+    ("crossbeam-epoch pin", Role::Peer, crossbeam_pin),
+    ("crossbeam-epoch LocalHandle::pin", Role::Peer, crossbeam_local_pin),
+    ("seize enter", Role::Peer, seize_enter),
+    ("plain load", Role::Reference, plain_load),
+];
+
+const CELL: [(&str, Role, Work); 3] = [
+    ("Snapshot::read", Role::Ours, snapshot_read),
+    ("arc-swap load", Role::Peer, arc_swap_load),
+    ("plain load", Role::Reference, plain_load),
+];
+
+/// Prints the tables.
+///
+/// # Errors
+/// When a reader read something else.
+pub fn run(args: &Args) -> Result<(), Error> {
+    for threads in [1, 2] {
+        table(args, "an object is protected, read and released", threads, &OBJECT)?;
+        table(args, "a reading section with one load", threads, &SECTION)?;
+        table(args, "a cell's value is read", threads, &CELL)?;
+    }
+    Ok(())
+}
+
+fn table(args: &Args, title: &str, threads: usize, works: &[(&str, Role, Work)]) -> Result<(), Error> {
+    let n = if args.quick { QUICK_READS } else { READS };
+    println!("### {title}, {threads} thread(s), {n} times each\n");
+    let competitors = works.iter().map(|&(name, role, work)| {
+        Competitor::new(name, role, move || {
+            let (took, sum) = work(threads, n);
+            let expected = NUMBER * n * threads as u64;
+            if sum == expected { Ok(took) } else { Err(Error::new(format!("read {sum}, not {expected}"))) }
+        })
+    });
+    let comparison = alternate(clock::UNIT, 1, args.rounds, competitors.collect())?;
+    println!("{}\n", comparison.render());
+    Ok(())
+}
+
+fn plain_load(threads: usize, n: u64) -> (f64, u64) {
+    let source = AtomicPtr::new(Box::leak(Box::new(NUMBER)));
+    let source = black_box(&source);
+    together(threads, n, |_| {
+        // SAFETY: leaked.
+        move |n| (0..n).fold(0, |sum, _| sum + unsafe { *source.load(Acquire) })
+    })
+}
+
+fn hazard_protect(threads: usize, n: u64) -> (f64, u64) {
+    let (domain, source) = (Domain::new(), AtomicPtr::new(Box::leak(Box::new(NUMBER))));
+    let (domain, source) = (&domain, black_box(&source));
+    together(threads, n, |_| {
+        let mut hazard = domain.hazard();
+        move |n| {
+            // SAFETY: leaked.
+            let mut read = || unsafe { hazard.protect(source) }.map_or(0, |number| *number);
+            (0..n).fold(0, |sum, _| sum + read())
+        }
+    })
+}
+
+fn haphazard_load(threads: usize, n: u64) -> (f64, u64) {
+    let source = haphazard::AtomicPtr::from(Box::new(NUMBER));
+    let source = black_box(&source);
+    together(threads, n, |_| {
+        let mut hazard = haphazard::HazardPointer::new();
+        move |n| {
+            let mut read = || {
+                let number = source.safe_load(&mut hazard).map_or(0, |number: &u64| *number);
+                hazard.reset_protection();
+                number
+            };
+            (0..n).fold(0, |sum, _| sum + read())
+        }
+    })
+}
+
+fn epoch_pin(threads: usize, n: u64) -> (f64, u64) {
+    let source = AtomicPtr::new(Box::leak(Box::new(NUMBER)));
+    let source = black_box(&source);
+    together(threads, n, |_| {
+        let read = || {
+            let guard = epoch::pin();
+            // SAFETY: leaked.
+            unsafe { guard.load(source) }.copied().unwrap_or(0)
+        };
+        move |n| (0..n).fold(0, |sum, _| sum + read())
+    })
+}
+
+fn local_pin(threads: usize, n: u64) -> (f64, u64) {
+    let (collector, source) = (Collector::new(), AtomicPtr::new(Box::leak(Box::new(NUMBER))));
+    let (collector, source) = (&collector, black_box(&source));
+    together(threads, n, |_| {
+        let local = collector.local();
+        move |n| {
+            let read = || {
+                let guard = local.pin();
+                // SAFETY: leaked.
+                unsafe { guard.load(source) }.copied().unwrap_or(0)
+            };
+            (0..n).fold(0, |sum, _| sum + read())
+        }
+    })
+}
+
+fn crossbeam_pin(threads: usize, n: u64) -> (f64, u64) {
+    let source = crossbeam_epoch::Atomic::new(NUMBER);
+    let source = black_box(&source);
+    together(threads, n, |_| {
+        let read = || {
+            let guard = crossbeam_epoch::pin();
+            // SAFETY: never retired.
+            unsafe { source.load(Acquire, &guard).as_ref() }.copied().unwrap_or(0)
+        };
+        move |n| (0..n).fold(0, |sum, _| sum + read())
+    })
+}
+
+fn crossbeam_local_pin(threads: usize, n: u64) -> (f64, u64) {
+    let (collector, source) = (crossbeam_epoch::Collector::new(), crossbeam_epoch::Atomic::new(NUMBER));
+    let (collector, source) = (&collector, black_box(&source));
+    together(threads, n, |_| {
+        let local = collector.register();
+        move |n| {
+            let read = || {
+                let guard = local.pin();
+                // SAFETY: never retired.
+                unsafe { source.load(Acquire, &guard).as_ref() }.copied().unwrap_or(0)
+            };
+            (0..n).fold(0, |sum, _| sum + read())
+        }
+    })
+}
+
+fn seize_enter(threads: usize, n: u64) -> (f64, u64) {
+    use seize::Guard as _;
+
+    let (collector, source) = (seize::Collector::new(), AtomicPtr::new(Box::leak(Box::new(NUMBER))));
+    let (collector, source) = (&collector, black_box(&source));
+    together(threads, n, |_| {
+        let read = || {
+            let guard = collector.enter();
+            // SAFETY: leaked.
+            unsafe { *guard.protect(source, Acquire) }
+        };
+        move |n| (0..n).fold(0, |sum, _| sum + read())
+    })
+}
+
+fn snapshot_read(threads: usize, n: u64) -> (f64, u64) {
+    let cell = Snapshot::new(NUMBER);
+    let cell = black_box(&cell);
+    together(threads, n, |_| move |n| (0..n).fold(0, |sum, _| sum + *cell.read()))
+}
+
+fn arc_swap_load(threads: usize, n: u64) -> (f64, u64) {
+    let cell = ArcSwap::from_pointee(NUMBER);
+    let cell = black_box(&cell);
+    together(threads, n, |_| move |n| (0..n).fold(0, |sum, _| sum + **cell.load()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reader_reads_the_number() {
+        for (name, _, work) in OBJECT.iter().chain(&SECTION).chain(&CELL) {
+            assert_eq!(work(2, 100).1, 2 * 100 * NUMBER, "{name}");
+        }
+    }
+}

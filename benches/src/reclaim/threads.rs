@@ -1,0 +1,30 @@
+//! The same work on several threads at once.
+
+use std::sync::Barrier;
+use std::thread;
+
+use crate::eventcount::clock;
+
+/// What one operation took on average, in the clock's unit, when `threads` threads began together and did `n` each, and the
+/// sum of what the works returned.
+///
+/// `work` prepares itself and returns the loop, so that preparation is not timed.
+pub fn together<L: FnOnce(u64) -> u64>(threads: usize, n: u64, work: impl Fn(usize) -> L + Sync) -> (f64, u64) {
+    let barrier = Barrier::new(threads);
+    let one = &|thread: usize| {
+        let work = work(thread);
+        barrier.wait();
+        let began = clock::now();
+        let result = work(n);
+        ((clock::now() - began) as f64 / n as f64, result)
+    };
+    if threads == 1 {
+        return one(0);
+    }
+    let results: Vec<(f64, u64)> = thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || one(thread))).collect::<Vec<_>>();
+        running.into_iter().map(|thread| thread.join().expect("the work does not panic")).collect()
+    });
+    let average = results.iter().map(|(took, _)| took).sum::<f64>() / threads as f64;
+    (average, results.iter().fold(0, |sum, (_, result)| sum.wrapping_add(*result)))
+}

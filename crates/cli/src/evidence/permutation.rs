@@ -1,0 +1,169 @@
+//! `millstream csm permutation`: the exact test of two samples.
+//!
+//! All values are divided at random, again and again, and it is decided how often chance makes a difference as large as
+//! the one observed: whether the p-value is below a threshold. The divisions are independent, so that is a claim about a
+//! success rate, and the answer comes as soon as it is clear.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use millstream_csm::permutation::{Null, Permutation, Tail, mean_difference, median_difference};
+use millstream_csm::random::Random;
+use millstream_csm::{Progress, Setup, Status, Verdict};
+
+use super::args::{ColumnArgs, method};
+use super::compare::fresh_seed;
+use super::error::{EvidenceError, FAILS, HOLDS, UNDECIDED};
+use super::functions::read_values;
+use super::json::Object;
+use super::lines::Fields;
+use super::number::{exact, parse, short};
+use super::print;
+
+const HELP: &str = "\
+Examples:
+  millstream csm permutation before.txt after.txt                     do the means differ?
+  millstream csm permutation a.txt b.txt --statistic median --tail less --p-below 0.001
+
+Exit status:
+  0  the p-value is below the threshold: such a difference is no chance
+  1  it is not below
+  2  the arguments are wrong
+  3  undecided after --limit divisions
+  4  the data are no data";
+
+/// `millstream csm permutation`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub struct PermutationArgs {
+    /// A file of numbers, one a line; `-` is standard input.
+    #[arg(value_name = "A")]
+    pub a: OsString,
+    /// Another one.
+    #[arg(value_name = "B")]
+    pub b: OsString,
+    /// What is compared: B's less A's.
+    #[arg(long, value_enum, default_value = "mean")]
+    pub statistic: Statistic,
+    /// What counts as at least as extreme as the statistic of A and B.
+    #[arg(long, value_enum, default_value = "both")]
+    pub tail: Extreme,
+    /// The null hypothesis is that B is distributed like A times --scale plus this.
+    #[arg(long, value_name = "X", value_parser = parse, default_value = "0", allow_negative_numbers = true)]
+    pub shift: f64,
+    /// See --shift.
+    #[arg(long, value_name = "X", value_parser = parse, default_value = "1", allow_negative_numbers = true)]
+    pub scale: f64,
+    /// Decide whether the p-value is below this.
+    #[arg(long, value_name = "P", value_parser = parse, default_value = "0.01")]
+    pub p_below: f64,
+    /// The most that the probability of a wrong decision about the p-value may be.
+    #[arg(long, value_name = "E", value_parser = parse, default_value = "1e-6")]
+    pub error: f64,
+    /// How evidence is weighed: balanced, centred, one-sided or robbins.
+    #[arg(long, value_name = "NAME", value_parser = method, default_value = "balanced")]
+    pub method: millstream_csm::Method,
+    /// The most divisions.
+    #[arg(long, value_name = "N", default_value = "1000000")]
+    pub limit: u64,
+    /// The seed of the random numbers [default: a fresh one, which is told].
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How lines are read.
+    #[command(flatten)]
+    pub column: ColumnArgs,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Statistic {
+    /// The difference of the means.
+    Mean,
+    /// The difference of the medians.
+    Median,
+}
+
+/// What is extreme.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Extreme {
+    /// A difference at least as large.
+    Greater,
+    /// A difference at most as large.
+    Less,
+    /// A difference of at least that size, either way.
+    Both,
+}
+
+/// Tests, and gives the exit status.
+pub(super) fn permutation(args: &PermutationArgs) -> Result<u8, EvidenceError> {
+    if args.a == "-" && args.b == "-" {
+        return Err(EvidenceError::usage("A and B cannot both be standard input"));
+    }
+    let setup = Setup::new(millstream_csm::Claim::AtMost(args.p_below), args.error);
+    let setup = setup.method(args.method).limit(args.limit);
+    setup.check().map_err(EvidenceError::Question)?;
+    let read = |name: &OsString| Fields::open(Path::new(name), &args.column).and_then(read_values);
+    let (first, second) = (read(&args.a)?, read(&args.b)?);
+    let statistic = match args.statistic {
+        Statistic::Mean => mean_difference,
+        Statistic::Median => median_difference,
+    };
+    let tail = match args.tail {
+        Extreme::Greater => Tail::Greater,
+        Extreme::Less => Tail::Less,
+        Extreme::Both => Tail::Both,
+    };
+    let null = Null { shift: args.shift, scale: args.scale };
+    let mut test = Permutation::new(&first, &second, statistic, tail, null).map_err(EvidenceError::Question)?;
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    let status = test.decide(&setup, &mut Random::seeded(seed), |_| ()).map_err(EvidenceError::Question)?;
+    print(&if args.json { json(&status, test.observed(), seed) } else { text(args, &status, test.observed(), seed) })?;
+    Ok(match status.progress {
+        Progress::Decided(Verdict::Holds) => HOLDS,
+        Progress::Decided(Verdict::Fails) => FAILS,
+        Progress::Running | Progress::AtLimit => UNDECIDED,
+    })
+}
+
+fn word(progress: Progress) -> &'static str {
+    match progress {
+        Progress::Decided(Verdict::Holds) => "holds",
+        Progress::Decided(Verdict::Fails) => "fails",
+        Progress::Running | Progress::AtLimit => "undecided",
+    }
+}
+
+fn text(args: &PermutationArgs, status: &Status, observed: f64, seed: u64) -> String {
+    let below = short(args.p_below);
+    let finding = match status.progress {
+        Progress::Decided(Verdict::Holds) => format!("no chance: the p-value is less than {below}"),
+        Progress::Decided(Verdict::Fails) => format!("may be chance: the p-value is more than {below}"),
+        Progress::Running | Progress::AtLimit => format!("undecided: whether the p-value is less than {below}"),
+    };
+    format!(
+        "{finding}\n  difference  {}\n  p-value     {} to {}, right at all times at once\n  divisions   {}, {} of them as \
+         extreme (seed {seed})\n  wrong       with a probability of at most {}\n",
+        exact(observed),
+        short(status.interval.low),
+        short(status.interval.high),
+        status.trials,
+        status.successes,
+        short(args.error)
+    )
+}
+
+fn json(status: &Status, observed: f64, seed: u64) -> String {
+    let interval = Object::new().number("low", status.interval.low).number("high", status.interval.high);
+    let object = Object::new()
+        .text("verdict", word(status.progress))
+        .number("statistic", observed)
+        .count("trials", status.trials)
+        .count("successes", status.successes)
+        .object("interval", &interval)
+        .count("seed", seed);
+    format!("{}\n", object.done())
+}

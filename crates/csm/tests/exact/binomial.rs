@@ -1,0 +1,22 @@
+//! What binomial probabilities are made of, as integers.
+
+use num_bigint::BigInt;
+use num_traits::One;
+
+use super::rational::of;
+
+/// The float as an integer and a power of two that it is divided by.
+pub(crate) fn dyadic(x: f64) -> (BigInt, u32) {
+    let x = of(x);
+    let bits = u32::try_from(x.denom().bits() - 1).expect("a float");
+    (x.numer().clone(), bits)
+}
+
+/// The binomial coefficients `C(n, 0)` to `C(n, n)`.
+pub(crate) fn pascal(n: u32) -> Vec<BigInt> {
+    let mut row = vec![BigInt::one()];
+    for k in 0..n {
+        row.push(&row[k as usize] * (n - k) / (k + 1));
+    }
+    row
+}

@@ -1,0 +1,126 @@
+//! The cold side: a fence by wish.
+
+use crate::choice::{self, Choice};
+use crate::grace;
+use crate::ticket::Ticket;
+
+/// A heavy fence, chosen by what its caller minds most. All pair with [`light`](crate::light).
+///
+/// | | how long | what it costs others |
+/// | --- | --- | --- |
+/// | [`FAST`](Fence::FAST) | some 10 µs (0.5 µs while the process has one thread) | an interrupt to each core that runs the process |
+/// | [`QUIET`](Fence::QUIET) | 5 to 20 ms, longer on a busy machine | nothing: it waits until every core was interrupted or switched anyway |
+///
+/// Where a kernel or a sandbox offers less, the wish is granted as far as possible; [`describe`](Fence::describe)
+/// tells.
+///
+/// ```
+/// use millstream_fence::Fence;
+///
+/// let ticket = Fence::QUIET.ticket();
+/// // … go on working …
+/// ticket.wait();
+/// assert!(ticket.is_done());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fence {
+    wish: Wish,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Fast,
+    Quiet,
+}
+
+impl Fence {
+    /// As soon as possible; other cores may be interrupted.
+    pub const FAST: Fence = Fence { wish: Wish::Fast };
+    /// Without an interrupt to other cores, as long as there is a way; may take tens of milliseconds.
+    pub const QUIET: Fence = Fence { wish: Wish::Quiet };
+
+    /// Passes a heavy fence.
+    ///
+    /// What was written before this call is visible to every other thread after its next light fence; what they
+    /// had written before their latest light fence is visible after this call. Where
+    /// [`is_asymmetric`](Fence::is_asymmetric), it acts as if every other thread passed a full fence at some
+    /// moment during the call.
+    ///
+    /// Blocks for as long as the kernel takes. It neither waits for locks of ours nor depends on the progress of
+    /// other threads (with the mprotect back-end: on other callers of the same, who hold a lock for some 20 µs).
+    ///
+    /// # Panics
+    /// If the kernel refuses the call after it accepted it when the back-end was chosen (a sandbox was entered
+    /// since).
+    pub fn heavy(self) {
+        grace::issue(self.choice().backend);
+    }
+
+    /// A fence to come: [`Ticket::is_done`] tells when a heavy fence has passed that began after this call.
+    ///
+    /// Lock-free for [`FAST`](Fence::FAST); a quiet ticket takes a short lock of ours. Cost: a full fence and a
+    /// load, and for a quiet ticket the waking of the thread that serves them.
+    #[must_use]
+    pub fn ticket(self) -> Ticket {
+        Ticket::new(self)
+    }
+
+    /// Whether [`light`](crate::light) is free of fence instructions in this process.
+    #[must_use]
+    pub fn is_asymmetric(self) -> bool {
+        self.choice().backend.asymmetric
+    }
+
+    /// Which back-end is in force for this wish and why, in one line for a person.
+    #[must_use]
+    pub fn describe(self) -> String {
+        self.choice().describe()
+    }
+
+    pub(crate) fn choice(self) -> &'static Choice {
+        match self.wish {
+            Wish::Fast => choice::fast(),
+            Wish::Quiet => choice::quiet(),
+        }
+    }
+}
+
+/// [`Fence::FAST`]`.heavy()`.
+///
+/// ```
+/// millstream_fence::heavy();
+/// ```
+pub fn heavy() {
+    Fence::FAST.heavy();
+}
+
+/// [`Fence::FAST`]`.ticket()`.
+///
+/// ```
+/// let ticket = millstream_fence::ticket();
+/// assert!(ticket.is_done(), "a fast fence is passed when it is asked for");
+/// ```
+#[must_use]
+pub fn ticket() -> Ticket {
+    Fence::FAST.ticket()
+}
+
+/// Whether [`light`](crate::light) is free of fence instructions in this process.
+///
+/// ```
+/// println!("the light fence is free: {}", millstream_fence::is_asymmetric());
+/// ```
+#[must_use]
+pub fn is_asymmetric() -> bool {
+    Fence::FAST.is_asymmetric()
+}
+
+/// [`Fence::FAST`]`.describe()`.
+///
+/// ```
+/// println!("{}", millstream_fence::describe());
+/// ```
+#[must_use]
+pub fn describe() -> String {
+    Fence::FAST.describe()
+}

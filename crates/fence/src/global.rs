@@ -1,0 +1,31 @@
+//! The system call membarrier(2) without interrupts: the kernel waits for a grace period of its own.
+//!
+//! When it returns, every core has been switched to another thread, was idle, or was interrupted in user mode; each
+//! of these is a full barrier for the thread that ran there. It costs nothing but time: 5 to 50 ms, as long as
+//! a grace period of the kernel's read-copy-update takes. A kernel with tickless cores for single threads
+//! (`nohz_full`) refuses it, for on such a core none of these need ever happen.
+
+use crate::backend::Backend;
+use crate::membarrier::{call, offered};
+
+pub(crate) const BACKEND: Backend = Backend {
+    name: "global",
+    about: "membarrier(GLOBAL) on the heavy side, a grace period of the kernel; nothing on the light side",
+    asymmetric: true,
+    prompt: false,
+    prepare,
+    heavy,
+};
+
+fn prepare() -> Result<(), String> {
+    if offered()? & libc::MEMBARRIER_CMD_GLOBAL == 0 {
+        return Err("the kernel has no membarrier(GLOBAL)".to_owned());
+    }
+    call(libc::MEMBARRIER_CMD_GLOBAL).map(drop).map_err(|error| format!("membarrier(GLOBAL): {error}"))
+}
+
+fn heavy() {
+    if let Err(error) = call(libc::MEMBARRIER_CMD_GLOBAL) {
+        panic!("membarrier(GLOBAL) worked before and now fails: {error}");
+    }
+}

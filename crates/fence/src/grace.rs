@@ -1,0 +1,42 @@
+//! Heavy fences are numbered, so that one serves everybody who asked for one before it began.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::backend::Backend;
+
+/// How many heavy fences have begun: the number of the latest.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+/// The largest number of a fence that has ended.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// Issues a fence and gives notice of it.
+pub(crate) fn issue(backend: &Backend) {
+    if !backend.asymmetric {
+        // Nobody waits for its number: see `next`.
+        (backend.heavy)();
+        return;
+    }
+    // AcqRel, and a full fence in the kernel: see `next` for the other side.
+    let number = BEGUN.fetch_add(1, Ordering::AcqRel) + 1;
+    (backend.heavy)();
+    // Release, and `has_ended` acquires: what other threads wrote before the fence is visible after it to whoever
+    // sees its number.
+    ENDED.fetch_max(number, Ordering::Release);
+}
+
+/// The smallest number a fence can have that begins after this call, and so comes after everything the caller
+/// wrote.
+///
+/// The caller's writes, this full fence, and the load come in this order. If the load finds `n`, the addition that
+/// makes it `n + 1` comes later in the counter's order, and the heavy fence after that addition comes later than
+/// this one. A fence on both sides of "reads an older value than": so whatever was written before this call was
+/// visible before the heavy fence began.
+pub(crate) fn next() -> u64 {
+    fence(Ordering::SeqCst);
+    BEGUN.load(Ordering::Relaxed) + 1
+}
+
+/// Whether a fence of this number or a later one has ended.
+pub(crate) fn has_ended(number: u64) -> bool {
+    ENDED.load(Ordering::Acquire) >= number
+}

@@ -1,0 +1,114 @@
+//! The trick from before membarrier(2): take a right to a page away, and the kernel has to tell every core.
+//!
+//! A core that runs this process may have the page's rights in its translation buffer (TLB). On x86 no instruction of
+//! ours empties another core's, so the kernel interrupts every core that runs the process (a *shootdown*) before
+//! mprotect(2) returns. The interrupt is the barrier.
+//!
+//! Nothing promises that: it is how x86 kernels happen to work, and three cases are known where it does not hold.
+//! Other processors broadcast the invalidation without an interrupt (AArch64: so this is x86 only). Newer AMD
+//! processors can, too (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor does it; in both
+//! cases the back-end declines. It is here for kernels and sandboxes without membarrier(2).
+
+use crate::backend::Backend;
+
+pub(crate) const BACKEND: Backend = Backend {
+    name: "mprotect",
+    about: "mprotect of a page on the heavy side, which makes the kernel interrupt other cores; nothing on the light side",
+    asymmetric: true,
+    prompt: true,
+    prepare,
+    heavy,
+};
+
+#[cfg(not(target_arch = "x86_64"))]
+fn prepare() -> Result<(), String> {
+    Err("works on x86 only".to_owned())
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn heavy() {
+    unreachable!("never prepared");
+}
+
+#[cfg(target_arch = "x86_64")]
+use on_x86::{heavy, prepare};
+
+#[cfg(target_arch = "x86_64")]
+mod on_x86 {
+    use std::arch::x86_64::{__cpuid, CpuidResult};
+    use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering, fence};
+    use std::{io, ptr};
+
+    /// The page; null until prepared.
+    static PAGE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+    /// The process whose thread works on the page, or 0. A child of fork may find its parent's here, whose thread it
+    /// does not have.
+    static OWNER: AtomicI32 = AtomicI32::new(0);
+    const PAGE_BYTES: usize = 4096;
+
+    pub(super) fn prepare() -> Result<(), String> {
+        if invalidates_by_broadcast() {
+            return Err("this processor invalidates other cores' TLBs without an interrupt (INVLPGB)".to_owned());
+        }
+        if is_hyper_v() {
+            return Err("the hypervisor invalidates TLBs without an interrupt (Hyper-V)".to_owned());
+        }
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new anonymous mapping touches no memory of anybody.
+        let page = unsafe { libc::mmap(ptr::null_mut(), PAGE_BYTES, rights, flags, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return Err(format!("no page: {}", io::Error::last_os_error()));
+        }
+        PAGE.store(page.cast(), Ordering::Release);
+        shoot_down(page.cast()).map_err(|error| format!("mprotect: {error}"))
+    }
+
+    pub(super) fn heavy() {
+        // SAFETY: getpid has no preconditions.
+        let process = unsafe { libc::getpid() };
+        while let Err(owner) = OWNER.compare_exchange(0, process, Ordering::Acquire, Ordering::Relaxed) {
+            if owner == process {
+                std::thread::yield_now();
+            } else if OWNER.compare_exchange(owner, process, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                break;
+            }
+        }
+        let outcome = shoot_down(PAGE.load(Ordering::Acquire));
+        OWNER.store(0, Ordering::Release);
+        if let Err(error) = outcome {
+            panic!("mprotect worked before and now fails: {error}");
+        }
+    }
+
+    /// One caller at a time: a second would find the right taken away already, and interrupt nobody.
+    fn shoot_down(page: *mut u8) -> io::Result<()> {
+        fence(Ordering::SeqCst);
+        protect(page, libc::PROT_READ | libc::PROT_WRITE)?;
+        // A page that is not in memory is in no TLB either, so it must be.
+        // SAFETY: the page is ours, mapped for good, and has just become writable.
+        unsafe { page.write_volatile(1) };
+        protect(page, libc::PROT_READ)?;
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn protect(page: *mut u8, rights: libc::c_int) -> io::Result<()> {
+        // SAFETY: the page is a mapping of our own that holds nothing.
+        let outcome = unsafe { libc::mprotect(page.cast(), PAGE_BYTES, rights) };
+        if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Bit 3 of EBX of leaf 0x8000_0008: AMD's `INVLPGB`.
+    fn invalidates_by_broadcast() -> bool {
+        const LEAF: u32 = 0x8000_0008;
+        let CpuidResult { eax: highest, .. } = __cpuid(0x8000_0000);
+        highest >= LEAF && __cpuid(LEAF).ebx & (1 << 3) != 0
+    }
+
+    fn is_hyper_v() -> bool {
+        let under_a_hypervisor = __cpuid(1).ecx & (1 << 31) != 0;
+        let CpuidResult { ebx, ecx, edx, .. } = __cpuid(0x4000_0000);
+        let signature: Vec<u8> = [ebx, ecx, edx].into_iter().flat_map(u32::to_le_bytes).collect();
+        under_a_hypervisor && signature == b"Microsoft Hv"
+    }
+}

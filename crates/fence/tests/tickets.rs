@@ -1,0 +1,89 @@
+//! A ticket is done when a fence has passed that began after it was drawn, and not before.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_fence::{Fence, heavy, light};
+
+/// Whether quiet fences take a grace period here, so that there is something to wait for.
+fn quiet_is_slow() -> bool {
+    Fence::QUIET.describe().starts_with("global: ")
+}
+
+#[test]
+fn a_fast_ticket_is_done_when_it_is_asked_for() {
+    light();
+    let ticket = Fence::FAST.ticket();
+    assert!(ticket.is_done() && ticket.is_done());
+    assert!(ticket.wait_until(Instant::now()), "even if the deadline is past");
+    ticket.wait();
+}
+
+#[test]
+fn any_fence_that_begins_later_serves_a_ticket() {
+    let ticket = Fence::QUIET.ticket();
+    heavy();
+    assert!(ticket.is_done());
+}
+
+#[test]
+fn a_quiet_ticket_takes_its_time_and_nobody_else_s() {
+    if !quiet_is_slow() {
+        return;
+    }
+    // Nobody else's fence may serve it meanwhile, so several tries.
+    let waited = (0..50).any(|_| {
+        let drawn = Instant::now();
+        let ticket = Fence::QUIET.ticket();
+        let was_done = ticket.is_done();
+        assert!(drawn.elapsed() < Duration::from_secs(5), "asking does not wait");
+        ticket.wait();
+        assert!(ticket.is_done());
+        !was_done
+    });
+    assert!(waited, "a grace period is not over at once");
+}
+
+#[test]
+fn a_deadline_ends_the_wait() {
+    if !quiet_is_slow() {
+        return;
+    }
+    let ended = (0..50).any(|_| {
+        let ticket = Fence::QUIET.ticket();
+        let in_time = ticket.wait_until(Instant::now() + Duration::from_micros(100));
+        assert!(ticket.wait_until(Instant::now() + Duration::from_secs(60)));
+        !in_time
+    });
+    assert!(ended, "a grace period takes longer than 100 µs");
+}
+
+#[test]
+fn many_threads_wait_for_one_fence() {
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    Fence::QUIET.ticket().wait();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_child_of_fork_has_its_tickets_served() {
+    Fence::QUIET.ticket().wait();
+    // SAFETY: the child draws a ticket and leaves; it takes no lock that a thread of its parent may have held.
+    let status = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let ticket = Fence::QUIET.ticket();
+            libc::_exit(i32::from(!ticket.is_done()));
+        }
+        let mut status = -1;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        status
+    };
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status}");
+}

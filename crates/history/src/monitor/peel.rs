@@ -1,0 +1,47 @@
+//! A few values of a stack, taken apart from the outside without a search structure: quadratic, and for a few the
+//! fastest way. The rule is that of [`stack`](super::stack).
+
+use super::life::{Life, Step};
+
+/// The most places that are taken apart so; few in tests, whose histories are short.
+pub(super) const SMALL: usize = if cfg!(test) { 3 } else { 32 };
+
+/// Takes the values at these places apart, which are at most [`SMALL`] and ascend in their pops' calls, as `lives` do. The error
+/// is places among which no value can lie at the bottom, although something is there at every moment.
+///
+/// Changes the order of `places`.
+pub(super) fn take_apart<'p>(
+    lives: &[Life],
+    places: &'p mut [u32],
+    step: &mut impl FnMut(Step),
+) -> Result<(), &'p [u32]> {
+    let life = |place: u32| &lives[place as usize];
+    // At each place, when the first push of the values from there on returns.
+    let mut pushed = [u32::MAX; SMALL + 1];
+    for (at, &place) in places.iter().enumerate().rev() {
+        pushed[at] = life(place).insert.ret.min(pushed[at + 1]);
+    }
+    let mut rest = places;
+    let mut at = 0;
+    while !rest.is_empty() {
+        // Up to the first pop at whose call nothing else is there.
+        let width = 1
+            + (0..rest.len())
+                .position(|k| life(rest[k]).remove.call <= pushed[at + k + 1])
+                .expect("nothing is there after the last");
+        at += width;
+        let (piece, others) = rest.split_at_mut(width);
+        rest = others;
+
+        let pushed = piece.iter().map(|&place| life(place).insert.ret).min().unwrap_or(u32::MAX);
+        let popped = life(piece[width - 1]).remove.call;
+        let lies_below = |&place: &u32| life(place).insert.call <= pushed && life(place).remove.ret >= popped;
+        let Some(bottom) = piece.iter().position(lies_below) else { return Err(piece) };
+        piece[..=bottom].rotate_right(1);
+        let (bottom, above) = piece.split_first_mut().expect("the bottom is there");
+        step(Step::Insert(*bottom));
+        take_apart(lives, above, step)?;
+        step(Step::Remove(*bottom));
+    }
+    Ok(())
+}

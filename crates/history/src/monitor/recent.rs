@@ -1,0 +1,63 @@
+//! The latest values of a long history.
+//!
+//! What the pending removals take makes a difference near the end alone, mostly. And a history without some of its
+//! values can be explained if the whole can: so a failure of the latest values is a failure of all.
+
+use super::life::{Core, Life};
+use super::span::Span;
+
+/// How many of the values that were removed belong to the latest; few in tests, whose histories are short.
+const REMOVED: usize = if cfg!(test) { 2 } else { 2048 };
+
+/// With more values that stay than these, the latest are not few.
+const STAYING_MOST: usize = 2 * REMOVED;
+
+/// The values removed last, those that stay, and the empty removals since then; in their old order, so that a priority
+/// queue's still ascend.
+pub(super) struct Recent {
+    pub(super) lives: Vec<Life>,
+    pub(super) empties: Vec<Span>,
+    /// Their indices among all.
+    lives_at: Vec<u32>,
+    empties_at: Vec<u32>,
+}
+
+impl Recent {
+    /// `None` if nearly all belong to the latest.
+    pub(super) fn of(lives: &[Life], empties: &[Span]) -> Option<Self> {
+        let mut removed: Vec<u32> = lives.iter().filter(|life| !life.stays()).map(|life| life.remove.ret).collect();
+        let staying = lives.len() - removed.len();
+        if removed.len() < 2 * REMOVED || staying > STAYING_MOST {
+            return None;
+        }
+        let place = removed.len() - REMOVED;
+        let since = *removed.select_nth_unstable(place).1;
+        let lives_at: Vec<u32> = (0..lives.len() as u32).filter(|&i| lives[i as usize].remove.ret >= since).collect();
+        let empties_at: Vec<u32> = (0..empties.len() as u32).filter(|&e| empties[e as usize].ret >= since).collect();
+        Some(Recent {
+            lives: lives_at.iter().map(|&i| lives[i as usize]).collect(),
+            empties: empties_at.iter().map(|&e| empties[e as usize]).collect(),
+            lives_at,
+            empties_at,
+        })
+    }
+
+    /// What the removals take, from among all values to among the latest.
+    pub(super) fn hints(&self, hints: &[Option<u32>]) -> Vec<Option<u32>> {
+        let among_latest = |&i: &u32| self.lives_at.binary_search(&i).ok().map(|at| at as u32);
+        hints.iter().map(|hint| hint.as_ref().and_then(among_latest)).collect()
+    }
+
+    /// The same the other way round.
+    pub(super) fn taken_of_all(&self, taken: &[Option<u32>]) -> Vec<Option<u32>> {
+        taken.iter().map(|life| life.map(|i| self.lives_at[i as usize])).collect()
+    }
+
+    /// The same operations among all.
+    pub(super) fn among_all(&self, core: &Core) -> Core {
+        Core {
+            lives: core.lives.iter().map(|&i| self.lives_at[i as usize]).collect(),
+            empties: core.empties.iter().map(|&e| self.empties_at[e as usize]).collect(),
+        }
+    }
+}

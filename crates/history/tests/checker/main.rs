@@ -1,0 +1,14 @@
+//! The checker as its users see it, beside objects that are not its own specifications.
+//!
+//! | file | property |
+//! | --- | --- |
+//! | [`formats`] | what is written is read back, what is malformed is refused at its line |
+//! | [`oracle`] | the verdict is that of a checker which tries every order |
+//! | [`planted`] | every kind of violation is found and shown in a few operations |
+//! | [`valid`] | histories of correct objects raise no alarm |
+
+mod formats;
+mod oracle;
+mod planted;
+mod support;
+mod valid;

@@ -1,0 +1,115 @@
+//! Graphs: who follows whom, who may write when, and who waits for whom.
+//!
+//! A consumer that runs too early, or a producer that is a lap ahead of one, touches a slot that another has: a data race.
+
+use std::sync::Mutex;
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::{explore, options};
+use crate::graph::{Builder, Place, Polled, Poller, Producer};
+use crate::sequencer::Sequencer;
+
+/// What a consumer saw, with its position.
+type Seen = Arc<Mutex<Vec<(u64, u32)>>>;
+
+fn seen() -> Seen {
+    Arc::new(Mutex::new(Vec::new()))
+}
+
+fn see(seen: &Seen) -> impl FnMut(&u32, Place) + Send + 'static + use<> {
+    let seen = Arc::clone(seen);
+    move |event, place| seen.lock().unwrap().push((place.position, *event))
+}
+
+fn taken(seen: &Seen) -> Vec<(u64, u32)> {
+    std::mem::take(&mut seen.lock().unwrap())
+}
+
+fn publish<P: Sequencer>(mut producer: Producer<u32, P>, values: std::ops::Range<u32>) {
+    values.for_each(|value| producer.publish(|event| *event = value));
+}
+
+/// Polls to the end.
+fn drain<P: Sequencer>(poller: &mut Poller<u32, P>) -> Vec<(u64, u32)> {
+    let mut seen = Vec::new();
+    while poller.poll(9, |event, place| seen.push((place.position, *event))) != Polled::Ended {
+        poller.wait();
+    }
+    seen
+}
+
+#[test]
+fn a_follower_sees_what_the_one_before_has_made_of_it() {
+    explore(1, || {
+        let mut ring = Builder::single(options(2), || 0);
+        let first = ring.handle_mut(&[], |event, _| *event += 10);
+        let second = seen();
+        ring.handle(&[first], see(&second));
+        let (producer, running) = ring.start();
+        publish(producer, 1..3);
+        running.join().unwrap();
+        assert_eq!(taken(&second), [(0, 11), (1, 12)]);
+    });
+}
+
+#[test]
+fn all_see_all_and_the_producer_waits_for_the_slowest() {
+    explore(1, || {
+        let (one, other) = (seen(), seen());
+        let mut ring = Builder::single(options(1), || 0);
+        ring.handle(&[], see(&one));
+        ring.handle(&[], see(&other));
+        let (producer, running) = ring.start();
+        publish(producer, 1..3);
+        running.join().unwrap();
+        assert_eq!([&one, &other].map(taken), [[(0, 1), (1, 2)], [(0, 1), (1, 2)]]);
+    });
+}
+
+#[test]
+fn of_a_pool_one_handles_each_event() {
+    explore(1, || {
+        let both = seen();
+        let mut ring = Builder::single(options(2), || 0);
+        ring.pool(&[], [see(&both), see(&both)]);
+        let (producer, running) = ring.start();
+        publish(producer, 1..3);
+        running.join().unwrap();
+        let mut handled = taken(&both);
+        handled.sort_unstable();
+        assert_eq!(handled, [(0, 1), (1, 2)]);
+    });
+}
+
+#[test]
+fn many_producers_write_in_place_and_a_claim_that_is_dropped_is_passed_over() {
+    explore(1, || {
+        let mut ring = Builder::multi(options(2), || 0);
+        let (_, mut poller) = ring.poller(&[]);
+        let (mut producer, running) = ring.start();
+        let other = producer.clone();
+        let producers = [thread::spawn(move || publish(other, 10..12)), thread::spawn(move || drop(producer.claim(1)))];
+        let values: Vec<u32> = drain(&mut poller).into_iter().map(|(_, value)| value).collect();
+        assert_eq!(values, [10, 11]);
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        running.join().unwrap();
+    });
+}
+
+#[test]
+fn who_leaves_is_waited_for_no_longer() {
+    explore(2, || {
+        let mut ring = Builder::single(options(1), || 0);
+        let (_, poller) = ring.poller(&[]);
+        let stays = seen();
+        ring.handle(&[], see(&stays));
+        let (producer, running) = ring.start();
+        let leaver = thread::spawn(move || drop(poller));
+        publish(producer, 1..3);
+        leaver.join().unwrap();
+        running.join().unwrap();
+        assert_eq!(taken(&stays), [(0, 1), (1, 2)]);
+    });
+}

@@ -1,0 +1,62 @@
+//! A thread's place to retire to.
+
+use std::marker::PhantomData;
+
+use crate::reclaim::registry::Entry;
+use crate::reclaim::retired::Retired;
+
+use super::garbage::{Garbage, resign};
+use super::shared::Shared;
+
+/// Where one thread at a time retires objects of a [`Domain`](super::Domain). What cannot be freed yet when it is dropped
+/// is left to the domain's others.
+pub struct Local<'d> {
+    shared: &'d Shared,
+    garbage: &'d Entry<Garbage>,
+    /// Its garbage is not shared.
+    not_sync: PhantomData<std::cell::Cell<()>>,
+}
+
+impl<'d> Local<'d> {
+    pub(super) fn new(shared: &'d Shared) -> Self {
+        Local { shared, garbage: shared.garbage.acquire(Garbage::new), not_sync: PhantomData }
+    }
+
+    /// Frees the box behind `object` when no hazard protects it.
+    ///
+    /// Lock-free, amortised constant time. Once a batch it passes the domain's fence and reads all slots; otherwise it
+    /// pushes to a vector, and frees up to two objects of an earlier batch. At most
+    /// `3 · max(batch, 2 · hazards) + hazards` objects of one local wait at any time, whatever readers do.
+    ///
+    /// # Safety
+    /// `object` came from [`Box::into_raw`]; no shared pointer leads to it any more; it is retired once. Its destructor may
+    /// run on any thread, at any later time.
+    #[inline]
+    pub unsafe fn retire<T>(&self, object: *mut T) {
+        // SAFETY: the caller's promise.
+        self.garbage.retire(self.shared, unsafe { Retired::boxed(object) });
+    }
+
+    /// Calls `free(object)` when no hazard protects `object`. As [`retire`](Local::retire), for what is not a
+    /// box.
+    ///
+    /// # Safety
+    /// No shared pointer leads to the object any more, and `free(object)` may run once, on any thread, at any later time.
+    #[inline]
+    pub unsafe fn retire_with(&self, object: *mut (), free: unsafe fn(*mut ())) {
+        // SAFETY: the caller's promise.
+        self.garbage.retire(self.shared, unsafe { Retired::with(object, free) });
+    }
+
+    /// Passes the fence now and frees everything that nobody protects; with a quiet fence that is not passed yet, what
+    /// was retired before the last batch.
+    pub fn flush(&self) {
+        self.garbage.flush(self.shared);
+    }
+}
+
+impl Drop for Local<'_> {
+    fn drop(&mut self) {
+        resign(self.garbage, self.shared);
+    }
+}

@@ -1,0 +1,80 @@
+//! A hazard pointer and what it protects.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use crate::primitive::AtomicPtr;
+use crate::reclaim::registry::{Entry, Registry};
+
+use super::slot::Slot;
+
+/// A slot of one's own, to protect one object after the other. Long-lived: keep it where the thread keeps its state.
+///
+/// Dropping it gives the slot back.
+pub struct Hazard<'d> {
+    slot: &'d Entry<Slot>,
+    /// One thread at a time writes the slot.
+    not_sync: PhantomData<std::cell::Cell<()>>,
+}
+
+impl<'d> Hazard<'d> {
+    pub(super) fn new(slots: &'d Registry<Slot>) -> Self {
+        Hazard { slot: slots.acquire(Slot::new), not_sync: PhantomData }
+    }
+
+    /// Protects what `source` points to until the result is dropped; `None` for null.
+    ///
+    /// Lock-free: another round only if `source` has changed meanwhile. An acquiring load. Cost: two loads, a store, a
+    /// [light fence](millstream_fence::light), a comparison; and a store when the result is dropped.
+    ///
+    /// # Safety
+    /// Whatever `source` may hold is null or points to a `T` that is retired to this hazard's domain, and only after no
+    /// shared pointer leads to it any more.
+    #[inline(always)]
+    pub unsafe fn protect<'h, T>(&'h mut self, source: &AtomicPtr<T>) -> Option<Protected<'h, T>> {
+        let object = self.slot.protect(source);
+        // SAFETY: protected, as `slot` argues, from an owner that keeps the caller's promise.
+        let object = unsafe { object.as_ref() }?;
+        Some(Protected { object, slot: self.slot })
+    }
+
+    /// The same for who frees the slot otherwise, or not at all before the next object.
+    #[inline(always)]
+    pub(in crate::reclaim) fn protect_raw<T>(&self, source: &AtomicPtr<T>) -> *mut T {
+        self.slot.protect(source)
+    }
+
+    #[inline(always)]
+    pub(in crate::reclaim) fn clear(&self) {
+        self.slot.clear();
+    }
+}
+
+impl Drop for Hazard<'_> {
+    fn drop(&mut self) {
+        self.slot.clear();
+        Registry::release(self.slot);
+    }
+}
+
+/// An object that is not freed as long as this lives.
+pub struct Protected<'h, T> {
+    object: &'h T,
+    slot: &'h Slot,
+}
+
+impl<T> Deref for Protected<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.object
+    }
+}
+
+impl<T> Drop for Protected<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.slot.clear();
+    }
+}

@@ -1,0 +1,143 @@
+//! The process's own domain, and what each thread has of it.
+
+use std::cell::{Cell, OnceCell};
+
+use crate::reclaim::settings::Settings;
+
+use super::local::Local;
+use super::pointer::Hazard;
+use super::shared::Shared;
+use super::stats::Stats;
+
+/// Hazards that a thread keeps for the operations of the structures here: none of them needs more.
+const PLACES: usize = 2;
+
+#[cfg(not(loom))]
+#[inline(always)]
+fn shared() -> &'static Shared {
+    static SHARED: Shared = Shared::new(Settings::DEFAULT);
+    &SHARED
+}
+
+/// One for each execution of a model, and leaked, for a model's threads may end after its statics.
+#[cfg(loom)]
+fn shared() -> &'static Shared {
+    loom::lazy_static! {
+        static ref SHARED: &'static Shared = Box::leak(Box::new(Shared::new(Settings::DEFAULT)));
+    }
+    *SHARED
+}
+
+/// A thread's hazards and garbage.
+struct Own {
+    hazards: [Hazard<'static>; PLACES],
+    local: Local<'static>,
+    /// The hazards are in use further up the stack.
+    busy: Cell<bool>,
+}
+
+impl Own {
+    fn new() -> Self {
+        let shared = shared();
+        Own {
+            hazards: std::array::from_fn(|_| Hazard::new(&shared.hazards)),
+            local: Local::new(shared),
+            busy: Cell::new(false),
+        }
+    }
+}
+
+#[cfg(not(loom))]
+thread_local! {
+    static OWN: OnceCell<Own> = const { OnceCell::new() };
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static OWN: OnceCell<Own> = OnceCell::new();
+}
+
+/// A slot of the process's domain, for one thread at a time.
+///
+/// Lock-free; linear in the number of hazards there have been at once.
+///
+/// ```
+/// use std::sync::atomic::{AtomicPtr, Ordering::AcqRel};
+/// use millstream_sync::reclaim::hazard;
+///
+/// let shared = AtomicPtr::new(Box::into_raw(Box::new(1)));
+///
+/// // A reader:
+/// let mut hazard = hazard::hazard();
+/// // SAFETY: what is taken out of `shared` is retired below, to the same domain.
+/// let number = unsafe { hazard.protect(&shared) }.unwrap();
+///
+/// // A writer, at the same time:
+/// let old = shared.swap(Box::into_raw(Box::new(2)), AcqRel);
+/// // SAFETY: made by a box, not reachable any more, retired once.
+/// unsafe { hazard::retire(old) };
+///
+/// assert_eq!(*number, 1, "as long as it is protected");
+/// # drop(number);
+/// # unsafe { hazard::retire(shared.into_inner()) };
+/// ```
+#[must_use]
+pub fn hazard() -> Hazard<'static> {
+    Hazard::new(&shared().hazards)
+}
+
+/// [`Local::retire`] to the process's domain.
+///
+/// # Safety
+/// As there.
+#[inline]
+pub unsafe fn retire<T>(object: *mut T) {
+    // SAFETY: the caller's promise.
+    with_own(|own| unsafe { own.local.retire(object) });
+}
+
+/// [`Local::flush`] of this thread's garbage in the process's domain.
+pub fn flush() {
+    with_own(|own| own.local.flush());
+}
+
+/// The process's domain at about one moment.
+#[must_use]
+pub fn stats() -> Stats {
+    shared().stats()
+}
+
+/// Calls `work` with this thread's hazards, or with others if those are in use.
+#[inline(always)]
+pub(in crate::reclaim) fn with_hazards<R>(work: impl FnOnce(&[Hazard<'static>; PLACES], &Local<'static>) -> R) -> R {
+    with_own(|own| {
+        if own.busy.replace(true) {
+            let hazards = std::array::from_fn(|_| hazard());
+            return work(&hazards, &own.local);
+        }
+        let busy = Busy(own);
+        work(&busy.0.hazards, &busy.0.local)
+    })
+}
+
+/// Clears the hazards and lends them to the next, also when the work panics.
+struct Busy<'a>(&'a Own);
+
+impl Drop for Busy<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.hazards.iter().for_each(Hazard::clear);
+        self.0.busy.set(false);
+    }
+}
+
+#[inline(always)]
+fn with_own<R>(work: impl FnOnce(&Own) -> R) -> R {
+    let mut work = Some(work);
+    let mut call = |own: &Own| (work.take().expect("called once"))(own);
+    match OWN.try_with(|own| call(own.get_or_init(Own::new))) {
+        Ok(result) => result,
+        // This thread's storage has been destroyed: hazards for this call alone.
+        Err(_) => call(&Own::new()),
+    }
+}

@@ -1,0 +1,53 @@
+//! The word in which a reader says what it looks at, and the proof that it suffices.
+//!
+//! A reader reads a pointer, writes it to its slot (1), passes a [light](millstream_fence::light) fence, and reads the pointer
+//! again (2). If it is another one, it begins anew. Who reclaims first unlinks the object (3), passes a heavy fence (4), and
+//! looks at all slots (5). For any reader that found the object's address at (2) one of these is the case:
+//!
+//! - The light fence comes before (4). Then the slot shows the object at (5), and it is kept, unless the reader has cleared
+//!   the slot since.
+//! - The light fence comes after (4). Then (2) sees (3), which removed the object: the reader did not find it at (2), or
+//!   it found another object that has been put there since, at the same address. That one is not freed before it is
+//!   retired in turn.
+//!
+//! A slot that is added after the scan began belongs to a reader whose light fence comes after (4).
+//!
+//! All stores to the slot are releasing: the value that the scan reads with acquire, whichever it is, comes after all use of
+//! what the slot held before.
+
+use std::ptr;
+
+use crate::primitive::{AtomicPtr, Ordering, light};
+
+pub(super) struct Slot(AtomicPtr<()>);
+
+impl Slot {
+    pub(super) fn new() -> Self {
+        Slot(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// What `source` holds, protected from now on. Lock-free: another round only if `source` has changed.
+    #[inline(always)]
+    pub(super) fn protect<T>(&self, source: &AtomicPtr<T>) -> *mut T {
+        // Relaxed: a guess, to be confirmed.
+        let mut object = source.load(Ordering::Relaxed);
+        loop {
+            self.0.store(object.cast(), Ordering::Release);
+            light();
+            let found = source.load(Ordering::Acquire);
+            if found == object {
+                return object;
+            }
+            object = found;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn clear(&self) {
+        self.0.store(ptr::null_mut(), Ordering::Release);
+    }
+
+    pub(super) fn protected(&self) -> *mut () {
+        self.0.load(Ordering::Acquire)
+    }
+}

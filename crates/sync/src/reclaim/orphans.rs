@@ -1,0 +1,58 @@
+//! What threads leave behind when they end, for whoever reclaims next.
+
+use std::ptr;
+
+use crate::primitive::{AtomicPtr, Ordering};
+
+/// A stack that is only ever taken whole, so its nodes need no reclamation of their own. Lock-free.
+pub(super) struct Orphans<G> {
+    latest: AtomicPtr<Orphan<G>>,
+}
+
+struct Orphan<G> {
+    garbage: G,
+    earlier: *mut Orphan<G>,
+}
+
+impl<G> Orphans<G> {
+    #[cfg(not(loom))]
+    pub(super) const fn new() -> Self {
+        Orphans { latest: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Orphans { latest: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    pub(super) fn leave(&self, garbage: G) {
+        let mut earlier = self.latest.load(Ordering::Relaxed);
+        let orphan = Box::into_raw(Box::new(Orphan { garbage, earlier }));
+        // Release: pairs with the acquire in `adopt`.
+        while let Err(found) = self.latest.compare_exchange(earlier, orphan, Ordering::Release, Ordering::Relaxed) {
+            earlier = found;
+            // SAFETY: not published yet, so it is still ours alone.
+            unsafe { (*orphan).earlier = earlier };
+        }
+    }
+
+    /// Hands all of it over.
+    pub(super) fn adopt(&self, mut take: impl FnMut(G)) {
+        if self.latest.load(Ordering::Relaxed).is_null() {
+            return;
+        }
+        let mut orphan = self.latest.swap(ptr::null_mut(), Ordering::Acquire);
+        while !orphan.is_null() {
+            // SAFETY: made by `Box::into_raw` in `leave`, and taken out of the list by us alone.
+            let Orphan { garbage, earlier } = *unsafe { Box::from_raw(orphan) };
+            take(garbage);
+            orphan = earlier;
+        }
+    }
+}
+
+impl<G> Drop for Orphans<G> {
+    fn drop(&mut self) {
+        self.adopt(drop);
+    }
+}

@@ -1,0 +1,186 @@
+//! A queue without locks and without a bound.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use super::backoff::Backoff;
+use super::scheme::sealed::Section;
+use super::scheme::{Epochs, Scheme};
+use crate::primitive::{AtomicPtr, Ordering};
+
+/// A first-in, first-out queue for any number of threads, without a bound.
+///
+/// Lock-free: an operation begins anew only because another has made progress. Linearizable. For a queue with a bound, which
+/// is what keeps memory in check, take a channel of `millstream-ring`; this is for who must not be refused.
+///
+/// The algorithm of Michael and Scott (1996): a list whose first node is a dummy; `push` links a node behind the last and
+/// then moves `tail`, and whoever finds `tail` lagging moves it on.
+///
+/// ```
+/// use millstream_sync::reclaim::Queue;
+///
+/// let queue = Queue::new();
+/// queue.push('a');
+/// queue.push('b');
+/// assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Some('a'), Some('b'), None));
+/// ```
+pub struct Queue<T, S: Scheme = Epochs> {
+    head: Line<AtomicPtr<Node<T>>>,
+    tail: Line<AtomicPtr<Node<T>>>,
+    scheme: PhantomData<(T, S)>,
+}
+
+/// On cache lines of its own, so that the two ends do not slow each other down.
+#[repr(align(128))]
+struct Line<W>(W);
+
+struct Node<T> {
+    /// None in the dummy; moved out by the `pop` that makes the node the dummy.
+    value: UnsafeCell<MaybeUninit<T>>,
+    next: AtomicPtr<Node<T>>,
+}
+
+impl<T> Node<T> {
+    fn boxed(value: MaybeUninit<T>) -> *mut Self {
+        Box::into_raw(Box::new(Node { value: UnsafeCell::new(value), next: AtomicPtr::new(ptr::null_mut()) }))
+    }
+}
+
+// SAFETY: values are handed from thread to thread, never shared.
+unsafe impl<T: Send, S: Scheme> Send for Queue<T, S> {}
+// SAFETY: as above.
+unsafe impl<T: Send, S: Scheme> Sync for Queue<T, S> {}
+
+impl<T> Queue<T> {
+    /// An empty queue, protected by [`Epochs`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_scheme()
+    }
+}
+
+impl<T, S: Scheme> Queue<T, S> {
+    /// An empty queue.
+    ///
+    /// ```
+    /// use millstream_sync::reclaim::{Hazards, Queue};
+    ///
+    /// let queue = Queue::<u64, Hazards>::with_scheme();
+    /// queue.push(1);
+    /// ```
+    #[must_use]
+    pub fn with_scheme() -> Self {
+        let dummy = Node::boxed(MaybeUninit::uninit());
+        let line = || Line(AtomicPtr::new(dummy));
+        Queue { head: line(), tail: line(), scheme: PhantomData }
+    }
+
+    /// Puts `value` at the end. Allocates a node.
+    pub fn push(&self, value: T) {
+        let node = Node::boxed(MaybeUninit::new(value));
+        S::section(|section| {
+            let mut backoff = Backoff::new();
+            loop {
+                let tail = section.protect(0, &self.tail.0);
+                // SAFETY: protected.
+                let link = unsafe { &(*tail).next };
+                let next = link.load(Ordering::Acquire);
+                if !next.is_null() {
+                    // Whoever linked it is about to move the tail: to be helped only if it takes its time.
+                    backoff.spin();
+                    if self.tail.0.load(Ordering::Relaxed) == tail {
+                        self.move_tail(tail, next);
+                    }
+                    continue;
+                }
+                // Release: pairs with the acquiring loads of `next`.
+                let linked = link.compare_exchange(ptr::null_mut(), node, Ordering::Release, Ordering::Relaxed);
+                if linked.is_ok() {
+                    self.move_tail(tail, node);
+                    return;
+                }
+                backoff.spin();
+            }
+        });
+    }
+
+    /// Takes the first value, if there is one.
+    pub fn pop(&self) -> Option<T> {
+        S::section(|section| {
+            let mut backoff = Backoff::new();
+            loop {
+                let head = section.protect(0, &self.head.0);
+                // SAFETY: protected.
+                let next = section.protect(1, unsafe { &(*head).next });
+                // A hazard on `next` counts only if `head` was still the first when it was set: `next` is retired after it.
+                if self.head.0.load(Ordering::Acquire) != head {
+                    continue;
+                }
+                if next.is_null() {
+                    return None;
+                }
+                // `tail` must not stay behind on a node that is retired.
+                if self.tail.0.load(Ordering::Acquire) == head {
+                    self.move_tail(head, next);
+                }
+                // Release: whoever finds `next` as the head finds it filled.
+                if self.head.0.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    // SAFETY: `next` is protected; who moves the head to it takes its value, once. The old dummy is
+                    // unreachable: `head` and `tail` are past it.
+                    unsafe {
+                        let value = ptr::read((*next).value.get());
+                        section.retire(head);
+                        return Some(value.assume_init());
+                    }
+                }
+                backoff.spin();
+            }
+        })
+    }
+
+    /// Whether there was no value at some moment of the call.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        S::section(|section| {
+            let head = section.protect(0, &self.head.0);
+            // SAFETY: protected. If `head` is not the first any more, it has a next.
+            unsafe { (*head).next.load(Ordering::Acquire).is_null() }
+        })
+    }
+
+    /// Release: whoever finds `next` as the tail finds it filled.
+    fn move_tail(&self, from: *mut Node<T>, next: *mut Node<T>) {
+        // If it fails, another has moved it.
+        let _moved = self.tail.0.compare_exchange(from, next, Ordering::Release, Ordering::Relaxed);
+    }
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, S: Scheme> Drop for Queue<T, S> {
+    fn drop(&mut self) {
+        // SAFETY: the nodes still in the list are in no other hands; all but the first hold their values.
+        unsafe {
+            let dummy = *Box::from_raw(self.head.0.load(Ordering::Relaxed));
+            let mut node = dummy.next.load(Ordering::Relaxed);
+            while !node.is_null() {
+                let Node { value, next } = *Box::from_raw(node);
+                drop(value.into_inner().assume_init());
+                node = next.load(Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl<T, S: Scheme> fmt::Debug for Queue<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("is_empty", &self.is_empty()).finish()
+    }
+}

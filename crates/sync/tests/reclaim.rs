@@ -1,0 +1,434 @@
+//! What reclamation promises, step by step.
+#![cfg(not(loom))]
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::thread;
+
+use millstream_sync::reclaim::epoch::{self, Collector, Stalled};
+use millstream_sync::reclaim::hazard::{self, Domain};
+use millstream_sync::reclaim::{Epochs, Fence, Hazards, Queue, Scheme, Settings, Snapshot, Stack};
+
+/// Counts how many of its kind are alive.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn boxed(alive: &Arc<AtomicUsize>) -> *mut Counted {
+        alive.fetch_add(1, Relaxed);
+        Box::into_raw(Box::new(Counted(Arc::clone(alive))))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+fn alive() -> Arc<AtomicUsize> {
+    Arc::new(AtomicUsize::new(0))
+}
+
+const FENCES: [Fence; 2] = [Fence::FAST, Fence::QUIET];
+
+fn small_batches(fence: Fence) -> Settings {
+    Settings { batch: 8, fence }
+}
+
+#[test]
+fn an_object_waits_for_the_guards_that_were_there_and_no_others() {
+    let (collector, alive) = (Collector::with(small_batches(Fence::FAST)), alive());
+    let (early, writer, late) = (collector.local(), collector.local(), collector.local());
+    let guard = early.pin();
+    // SAFETY: a box that nobody else knows, here and below.
+    unsafe { writer.pin().retire(Counted::boxed(&alive)) };
+    writer.flush();
+    let _late = late.pin();
+    writer.flush();
+    assert_eq!(alive.load(Relaxed), 1, "a guard was there");
+    drop(guard);
+    writer.flush();
+    assert_eq!(alive.load(Relaxed), 0, "the late guard came after");
+}
+
+#[test]
+fn guards_nest_in_any_order() {
+    let (collector, alive) = (Collector::new(), alive());
+    let (reader, writer) = (collector.local(), collector.local());
+    let (outer, inner, third) = (reader.pin(), reader.pin(), reader.pin());
+    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    unsafe { writer.pin().retire(Counted::boxed(&alive)) };
+    for guard in [outer, third] {
+        drop(guard);
+        writer.flush();
+        assert_eq!(alive.load(Relaxed), 1, "the inner one is left");
+    }
+    drop(inner);
+    writer.flush();
+    assert_eq!(alive.load(Relaxed), 0);
+}
+
+#[test]
+fn a_refreshed_guard_holds_nothing_back_unless_there_is_another() {
+    let (collector, alive) = (Collector::new(), alive());
+    let (reader, writer) = (collector.local(), collector.local());
+    let mut guard = reader.pin();
+    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    unsafe { writer.pin().retire(Counted::boxed(&alive)) };
+    let other = reader.pin();
+    guard.refresh();
+    writer.flush();
+    assert_eq!(alive.load(Relaxed), 1, "the other guard is as old");
+    drop(other);
+    guard.refresh();
+    writer.flush();
+    assert_eq!(alive.load(Relaxed), 0);
+    assert_eq!(collector.stats().pinned, 1, "refreshing keeps it pinned");
+}
+
+#[test]
+fn a_leaked_guard_ends_with_its_local() {
+    let (collector, alive) = (Collector::new(), alive());
+    let (reader, writer) = (collector.local(), collector.local());
+    std::mem::forget(reader.pin());
+    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    unsafe { writer.pin().retire(Counted::boxed(&alive)) };
+    writer.flush();
+    assert_eq!(alive.load(Relaxed), 1);
+    drop(reader);
+    writer.flush();
+    assert_eq!(alive.load(Relaxed), 0);
+}
+
+#[test]
+fn the_last_handle_of_a_collector_frees_what_is_left() {
+    for fence in FENCES {
+        let alive = alive();
+        let collector = Collector::with(small_batches(fence));
+        let (local, other) = (collector.local(), collector.local());
+        for _ in 0..20 {
+            // SAFETY: a box that nobody else knows, or that has just been unlinked.
+            unsafe { local.pin().retire(Counted::boxed(&alive)) };
+        }
+        drop((collector, local));
+        drop(other);
+        assert_eq!(alive.load(Relaxed), 0);
+    }
+}
+
+#[test]
+fn a_dropped_domain_frees_what_is_left() {
+    for fence in FENCES {
+        let alive = alive();
+        let domain = Domain::with(small_batches(fence));
+        let local = domain.local();
+        for _ in 0..20 {
+            // SAFETY: a box that nobody else knows, or that has just been unlinked.
+            unsafe { local.retire(Counted::boxed(&alive)) };
+        }
+        drop(local);
+        drop(domain);
+        assert_eq!(alive.load(Relaxed), 0);
+    }
+}
+
+#[test]
+fn deferred_actions_run_once_after_the_guards() {
+    let collector = Collector::new();
+    let (reader, writer) = (collector.local(), collector.local());
+    let ran = Arc::new(AtomicUsize::new(0));
+    let guard = reader.pin();
+    for _ in 0..3 {
+        let ran = Arc::clone(&ran);
+        writer.pin().defer(move || {
+            ran.fetch_add(1, Relaxed);
+        });
+    }
+    writer.flush();
+    assert_eq!(ran.load(Relaxed), 0);
+    drop(guard);
+    writer.flush();
+    writer.flush();
+    assert_eq!(ran.load(Relaxed), 3);
+}
+
+#[test]
+fn a_stalled_reader_shows_and_make_room_declares_it() {
+    const LIMIT: usize = 100;
+    for fence in FENCES {
+        let (collector, alive) = (Collector::with(small_batches(fence)), alive());
+        let (reader, writer) = (collector.local(), collector.local());
+        let guard = reader.pin();
+        let mut retired = 0;
+        let stalled = loop {
+            match writer.make_room(1, LIMIT) {
+                // SAFETY: a box that nobody else knows, or that has just been unlinked.
+                Ok(()) => unsafe { writer.pin().retire(Counted::boxed(&alive)) },
+                Err(stalled) => break stalled,
+            }
+            retired += 1;
+            assert!(alive.load(Relaxed) <= LIMIT);
+        };
+        assert_eq!(retired, LIMIT);
+        assert!(matches!(stalled, Stalled { garbage: LIMIT, limit: LIMIT, behind: 12.. }), "{stalled:?}");
+        let stats = collector.stats();
+        assert!(stats.behind >= 12 && stats.pinned == 1 && stats.members == 2 && stats.garbage == LIMIT, "{stats:?}");
+        drop(guard);
+        assert_eq!(writer.make_room(LIMIT, LIMIT), Ok(()));
+        assert_eq!((alive.load(Relaxed), collector.stats().garbage), (0, 0));
+    }
+}
+
+#[test]
+fn with_readers_that_come_and_go_garbage_is_bounded_by_batches() {
+    let (collector, alive) = (Collector::with(small_batches(Fence::FAST)), alive());
+    let local = collector.local();
+    let mut most = 0;
+    for _ in 0..10_000 {
+        let guard = local.pin();
+        // SAFETY: a box that nobody else knows, or that has just been unlinked.
+        unsafe { guard.retire(Counted::boxed(&alive)) };
+        most = most.max(alive.load(Relaxed));
+        assert_eq!(collector.stats().garbage, alive.load(Relaxed));
+    }
+    assert!(most <= 3 * 8, "{most} objects waited");
+}
+
+#[test]
+fn a_stalled_hazard_holds_back_its_object_and_nothing_else() {
+    for fence in FENCES {
+        let (domain, alive) = (Domain::with(small_batches(fence)), alive());
+        let source = AtomicPtr::new(Counted::boxed(&alive));
+        let mut hazards: Vec<_> = (0..6).map(|_| domain.hazard()).collect();
+        // SAFETY: retired to this domain.
+        let protected: Vec<_> = hazards.iter_mut().map(|hazard| unsafe { hazard.protect(&source) }.unwrap()).collect();
+        let local = domain.local();
+        let bound = 3 * 12 + 6;
+        for _ in 0..10_000 {
+            let old = source.swap(Counted::boxed(&alive), AcqRel);
+            // SAFETY: a box that nobody else knows, or that has just been unlinked.
+            unsafe { local.retire(old) };
+            // One is still in its place.
+            let waiting = alive.load(Relaxed) - 1;
+            assert!(waiting <= bound, "{waiting} wait with {fence:?}");
+            assert_eq!(domain.stats().garbage, waiting);
+        }
+        assert_eq!(Arc::strong_count(&protected[0].0), 1 + alive.load(Relaxed));
+        assert_eq!(domain.stats().protecting, 6);
+        drop(protected);
+        local.flush();
+        // SAFETY: a box that nobody else knows, or that has just been unlinked.
+        unsafe { local.retire(source.into_inner()) };
+    }
+}
+
+#[test]
+fn a_hazard_protects_until_it_is_dropped() {
+    let (domain, alive) = (Domain::new(), alive());
+    let source = AtomicPtr::new(Counted::boxed(&alive));
+    let (mut hazard, local) = (domain.hazard(), domain.local());
+    // SAFETY: what the source holds is retired to this domain.
+    let protected = unsafe { hazard.protect(&source) }.unwrap();
+    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    unsafe { local.retire(source.swap(std::ptr::null_mut(), AcqRel)) };
+    local.flush();
+    assert_eq!(alive.load(Relaxed), 1);
+    drop(protected);
+    // SAFETY: what the source holds is retired to this domain.
+    assert!(unsafe { hazard.protect(&source) }.is_none(), "null is nothing to protect");
+    local.flush();
+    assert_eq!(alive.load(Relaxed), 0);
+}
+
+/// An object whose destructor retires the next of a long chain.
+struct Chained {
+    left: usize,
+    depth: Arc<AtomicUsize>,
+}
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Drop for Chained {
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get() + 1));
+        self.depth.fetch_max(DEPTH.with(Cell::get), Relaxed);
+        if self.left > 0 {
+            let next = Chained { left: self.left - 1, depth: Arc::clone(&self.depth) };
+            // SAFETY: a box that nobody else knows, or that has just been unlinked.
+            unsafe { epoch::pin().retire(Box::into_raw(Box::new(next))) };
+        }
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+#[test]
+fn destructors_may_retire_without_deep_recursion() {
+    let depth = Arc::new(AtomicUsize::new(0));
+    let links = 5000;
+    let first = Chained { left: links, depth: Arc::clone(&depth) };
+    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    unsafe { epoch::pin().retire(Box::into_raw(Box::new(first))) };
+    while Arc::strong_count(&depth) > 1 {
+        // Other tests pin for a while.
+        epoch::flush();
+    }
+    assert_eq!(depth.load(Relaxed), 1);
+}
+
+#[test]
+fn what_a_thread_leaves_is_freed_by_others() {
+    let alive = alive();
+    let ended = Arc::clone(&alive);
+    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    thread::spawn(move || unsafe { epoch::pin().retire(Counted::boxed(&ended)) }).join().unwrap();
+    let ended = Arc::clone(&alive);
+    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    thread::spawn(move || unsafe { hazard::retire(Counted::boxed(&ended)) }).join().unwrap();
+    while alive.load(Relaxed) > 0 {
+        // Other tests pin for a while.
+        epoch::flush();
+        hazard::flush();
+        thread::yield_now();
+    }
+}
+
+/// Uses reclamation while the thread's storage is being destroyed.
+struct LateUser(Arc<AtomicUsize>);
+
+impl Drop for LateUser {
+    fn drop(&mut self) {
+        let guard = epoch::pin();
+        // SAFETY: a box that nobody else knows, or that has just been unlinked.
+        unsafe { guard.retire(Counted::boxed(&self.0)) };
+        let queue = Queue::<_, Hazards>::with_scheme();
+        queue.push(1);
+        assert_eq!(queue.pop(), Some(1));
+        drop(guard);
+        // SAFETY: a box that nobody else knows, or that has just been unlinked.
+        unsafe { hazard::retire(Counted::boxed(&self.0)) };
+    }
+}
+
+thread_local! {
+    static LATE: Cell<Option<LateUser>> = const { Cell::new(None) };
+    static KEPT: Cell<Option<epoch::Guard<'static>>> = const { Cell::new(None) };
+}
+
+#[test]
+fn a_thread_that_ends_may_still_reclaim() {
+    let alive = alive();
+    for first_late in [true, false] {
+        let alive = Arc::clone(&alive);
+        thread::spawn(move || {
+            let touch = || {
+                drop(epoch::pin());
+                hazard::flush();
+            };
+            let register = || LATE.with(|late| late.set(Some(LateUser(alive))));
+            // Storage is destroyed in one order or the other.
+            if first_late {
+                register();
+                touch();
+            } else {
+                touch();
+                register();
+            }
+        })
+        .join()
+        .unwrap();
+    }
+    while alive.load(Relaxed) > 0 {
+        epoch::flush();
+        hazard::flush();
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_guard_in_thread_storage_outlives_its_thread_s_membership() {
+    let alive = alive();
+    let (pinned, wait) = mpsc::channel();
+    let (go_on, may) = mpsc::channel::<()>();
+    let thread = thread::spawn(move || {
+        KEPT.with(|kept| kept.set(Some(epoch::pin())));
+        pinned.send(()).unwrap();
+        may.recv().unwrap();
+    });
+    wait.recv().unwrap();
+    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    unsafe { epoch::pin().retire(Counted::boxed(&alive)) };
+    epoch::pin().flush();
+    assert_eq!(alive.load(Relaxed), 1);
+    go_on.send(()).unwrap();
+    thread.join().unwrap();
+    while alive.load(Relaxed) > 0 {
+        epoch::flush();
+        thread::yield_now();
+    }
+}
+
+fn values_left_in_a_structure_are_dropped<S: Scheme>() {
+    let alive = alive();
+    let counted = || {
+        alive.fetch_add(1, Relaxed);
+        Counted(Arc::clone(&alive))
+    };
+    let (stack, queue) = (Stack::<_, S>::with_scheme(), Queue::<_, S>::with_scheme());
+    for _ in 0..10 {
+        stack.push(counted());
+        queue.push(counted());
+    }
+    for _ in 0..5 {
+        assert!(stack.pop().is_some() && queue.pop().is_some());
+    }
+    assert_eq!(alive.load(Relaxed), 10, "a popped value is its taker's");
+    drop((stack, queue));
+    assert_eq!(alive.load(Relaxed), 0);
+}
+
+#[test]
+fn values_left_in_structures_are_dropped() {
+    values_left_in_a_structure_are_dropped::<Epochs>();
+    values_left_in_a_structure_are_dropped::<Hazards>();
+}
+
+#[test]
+fn a_stack_is_last_in_first_out_and_a_queue_first_in_first_out() {
+    let (stack, queue) = (Stack::new(), Queue::new());
+    assert!(stack.is_empty() && queue.is_empty());
+    for number in 0..1000 {
+        stack.push(number);
+        queue.push(number);
+    }
+    assert!(!stack.is_empty() && !queue.is_empty());
+    assert!((0..1000).all(|number| stack.pop() == Some(999 - number) && queue.pop() == Some(number)));
+    assert!(stack.is_empty() && queue.is_empty() && stack.pop().is_none() && queue.pop().is_none());
+}
+
+#[test]
+fn a_snapshot_s_values_live_as_long_as_somebody_has_them() {
+    let alive = alive();
+    let counted = || {
+        alive.fetch_add(1, Relaxed);
+        Counted(Arc::clone(&alive))
+    };
+    let cell = Snapshot::new(counted());
+    let first = cell.get();
+    cell.set(counted());
+    let second = cell.update(|_| counted());
+    assert!(Arc::ptr_eq(&second, &cell.get()));
+    while alive.load(Relaxed) > 2 {
+        epoch::flush();
+        thread::yield_now();
+    }
+    assert_eq!(Arc::strong_count(&first), 1, "only ours is left");
+    drop((cell, first, second));
+    while alive.load(Relaxed) > 0 {
+        epoch::flush();
+        thread::yield_now();
+    }
+}

@@ -1,0 +1,209 @@
+//! Recorded runs of the stack and the queue, checked for linearizability; and twins with a classic mistake each, which
+//! the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
+//! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+#![cfg(not(loom))]
+
+#[path = "support/length.rs"]
+mod length;
+#[path = "support/random.rs"]
+mod random;
+
+use std::array;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::thread;
+use std::time::Duration;
+
+use length::stress;
+use millstream_history::record::Recorder;
+use millstream_history::timeline::Timeline;
+use millstream_history::{History, Kind, Op, Options, Verdict, check};
+use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Stack};
+use random::Random;
+
+/// Something to put numbers in and get them back.
+trait Container: Sync {
+    const KIND: Kind;
+    const PUT: Op;
+    const GET: Op;
+    fn put(&self, number: u64);
+    fn get(&self) -> Option<u64>;
+}
+
+impl<S: Scheme> Container for Stack<u64, S> {
+    const KIND: Kind = Kind::Stack;
+    const PUT: Op = Op::PUSH;
+    const GET: Op = Op::POP;
+
+    fn put(&self, number: u64) {
+        self.push(number);
+    }
+
+    fn get(&self) -> Option<u64> {
+        self.pop()
+    }
+}
+
+impl<S: Scheme> Container for Queue<u64, S> {
+    const KIND: Kind = Kind::Queue;
+    const PUT: Op = Op::ENQUEUE;
+    const GET: Op = Op::DEQUEUE;
+
+    fn put(&self, number: u64) {
+        self.push(number);
+    }
+
+    fn get(&self) -> Option<u64> {
+        self.pop()
+    }
+}
+
+/// Each thread puts and gets at random, and is disturbed.
+fn run<C: Container>(container: &C, threads: u64, operations: u64, random: &mut Random) -> History {
+    let recorder = Recorder::new().room(1 << 10);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let (mut log, mut random) = (recorder.log(), Random::new(random.below(u64::MAX)));
+            scope.spawn(move || {
+                let first = u64::from(log.process()) * operations;
+                for number in first..first + operations {
+                    match random.below(256) {
+                        0..4 => thread::yield_now(),
+                        4 => thread::sleep(Duration::from_micros(random.below(50))),
+                        5..64 => (0..random.below(100)).for_each(|_| std::hint::spin_loop()),
+                        _ => (),
+                    }
+                    if random.below(2) == 0 {
+                        log.record(C::PUT, number, || container.put(number));
+                    } else {
+                        log.record(C::GET, (), || container.get());
+                    }
+                }
+            });
+        }
+    });
+    recorder.finish()
+}
+
+fn verdict(history: &History, kind: Kind, explain: bool) -> Verdict {
+    let options = Options { time: Some(Duration::from_secs(60)), explain, ..Options::default() };
+    check(history, &kind.into(), &options).unwrap()
+}
+
+fn holds<C: Container>(make: impl Fn() -> C) {
+    let mut random = Random::new(Random::seed());
+    for threads in [1, 2, 3, 8] {
+        let history = run(&make(), threads, 60_000 / threads * stress(), &mut random);
+        let verdict = verdict(&history, C::KIND, true);
+        assert_eq!(verdict.holds(), Some(true), "{threads} threads: {verdict:?}");
+    }
+}
+
+#[test]
+fn the_stack_on_epochs_is_linearizable() {
+    holds(Stack::<u64, Epochs>::with_scheme);
+}
+
+#[test]
+fn the_stack_on_hazards_is_linearizable() {
+    holds(Stack::<u64, Hazards>::with_scheme);
+}
+
+#[test]
+fn the_queue_on_epochs_is_linearizable() {
+    holds(Queue::<u64, Epochs>::with_scheme);
+}
+
+#[test]
+fn the_queue_on_hazards_is_linearizable() {
+    holds(Queue::<u64, Hazards>::with_scheme);
+}
+
+const NODES: usize = 4;
+const NONE: usize = NODES;
+
+/// The stack without reclamation: nodes are used again at once, so a node may come back to the top with another below it
+/// while a `pop` is under way (ABA). In an array, so that it is a mistake in the order of things and not undefined behaviour.
+struct Reusing {
+    top: AtomicUsize,
+    free: AtomicUsize,
+    value: [AtomicU64; NODES],
+    below: [AtomicUsize; NODES],
+}
+
+impl Reusing {
+    fn new() -> Self {
+        Reusing {
+            top: AtomicUsize::new(NONE),
+            free: AtomicUsize::new(0),
+            value: array::from_fn(|_| AtomicU64::new(0)),
+            below: array::from_fn(|node| AtomicUsize::new(node + 1)),
+        }
+    }
+
+    /// `looked` is called when the topmost node and the one below it are known, and nothing is changed yet.
+    fn take(&self, list: &AtomicUsize, looked: impl FnOnce()) -> usize {
+        let top = list.load(Acquire);
+        let below = self.below[top].load(Acquire);
+        looked();
+        list.compare_exchange(top, below, AcqRel, Relaxed).expect("the same node is on top");
+        top
+    }
+
+    fn give(&self, list: &AtomicUsize, node: usize) {
+        self.below[node].store(list.load(Relaxed), Relaxed);
+        list.store(node, Release);
+    }
+
+    fn put(&self, number: u64) {
+        let node = self.take(&self.free, || ());
+        self.value[node].store(number, Relaxed);
+        self.give(&self.top, node);
+    }
+
+    /// `taken` is called when the node is out of the stack, and not yet free.
+    fn get(&self, looked: impl FnOnce(), taken: impl FnOnce()) -> u64 {
+        let node = self.take(&self.top, looked);
+        let number = self.value[node].load(Relaxed);
+        taken();
+        self.give(&self.free, node);
+        number
+    }
+}
+
+/// The interleaving is played by one thread, each process in the midst of the other's operation.
+#[test]
+fn a_stack_that_uses_nodes_again_at_once_is_caught() {
+    let (twin, recorder) = (Reusing::new(), Recorder::new());
+    let (mut first, mut second, mut third) = (recorder.log(), recorder.log(), recorder.log());
+    for number in 1..=3 {
+        second.record(Op::PUSH, number, || twin.put(number));
+    }
+    let get = || twin.get(|| (), || ());
+    first.begin(Op::POP, ());
+    let popped = twin.get(
+        // It saw 3 above 2, and is preempted.
+        || {
+            second.record(Op::POP, (), get);
+            third.begin(Op::POP, ());
+            // The node of 3 comes back to the top, with 1 below it.
+            let popped = twin.get(|| (), || second.record(Op::PUSH, 4, || twin.put(4)));
+            third.end(popped);
+        },
+        || (),
+    );
+    first.end(popped);
+    second.record(Op::POP, (), get);
+    drop((first, second, third));
+
+    let history = recorder.finish();
+    let verdict = verdict(&history, Kind::Stack, true);
+    let Verdict::Fails(found) = &verdict else { panic!("ABA was not caught: {verdict:?}") };
+    assert!((1..=10).contains(&found.operations.len()), "{found:?}");
+    if let Some(folder) = std::env::var_os("MILLSTREAM_PICTURES").map(PathBuf::from) {
+        let title = "a stack that uses its nodes again at once";
+        fs::write(folder.join("reused-node.svg"), Timeline::new(title, &history, &verdict).svg()).unwrap();
+    }
+}

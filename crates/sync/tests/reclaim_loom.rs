@@ -1,0 +1,327 @@
+//! Every interleaving of two threads (the larger models with bounded preemptions), and every value a weakly ordered
+//! machine may read. Batches have one object, so that each retirement goes the whole way.
+//!
+//! Freed objects are poisoned, not given back: a reader that is too late finds the poison, and loom finds a free that is not
+//! ordered after the reader's last access.
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::model::Builder;
+use loom::sync::atomic::AtomicPtr;
+use loom::sync::atomic::Ordering::{AcqRel, Relaxed};
+use loom::thread;
+use millstream_sync::reclaim::epoch::{Collector, Guard};
+use millstream_sync::reclaim::hazard::Domain;
+use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Snapshot, Stack};
+
+/// Explores without bound, or with at most so many preemptions.
+fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.check(model);
+}
+
+/// An object that shows whether it was freed.
+struct Object(UnsafeCell<u32>);
+
+const POISON: u32 = 0;
+
+// SAFETY: loom checks the accesses; that is the test.
+unsafe impl Sync for Object {}
+
+impl Object {
+    fn leaked(number: u32) -> *mut Object {
+        Box::into_raw(Box::new(Object(UnsafeCell::new(number))))
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: a read, which loom checks against the write in `poison`.
+        let number = self.0.with(|number| unsafe { *number });
+        assert_ne!(number, POISON, "freed while it was read");
+        number
+    }
+}
+
+unsafe fn poison(object: *mut ()) {
+    // SAFETY: leaked, so the memory stays.
+    let object = unsafe { &*object.cast::<Object>() };
+    // SAFETY: a write, which loom checks against all reads.
+    object.0.with_mut(|number| unsafe { *number = POISON });
+}
+
+unsafe fn retire(guard: &Guard<'_>, object: *mut Object) {
+    // SAFETY: the caller has unlinked it.
+    unsafe { guard.retire_with(object.cast(), poison) }
+}
+
+fn shared_object() -> Arc<AtomicPtr<Object>> {
+    Arc::new(AtomicPtr::new(Object::leaked(1)))
+}
+
+#[test]
+fn epochs_an_object_stays_while_a_reader_has_it() {
+    explore(None, || {
+        let (collector, shared) = (Collector::new(), shared_object());
+        let reader = {
+            let (local, shared) = (collector.local(), Arc::clone(&shared));
+            thread::spawn(move || {
+                let guard = local.pin();
+                // SAFETY: retired below.
+                unsafe { guard.load(&shared) }.unwrap().read();
+            })
+        };
+        let local = collector.local();
+        {
+            // Before the exchange, for in a model the guard's light fence is a full one.
+            let guard = local.pin();
+            let old = shared.swap(Object::leaked(2), AcqRel);
+            // SAFETY: unlinked.
+            unsafe { retire(&guard, old) };
+        }
+        local.flush();
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn epochs_a_reader_that_comes_again_is_seen_again() {
+    explore(Some(3), || {
+        let (collector, shared) = (Collector::new(), shared_object());
+        let reader = {
+            let (local, shared) = (collector.local(), Arc::clone(&shared));
+            thread::spawn(move || {
+                let mut guard = local.pin();
+                // SAFETY: retired below.
+                unsafe { guard.load(&shared) }.unwrap().read();
+                guard.refresh();
+                // SAFETY: as above.
+                unsafe { guard.load(&shared) }.unwrap().read();
+                drop(guard);
+                let (outer, inner) = (local.pin(), local.pin());
+                drop(outer);
+                // SAFETY: as above.
+                unsafe { inner.load(&shared) }.unwrap().read();
+            })
+        };
+        let local = collector.local();
+        for number in 2..4 {
+            let guard = local.pin();
+            let old = shared.swap(Object::leaked(number), AcqRel);
+            // SAFETY: unlinked.
+            unsafe { retire(&guard, old) };
+        }
+        local.flush();
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn epochs_what_an_ended_thread_leaves_is_freed_in_time() {
+    explore(Some(3), || {
+        let (collector, shared) = (Collector::new(), shared_object());
+        let writer = {
+            let (local, shared) = (collector.local(), Arc::clone(&shared));
+            thread::spawn(move || {
+                let old = shared.swap(Object::leaked(2), AcqRel);
+                // SAFETY: unlinked.
+                unsafe { retire(&local.pin(), old) };
+            })
+        };
+        let local = collector.local();
+        {
+            let guard = local.pin();
+            // SAFETY: retired above.
+            let object = unsafe { guard.load(&shared) }.unwrap();
+            object.read();
+            guard.flush();
+            object.read();
+        }
+        writer.join().unwrap();
+        local.flush();
+        assert_eq!(collector.stats().garbage, 0);
+    });
+}
+
+#[test]
+fn hazards_an_object_stays_while_it_is_protected() {
+    explore(None, || {
+        let (domain, shared) = (Arc::new(Domain::new()), shared_object());
+        let reader = {
+            let (domain, shared) = (Arc::clone(&domain), Arc::clone(&shared));
+            thread::spawn(move || {
+                let mut hazard = domain.hazard();
+                // SAFETY: retired below.
+                unsafe { hazard.protect(&shared) }.unwrap().read();
+            })
+        };
+        let local = domain.local();
+        let old = shared.swap(Object::leaked(2), AcqRel);
+        // SAFETY: unlinked.
+        unsafe { local.retire_with(old.cast(), poison) };
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn hazards_a_slot_protects_one_object_after_the_other() {
+    explore(Some(3), || {
+        let (domain, shared) = (Arc::new(Domain::new()), shared_object());
+        let reader = {
+            let (domain, shared) = (Arc::clone(&domain), Arc::clone(&shared));
+            thread::spawn(move || {
+                let mut hazard = domain.hazard();
+                for _ in 0..2 {
+                    // SAFETY: retired below.
+                    unsafe { hazard.protect(&shared) }.unwrap().read();
+                }
+            })
+        };
+        let local = domain.local();
+        for number in 2..4 {
+            let old = shared.swap(Object::leaked(number), AcqRel);
+            // SAFETY: unlinked.
+            unsafe { local.retire_with(old.cast(), poison) };
+        }
+        reader.join().unwrap();
+        local.flush();
+        assert_eq!(domain.stats().garbage, 0);
+    });
+}
+
+fn stack_hands_each_value_to_one<S: Scheme>() {
+    explore(Some(2), || {
+        let stack = Arc::new(Stack::<u32, S>::with_scheme());
+        stack.push(1);
+        let other = {
+            let stack = Arc::clone(&stack);
+            thread::spawn(move || {
+                stack.push(2);
+                stack.pop()
+            })
+        };
+        let mine = stack.pop();
+        let theirs = other.join().unwrap();
+        assert!(theirs.is_some(), "one value was there all the time");
+        let mut seen: Vec<u32> = [mine, theirs, stack.pop()].into_iter().flatten().collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 2]);
+    });
+}
+
+#[test]
+fn stack_on_epochs_hands_each_value_to_one() {
+    stack_hands_each_value_to_one::<Epochs>();
+}
+
+#[test]
+fn stack_on_hazards_hands_each_value_to_one() {
+    stack_hands_each_value_to_one::<Hazards>();
+}
+
+fn queue_hands_each_value_to_one_in_order<S: Scheme>() {
+    explore(Some(2), || {
+        let queue = Arc::new(Queue::<u32, S>::with_scheme());
+        queue.push(1);
+        let other = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || {
+                queue.push(2);
+                queue.pop()
+            })
+        };
+        let mine = queue.pop();
+        let theirs = other.join().unwrap();
+        assert!(mine.is_some() && theirs.is_some(), "one value was there all the time");
+        if mine == Some(2) {
+            assert_eq!(theirs, Some(1), "2 was taken from behind 1");
+        }
+        assert_ne!(mine, theirs);
+        assert_eq!(queue.pop(), None);
+    });
+}
+
+#[test]
+fn queue_on_epochs_hands_each_value_to_one_in_order() {
+    queue_hands_each_value_to_one_in_order::<Epochs>();
+}
+
+#[test]
+fn queue_on_hazards_hands_each_value_to_one_in_order() {
+    queue_hands_each_value_to_one_in_order::<Hazards>();
+}
+
+/// Poisons what loom watches when it is dropped.
+struct Watched(&'static Object);
+
+// SAFETY: as for `Object`.
+unsafe impl Send for Watched {}
+
+impl Watched {
+    fn new(number: u32) -> Self {
+        // SAFETY: leaked for good.
+        Watched(unsafe { &*Object::leaked(number) })
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // SAFETY: a leaked object.
+        unsafe { poison(std::ptr::from_ref(self.0).cast_mut().cast()) }
+    }
+}
+
+#[test]
+fn snapshot_a_value_stays_while_it_is_read() {
+    explore(Some(2), || {
+        let cell = Arc::new(Snapshot::new(Watched::new(1)));
+        let reader = {
+            let cell = Arc::clone(&cell);
+            thread::spawn(move || cell.read().0.read())
+        };
+        cell.set(Watched::new(2));
+        let kept = cell.get();
+        assert_eq!(kept.0.read(), 2);
+        assert!([1, 2].contains(&reader.join().unwrap()));
+    });
+}
+
+#[test]
+fn snapshot_no_update_is_lost() {
+    explore(Some(2), || {
+        let cell = Arc::new(Snapshot::new(0_u32));
+        let other = {
+            let cell = Arc::clone(&cell);
+            thread::spawn(move || cell.update(|number| number + 1))
+        };
+        cell.update(|number| number + 1);
+        other.join().unwrap();
+        assert_eq!(*cell.read(), 2);
+    });
+}
+
+#[test]
+fn two_threads_never_have_the_same_slot() {
+    explore(None, || {
+        let domain = Arc::new(Domain::new());
+        drop(domain.hazard());
+        let (here, there) = (Object::leaked(1), Object::leaked(2));
+        let other = {
+            let (domain, source) = (Arc::clone(&domain), AtomicPtr::new(there));
+            thread::spawn(move || {
+                let mut hazard = domain.hazard();
+                // SAFETY: never retired.
+                let object = unsafe { hazard.protect(&source) }.unwrap();
+                object.read()
+            })
+        };
+        let (mut hazard, source) = (domain.hazard(), AtomicPtr::new(here));
+        // SAFETY: never retired.
+        let object = unsafe { hazard.protect(&source) }.unwrap();
+        assert!(domain.stats().protecting >= 1, "our slot was not cleared by the other");
+        assert_eq!(object.read(), 1);
+        assert_eq!(other.join().unwrap(), 2);
+        let _last = source.load(Relaxed);
+    });
+}

@@ -1,0 +1,251 @@
+//! Readers that are stopped anywhere, objects that are poisoned when they are freed, and garbage that is counted.
+//!
+//! A stopped reader is a thread that a signal has interrupted, at whichever instruction, and whose handler does not return
+//! before it is told to. `MILLSTREAM_STRESS=n` retires n times as many objects (`MILLSTREAM_STRESS=200` makes it 10^8 in a
+//! release build).
+#![cfg(not(loom))]
+
+mod support;
+
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
+use std::thread;
+use std::time::Duration;
+
+use millstream_sync::reclaim::epoch::{Collector, Local};
+use millstream_sync::reclaim::hazard::Domain;
+use millstream_sync::reclaim::{Fence, Settings};
+use support::{Random, again_with_symmetric_fences, stress};
+
+const RETIRES: u64 = 500_000;
+const PLACES: usize = 8;
+const READERS: usize = 3;
+const BATCH: usize = 64;
+
+/// Readers look at both words: what was freed has neither.
+struct Object {
+    number: AtomicU64,
+    same: AtomicU64,
+}
+
+const POISON: u64 = 0xDEAD_DEAD_DEAD_DEAD;
+
+impl Object {
+    fn boxed(number: u64) -> *mut Object {
+        ALIVE.fetch_add(1, Relaxed);
+        Box::into_raw(Box::new(Object { number: AtomicU64::new(number), same: AtomicU64::new(number) }))
+    }
+
+    fn check(&self, random: &mut Random) {
+        for _ in 0..=random.below(4) {
+            let (number, same) = (self.number.load(Relaxed), self.same.load(Relaxed));
+            assert!(number == same && number != POISON, "freed while it was read: {number:x}, {same:x}");
+        }
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        self.number.store(POISON, Relaxed);
+        self.same.store(POISON, Relaxed);
+        ALIVE.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Objects that have not been freed. The tests that count take turns.
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// Whether stopped threads may go on.
+static GO_ON: AtomicBool = AtomicBool::new(true);
+static STOPPED: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn stop(_signal: libc::c_int) {
+    STOPPED.fetch_add(1, Relaxed);
+    while !GO_ON.load(Acquire) {
+        let nap = libc::timespec { tv_sec: 0, tv_nsec: 200_000 };
+        // SAFETY: nanosleep may be called in a signal handler.
+        unsafe { libc::nanosleep(&raw const nap, ptr::null_mut()) };
+    }
+    STOPPED.fetch_sub(1, Relaxed);
+}
+
+fn stoppable() {
+    let handler: extern "C" fn(libc::c_int) = stop;
+    // SAFETY: the handler touches atomics and sleeps.
+    unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
+}
+
+/// A thread that may be stopped.
+struct Thread(libc::pthread_t);
+
+impl Thread {
+    fn this() -> Self {
+        // SAFETY: no preconditions.
+        Thread(unsafe { libc::pthread_self() })
+    }
+}
+
+/// Stops readers, now these, now those, until it is over.
+fn disturb(readers: &[Thread], over: &AtomicBool, random: &mut Random) {
+    while !over.load(Acquire) {
+        GO_ON.store(false, Release);
+        for reader in readers {
+            if random.below(2) == 0 {
+                // SAFETY: the readers are alive, for they wait for us to end.
+                unsafe { libc::pthread_kill(reader.0, libc::SIGUSR1) };
+            }
+        }
+        thread::sleep(Duration::from_micros(200 + random.below(3000)));
+        GO_ON.store(true, Release);
+        while STOPPED.load(Relaxed) > 0 {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_micros(random.below(1000)));
+    }
+}
+
+/// Runs readers, a disturber, and a writer that retires so many objects, each after `wait` for room; returns when all have ended.
+fn torture(
+    seed: u64,
+    read: impl Fn(&[AtomicPtr<Object>], &AtomicBool, Random) + Sync,
+    write: impl FnOnce(&[AtomicPtr<Object>], u64, &mut Random),
+) {
+    stoppable();
+    let mut random = Random::new(seed);
+    let places: Vec<_> = (0..PLACES).map(|place| AtomicPtr::new(Object::boxed(place as u64))).collect();
+    let (over, disturbed) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (threads, ids) = std::sync::mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..READERS {
+            let (threads, random) = (threads.clone(), Random::new(random.below(u64::MAX)));
+            let (read, places, over, disturbed) = (&read, &places, &over, &disturbed);
+            scope.spawn(move || {
+                threads.send(Thread::this()).unwrap();
+                read(places, over, random);
+                while !disturbed.load(Acquire) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+        let readers: Vec<Thread> = ids.iter().take(READERS).collect();
+        let (over, disturbed) = (&over, &disturbed);
+        let mut disturber = Random::new(random.below(u64::MAX));
+        scope.spawn(move || {
+            disturb(&readers, over, &mut disturber);
+            disturbed.store(true, Release);
+        });
+        write(&places, RETIRES * stress(), &mut random);
+        over.store(true, Release);
+    });
+    for place in places {
+        // SAFETY: nobody reads any more.
+        drop(unsafe { Box::from_raw(place.into_inner()) });
+    }
+}
+
+fn replace(places: &[AtomicPtr<Object>], number: u64, random: &mut Random) -> *mut Object {
+    let place = &places[random.below(PLACES as u64) as usize];
+    place.swap(Object::boxed(number), AcqRel)
+}
+
+fn hazards(fence: Fence) {
+    let _turn = TURN.lock().unwrap();
+    let domain = Domain::with(Settings { batch: BATCH, fence });
+    torture(
+        Random::seed(),
+        |places, over, mut random| {
+            let mut hazard = domain.hazard();
+            while !over.load(Relaxed) {
+                let place = &places[random.below(PLACES as u64) as usize];
+                // SAFETY: what is taken out is retired to this domain.
+                unsafe { hazard.protect(place) }.unwrap().check(&mut random);
+            }
+        },
+        |places, retires, random| {
+            let local = domain.local();
+            for number in 0..retires {
+                let old = replace(places, number, random);
+                // SAFETY: unlinked, a box.
+                unsafe { local.retire(old) };
+                let waiting = ALIVE.load(Relaxed) - PLACES;
+                assert!(waiting <= 3 * BATCH + READERS, "{waiting} wait");
+            }
+        },
+    );
+    drop(domain);
+    assert_eq!(ALIVE.load(Relaxed), 0);
+}
+
+#[test]
+fn hazards_hold_under_torture_and_garbage_is_bounded() {
+    hazards(Fence::FAST);
+}
+
+#[test]
+fn hazards_with_quiet_fences_hold_under_torture_and_garbage_is_bounded() {
+    hazards(Fence::QUIET);
+}
+
+/// The writer's garbage, at most.
+const LIMIT: usize = 5000;
+
+fn epochs(fence: Fence) {
+    let _turn = TURN.lock().unwrap();
+    let collector = Collector::with(Settings { batch: BATCH, fence });
+    torture(
+        Random::seed(),
+        |places, over, mut random| {
+            let local = collector.local();
+            while !over.load(Relaxed) {
+                read_a_section(&local, places, &mut random);
+            }
+        },
+        |places, retires, random| {
+            let local = collector.local();
+            for number in 0..retires {
+                while local.make_room(1, LIMIT).is_err() {
+                    thread::yield_now(); // a reader is stopped
+                }
+                let guard = local.pin();
+                let old = replace(places, number, random);
+                // SAFETY: unlinked, a box.
+                unsafe { guard.retire(old) };
+                let waiting = ALIVE.load(Relaxed) - PLACES;
+                assert!(waiting <= LIMIT, "{waiting} wait");
+            }
+        },
+    );
+    drop(collector);
+    assert_eq!(ALIVE.load(Relaxed), 0);
+}
+
+fn read_a_section(local: &Local, places: &[AtomicPtr<Object>], random: &mut Random) {
+    let mut guard = local.pin();
+    for _ in 0..random.below(4) {
+        let _nested = local.pin();
+        for _ in 0..random.below(8) {
+            let place = &places[random.below(PLACES as u64) as usize];
+            // SAFETY: what is taken out is retired by this collector.
+            unsafe { guard.load(place) }.unwrap().check(random);
+        }
+        drop(_nested);
+        guard.refresh();
+    }
+}
+
+#[test]
+fn epochs_hold_under_torture_and_make_room_bounds_garbage() {
+    epochs(Fence::FAST);
+}
+
+#[test]
+fn epochs_with_quiet_fences_hold_under_torture_and_make_room_bounds_garbage() {
+    epochs(Fence::QUIET);
+}
+
+#[test]
+fn all_of_it_holds_with_symmetric_fences() {
+    again_with_symmetric_fences("all_of_it_holds_with_symmetric_fences");
+}

@@ -1,0 +1,149 @@
+//! Readers and reclaimers: two threads, each of which writes one word and then reads the other's.
+//!
+//! The reader (fast) publishes what it looks at, then looks whether that is still current. The reclaimer (slow) makes it
+//! stale, then looks what readers have published. They may not both miss the other: the reader would go on with what
+//! the reclaimer frees. Hazard pointers and epochs are both of this shape, and only its order in memory matters, so every
+//! execution is one of few *interleavings*: F for the fast thread's two steps, S for the slow one's, in the order in which
+//! memory sees them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::machine::{Access, Address, Instruction, Instruction::*, Machine, Register, Stamp};
+
+/// 0 while the object is current, then 1.
+const STALE: Address = 0;
+/// 1 once the reader has published.
+const PUBLISHED: Address = 1;
+/// 1 once the reader's core was interrupted after the reclaimer read the clock.
+const INTERRUPTED: Address = 2;
+
+const FAST: usize = 0;
+const SLOW: usize = 1;
+
+const ONE: Register = 0;
+/// What the look found.
+const SEEN: Register = 1;
+
+/// How the reader does its part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fast {
+    /// Publishes and looks; nothing between.
+    Free,
+    /// With a full fence between.
+    Fenced,
+    /// Publishes and does not look.
+    Blind,
+}
+
+/// How the reclaimer makes sure that it sees what was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slow {
+    /// By a full fence of its own between its write and its look.
+    Fenced,
+    /// And waits until the reader has been interrupted for its sake.
+    Interrupting,
+    /// Interrupts the reader before its own write.
+    InterruptingTooEarly,
+    /// Reads the clock, and waits until the reader's core has been interrupted later than that, for whatever reason.
+    Awaiting(Stamp),
+    /// Reads the clock before its own write.
+    AwaitingFromTooEarly,
+}
+
+/// What became of an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Outcome {
+    /// The reader saw that its object is stale, and begins anew.
+    pub fast_saw: bool,
+    /// The reclaimer saw what the reader published, and waits.
+    pub slow_saw: bool,
+}
+
+impl Outcome {
+    /// Whether the reader goes on with what the reclaimer frees.
+    #[must_use]
+    pub fn is_use_after_free(self) -> bool {
+        !self.fast_saw && !self.slow_saw
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.fast_saw, self.slow_saw) {
+            (true, true) => "both saw",
+            (true, false) => "the reader saw",
+            (false, true) => "the reclaimer saw",
+            (false, false) => "NEITHER saw",
+        })
+    }
+}
+
+/// Every order in which memory may see the four steps, with what follows from it.
+///
+/// Lower case is the reader's: `p` it has published, `l` it looks; upper case the reclaimer's: `W` it has made the object
+/// stale, `L` it looks.
+#[must_use]
+pub fn interleavings(fast: Fast, slow: Slow) -> BTreeMap<String, Outcome> {
+    let programs = [fast_program(fast), slow_program(slow)];
+    let stamp = match slow {
+        Slow::Awaiting(stamp) => stamp,
+        _ => Stamp::InOrder,
+    };
+    let awaits = matches!(slow, Slow::Awaiting(_) | Slow::AwaitingFromTooEarly);
+    let mut machine = Machine::new(programs.len());
+    if awaits {
+        machine = machine.with_interrupts(FAST, 2, INTERRUPTED, stamp);
+    }
+    let mut found = BTreeMap::new();
+    follow(&machine, &programs, "", &mut found);
+    found
+}
+
+/// Depth first, through every execution that comes to an end.
+fn follow(machine: &Machine, programs: &[Vec<Instruction>], order: &str, found: &mut BTreeMap<String, Outcome>) {
+    if machine.has_ended(programs) {
+        let saw = |thread| machine.register(thread, SEEN) == 1;
+        let outcome = Outcome { fast_saw: saw(FAST), slow_saw: saw(SLOW) };
+        let before = found.insert(order.to_owned(), outcome);
+        assert!(before.is_none_or(|before| before == outcome), "{order} does not determine what is seen");
+    }
+    for (step, successor) in machine.successors(programs) {
+        let mut order = order.to_owned();
+        order.extend(machine.access(step, programs).and_then(letter));
+        follow(&successor, programs, &order, found);
+    }
+}
+
+fn letter(access: Access) -> Option<char> {
+    match access {
+        Access::Written(FAST, PUBLISHED) => Some('p'),
+        Access::Read(FAST, STALE) => Some('l'),
+        Access::Written(SLOW, STALE) => Some('W'),
+        Access::Read(SLOW, PUBLISHED) => Some('L'),
+        _ => None,
+    }
+}
+
+fn fast_program(fast: Fast) -> Vec<Instruction> {
+    let publish = [Set(ONE, 1), Store(PUBLISHED, ONE)];
+    let (fence, look): (&[_], &[_]) = match fast {
+        Fast::Free => (&[], &[Load(SEEN, STALE)]),
+        Fast::Fenced => (&[Fence], &[Load(SEEN, STALE)]),
+        Fast::Blind => (&[], &[]),
+    };
+    [&publish, fence, look].concat()
+}
+
+fn slow_program(slow: Slow) -> Vec<Instruction> {
+    let write: &[_] = &[Set(ONE, 1), Store(STALE, ONE), Fence];
+    let look: &[_] = &[Load(SEEN, PUBLISHED)];
+    let (before, between): (&[_], &[_]) = match slow {
+        Slow::Fenced => (&[], &[]),
+        Slow::Interrupting => (&[], &[HeavyFence]),
+        Slow::InterruptingTooEarly => (&[HeavyFence], &[]),
+        Slow::Awaiting(_) => (&[], &[ReadClock, Await(INTERRUPTED)]),
+        Slow::AwaitingFromTooEarly => (&[ReadClock], &[Await(INTERRUPTED)]),
+    };
+    [before, write, between, look].concat()
+}
