@@ -103,11 +103,11 @@ mod processes {
         match role {
             "hand-offs" => {
                 let mut other = start_other("answer", kind, file);
-                hand_offs(true, &board.ping, &board.pong);
+                hand_offs(true, &board.ping, &board.pong, |_| ());
                 assert!(other.wait().unwrap().success());
             }
             "stopped" => stopped(board, kind, file),
-            "answer" => hand_offs(false, &board.pong, &board.ping),
+            "answer" => hand_offs(false, &board.pong, &board.ping, |_| ()),
             "waiter-killed" => waiter_killed(board, kind, file),
             "incrementer-killed" => incrementer_killed(board, kind, file),
             "wait" => wait_once(board),
@@ -161,13 +161,22 @@ mod processes {
         assert!(woken.is_some(), "a wake-up is lost at {value}");
     }
 
+    fn rounds() -> u64 {
+        5_000 * stress()
+    }
+
     /// Adds to `own` and waits for `other`, in turn; whoever is `first` begins. Waits are for less than the
     /// second after which a shared waiter looks for itself.
-    fn hand_offs<K: Attach>(first: bool, own: &'static Count<K, Shared>, other: &Count<K, Shared>) {
+    fn hand_offs<K: Attach>(
+        first: bool,
+        own: &'static Count<K, Shared>,
+        other: &Count<K, Shared>,
+        before_round: impl Fn(u64),
+    ) {
         let mut increment = K::attach(own);
-        let rounds = 5_000 * stress();
         let mut late = 0;
-        for round in 1..=rounds {
+        for round in 1..=rounds() {
+            before_round(round);
             if first {
                 increment();
             }
@@ -198,7 +207,13 @@ mod processes {
                 }
                 other
             });
-            hand_offs(true, &board.ping, &board.pong);
+            // However fast the hand-offs are, there are some stops among them.
+            let stopped_before = |round| {
+                while u64::from(stops.load(SeqCst)) < 5 * round / rounds() {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            };
+            hand_offs(true, &board.ping, &board.pong, stopped_before);
             ended.store(true, SeqCst);
             stopper.join().unwrap()
         });
