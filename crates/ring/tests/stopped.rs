@@ -46,6 +46,8 @@ fn install() {
 struct Stage {
     threads: [AtomicI32; PRODUCERS as usize + 1],
     passed: AtomicU64,
+    /// How often one of them stood still.
+    stops: AtomicU64,
 }
 
 impl Stage {
@@ -75,12 +77,19 @@ impl Stage {
 
     /// Stops them, one after the other, until `total` events have passed.
     fn disturb(&self, total: u64, random: &mut Random) {
-        let mut stops = 0;
         while self.passed.load(SeqCst) < total {
-            stops += u64::from(self.stop_one(random));
+            self.stops.fetch_add(u64::from(self.stop_one(random)), SeqCst);
             thread::sleep(Duration::from_micros(random.below(500)));
         }
-        assert!(stops > 5, "only {stops} stops");
+        let stops = self.stops.load(SeqCst);
+        assert!(stops >= STOPS_LEAST, "only {stops} stops");
+    }
+
+    /// Before an event with this number of so many: however fast they are, the stops are spread over all of them.
+    fn pace(&self, number: u64, of: u64) {
+        while self.stops.load(SeqCst) < number * STOPS_LEAST / (of - 1) {
+            thread::sleep(Duration::from_micros(50));
+        }
     }
 }
 
@@ -106,8 +115,11 @@ fn who_is_stopped_loses_and_repeats_nothing() {
     }
 }
 
-/// How many events a producer sends at least; it goes on until the run has lasted for a while.
-const NUMBERS: u64 = 20_000;
+/// How many events a producer sends.
+const NUMBERS: u64 = 50_000;
+
+/// How many stops there are among them at least.
+const STOPS_LEAST: u64 = 10;
 
 fn channel_with_stops(options: Options, random: &mut Random) {
     let (stage, total) = (Stage::default(), PRODUCERS * NUMBERS * stress());
@@ -118,7 +130,10 @@ fn channel_with_stops(options: Options, random: &mut Random) {
             let sender = sender.clone();
             scope.spawn(move || {
                 stage.act(producer as usize, || {
-                    (0..total / PRODUCERS).for_each(|number| sender.send(producer << 48 | number).unwrap());
+                    for number in 0..total / PRODUCERS {
+                        stage.pace(number, total / PRODUCERS);
+                        sender.send(producer << 48 | number).unwrap();
+                    }
                 });
             });
         }
@@ -159,6 +174,7 @@ fn graph_with_stops(options: Options, random: &mut Random) {
             scope.spawn(move || {
                 stage.act(number as usize, || {
                     for n in 0..total / PRODUCERS {
+                        stage.pace(n, total / PRODUCERS);
                         producer.publish(|event| *event = number << 48 | n);
                     }
                 });
