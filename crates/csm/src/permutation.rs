@@ -4,8 +4,12 @@
 //! all values into samples of the same sizes is as likely as the one observed. So divide them again at random, and
 //! count how often the statistic is at least as extreme as it was. That rate is the p-value; whether it is below a
 //! threshold is a question for a [`Driver`], which draws as many divisions as the answer needs and no
-//! more. The statistic may be any pure function. (The test is R. A. Fisher's; its union with confidence sequences is
-//! Paul Khuong's.)
+//! more. The statistic may be any pure function of two sets of values. (The test is R. A. Fisher's; its union with
+//! confidence sequences is Paul Khuong's.)
+//!
+//! A division whose statistic *equals* the one observed counts as extreme, and with few or rounded values there are many.
+//! So a statistic must not depend on the order of the values, not even by its rounding: `0.1 + 0.2 + 0.3` is more than `0.3 +
+//! 0.2 + 0.1`, and a p-value from such sums would be too small. The statistics here add up exactly, and round once.
 //!
 //! A claim with threshold `alpha` and error `eps` makes a procedure that calls a chance difference real with a
 //! probability of at most `alpha + eps`.
@@ -22,6 +26,7 @@
 //! # Ok::<(), millstream_csm::Error>(())
 //! ```
 
+use crate::number::sum::sum;
 use crate::random::Random;
 use crate::{Driver, Error, Setup, Status};
 
@@ -50,6 +55,16 @@ pub struct Null {
 impl Null {
     /// Both samples are distributed alike.
     pub const SAME: Null = Null { shift: 0.0, scale: 1.0 };
+
+    /// A value of the second sample as it would be in the first.
+    fn back(self, x: f64) -> f64 {
+        if self == Null::SAME { x } else { (x - self.shift) / self.scale }
+    }
+
+    /// A value of the first sample as it would be in the second.
+    fn forth(self, x: f64) -> f64 {
+        if self == Null::SAME { x } else { x * self.scale + self.shift }
+    }
 }
 
 /// Two samples, a statistic and a null hypothesis.
@@ -85,13 +100,14 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
         if null.scale == 0.0 {
             return Err(Error::OutOfRange { what: "the scale", expected: "anything but zero", found: 0.0 });
         }
-        let observed = statistic(first, second);
+        let pool = first.iter().copied().chain(second.iter().map(|&x| null.back(x))).collect();
+        // By the way that all divisions go, so that the same division again gives the same statistic to the last bit.
+        let second: Vec<f64> = second.iter().map(|&x| null.forth(null.back(x))).collect();
+        let observed = statistic(first, &second);
         if observed.is_nan() {
             return Err(Error::NotFinite { what: "the statistic of the two samples", found: observed });
         }
-        let back = |&x: &f64| if null == Null::SAME { x } else { (x - null.shift) / null.scale };
-        let pool = first.iter().copied().chain(second.iter().map(back)).collect();
-        Ok(Permutation { pool, first: first.len(), null, statistic, tail, observed, second: second.to_vec() })
+        Ok(Permutation { pool, first: first.len(), null, statistic, tail, observed, second })
     }
 
     /// The statistic of the samples as they are.
@@ -106,7 +122,7 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
         random.shuffle_front(&mut self.pool, self.first);
         let (first, rest) = self.pool.split_at(self.first);
         for (value, &x) in self.second.iter_mut().zip(rest) {
-            *value = if self.null == Null::SAME { x } else { x * self.null.scale + self.null.shift };
+            *value = self.null.forth(x);
         }
         let drawn = (self.statistic)(first, &self.second);
         let extreme = match self.tail {
@@ -135,7 +151,7 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
 /// How much larger the second sample's mean is.
 #[must_use]
 pub fn mean_difference(first: &[f64], second: &[f64]) -> f64 {
-    let mean = |sample: &[f64]| sample.iter().sum::<f64>() / sample.len() as f64;
+    let mean = |sample: &[f64]| sum(sample.iter().copied()) / sample.len() as f64;
     mean(second) - mean(first)
 }
 
@@ -189,6 +205,41 @@ mod tests {
             let extreme = (0..draws).filter(|_| test.draw(&mut random)).count() as u64;
             let interval = crate::interval::fixed(draws, extreme, 1e-9).unwrap();
             assert!(interval.contains(expected), "{tail:?}: {expected} is not in {interval:?}");
+        }
+    }
+
+    #[test]
+    fn a_division_into_the_same_values_is_extreme_whatever_their_order() {
+        // One in twenty divisions is the one observed.
+        let (first, second) = ([0.3, 0.2, 0.1], [0.5, 0.7, 0.9]);
+        for null in [Null::SAME, Null { shift: 0.1, scale: 1.0 }] {
+            let mut random = Random::seeded(1);
+            let mut test = Permutation::new(&first, &second, mean_difference, Tail::Greater, null).unwrap();
+            let extreme = (0..20_000).filter(|_| test.draw(&mut random)).count();
+            assert!((900..1100).contains(&extreme), "{null:?}: {extreme} of 20000");
+        }
+    }
+
+    #[test]
+    fn a_statistic_that_is_no_number_counts_against_a_difference() {
+        let (first, second) = ([1.0, 1.0, 1.0], [2.0, 2.0, 2.0]);
+        let only_as_observed = |a: &[f64], b: &[f64]| if a[0] + a[1] + a[2] == 3.0 { b[0] } else { f64::NAN };
+        let mut random = Random::seeded(1);
+        let mut test = Permutation::new(&first, &second, only_as_observed, Tail::Greater, Null::SAME).unwrap();
+        assert!((0..1000).all(|_| test.draw(&mut random)));
+    }
+
+    #[test]
+    fn a_null_hypothesis_that_rounds_leaves_the_division_observed_extreme() {
+        // There and back by a large shift moves each value a little; all other divisions are far from zero.
+        for tenth in 1..20 {
+            let part = 0.1 * f64::from(tenth);
+            let (first, second) = ([0.1, 0.2, 0.3], [1.5 + 0.1 * part, 1.7 + 0.2 * part, 1.9 + 0.3 * part]);
+            let null = Null { shift: 1e5 + part, scale: 1.0 };
+            let mut random = Random::seeded(1);
+            let mut test = Permutation::new(&first, &second, mean_difference, Tail::Less, null).unwrap();
+            let extreme = (0..2000).filter(|_| test.draw(&mut random)).count();
+            assert!((60..150).contains(&extreme), "{null:?}: {extreme} of 2000");
         }
     }
 

@@ -64,6 +64,31 @@ fn samples_without_a_difference_are_called_different_no_more_often_than_promised
 }
 
 #[test]
+fn an_interval_holds_the_ratio_that_rounding_has_moved() {
+    // A third is a little more than the float, and two thirds are a little less.
+    for (first, second) in [(3.0, 1.0), (3.0, 2.0)] {
+        let mut paired = Paired::new(0.05).unwrap();
+        for _ in 0..200 {
+            paired.observe(first, second).unwrap();
+        }
+        let unpaired = samples(&[first; 200], &[second; 200], 0.05).unwrap();
+        for interval in [paired.status().unwrap().interval, unpaired.interval] {
+            assert!(interval.low < second / first && second / first < interval.high, "{interval:?}");
+        }
+    }
+}
+
+#[test]
+fn each_of_two_samples_has_half_of_the_error() {
+    let sorted = |scale: f64| -> Vec<f64> { (1..=500).map(|i| scale * f64::from(i)).collect() };
+    let (first, second) = (sorted(1.0), sorted(3.0));
+    let half = |sample: &[f64]| quantile::interval(sample, 0.5, 0.025).unwrap();
+    let (a, b) = (half(&first), half(&second));
+    let found = samples(&first, &second, 0.05).unwrap().interval;
+    assert_eq!((found.low, found.high), ((b.low / a.high).next_down(), (b.high / a.low).next_up()));
+}
+
+#[test]
 fn values_without_a_ratio_are_refused() {
     let mut paired = Paired::new(0.05).unwrap();
     assert!(matches!(paired.observe(0.0, 1.0), Err(Error::OutOfRange { .. })));

@@ -98,6 +98,11 @@ proptest! {
         let other = a_test(1.0 - p, -5.0, method).stop(n, n - s).unwrap();
         prop_assert_eq!(one.stop, other.stop.map(Direction::opposite));
         prop_assert!((one.level - other.level).abs() <= 1e-12 * (1.0 + one.level.abs()), "{:?} {:?}", one, other);
+        // Exactly at the threshold as well.
+        let (n, s) = (n * 8, n * u64::from(eighths));
+        let (one, other) = (a_test(p, -5.0, method), a_test(1.0 - p, -5.0, method));
+        let (one, other) = (one.stop(n, s).unwrap().level, other.stop(n, n - s).unwrap().level);
+        prop_assert!((one - other).abs() <= 1e-12 * (1.0 + one.abs()), "{} {}", one, other);
     }
 
     #[test]

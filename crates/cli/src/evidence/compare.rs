@@ -21,7 +21,7 @@ use super::jobs::{Allowance, End, Interrupts};
 use super::json::Object;
 use super::lines::Fields;
 use super::number::{short, short_high, short_low};
-use super::program::Program;
+use super::program::{Program, Runner};
 use super::{ended, print};
 use crate::ops::exec::how;
 use crate::screen::line::Line;
@@ -89,6 +89,7 @@ fn compare_files(args: &CompareArgs) -> Result<u8, EvidenceError> {
 fn compare_commands(args: &CompareArgs) -> Result<u8, EvidenceError> {
     let program = |line: &OsStr| Program::new(&words(line), args.running.timeout, false);
     let programs = [program(&args.a)?, program(&args.b)?];
+    let runners = [programs[0].runner()?, programs[1].runner()?];
     let mut paired = Paired::new(args.error).map_err(EvidenceError::Question)?;
     let seed = args.seed.unwrap_or_else(fresh_seed);
     let mut coin = Random::seeded(seed);
@@ -108,7 +109,7 @@ fn compare_commands(args: &CompareArgs) -> Result<u8, EvidenceError> {
         let mut took = [Duration::ZERO; 2];
         let first = usize::from(coin.next_u64() >> 63 == 1);
         for which in [first, 1 - first] {
-            match time_of(&programs[which], allowance.first + pairs, &interrupts)? {
+            match time_of(&runners[which], allowance.first + pairs, &interrupts)? {
                 Some(time) => took[which] = time,
                 None => break,
             }
@@ -134,9 +135,9 @@ fn compare_commands(args: &CompareArgs) -> Result<u8, EvidenceError> {
 }
 
 /// How long one run takes; `None` if it was stopped because nobody wants to know any more.
-fn time_of(program: &Program, number: u64, interrupts: &Interrupts) -> Result<Option<Duration>, EvidenceError> {
-    let Some(run) = program.run(number, interrupts.unwanted())? else { return Ok(None) };
-    let failed = |problem: String| EvidenceError::Data { place: program.line(), problem };
+fn time_of(runner: &Runner<'_>, number: u64, interrupts: &Interrupts) -> Result<Option<Duration>, EvidenceError> {
+    let Some(run) = runner.run(number, interrupts.unwanted())? else { return Ok(None) };
+    let failed = |problem: String| EvidenceError::Data { place: runner.program().line(), problem };
     match run.status {
         Some(status) if status.success() => Ok(Some(run.took)),
         Some(status) => Err(failed(format!("expected it to exit with status 0, it {}{}", how(status), run.complaint))),

@@ -136,11 +136,12 @@ pub(super) fn run(
     if allowance.jobs > 1 {
         return side_by_side(program, allowance, interrupts, take, look);
     }
+    let runner = program.runner()?;
     for started in 0.. {
         if let Some(end) = interrupts.stop(allowance, started) {
             return Ok(end);
         }
-        match program.run(allowance.first + started, &interrupts.unwanted)? {
+        match runner.run(allowance.first + started, &interrupts.unwanted)? {
             Some(run) => {
                 if take(run)?.is_break() {
                     return Ok(End::Enough);
@@ -176,13 +177,14 @@ fn side_by_side(
     let moved = Condvar::new();
     let lock = || turn.lock().unwrap_or_else(PoisonError::into_inner);
     let (send, outcomes) = channel();
+    let runners = (0..allowance.jobs).map(|_| program.runner()).collect::<Result<Vec<_>, _>>()?;
     thread::scope(|scope| {
-        for _ in 0..allowance.jobs {
+        for runner in &runners {
             let send: Sender<Outcome> = send.clone();
             scope.spawn(|| {
                 let send = send;
                 while let Some(number) = next(lock(), &moved, allowance, interrupts) {
-                    if send.send((number, program.run(allowance.first + number, &interrupts.unwanted))).is_err() {
+                    if send.send((number, runner.run(allowance.first + number, &interrupts.unwanted))).is_err() {
                         return;
                     }
                 }

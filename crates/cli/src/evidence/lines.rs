@@ -14,6 +14,9 @@ use super::number::Quantity;
 use super::reader::Attentive;
 use crate::screen::text;
 
+/// What some programs begin a text in UTF-8 with.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The longest line; a longer one is no line of outcomes.
 const LONGEST_LINE: u64 = 1 << 20;
 
@@ -160,6 +163,9 @@ impl Fields {
         }
         let length = read.map_err(EvidenceError::system(format!("reading {}", self.place)))?;
         self.line += 1;
+        if self.line == 1 && self.text.starts_with(BYTE_ORDER_MARK) {
+            self.text.drain(..BYTE_ORDER_MARK.len());
+        }
         if length as u64 > LONGEST_LINE {
             return Err(self.problem("expected lines of outcomes or numbers, found one longer than 1 MiB"));
         }
@@ -286,6 +292,13 @@ mod tests {
     fn a_line_is_a_field_when_no_column_is_asked_for() {
         assert_eq!(read("1\n\n 0 \r\n1", None), strings(&["1", "0", "1"]));
         assert_eq!(read("", None), strings(&[]));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        assert_eq!(read("\u{feff}1\n0\n", None), strings(&["1", "0"]));
+        assert_eq!(read("\u{feff}ms,ok\n7,1\n", Some("ms")), strings(&["7"]));
+        assert_eq!(read("1\n\u{feff}0\n", None), strings(&["1", "\u{feff}0"]));
     }
 
     #[test]

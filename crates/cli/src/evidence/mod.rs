@@ -7,7 +7,7 @@
 //! | [`args`] | the command lines |
 //! | `claim`, `criterion` | what is claimed, and what a success is |
 //! | `lines`, `reader`, `flow_report` | observations from files |
-//! | `program`, `jobs` | observations from a command that is run again and again |
+//! | `launch`, `program`, `jobs` | observations from a command that is run again and again |
 //! | `source` | which of these it is, and what a success is in it |
 //! | `decide` | the mathematics of `millstream_csm` behind one face |
 //! | `state` | evidence carried from one run to the next |
@@ -30,6 +30,7 @@ mod flow_report;
 pub mod functions;
 mod jobs;
 mod json;
+mod launch;
 mod lines;
 pub mod number;
 pub mod permutation;

@@ -2,33 +2,34 @@
 //!
 //! A run is a program in a process group of its own, with nothing on its standard input. Its standard output is thrown
 //! away unless somebody looks for a match in it, and the end of its standard error is kept to explain a failure. It is
-//! over when the program has ended and nobody holds its output any more, as with a shell's `$(…)`; its time is taken
-//! from before the program is started to that moment.
+//! over when the program has ended and, if its standard output is looked at, nobody holds that any more, as with a shell's
+//! `$(…)`; its time is taken from before the program is started to that moment.
+//!
+//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. What something that a
+//! run left behind says there later is taken for the words of a later run.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::time::Timespec;
 
 use super::error::EvidenceError;
-use crate::ops::exec::group::Group;
+use super::launch::Launcher;
+use crate::ops::exec::group::{Group, LONGEST_LOOK};
 use crate::ops::exec::program::find;
 use crate::ops::exec::talk::{GRACE, LOOK, Tail};
 
 /// What is looked at of the standard output of a run; what comes later is thrown away.
 pub(super) const MOST_OUTPUT: usize = 16 << 20;
-
-/// The environment variable that tells a run which it is, from 1 in the order of starts.
-const RUN_NUMBER: &str = "MILLSTREAM_RUN";
 
 /// A command that can be run again and again.
 #[derive(Debug)]
@@ -49,6 +50,16 @@ pub(super) struct Run {
     pub(super) output: Vec<u8>,
     /// The end of standard error.
     pub(super) complaint: Tail,
+}
+
+/// Makes runs of a program, one after another.
+#[derive(Debug)]
+pub(super) struct Runner<'a> {
+    program: &'a Program,
+    launcher: Launcher,
+    /// Both sides of the pipe of standard error.
+    complaints: OwnedFd,
+    errors: OwnedFd,
 }
 
 impl Program {
@@ -79,81 +90,93 @@ impl Program {
             .join(" ")
     }
 
-    /// Runs it once; the run can tell its number by the environment. `None` if it was stopped because nobody wants the
-    /// outcome any more.
-    pub(super) fn run(&self, number: u64, unwanted: &AtomicBool) -> Result<Option<Run>, EvidenceError> {
-        let mut command = Command::new(&self.path);
-        command.arg0(&self.name).args(&self.arguments).stdin(Stdio::null()).stderr(Stdio::piped());
-        command.env(RUN_NUMBER, number.to_string());
-        command.stdout(if self.keeps_output { Stdio::piped() } else { Stdio::null() });
-        let start = Instant::now();
-        let group = Group::spawn(&mut command).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => {
-                EvidenceError::NoProgram { name: self.name.display().to_string(), source }
-            }
-            _ if source.raw_os_error() == Some(libc::ENOEXEC) => {
-                EvidenceError::NoProgram { name: self.name.display().to_string(), source }
-            }
-            _ => EvidenceError::System { what: format!("running `{}`", self.name.display()), source },
-        })?;
-        let what = || format!("watching `{}`", self.name.display());
-        self.listen(group, start, unwanted).map_err(|source| EvidenceError::System { what: what(), source })
+    /// Who makes runs of it; several may do so at a time.
+    pub(super) fn runner(&self) -> Result<Runner<'_>, EvidenceError> {
+        let (complaints, errors) = pipe().map_err(|source| self.watching(source))?;
+        let launcher =
+            Launcher::new(&self.path, &self.name, &self.arguments).map_err(|source| self.not_started(source))?;
+        Ok(Runner { program: self, launcher, complaints, errors })
     }
 
-    fn listen(&self, mut group: Group, start: Instant, unwanted: &AtomicBool) -> io::Result<Option<Run>> {
-        let (_, stdout, stderr) = group.pipes();
-        let mut pipes = Pipes { stdout, stderr, output: Vec::new(), complaint: Tail::default() };
-        pipes.set_nonblocking()?;
+    fn watching(&self, source: io::Error) -> EvidenceError {
+        EvidenceError::System { what: format!("watching `{}`", self.name.display()), source }
+    }
+
+    fn not_started(&self, source: io::Error) -> EvidenceError {
+        use io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
+        let name = self.name.display();
+        let is_no_program = matches!(source.kind(), NotFound | PermissionDenied | InvalidInput)
+            || source.raw_os_error() == Some(libc::ENOEXEC);
+        if is_no_program {
+            EvidenceError::NoProgram { name: name.to_string(), source }
+        } else {
+            EvidenceError::System { what: format!("running `{name}`"), source }
+        }
+    }
+}
+
+impl<'a> Runner<'a> {
+    /// What is run.
+    pub(super) fn program(&self) -> &'a Program {
+        self.program
+    }
+
+    /// Makes one run, which can tell its number by the environment. `None` if it was stopped because nobody wants the
+    /// outcome any more.
+    pub(super) fn run(&self, number: u64, unwanted: &AtomicBool) -> Result<Option<Run>, EvidenceError> {
+        let (output, theirs) = match self.program.keeps_output {
+            true => pipe().map(|(ours, theirs)| (Some(ours), Some(theirs))),
+            false => Ok((None, None)),
+        }
+        .map_err(|source| self.program.watching(source))?;
+        // A program may have made its standard error non-blocking, which would be so for the next one, too.
+        fcntl_setfl(&self.errors, OFlags::empty()).map_err(|errno| self.program.watching(errno.into()))?;
+        let start = Instant::now();
+        let group = self
+            .launcher
+            .start(number, theirs.as_ref().map(AsFd::as_fd), self.errors.as_fd())
+            .map_err(|source| self.program.not_started(source))?;
+        drop(theirs);
+        let heard = Heard { pipe: output.map(std::fs::File::from), output: Vec::new(), complaint: Tail::default() };
+        self.watch(group, heard, start, unwanted).map_err(|source| self.program.watching(source))
+    }
+
+    fn watch(
+        &self,
+        mut group: Group,
+        mut heard: Heard,
+        start: Instant,
+        unwanted: &AtomicBool,
+    ) -> io::Result<Option<Run>> {
+        let timeout = self.program.timeout;
+        let mut has_ended = false;
         loop {
-            let left = self.timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-            let wait = left.map_or(LOOK, |left| left.min(LOOK));
-            let status = if pipes.are_closed() {
-                group.wait(wait)?
-            } else {
-                pipes.hear(wait)?;
-                None
-            };
+            let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+            has_ended |= self.listen(&mut group, &mut heard, left.map_or(LOOK, |left| left.min(LOOK)), has_ended)?;
             let took = start.elapsed();
-            if status.is_some() {
-                return Ok(Some(Run { status, took, output: pipes.output, complaint: pipes.complaint }));
+            if has_ended && heard.pipe.is_none() {
+                return Ok(Some(heard.run(Some(group.reap()?), took)));
             }
             if unwanted.load(Ordering::Relaxed) {
                 group.end(GRACE);
                 return Ok(None);
             }
-            if self.timeout.is_some_and(|timeout| took >= timeout) {
+            if timeout.is_some_and(|timeout| took >= timeout) {
                 group.end(GRACE);
-                return Ok(Some(Run { status: None, took, output: pipes.output, complaint: pipes.complaint }));
+                heard.complaint.read(&self.complaints)?;
+                return Ok(Some(heard.run(None, took)));
             }
         }
     }
-}
 
-/// This side of a run's pipes; `None` when closed or not wanted.
-struct Pipes {
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-    output: Vec<u8>,
-    complaint: Tail,
-}
-
-impl Pipes {
-    fn set_nonblocking(&self) -> io::Result<()> {
-        let fds = [self.stdout.as_ref().map(AsFd::as_fd), self.stderr.as_ref().map(AsFd::as_fd)];
-        for fd in fds.into_iter().flatten() {
-            // A new pipe has no other flag that this call could change.
-            fcntl_setfl(fd, OFlags::NONBLOCK)?;
-        }
-        Ok(())
-    }
-
-    fn are_closed(&self) -> bool {
-        self.stdout.is_none() && self.stderr.is_none()
-    }
-
-    /// Waits, at most so long, until there is something to read, and reads it.
-    fn hear(&mut self, most: Duration) -> io::Result<()> {
-        let fds = [self.stdout.as_ref().map(AsFd::as_fd), self.stderr.as_ref().map(AsFd::as_fd)];
+    /// Waits, at most so long, until the program has ended or there is something to read, and reads it. Whether the
+    /// program has ended, unless that is known.
+    fn listen(&self, group: &mut Group, heard: &mut Heard, most: Duration, is_known: bool) -> io::Result<bool> {
+        let handle = if is_known { None } else { group.handle()? };
+        let is_watched = handle.is_some();
+        let most = if is_watched || is_known { most } else { most.min(LONGEST_LOOK) };
+        // The program's end is looked at first: what it said was said before.
+        let fds = [handle, Some(self.complaints.as_fd()), heard.pipe.as_ref().map(AsFd::as_fd)];
         let mut asked: Vec<PollFd<'_>> =
             fds.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
         match poll(&mut asked, Some(&Timespec::try_from(most).expect("a look is short"))) {
@@ -161,24 +184,39 @@ impl Pipes {
             Err(errno) => return Err(errno.into()),
         }
         let mut answers = asked.iter().map(PollFd::revents);
-        let [stdout, stderr] = fds.map(|fd| fd.and_then(|_| answers.next()).unwrap_or(PollFlags::empty()));
+        let [ended, said, output] = fds.map(|fd| fd.and_then(|_| answers.next()).unwrap_or(PollFlags::empty()));
+        let has_ended = if is_watched { !ended.is_empty() } else { !is_known && group.has_ended()? };
+        if !said.is_empty() || (has_ended && !is_watched) {
+            heard.complaint.read(&self.complaints)?;
+        }
         // A pipe whose writers are gone and that holds nothing is not worth a read.
-        if stdout == PollFlags::HUP || (!stdout.is_empty() && !self.hear_output()?) {
-            self.stdout = None;
+        if output == PollFlags::HUP || (!output.is_empty() && !heard.hear_output()?) {
+            heard.pipe = None;
         }
-        if stderr == PollFlags::HUP {
-            self.stderr = None;
-        } else if let Some(pipe) = self.stderr.as_ref().filter(|_| !stderr.is_empty())
-            && !self.complaint.read(pipe)?
-        {
-            self.stderr = None;
-        }
-        Ok(())
+        Ok(has_ended)
     }
+}
 
+/// A pipe to be read from without waiting.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+    // A new pipe has no other flag that this call could change.
+    fcntl_setfl(&ours, OFlags::NONBLOCK)?;
+    Ok((ours, theirs))
+}
+
+/// What was heard of a run.
+struct Heard {
+    /// Standard output; `None` when closed or not wanted.
+    pipe: Option<std::fs::File>,
+    output: Vec<u8>,
+    complaint: Tail,
+}
+
+impl Heard {
     /// Reads some standard output; whether there can be more.
     fn hear_output(&mut self) -> io::Result<bool> {
-        let Some(pipe) = &mut self.stdout else { return Ok(false) };
+        let Some(pipe) = &mut self.pipe else { return Ok(false) };
         let mut room = [0; 1 << 14];
         match pipe.read(&mut room) {
             Ok(length) => {
@@ -190,6 +228,10 @@ impl Pipes {
             Err(error) => Err(error),
         }
     }
+
+    fn run(self, status: Option<ExitStatus>, took: Duration) -> Run {
+        Run { status, took, output: self.output, complaint: self.complaint }
+    }
 }
 
 #[cfg(test)]
@@ -199,7 +241,7 @@ mod tests {
     fn run(script: &str, timeout: Option<Duration>) -> Run {
         let command: Vec<OsString> = ["sh", "-c", script].map(OsString::from).into();
         let program = Program::new(&command, timeout, true).unwrap();
-        program.run(1, &AtomicBool::new(false)).unwrap().unwrap()
+        program.runner().unwrap().run(1, &AtomicBool::new(false)).unwrap().unwrap()
     }
 
     #[test]
@@ -221,7 +263,7 @@ mod tests {
     #[test]
     fn what_nobody_wants_any_more_is_stopped() {
         let program = Program::new(&["sleep".into(), "60".into()], None, false).unwrap();
-        assert!(program.run(1, &AtomicBool::new(true)).unwrap().is_none());
+        assert!(program.runner().unwrap().run(1, &AtomicBool::new(true)).unwrap().is_none());
     }
 
     #[test]
@@ -235,7 +277,8 @@ mod tests {
     fn a_program_that_is_not_there_is_an_error_of_the_arguments() {
         for name in ["no-such-program-anywhere", "/no/such/program", "/etc/passwd"] {
             let found = Program::new(&[name.into()], None, false);
-            let error = found.and_then(|program| program.run(1, &AtomicBool::new(false)).map(|_| ())).unwrap_err();
+            let error =
+                found.and_then(|program| program.runner()?.run(1, &AtomicBool::new(false)).map(|_| ())).unwrap_err();
             assert_eq!(error.status(), super::super::error::USAGE, "{error}");
         }
     }

@@ -2,17 +2,15 @@
 
 use std::io::Write;
 use std::process::{Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::support::{Room, ended, text, until};
+use crate::support::{Room, ended, text};
 use serde_json::Value;
 
 fn room() -> Room {
     Room::new("")
 }
 
-fn json(output: &Output, expected: i32) -> Value {
+pub(crate) fn json(output: &Output, expected: i32) -> Value {
     let (out, _) = ended(output, expected);
     assert_eq!(out.lines().count(), 1, "one object on one line: {out}");
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
@@ -328,50 +326,6 @@ fn json_numbers_have_seventeen_digits() {
 }
 
 #[test]
-fn one_interrupt_waits_for_what_runs_and_keeps_it() {
-    let room = room();
-    let args =
-        ["slo", "--at-least", "0.99", "--state", "state", "--json", "--", "sh", "-c", "echo >>starts; sleep 0.5"];
-    let child = room.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("two runs were started", || room.path("starts").exists() && room.read("starts").len() > 1);
-    interrupt(&child);
-    let answer = json(&child.wait_with_output().unwrap(), 3);
-    assert_eq!(answer["undecided_because"], "it was interrupted");
-    assert_eq!(answer["trials"].as_u64(), Some(room.read("starts").len() as u64));
-    assert_eq!(room.json("state")["trials"], answer["trials"]);
-}
-
-#[test]
-fn two_interrupts_stop_what_runs_and_keep_nothing() {
-    let room = room();
-    let args = [
-        "slo",
-        "--at-least",
-        "0.99",
-        "--state",
-        "state",
-        "--json",
-        "--jobs",
-        "2",
-        "--",
-        "sh",
-        "-c",
-        "echo >>starts; sleep 60",
-    ];
-    let child = room.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("a run was started", || room.path("starts").exists());
-    let start = Instant::now();
-    interrupt(&child);
-    // Two signals that come together are one.
-    thread::sleep(Duration::from_millis(300));
-    interrupt(&child);
-    let answer = json(&child.wait_with_output().unwrap(), 3);
-    assert!(start.elapsed() < Duration::from_secs(30));
-    assert_eq!(answer["trials"], 0);
-    assert!(!room.path("state").exists());
-}
-
-#[test]
 fn the_time_is_a_limit_too() {
     let room = room();
     let answer = json(&room.run(&["slo", "--at-least", "0.99", "--for", "300ms", "--json", "--", "sleep", "0.2"]), 3);
@@ -472,10 +426,4 @@ fn hostile_input_gives_an_error_and_never_a_panic() {
         assert!(matches!(status, 0 | 1 | 3 | 4), "{status} for {input:?}: {}", text(&output.stderr));
         assert!(!text(&output.stderr).contains("panicked"), "{input:?}");
     }
-}
-
-fn interrupt(child: &std::process::Child) {
-    let pid = i32::try_from(child.id()).expect("a process id");
-    // SAFETY: `kill` takes two numbers; the process is a child that has not been waited for.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
 }

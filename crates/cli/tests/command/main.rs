@@ -7,6 +7,8 @@ mod doctor;
 mod evidence;
 mod evidence_docs;
 mod evidence_functions;
+mod evidence_permutation;
+mod evidence_runs;
 mod flows;
 mod ops;
 mod run;

@@ -2,7 +2,7 @@
 
 use super::{Comparison, Smaller, check_positive, median};
 use crate::process::Watch;
-use crate::{Direction, Error, quantile};
+use crate::{Direction, Error, Interval, quantile};
 
 /// Compares pairs by the median of their ratios, `second / first`.
 ///
@@ -80,7 +80,10 @@ impl Paired {
     pub fn status(&self) -> Result<Comparison, Error> {
         let mut sorted = self.ratios.clone();
         sorted.sort_by(f64::total_cmp);
-        let interval = quantile::interval(&sorted, 0.5, self.error)?;
+        let rounded = quantile::interval(&sorted, 0.5, self.error)?;
+        // Rounding keeps the order of the ratios; a step makes up for what it moved each of them by.
+        let low = if rounded.low > 0.0 { rounded.low.next_down() } else { rounded.low };
+        let interval = Interval { low, high: rounded.high.next_up() };
         let comparison = Comparison::new(sorted.len() as u64, median(&sorted), interval, self.error);
         Ok(Comparison { smaller: self.verdict(), ..comparison })
     }

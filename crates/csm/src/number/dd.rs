@@ -42,13 +42,6 @@ impl Dd {
         Dd { hi, lo }
     }
 
-    /// `a * b`, exactly where [`two_prod`] is.
-    #[inline(always)]
-    pub(crate) fn product(a: f64, b: f64) -> Self {
-        let (hi, lo) = two_prod(a, b);
-        Dd { hi, lo }
-    }
-
     /// The number times a power of two, exactly unless it underflows.
     #[inline(always)]
     pub(crate) fn scale(self, power_of_two: f64) -> Self {

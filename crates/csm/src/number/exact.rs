@@ -3,6 +3,8 @@
 //! The rounding error of a sum or a product of two floats is itself a float, and a few further operations find
 //! it (Dekker 1971, Knuth's TAOCP 4.2.2). Nothing is lost: the two results add up to the exact answer.
 
+use super::fused;
+
 /// `a + b` rounded, and what the rounding left out. Exact for all finite inputs whose sum is finite.
 #[inline(always)]
 pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
@@ -22,23 +24,19 @@ pub(crate) fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
 /// `a * b` rounded, and what the rounding left out. Exact when `2^-968 <= |a * b|` and both factors are below
 /// `2^996`; a smaller product is off by at most `2^-1070`.
 ///
-/// With a fused multiply-add, the error costs one operation; without one, each factor is split into halves whose
-/// products are exact (Veltkamp, Dekker). The results are the same, since both are exact.
+/// With a [fused multiply-add](fused), the error costs one operation; without one, each factor is split into halves
+/// whose products are exact (Veltkamp, Dekker). The results are the same, since both are exact.
 #[inline(always)]
 pub(crate) fn two_prod(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
-    #[cfg(any(target_feature = "fma", target_arch = "aarch64"))]
-    {
-        (product, a.mul_add(b, -product))
-    }
-    #[cfg(not(any(target_feature = "fma", target_arch = "aarch64")))]
-    {
+    if fused::is_at_hand() {
+        (product, fused::multiply_subtract(a, b, product))
+    } else {
         (product, product_error(a, b, product))
     }
 }
 
 /// The rounding error of `product = a * b`, by Dekker's splitting.
-#[cfg(any(test, not(any(target_feature = "fma", target_arch = "aarch64"))))]
 #[inline(always)]
 fn product_error(a: f64, b: f64, product: f64) -> f64 {
     let (a_high, a_low) = halves(a);
@@ -47,7 +45,6 @@ fn product_error(a: f64, b: f64, product: f64) -> f64 {
 }
 
 /// The upper 26 and the lower 26 bits of the significand (the sign of the lower half is the 53rd bit).
-#[cfg(any(test, not(any(target_feature = "fma", target_arch = "aarch64"))))]
 #[inline(always)]
 fn halves(x: f64) -> (f64, f64) {
     const SPLITTER: f64 = 134_217_729.0; // 2^27 + 1
@@ -85,8 +82,12 @@ mod tests {
     proptest! {
         #[test]
         fn splitting_finds_the_error_that_a_fused_multiply_add_finds(a in -1e150..1e150, b in -1e150..1e150) {
-            prop_assert_eq!(product_error(a, b, a * b), a.mul_add(b, -(a * b)));
-            prop_assert_eq!(two_prod(a, b).1, a.mul_add(b, -(a * b)));
+            let error = f64::mul_add(a, b, -(a * b));
+            prop_assert_eq!(product_error(a, b, a * b), error);
+            prop_assert_eq!(two_prod(a, b), (a * b, error));
+            if fused::is_at_hand() {
+                prop_assert_eq!(fused::multiply_subtract(a, b, a * b), error);
+            }
         }
 
         #[test]

@@ -26,7 +26,8 @@
 //! ([`Fraction::step`]).
 //!
 //! **Steps.** Far from the mean, or where a shape is small, sixteen do; near the mean about the root of the smaller
-//! shape, and from a thousand on [quadrature](super::quadrature) is used there.
+//! shape, and from a thousand on [quadrature](super::quadrature) is used there. So some hundreds are the most that it
+//! takes; the search ends at [`MOST_STEPS`] in any case, with an enclosure that is as certain as any, only wider.
 
 use super::Ball;
 use super::kernel::Rate;
@@ -36,6 +37,9 @@ const ROUNDING: f64 = 1.776_356_839_400_250_5e-15;
 
 /// As near together as the ends of an enclosure may well be asked to come: `2^-44`.
 pub(crate) const NARROW: f64 = 5.684_341_886_080_802e-14;
+
+/// More double steps than any distribution takes.
+const MOST_STEPS: u32 = 1 << 14;
 
 /// Two floats with a number between them.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +73,7 @@ impl Fraction {
     }
 
     /// Encloses `F` so that the ends are at most `width` apart, relatively, or as near as rounding allows: until twice
-    /// the steps do not halve the width any more.
+    /// the steps do not halve the width any more, or there are too many.
     pub(crate) fn enclose_to(&self, width: f64) -> Enclosure {
         // A term of the series is at most `(n + 1) x` times the one before. This spares arithmetic below the normal floats.
         let ratio = (self.a + self.b + 1.0) * self.x;
@@ -78,18 +82,8 @@ impl Fraction {
         }
         let mut steps = self.steps;
         let mut found = self.enclose(steps);
-        while found.relative_width() > width + 2.0 * rounding(steps) {
+        while found.relative_width() > width + 2.0 * rounding(steps) && steps < MOST_STEPS {
             steps *= 2;
-            if std::env::var("DBG").is_ok() {
-                eprintln!(
-                    "  double {steps} a={} b={} x={} lead={} width {:e}",
-                    self.a,
-                    self.b,
-                    self.x,
-                    self.lead,
-                    found.relative_width()
-                );
-            }
             let next = self.enclose(steps);
             if next.relative_width() > 0.5 * found.relative_width() {
                 return next;

@@ -95,6 +95,9 @@ pub(crate) fn choose(s: f64, f: f64) -> Ball {
 #[inline]
 pub(crate) fn level(s: f64, f: f64, rate: &Rate) -> Ball {
     let n = s + f;
+    if n == 0.0 {
+        return Ball::ZERO;
+    }
     if s == 0.0 {
         return ln_scaled(rate.y.m.into(), rate.y.e) * f + ln((n + 1.0).into());
     }

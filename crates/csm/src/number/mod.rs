@@ -5,7 +5,8 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`exact`] | sums and products together with their rounding errors |
+//! | [`exact`], [`fused`] | sums and products together with their rounding errors |
+//! | [`sum`](mod@sum) | the sum of many floats, rounded once |
 //! | [`dd`] | a number as an unevaluated sum of two floats: 106 bits, each operation with a proven error |
 //! | [`ball`] | such a number and a radius that is certain to cover the true value |
 //! | [`ln`], [`exp`] | logarithm and exponential of a ball |
@@ -22,6 +23,7 @@ mod deviance;
 pub(crate) mod exact;
 pub(crate) mod exp;
 pub(crate) mod fraction;
+mod fused;
 pub(crate) mod kernel;
 pub(crate) mod ln;
 mod ln_table;
@@ -34,6 +36,7 @@ mod exactly {
     pub(crate) mod rational;
 }
 pub(crate) mod stirling;
+pub(crate) mod sum;
 pub(crate) mod tails;
 
 pub(crate) use ball::Ball;

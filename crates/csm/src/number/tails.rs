@@ -10,6 +10,9 @@ use super::quadrature::Quadrature;
 /// How many steps of the fraction [`ln_upper_tail`] begins with.
 const FEW_STEPS: u32 = 6;
 
+/// Lower tails above this, about, take more steps.
+const A_LITTLE: f64 = 1e-6;
+
 /// `ln I_x(a, b)`, `ln(1 - I_x(a, b))`, and how fast they move.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tails {
@@ -39,11 +42,18 @@ pub(crate) fn ln_upper_tail(a: f64, b: f64, rate: &Rate, density: Ball) -> Ball 
         return density + ln(near_share(b, a, &rate.swap()));
     }
     let density = exp(density);
-    // A few steps are enough to tell a little from nothing.
+    ln_1m(density * few_steps(a, b, rate, density).unwrap_or_else(|| near_share(a, b, rate)))
+}
+
+/// [`near_share`] from a few steps of the fraction, where they are enough to tell a little from nothing.
+fn few_steps(a: f64, b: f64, rate: &Rate, density: Ball) -> Option<Ball> {
+    // Far from the mean the share is about one over the lead: this spares steps that would be in vain.
+    if density.mid.hi > A_LITTLE * lead(a, b, rate) {
+        return None;
+    }
     let found = Fraction::new(a, b, rate).enclose(FEW_STEPS);
     let share = Ball::between(found.lower, found.upper.min(f64::MAX)) / a;
-    let lower = if density.upper() * share.radius <= NARROW { share } else { near_share(a, b, rate) };
-    ln_1m(density * lower)
+    (density.upper() * share.radius <= NARROW).then_some(share)
 }
 
 /// Whether the lower tail is the one that the fraction gives quickly. That is so below the mean; but when the
@@ -132,6 +142,21 @@ mod tests {
             prop_assert!(overlap(exp(here.lower), exp(next.lower) + term), "{:?} and {:?}", here, next);
             prop_assert!(overlap(exp(here.upper) + term, exp(next.upper)), "{:?} and {:?}", here, next);
             prop_assert!(overlap(exp(here.lower) + exp(here.upper), Ball::from(1.0)), "{:?}", here);
+        }
+
+        /// All shapes, and rates from the far side of the mean to thirty deviations off, on either side.
+        #[test]
+        fn the_nearer_tail_is_always_known_narrowly(
+            a in -30.0f64..53.0, b in -30.0f64..53.0, deviations in -30.0f64..30.0, near in any::<bool>()
+        ) {
+            let (a, b, deviations) = (a.exp2(), b.exp2(), if near { deviations / 30.0 } else { deviations });
+            let (center, other) = (a / (a + b), b / (a + b));
+            let off = deviations * (center / (a + b + 1.0) * other).sqrt();
+            let rate = if center < 0.5 { Rate::new((center + off).abs().clamp(1e-300, 0.75)) } else {
+                Rate::complement_of((other - off).abs().clamp(1e-300, 0.75))
+            };
+            let share = if below_center(a, b, &rate) { near_share(a, b, &rate) } else { near_share(b, a, &rate.swap()) };
+            prop_assert!(share.radius <= 40.0 * NARROW * share.mid.hi, "{:?} at {:?}", share, rate);
         }
 
         /// Either tail's fraction, where both converge, gives the same distribution.

@@ -14,8 +14,8 @@ use crate::number::tails::ln_upper_tail;
 ///
 /// Every alternative on a side is favoured by every favourable outcome, so the evidence grows with each of them.
 ///
-/// Cost of a level: some 250 ns where the evidence is strong, 600 ns where it is weak; at once where the counts speak
-/// against.
+/// Cost of a level: some 300 ns where the evidence is strong, 500 ns where it is weak, up to a microsecond near the mean of
+/// a distribution with one small shape; at once where the counts speak against.
 #[derive(Debug, Clone, Copy)]
 pub struct UniformTail {
     threshold: Threshold,
@@ -52,10 +52,10 @@ impl UniformTail {
         }
     }
 
-    /// Whether the observed rate is on the side. Where it is not, the threshold itself explains the data best, and
+    /// Whether the observed rate is not on the other side. Where it is, the threshold itself explains the data best, and
     /// the level is at least zero.
     fn speaks(&self, successes: f64, failures: f64) -> bool {
-        self.threshold.at_most(successes, failures) == (self.direction == Direction::Above)
+        self.threshold.speaks_for(self.direction, successes, failures)
     }
 
     /// Robbins' level, for both directions.

@@ -1,10 +1,11 @@
 //! A threshold that is asked about, and the limits on counts.
 
-use crate::Error;
 use crate::choose::split;
 use crate::number::Ball;
 use crate::number::kernel::Rate;
 use crate::number::ln::ln_scaled;
+use crate::robbins::side;
+use crate::{Direction, Error};
 
 /// A success rate strictly between 0 and 1, exactly the float given.
 #[derive(Debug, Clone, Copy)]
@@ -43,10 +44,10 @@ impl Threshold {
         ln_scaled(self.rate.y.m.into(), self.rate.y.e)
     }
 
-    /// Whether the threshold is at most `a / (a + b)`, decided without error where `a + b` is exact.
-    pub(super) fn at_most(self, a: f64, b: f64) -> bool {
-        // A fused multiplication rounds once, and rounding keeps the sign.
-        self.value.mul_add(a + b, -a) <= 0.0
+    /// Whether `a / (a + b)` is not beyond the threshold on the other side, decided without error where `a + b` is
+    /// exact. Exactly at the threshold both directions are spoken for, so that success and failure are alike.
+    pub(super) fn speaks_for(self, direction: Direction, a: f64, b: f64) -> bool {
+        side(self.value, a, a + b) != Some(direction.opposite())
     }
 }
 

@@ -5,14 +5,16 @@
 //! reaps.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, pidfd_open, waitid, waitpid,
+};
 use rustix::time::Timespec;
 
 /// How many looks there are before a sleep. Whoever waits has often just seen the program's output end, which happens
@@ -20,11 +22,13 @@ use rustix::time::Timespec;
 const QUICK_LOOKS: u32 = 24;
 
 /// The longest pause between two looks at a program, on a kernel whose processes are no descriptors.
-const LONGEST_LOOK: Duration = Duration::from_millis(10);
+pub(crate) const LONGEST_LOOK: Duration = Duration::from_millis(10);
+
+/// This side of a program's standard streams.
+pub(crate) type Pipes = (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>);
 
 /// See the [module](self).
 pub(crate) struct Group {
-    child: Child,
     leader: Pid,
     /// Opened when the first wait needs it.
     handle: Option<OwnedFd>,
@@ -32,16 +36,16 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Starts the command as the leader of a new group.
-    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
+    /// Starts the command as the leader of a new group; the group, and this side of the pipes that were asked for.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<(Self, Pipes)> {
         let child = command.process_group(0).spawn()?;
-        let leader = Pid::from_child(&child);
-        Ok(Self { child, leader, handle: None, reaped: false })
+        let group = Self::of(Pid::from_child(&child));
+        Ok((group, (child.stdin, child.stdout, child.stderr)))
     }
 
-    /// This side of the pipes that the command asked for.
-    pub(crate) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
-        (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
+    /// The group of a child that leads one, and that nobody else reaps.
+    pub(crate) fn of(leader: Pid) -> Self {
+        Self { leader, handle: None, reaped: false }
     }
 
     /// Waits for the program's end, at most so long; its status when it has ended.
@@ -66,23 +70,30 @@ impl Group {
                 }
                 std::thread::yield_now();
             }
-            match pidfd_open(self.leader, PidfdFlags::empty()) {
-                Ok(handle) => self.handle = Some(handle),
-                Err(Errno::NOSYS | Errno::MFILE | Errno::NFILE | Errno::PERM) => return self.ended_by_looking(most),
-                Err(errno) => return Err(errno.into()),
-            }
         }
-        let handle = self.handle.as_ref().expect("opened above");
+        let Some(handle) = self.handle()? else { return self.ended_by_looking(most) };
         let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
-        match poll(&mut [PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)], Some(&most)) {
+        match poll(&mut [PollFd::from_borrowed_fd(handle, PollFlags::IN)], Some(&most)) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }
 
+    /// A descriptor that can be read from when the leader has ended; `None` if there is none to be had.
+    pub(crate) fn handle(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
+        if self.handle.is_none() {
+            match pidfd_open(self.leader, PidfdFlags::empty()) {
+                Ok(handle) => self.handle = Some(handle),
+                Err(Errno::NOSYS | Errno::MFILE | Errno::NFILE | Errno::PERM) => return Ok(None),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(self.handle.as_ref().map(AsFd::as_fd))
+    }
+
     /// Whether the leader has ended by now; it stays unreaped.
-    fn has_ended(&self) -> io::Result<bool> {
+    pub(crate) fn has_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         Ok(waitid(WaitId::Pid(self.leader), options)?.is_some())
     }
@@ -103,10 +114,19 @@ impl Group {
         }
     }
 
-    fn reap(&mut self) -> io::Result<ExitStatus> {
-        let status = self.child.wait()?;
-        self.reaped = true;
-        Ok(status)
+    /// Waits for the leader's end and takes its status, which gives its number back.
+    pub(crate) fn reap(&mut self) -> io::Result<ExitStatus> {
+        loop {
+            match waitpid(Some(self.leader), WaitOptions::empty()) {
+                Ok(found) => {
+                    let (_, status) = found.expect("a wait without options lasts until there is a status");
+                    self.reaped = true;
+                    return Ok(ExitStatus::from_raw(status.as_raw()));
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
     }
 
     fn signal(&self, signal: Signal) {

@@ -150,10 +150,10 @@ impl Op for Exec {
                 file.into()
             }
         });
-        let group = Group::spawn(&mut command).map_err(|error| not_started(&name, &error))?;
+        let started = Group::spawn(&mut command).map_err(|error| not_started(&name, &error))?;
         // The command holds this side's copy of an output file, which must not outlive the program's.
         drop(command);
-        let (ending, spoken) = talk::with(group, input, record.payload.len() as u64, cx)?;
+        let (ending, spoken) = talk::with(started, input, record.payload.len() as u64, cx)?;
         judge(&name, &ending, &spoken.stderr)?;
         if let Some(placing) = placing {
             let path = placing.target().to_owned();

@@ -15,7 +15,7 @@ use rustix::time::Timespec;
 
 use super::super::growing;
 use super::STDERR_TAIL;
-use super::group::Group;
+use super::group::{Group, Pipes};
 
 /// Pause between SIGTERM and SIGKILL.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
@@ -52,9 +52,9 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Reads some of what is there; whether there can be more.
-    pub(crate) fn read(&mut self, from: &ChildStderr) -> io::Result<bool> {
-        let mut room = [MaybeUninit::uninit(); STDERR_TAIL];
+    /// Reads what is there, up to all that a pipe of the usual size holds; whether there can be more.
+    pub(crate) fn read(&mut self, from: impl AsFd) -> io::Result<bool> {
+        let mut room = [MaybeUninit::uninit(); 1 << 16];
         let said = match rustix::io::read(from, &mut room) {
             Ok((said, _)) => said,
             Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
@@ -85,8 +85,12 @@ impl fmt::Display for Tail {
 ///
 /// # Errors
 /// No memory was granted for the output, or the operating system failed; the group is gone then too.
-pub(super) fn with(mut group: Group, input: &[u8], held: u64, cx: &mut Cx<'_>) -> Result<(Ending, Spoken), Failure> {
-    let (stdin, stdout, stderr) = group.pipes();
+pub(super) fn with(
+    (mut group, (stdin, stdout, stderr)): (Group, Pipes),
+    input: &[u8],
+    held: u64,
+    cx: &mut Cx<'_>,
+) -> Result<(Ending, Spoken), Failure> {
     let mut talk =
         Talk { stdin, stdout, stderr, input, held, spoken: Spoken { stdout: Vec::new(), stderr: Tail::default() } };
     talk.set_nonblocking()?;

@@ -1,0 +1,138 @@
+//! `millstream slo`: when a run is over, what it says, and what an interrupt makes of it.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::evidence::json;
+use crate::support::{Room, ended, until};
+
+fn room() -> Room {
+    Room::new("")
+}
+
+#[test]
+fn a_run_is_over_when_its_program_has_ended() {
+    let room = room();
+    let begun = Instant::now();
+    let left_behind = "sleep 20 & exit 0";
+    let answer =
+        json(&room.run(&["slo", "--at-least", "0.9", "--limit", "3", "--json", "--", "sh", "-c", left_behind]), 3);
+    assert_eq!(answer["successes"], 3);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_run_whose_output_is_looked_at_lasts_until_nobody_holds_that() {
+    let room = room();
+    let says_it_late = "(sleep 0.3; echo late) & exit 0";
+    let args =
+        ["slo", "--at-least", "0.9", "--limit", "2", "--match", "late", "--json", "--", "sh", "-c", says_it_late];
+    assert_eq!(json(&room.run(&args), 3)["successes"], 2);
+}
+
+#[test]
+fn what_a_run_says_explains_its_own_failure() {
+    let room = room();
+    // The second makes the pipe non-blocking, and the third says more than fits into it.
+    let script = "\
+        case $MILLSTREAM_RUN in\n\
+        1) echo $((10+1)) >&2;;\n\
+        2) perl -e 'use Fcntl; fcntl(STDERR, F_SETFL, O_NONBLOCK | O_WRONLY)' || true;;\n\
+        *) head -c 300000 /dev/zero | tr '\\0' x >&2 || exit 9; echo $((30+3)) >&2; exit 1;;\n\
+        esac";
+    let (out, _) = ended(&room.run(&["slo", "--at-least", "0.9", "--limit", "3", "--", "sh", "-c", script]), 3);
+    let failure = out.lines().find(|line| line.contains("first failure")).unwrap();
+    assert!(failure.contains("run 3 exited with status 1 ") && failure.contains("; standard error: …xxx"), "{failure}");
+    assert!(failure.ends_with("xxx33") && !failure.contains("11"), "{failure}");
+}
+
+#[test]
+fn a_run_finds_the_environment_and_the_signals_of_its_parent() {
+    let room = room();
+    // SIGHUP is ignored as under nohup; SIGPIPE is not, although the command ignores it for itself.
+    let script = r#"
+        trap '' HUP
+        signals="$(sed -n 's/Sig[BI][lg][kn]://p' /proc/self/status | tr -d '\n\t')"
+        echo "$signals"
+        exec "$0" slo --at-least 0.9 --limit 1 --match "^here 1 $signals\$" --quiet -- sh -c '
+            echo $PLACE $MILLSTREAM_RUN "$(sed -n "s/Sig[BI][lg][kn]://p" /proc/self/status | tr -d "\n\t")"'"#;
+    let output = Command::new("sh")
+        .args(["-c".as_ref(), script.as_ref(), room.command(&[]).get_program()])
+        .envs([("PLACE", "here"), ("MILLSTREAM_RUN", "7")])
+        .output();
+    let (out, _) = ended(&output.unwrap(), 3);
+    let signals = out.lines().next().unwrap();
+    assert!(signals.len() == 32 && signals.ends_with(['1', '3', '5', '7', '9', 'b', 'd', 'f']), "{out}");
+    assert!(out.contains("1 success,"), "{out}");
+}
+
+#[test]
+fn one_interrupt_waits_for_what_runs_and_keeps_it() {
+    let room = room();
+    let args =
+        ["slo", "--at-least", "0.99", "--state", "state", "--json", "--", "sh", "-c", "echo >>starts; sleep 0.5"];
+    let child = room.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("two runs were started", || room.path("starts").exists() && room.read("starts").len() > 1);
+    interrupt(&child);
+    let answer = json(&child.wait_with_output().unwrap(), 3);
+    assert_eq!(answer["undecided_because"], "it was interrupted");
+    assert_eq!(answer["trials"].as_u64(), Some(room.read("starts").len() as u64));
+    assert_eq!(room.json("state")["trials"], answer["trials"]);
+}
+
+#[test]
+fn two_interrupts_stop_what_runs_and_keep_nothing() {
+    let room = room();
+    let args = [
+        "slo",
+        "--at-least",
+        "0.99",
+        "--state",
+        "state",
+        "--json",
+        "--jobs",
+        "2",
+        "--",
+        "sh",
+        "-c",
+        "echo >>starts; sleep 60",
+    ];
+    let child = room.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a run was started", || room.path("starts").exists());
+    let start = Instant::now();
+    interrupt(&child);
+    // Two signals that come together are one.
+    thread::sleep(Duration::from_millis(300));
+    interrupt(&child);
+    let answer = json(&child.wait_with_output().unwrap(), 3);
+    assert!(start.elapsed() < Duration::from_secs(30));
+    assert_eq!(answer["trials"], 0);
+    assert!(!room.path("state").exists());
+}
+
+#[test]
+fn an_interrupt_while_nothing_comes_on_standard_input_keeps_what_came() {
+    let room = room();
+    let args = ["slo", "--at-least", "0.99", "--state", "state", "--json"];
+    let mut child =
+        room.command(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // The half line at the end is no outcome.
+    input.write_all(b"1\n0\n1\n1").unwrap();
+    thread::sleep(Duration::from_millis(500));
+    interrupt(&child);
+    let answer = json(&child.wait_with_output().unwrap(), 3);
+    drop(input);
+    assert_eq!(answer["undecided_because"], "it was interrupted");
+    assert_eq!((&answer["trials"], &answer["successes"]), (&3.into(), &2.into()));
+    let state = room.json("state");
+    assert_eq!((&state["trials"], &state["successes"]), (&3.into(), &2.into()));
+}
+
+fn interrupt(child: &std::process::Child) {
+    let pid = i32::try_from(child.id()).expect("a process id");
+    // SAFETY: `kill` takes two numbers; the process is a child that has not been waited for.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+}

@@ -1,0 +1,96 @@
+//! The sum of many floats, rounded once: the same in whatever order they come.
+//!
+//! J. R. Shewchuk's expansions ("Adaptive precision floating-point arithmetic", 1997): the sum so far is kept exactly, as
+//! floats of which each is below the last place of the next. There are seldom more than a few.
+
+use super::exact::two_sum;
+
+/// The float nearest to the exact sum, ties to even; infinite or not a number if a sum on the way is not finite.
+pub(crate) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut parts: Vec<f64> = Vec::with_capacity(8);
+    for value in values {
+        let mut high = value;
+        let mut kept = 0;
+        for place in 0..parts.len() {
+            let (sum, low) = two_sum(high, parts[place]);
+            if low != 0.0 {
+                parts[kept] = low;
+                kept += 1;
+            }
+            high = sum;
+        }
+        if !high.is_finite() {
+            return high;
+        }
+        parts.truncate(kept);
+        parts.push(high);
+    }
+    round(&parts)
+}
+
+/// The nearest float to an expansion, its largest part last.
+fn round(parts: &[f64]) -> f64 {
+    let mut rest = parts.iter().rev().copied();
+    let mut high = rest.next().unwrap_or(0.0);
+    for part in rest.by_ref() {
+        let (sum, low) = two_sum(high, part);
+        high = sum;
+        if low != 0.0 {
+            // Where `low` is just half a unit of `high`, `high` was rounded to even, and what follows decides.
+            let beyond = rest.next().unwrap_or(0.0);
+            let (other, error) = two_sum(high, 2.0 * low);
+            let is_half = error == 0.0 && other != high;
+            return if is_half && beyond * low > 0.0 { other } else { high };
+        }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use num_rational::BigRational;
+    use proptest::prelude::*;
+
+    use super::super::exactly::rational::of;
+    use super::*;
+
+    /// Whether no float is nearer, and of two that are as near it is the even one.
+    fn is_nearest(found: f64, truth: &BigRational) -> bool {
+        let distance = |x: f64| {
+            let off = of(x) - truth;
+            if off < of(0.0) { -off } else { off }
+        };
+        [found.next_up(), found.next_down()].into_iter().all(|other| {
+            let (here, there) = (distance(found), distance(other));
+            here < there || (here == there && found.to_bits().is_multiple_of(2))
+        })
+    }
+
+    #[test]
+    fn ties_are_broken_by_what_follows() {
+        let half = f64::EPSILON / 2.0;
+        assert_eq!(sum([1.0, half]), 1.0);
+        assert_eq!(sum([1.0, half, 1e-300]), 1.0 + f64::EPSILON);
+        assert_eq!(sum([1.0, half, -1e-300]), 1.0);
+        assert_eq!(sum([1.0 + f64::EPSILON, half]), 1.0 + 2.0 * f64::EPSILON);
+        assert_eq!(sum([1.0 + f64::EPSILON, half, -1e-300]), 1.0 + f64::EPSILON);
+        assert_eq!(sum([1e100, 1.0, -1e100]), 1.0);
+        assert_eq!(sum([]), 0.0);
+        assert_eq!(sum([f64::MAX, f64::MAX]), f64::INFINITY);
+    }
+
+    proptest! {
+        #[test]
+        fn the_sum_is_the_nearest_float_in_any_order(
+            mut values in prop::collection::vec((-1.0f64..1.0, -80i32..80).prop_map(|(m, e)| m * f64::from(e).exp2()), 0..40)
+        ) {
+            let truth = values.iter().fold(of(0.0), |sum, &value| sum + of(value));
+            let found = sum(values.iter().copied());
+            prop_assert!(is_nearest(found, &truth), "{}", found);
+            values.reverse();
+            prop_assert_eq!(sum(values.iter().copied()), found);
+            values.sort_by(f64::total_cmp);
+            prop_assert_eq!(sum(values), found);
+        }
+    }
+}
