@@ -1,9 +1,11 @@
 // Porcupine on the histories that Millstream's benchmark decides.
 //
-//	porcupine etcd FOLDER     all etcd_*.log of the folder: milliseconds in sum, and how many were linearizable
-//	porcupine register FILE   a register's history as JSON lines: milliseconds, and whether it is linearizable
+//	porcupine etcd FOLDER       all etcd_*.log of the folder that have operations
+//	porcupine register FOLDER   all *.jsonl of the folder: registers' histories as JSON lines
+//	porcupine queue FOLDER      the same, queues'
 //
-// Reading is not timed. Prints "MILLISECONDS LINEARIZABLE" on one line.
+// Reading is not timed. Prints the milliseconds in sum, and for each history in order of the files' names "y" (linearizable),
+// "n" or "?" (not decided in five seconds).
 package main
 
 import (
@@ -54,41 +56,66 @@ var register = porcupine.Model{
 	},
 }
 
+// queue is unbounded; its state is what it holds, two bytes a value.
+var queue = porcupine.Model{
+	Init: func() interface{} { return "" },
+	Step: func(state, in, out interface{}) (bool, interface{}) {
+		held, i, o := state.(string), in.(input), out.(output)
+		switch {
+		case i.op == "enqueue":
+			return true, held + string([]byte{byte(i.new >> 8), byte(i.new)})
+		case held == "":
+			return o.value == initial, held
+		default:
+			return o.value == int(held[0])<<8|int(held[1]), held[2:]
+		}
+	},
+}
+
+const patience = 5 * time.Second
+
 func main() {
 	if len(os.Args) != 3 {
-		log.Fatal("usage: porcupine etcd FOLDER | register FILE")
+		log.Fatal("usage: porcupine etcd|register|queue FOLDER")
 	}
-	linearizable := 0
+	var verdicts strings.Builder
 	var spent time.Duration
-	check := func(events []porcupine.Event) {
+	check := func(decide func() porcupine.CheckResult) {
 		began := time.Now()
-		if porcupine.CheckEvents(register, events) {
-			linearizable++
-		}
+		result := decide()
 		spent += time.Since(began)
+		verdicts.WriteByte(map[porcupine.CheckResult]byte{porcupine.Ok: 'y', porcupine.Illegal: 'n', porcupine.Unknown: '?'}[result])
+	}
+	operations := func(model porcupine.Model) {
+		for _, path := range files("*.jsonl") {
+			operations := readOperations(path)
+			check(func() porcupine.CheckResult { return porcupine.CheckOperationsTimeout(model, operations, patience) })
+		}
 	}
 	switch os.Args[1] {
 	case "etcd":
-		logs, err := filepath.Glob(filepath.Join(os.Args[2], "etcd_*.log"))
-		if err != nil {
-			log.Fatal(err)
-		}
-		for _, path := range logs {
+		for _, path := range files("etcd_*.log") {
 			if events := readEtcd(path); len(events) > 0 {
-				check(events)
+				check(func() porcupine.CheckResult { return porcupine.CheckEventsTimeout(register, events, patience) })
 			}
 		}
 	case "register":
-		operations := readRegister(os.Args[2])
-		start := time.Now()
-		if porcupine.CheckOperations(register, operations) {
-			linearizable++
-		}
-		spent = time.Since(start)
+		operations(register)
+	case "queue":
+		operations(queue)
 	default:
 		log.Fatalf("unknown history `%s`", os.Args[1])
 	}
-	fmt.Printf("%.6f %d\n", float64(spent.Nanoseconds())/1e6, linearizable)
+	fmt.Printf("%.6f %s\n", float64(spent.Nanoseconds())/1e6, verdicts.String())
+}
+
+// files are those of the folder that match, in order of their names.
+func files(pattern string) []string {
+	paths, err := filepath.Glob(filepath.Join(os.Args[2], pattern))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return paths
 }
 
 var line = regexp.MustCompile(`^INFO\s+jepsen\.util\s+-\s+(\d+)\s+:(invoke|ok|fail|info)\s+:(read|write|cas)\s+(.*)$`)
@@ -155,7 +182,7 @@ func readEtcd(path string) []porcupine.Event {
 	return kept
 }
 
-func readRegister(path string) []porcupine.Operation {
+func readOperations(path string) []porcupine.Operation {
 	file, err := os.Open(path)
 	if err != nil {
 		log.Fatal(err)

@@ -19,7 +19,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             scope.spawn(move || {
                 for value in (0..10_000).map(|n| 4 * n + thread) {
                     log.record(Op::ENQUEUE, value, || queue.lock().unwrap().push_back(value));
-                    log.record(Op::DEQUEUE, (), || queue.lock().unwrap().pop_front());
+                    // So that it is not always empty: a queue of one value is a stack, too.
+                    if value % 3 > 0 {
+                        log.record(Op::DEQUEUE, (), || queue.lock().unwrap().pop_front());
+                    }
                 }
             });
         }

@@ -79,8 +79,9 @@ impl Budget {
         if self.ticks < Self::TICKS { Ok(()) } else { self.look_at_the_clock() }
     }
 
+    /// Whether there is time left: a look at the clock, for steps that are long.
     #[cold]
-    fn look_at_the_clock(&mut self) -> Result<(), Exhausted> {
+    pub(crate) fn look_at_the_clock(&mut self) -> Result<(), Exhausted> {
         self.ticks = 0;
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => Err(Exhausted(Limit::Time)),

@@ -181,7 +181,10 @@ impl<'h> Check<'h> {
     fn violated(&mut self, part: &Part<'_>, model: &Model, violation: Violation) -> Next {
         let decide = |part: &Part<'_>, budget: &mut Budget| monitor::try_decide(part, model, budget);
         let failure = match self.explain {
-            true => explain::earliest(part, violation, decide, &self.budget),
+            true => {
+                let failure = explain::earliest(part, violation, decide, &self.budget);
+                with_spec(model, part, InView { part, failure, budget: &self.budget })
+            }
             false => explain::as_it_is(part, violation),
         };
         self.fails(failure)
@@ -266,6 +269,20 @@ impl Task for Objects<'_, '_, '_> {
 
     fn run<S: Spec>(self, spec: &S) -> Next {
         self.check.objects(self.part, spec)
+    }
+}
+
+struct InView<'c, 'p> {
+    part: &'c Part<'p>,
+    failure: Failure,
+    budget: &'c Budget,
+}
+
+impl Task for InView<'_, '_> {
+    type Output = Failure;
+
+    fn run<S: Spec>(self, spec: &S) -> Failure {
+        explain::in_view(self.part, self.failure, spec, self.budget)
     }
 }
 

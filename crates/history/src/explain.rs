@@ -53,23 +53,33 @@ fn last_return(part: &Part<'_>, rows: &[u32]) -> (u64, u32) {
     last.unwrap_or((part.cut(), rows.last().copied().unwrap_or_default()))
 }
 
-/// Looks at shorter and shorter prefixes until one is in order.
+/// How often the last failure found says where to look for an earlier one; then halves do.
+const LEAPS: usize = 4;
+
+/// Looks at shorter and shorter prefixes until one is in order: mostly the first is, and if not, what fails has many
+/// faults, and the time of the first is found by halves.
 pub(crate) fn earliest(
     part: &Part<'_>,
     violation: Violation,
     decide: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
     budget: &Budget,
 ) -> Failure {
-    let mut violation = violation;
-    let mut time = last_return(part, &violation.operations).0;
-    while let Some(Ok(Decision::Fails(earlier))) = decide(&part.until(time.saturating_sub(1)), &mut budget.lend()) {
-        let earlier_time = last_return(part, &earlier.operations).0;
-        if earlier_time >= time {
-            break;
+    let mut failure = as_it_is(part, violation);
+    let mut leaps = 0;
+    // Whatever happened before is in order.
+    let mut floor = 0;
+    while floor < failure.time {
+        let latest = failure.time - 1;
+        let until = if leaps < LEAPS { latest } else { floor + (latest - floor) / 2 };
+        leaps += 1;
+        let before = part.until(until);
+        match decide(&before, &mut budget.lend()) {
+            Some(Ok(Decision::Fails(earlier))) => failure = as_it_is(&before, earlier),
+            Some(Ok(Decision::Holds(_))) => floor = until + 1,
+            None | Some(Err(_)) => return Failure { first: false, ..failure },
         }
-        (violation, time) = (earlier, earlier_time);
     }
-    as_it_is(part, violation)
+    failure
 }
 
 /// The operations that show that the first return that cannot be explained cannot have been. Few, if few are found. `culprit`
@@ -179,6 +189,20 @@ fn fewest(mut units: Vec<Vec<u32>>, mut fails: impl FnMut(&[Vec<u32>]) -> bool) 
         chunk = if chunk == 1 { 0 } else { chunk.div_ceil(2) };
     }
     units
+}
+
+/// A failure of more operations than can be taken in at a glance becomes one of the last of them, where that is possible.
+pub(crate) fn in_view<S: Spec>(part: &Part<'_>, failure: Failure, spec: &S, budget: &Budget) -> Failure {
+    let part = part.until(failure.time);
+    let rows = &failure.example.operations[..];
+    let windowed = (rows.len() > AT_A_GLANCE).then(|| window(&part.with_rows(rows), spec, budget)).flatten();
+    match windowed {
+        Some((operations, start)) => {
+            let example = Counterexample { operations, start: Some(start), ..failure.example };
+            Failure { example, ..failure }
+        }
+        None => failure,
+    }
 }
 
 /// The last operations of the part, and the states that they start from: all that the others can lead to.

@@ -14,7 +14,8 @@ pub const PENDING: u64 = u64::MAX;
 /// Operations on an object, with the times of their calls and returns.
 ///
 /// Operation `a` came before `b` if it returned at an earlier time than `b` was called. Equal times leave the
-/// order open: a clock that stands still between two events has not seen which came first.
+/// order open: a clock that stands still between two events has not seen which came first. That holds for operations of
+/// one process, too: times that touch excuse, and never accuse. Count up a number for each event if your clock is coarse.
 ///
 /// Made by a [`Builder`](crate::Builder), by [`format::read`](crate::format::read) or by a recorder.
 #[derive(Clone, Debug, Default)]

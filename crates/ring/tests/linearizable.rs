@@ -1,10 +1,15 @@
-//! Recorded runs of the channels and of a graph's consumers, checked for linearizability; and rings with a classic mistake
-//! each, which the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
+//! Recorded runs of the channels, of a graph's consumers and of a ring in shared memory, checked for linearizability; and rings
+//! with a classic mistake each, which the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
 //! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
 #![cfg(not(loom))]
 
 #[path = "linearizable/drive.rs"]
 mod drive;
+#[path = "linearizable/graphs.rs"]
+mod graphs;
+#[cfg(target_os = "linux")]
+#[path = "linearizable/shared.rs"]
+mod shared;
 mod support;
 #[path = "linearizable/twins.rs"]
 mod twins;

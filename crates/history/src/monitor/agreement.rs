@@ -5,14 +5,17 @@
 mod oracle;
 mod random;
 mod small;
+mod ties;
 
 use super::{Decision, try_decide};
 use crate::budget::{Budget, Options};
 use crate::builder::Builder;
+use crate::check::check_spec;
 use crate::history::History;
 use crate::model::{Kind, Model};
 use crate::operation::{Op, Operation};
 use crate::part::Part;
+use crate::spec::{Spec, Task, with_spec};
 use crate::value::Value;
 use oracle::Oracle;
 
@@ -75,7 +78,16 @@ impl Seen {
         self.compare_part(model, acts, &Part::whole(&history(acts)));
     }
 
-    /// The same for what happened until `cut`, as a prefix of the whole.
+    /// The same, and the general search's answer besides.
+    fn compare_both(&mut self, model: &Model, acts: &[Act]) {
+        self.compare(model, acts);
+        let history = history(acts);
+        let expected = Oracle::new(model, acts).explains(&(0..acts.len()).collect::<Vec<_>>());
+        let found = with_spec(model, &Part::whole(&history), Search(&history));
+        assert_eq!(found, Some(expected), "the search: {model} {acts:?}");
+    }
+
+    /// What [`compare`](Self::compare) does for what happened until `cut`, as a prefix of the whole.
     fn compare_prefix(&mut self, model: &Model, acts: &[Act], cut: u64) {
         let called = acts.iter().take_while(|act| act.call <= cut);
         let prefix: Vec<Act> = called.map(|act| Act { ret: act.ret.filter(|&ret| ret <= cut), ..*act }).collect();
@@ -104,6 +116,17 @@ impl Seen {
                 assert!(!oracle.explains(&rows), "{violation:?} can be explained alone: {model} {acts:?}");
             }
         }
+    }
+}
+
+/// Whether the general search explains the history.
+struct Search<'a>(&'a History);
+
+impl Task for Search<'_> {
+    type Output = Option<bool>;
+
+    fn run<S: Spec>(self, spec: &S) -> Option<bool> {
+        check_spec(self.0, spec, &Options { explain: false, ..Options::default() }).holds()
     }
 }
 

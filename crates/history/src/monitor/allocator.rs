@@ -10,7 +10,8 @@ use super::evidence::evidence;
 use super::exhaustion::Exhaustion;
 use super::span::{OPERATIONS_MOST, Spans};
 use super::switch::{Act, Operation, sweep};
-use super::{Decision, Violation};
+use super::{Attempt, Decision, Undecided, Violation};
+use crate::budget::Budget;
 use crate::model::Model;
 use crate::operation::Op;
 use crate::part::Part;
@@ -18,12 +19,12 @@ use crate::value::Value;
 
 /// Decides a history of an allocator.
 ///
-/// With the number of objects given, it is `None` if more objects are seen than there are and they might not all
+/// With the number of objects given, it is open if more objects are seen than there are and they might not all
 /// have had room, and if allocations that find nothing depend on which of several concurrent changes of one
 /// object came first, or on which object an allocation of unknown outcome took and gave back.
-pub(crate) fn decide(part: &Part<'_>, model: &Model) -> Option<Decision> {
+pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Attempt {
     if part.len() > OPERATIONS_MOST {
-        return None;
+        return Err(Undecided::Open);
     }
     let mut number_of: FxHashMap<u64, u32> = FxHashMap::default();
     number_of.insert(Value::NULL.bits(), 0);
@@ -36,7 +37,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model) -> Option<Decision> {
             (Op::ALLOC, Some(object)) => (object, Act::Change(true)),
             (Op::ALLOC, None) => (Value::NULL, Act::SomeOn),
             (Op::FREE, _) => (part.input(p), Act::Change(false)),
-            _ => return None,
+            _ => return Err(Undecided::Open),
         };
         if act == Act::See(false) {
             refused.push(p as u32);
@@ -45,7 +46,9 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model) -> Option<Decision> {
         operations.push(Operation { element: *number_of.entry(object.bits()).or_insert(count), act });
     }
     let objects = number_of.len() as u32 - 1;
+    budget.look_at_the_clock()?;
     let spans = Spans::of(part);
+    budget.look_at_the_clock()?;
     let order = match sweep(&operations, &spans, objects + 1) {
         Ok(order) => order,
         Err(p) => {
@@ -53,27 +56,29 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model) -> Option<Decision> {
                 Act::Change(true) => "gives an object that is allocated already",
                 _ => "frees an object that is not allocated",
             };
-            return Some(Decision::Fails(Violation::new(part, evidence(&operations, &spans, p), reason)));
+            return Ok(Decision::Fails(Violation::new(part, evidence(&operations, &spans, p), reason)));
         }
     };
-    let holds = |order: Vec<u32>| Some(Decision::Holds(order.into_iter().map(|p| part.row(p as usize)).collect()));
+    budget.look_at_the_clock()?;
+    let holds = |order: Vec<u32>| Ok(Decision::Holds(order.into_iter().map(|p| part.row(p as usize)).collect()));
     let Some(capacity) = model.capacity else { return holds(order) };
     let Some(unseen) = capacity.checked_sub(u64::from(objects)) else {
         let all_had_room = refused.is_empty() && most_allocated(&operations, &order) <= capacity;
-        return if all_had_room { holds(order) } else { None };
+        return if all_had_room { holds(order) } else { Err(Undecided::Open) };
     };
     if refused.is_empty() {
         return holds(order);
     }
     if order.iter().any(|&p| operations[p as usize].act == Act::SomeOn) {
-        return None;
+        return Err(Undecided::Open);
     }
     let exhaustion = Exhaustion { operations: &operations, spans: &spans, refused: &refused, objects, unseen };
     match exhaustion.place(&order) {
         Ok(order) => holds(order),
         Err(p) => {
             let reason = "finds nothing, although at every moment of it an object was free";
-            Some(Decision::Fails(Violation::new(part, exhaustion.certainly_free(p)?, reason)))
+            let shown = exhaustion.certainly_free(p).ok_or(Undecided::Open)?;
+            Ok(Decision::Fails(Violation::new(part, shown, reason)))
         }
     }
 }

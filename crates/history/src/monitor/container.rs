@@ -3,10 +3,11 @@
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::life::{Core, Life, Procedure, Step, after_the_end};
-use super::pending::Pending;
+use super::pending::{Answer, Pending};
 use super::shrink::shrink;
 use super::span::{OPERATIONS_MOST, Span, Spans};
-use super::{Decision, Violation, priority, queue, stack};
+use super::{Attempt, Decision, Undecided, Violation, priority, queue, stack};
+use crate::budget::Budget;
 use crate::history::PENDING;
 use crate::operation::Op;
 use crate::part::Part;
@@ -37,16 +38,18 @@ impl Container {
         }
     }
 
-    /// Decides a history in which no value is inserted twice; `None` for any other.
-    pub(crate) fn decide(self, part: &Part<'_>) -> Option<Decision> {
-        let paired = match Paired::of(self, part)? {
+    /// Decides a history in which no value is inserted twice; any other is open.
+    pub(crate) fn decide(self, part: &Part<'_>, budget: &mut Budget) -> Attempt {
+        let paired = match Paired::of(self, part, budget)? {
             Ok(paired) => paired,
-            Err(violation) => return Some(Decision::Fails(violation)),
+            Err(violation) => return Ok(Decision::Fails(violation)),
         };
-        let answer = paired.decide(self, &paired.lives, &paired.empties, &paired.hints)?;
-        Some(match answer.outcome {
+        budget.look_at_the_clock()?;
+        let answer = paired.decide(self, &paired.lives, &paired.empties, &paired.hints, budget)?;
+        budget.look_at_the_clock()?;
+        Ok(match answer.outcome {
             Ok(steps) => Decision::Holds(paired.rows(part, &steps, &answer.taken)),
-            Err(core) => Decision::Fails(paired.violation(self, part, &core)),
+            Err(core) => Decision::Fails(paired.violation(self, part, &core, budget)),
         })
     }
 }
@@ -71,14 +74,21 @@ struct Paired {
 }
 
 impl Paired {
-    /// Finds each value's insertion and removal: `None` if a value is inserted twice or an operation is none of
-    /// the two, an error if a removal cannot be explained at all.
-    fn of(container: Container, part: &Part<'_>) -> Option<Result<Self, Violation>> {
+    /// Finds each value's insertion and removal: open if a value is inserted twice or an operation is none of
+    /// the two, a violation if a removal cannot be explained at all.
+    fn of(container: Container, part: &Part<'_>, budget: &mut Budget) -> Result<Result<Self, Violation>, Undecided> {
         if part.len() > OPERATIONS_MOST {
-            return None;
+            return Err(Undecided::Open);
+        }
+        let (insert, _) = container.operations();
+        let is_refused = |&p: &usize| part.op(p) == insert && part.output(p) == Some(Value::FALSE);
+        if let Some(p) = (0..part.len()).find(is_refused) {
+            return Ok(Err(Violation::new(part, [p as u32], "finds no room, although there is no bound")));
         }
         let inserted = insertions(container, part)?;
+        budget.look_at_the_clock()?;
         let Spans { spans, end } = Spans::of(part);
+        budget.look_at_the_clock()?;
         let mut paired = Paired {
             lives: Vec::new(),
             inserted_at: Vec::new(),
@@ -90,8 +100,9 @@ impl Paired {
             hints: Vec::new(),
             end,
         };
-        Some(match paired.find_removals(container, part, &spans, &inserted) {
+        Ok(match paired.find_removals(container, part, &spans, &inserted) {
             Ok(removal) => {
+                budget.look_at_the_clock()?;
                 paired.live(container, part, &spans, &removal);
                 paired.hint(part, &inserted);
                 Ok(paired)
@@ -180,26 +191,32 @@ impl Paired {
         lives: &[Life],
         empties: &[Span],
         hints: &[Option<u32>],
-    ) -> Option<super::pending::Answer> {
+        budget: &mut Budget,
+    ) -> Result<Answer, Undecided> {
         let pending = Pending { calls: &self.pending, end: self.end, hints };
         match container {
-            Container::Queue => Some(pending.decide_in_order(lives, empties, queue::decide)),
-            _ => pending.decide(lives, empties, container.procedure()),
+            Container::Queue => Ok(pending.decide_in_order(lives, empties, queue::decide)),
+            _ => pending.decide(lives, empties, container.procedure(), budget),
         }
     }
 
     /// The rows of `steps`, of those that are operations.
     fn rows(&self, part: &Part<'_>, steps: &[Step], taken: &[Option<u32>]) -> Vec<u32> {
-        let taker = |i| taken.iter().position(|&life| life == Some(i)).map(|removal| self.pending_at[removal]);
+        let mut removed_at = self.removed_at.clone();
+        for (&pending, life) in self.pending_at.iter().zip(taken) {
+            if let Some(i) = life {
+                removed_at[*i as usize] = pending;
+            }
+        }
         let position = |step: &Step| match *step {
             Step::Insert(i) => Some(self.inserted_at[i as usize]),
-            Step::Remove(i) => Some(self.removed_at[i as usize]).filter(|&p| p != NONE).or_else(|| taker(i)),
+            Step::Remove(i) => Some(removed_at[i as usize]).filter(|&p| p != NONE),
             Step::Empty(e) => Some(self.empty_at[e as usize]),
         };
         steps.iter().filter_map(position).map(|p| part.row(p as usize)).collect()
     }
 
-    fn violation(&self, container: Container, part: &Part<'_>, core: &Core) -> Violation {
+    fn violation(&self, container: Container, part: &Part<'_>, core: &Core, budget: &mut Budget) -> Violation {
         let empties = core.empties.iter().map(|&e| Step::Empty(e));
         let core = shrink(empties.chain(core.lives.iter().map(|&i| Step::Insert(i))).collect(), |core| {
             let mut lives = Vec::new();
@@ -210,7 +227,10 @@ impl Paired {
                     Step::Empty(e) => empties.push(self.empties[e as usize]),
                 }
             }
-            self.decide(container, &lives, &empties, &[]).is_some_and(|answer| answer.outcome.is_err())
+            // Without time nothing is left out any more.
+            let answer = budget.look_at_the_clock().map_err(Undecided::from);
+            let answer = answer.and_then(|()| self.decide(container, &lives, &empties, &[], budget));
+            answer.is_ok_and(|answer| answer.outcome.is_err())
         });
         let mut finds_nothing = false;
         let mut positions = Vec::new();
@@ -253,8 +273,8 @@ fn by_priority(part: &Part<'_>, inserted_at: &[u32]) -> Vec<u32> {
     values.into_iter().map(|(_, p)| p).collect()
 }
 
-/// Where each value is inserted; `None` if one is twice, or if an operation is not the container's.
-fn insertions(container: Container, part: &Part<'_>) -> Option<FxHashMap<u64, u32>> {
+/// Where each value is inserted; open if one is twice, or if an operation is not the container's.
+fn insertions(container: Container, part: &Part<'_>) -> Result<FxHashMap<u64, u32>, Undecided> {
     let (insert, remove) = container.operations();
     let mut inserted: FxHashMap<u64, u32> = FxHashMap::with_capacity_and_hasher(part.len() / 2, FxBuildHasher);
     for p in 0..part.len() {
@@ -262,11 +282,11 @@ fn insertions(container: Container, part: &Part<'_>) -> Option<FxHashMap<u64, u3
         if op == insert {
             let done = matches!(part.output(p), None | Some(Value::NULL | Value::TRUE));
             if !done || input.is_null() || inserted.insert(input.bits(), p as u32).is_some() {
-                return None;
+                return Err(Undecided::Open);
             }
         } else if op != remove {
-            return None;
+            return Err(Undecided::Open);
         }
     }
-    Some(inserted)
+    Ok(inserted)
 }

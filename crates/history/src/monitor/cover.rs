@@ -23,7 +23,7 @@ impl Cover {
 
     /// The times within open intervals. O(n log n).
     pub(crate) fn of_intervals(mut open: Vec<(u32, u32)>) -> Self {
-        open.sort_unstable();
+        open.sort_unstable_by_key(|&(after, before)| u64::from(after) << 32 | u64::from(before));
         let mut intervals: Vec<(u32, u32)> = Vec::new();
         for (after, before) in open {
             match intervals.last_mut() {

@@ -8,6 +8,11 @@
 //! acquisition. What is left between two sections are moments at which nobody can have the lock. If all
 //! sections are forward, they come in this order and no other, so a refusal within such a gap is a violation.
 //!
+//! Operations of one process that touch in time are concurrent like any others. If its acquisitions and releases take turns in
+//! the order of their calls, no other order explains more: acquisitions could trade their moments so that they come in
+//! that order, and so could releases, and then they take turns in one way only. If they do not, another order may do, and the
+//! search looks for it.
+//!
 //! O(n log n).
 
 use rustc_hash::FxHashMap;
@@ -16,7 +21,8 @@ use super::life::{Life, after_the_end};
 use super::span::{OPERATIONS_MOST, Spans};
 use super::stretch::Stretched;
 use super::zones::{Zone, arrange};
-use super::{Decision, Violation};
+use super::{Attempt, Decision, Undecided, Violation};
+use crate::budget::Budget;
 use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
@@ -37,17 +43,19 @@ impl Section {
     }
 }
 
-/// Decides a history of a mutex; `None` if a process went on after an operation whose outcome is unknown, or if
-/// a refusal could depend on which of several arrangements is the right one.
-pub(crate) fn decide(part: &Part<'_>) -> Option<Decision> {
+/// Decides a history of a mutex; open if a process went on after an operation whose outcome is unknown, if one with
+/// operations that touch does not take turns, or if a refusal could depend on which of several arrangements is the right one.
+pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
     if part.len() > OPERATIONS_MOST {
-        return None;
+        return Err(Undecided::Open);
     }
     let Sections { sections, refused, waiting } = match Sections::of(part)? {
         Ok(sections) => sections,
-        Err(violation) => return Some(Decision::Fails(violation)),
+        Err(violation) => return Ok(Decision::Fails(violation)),
     };
+    budget.look_at_the_clock()?;
     let Spans { spans, end } = Spans::of(part);
+    budget.look_at_the_clock()?;
     let mut held_for_ever = 0;
     let lives: Vec<Life> = sections
         .iter()
@@ -65,7 +73,7 @@ pub(crate) fn decide(part: &Part<'_>) -> Option<Decision> {
         Ok(turns) => turns,
         Err((a, b)) => {
             let rows = sections[a as usize].positions().chain(sections[b as usize].positions());
-            return Some(Decision::Fails(Violation::new(part, rows, "two processes have the lock at the same time")));
+            return Ok(Decision::Fails(Violation::new(part, rows, "two processes have the lock at the same time")));
         }
     };
     let in_turn: Vec<Life> = turns.iter().map(|&s| lives[s as usize]).collect();
@@ -95,21 +103,22 @@ pub(crate) fn decide(part: &Part<'_>) -> Option<Decision> {
                     continue;
                 }
                 if zones.iter().any(|zone| !zone.is_forward()) {
-                    return None;
+                    return Err(Undecided::Open);
                 }
                 let around = [turn.checked_sub(1), Some(turn)].into_iter().flatten();
                 let around = around.filter_map(|turn| turns.get(turn as usize));
                 let rows = around.flat_map(|&s| sections[s as usize].positions()).chain([p]);
                 let reason = "is refused the lock, although nobody has it";
-                return Some(Decision::Fails(Violation::new(part, rows, reason)));
+                return Ok(Decision::Fails(Violation::new(part, rows, reason)));
             }
         }
     }
     if waiter_is_needed {
         steps.extend(waiter.map(|waiter| (3 * last_turn, 0, waiter)));
     }
+    budget.look_at_the_clock()?;
     steps.sort_unstable();
-    Some(Decision::Holds(steps.into_iter().map(|(_, _, p)| part.row(p as usize)).collect()))
+    Ok(Decision::Holds(steps.into_iter().map(|(_, _, p)| part.row(p as usize)).collect()))
 }
 
 struct Sections {
@@ -121,7 +130,7 @@ struct Sections {
 }
 
 impl Sections {
-    fn of(part: &Part<'_>) -> Option<Result<Self, Violation>> {
+    fn of(part: &Part<'_>) -> Result<Result<Self, Violation>, Undecided> {
         let mut sections: Vec<Section> = Vec::with_capacity(part.len() / 2);
         let (mut refused, mut waiting) = (Vec::new(), Vec::new());
         // Each process's latest section, and whether it is still to do anything.
@@ -130,7 +139,7 @@ impl Sections {
             let process = u64::from(part.process(p));
             let (section, gone) = latest.get(&process).copied().unwrap_or((NONE, false));
             if gone {
-                return None;
+                return Err(Undecided::Open);
             }
             let output = part.output(p);
             let p = p as u32;
@@ -141,10 +150,14 @@ impl Sections {
                         section
                     }
                     Some(Value::TRUE | Value::NULL) => {
+                        let holds = sections.get(section as usize).is_some_and(|held| held.release == NONE);
+                        if holds && touches(part, part.process(p as usize)) {
+                            return Err(Undecided::Open);
+                        }
                         sections.push(Section { acquire: p, release: NONE });
                         sections.len() as u32 - 1
                     }
-                    Some(_) => return None,
+                    Some(_) => return Err(Undecided::Open),
                     None => {
                         waiting.push(p);
                         section
@@ -154,18 +167,25 @@ impl Sections {
                     match sections.get_mut(section as usize) {
                         Some(held) if held.release == NONE => held.release = p,
                         _ if output.is_none() => {}
+                        _ if touches(part, part.process(p as usize)) => return Err(Undecided::Open),
                         before => {
                             let before = before.into_iter().flat_map(|section| section.positions());
                             let reason = "gives back a lock that the process does not have";
-                            return Some(Err(Violation::new(part, before.chain([p]), reason)));
+                            return Ok(Err(Violation::new(part, before.chain([p]), reason)));
                         }
                     }
                     section
                 }
-                _ => return None,
+                _ => return Err(Undecided::Open),
             };
             latest.insert(process, (now, output.is_none()));
         }
-        Some(Ok(Sections { sections, refused, waiting }))
+        Ok(Ok(Sections { sections, refused, waiting }))
     }
+}
+
+/// Whether the process calls an operation no later than its last one returns.
+fn touches(part: &Part<'_>, process: u32) -> bool {
+    let own: Vec<usize> = (0..part.len()).filter(|&p| part.process(p) == process).collect();
+    own.windows(2).any(|pair| part.call(pair[1]) <= part.ret(pair[0]))
 }

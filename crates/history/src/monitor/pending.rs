@@ -13,9 +13,11 @@
 //! tried first. In a long history the alternatives are tried on its latest values (see [`recent`](super::recent)):
 //! what fails there fails, and what does not is tried once on all.
 
+use super::Undecided;
 use super::life::{Core, Life, Outcome, Procedure, Step};
 use super::recent::Recent;
 use super::span::Span;
+use crate::budget::{Budget, Exhausted};
 
 /// Runs of the procedure before the question is left open.
 const ATTEMPTS_MOST: usize = 64;
@@ -66,51 +68,72 @@ impl Pending<'_> {
     }
 
     /// Decides a history of any container, or leaves the question open.
-    pub(crate) fn decide(&self, lives: &[Life], empties: &[Span], procedure: Procedure) -> Option<Answer> {
+    pub(crate) fn decide(
+        &self,
+        lives: &[Life],
+        empties: &[Span],
+        procedure: Procedure,
+        budget: &mut Budget,
+    ) -> Result<Answer, Undecided> {
         if self.calls.is_empty() {
-            return Some(Answer { outcome: procedure(lives, empties), taken: Vec::new() });
+            return Ok(Answer { outcome: procedure(lives, empties), taken: Vec::new() });
         }
-        let Some(recent) = Recent::of(lives, empties) else { return self.try_all(lives, empties, procedure) };
+        let Some(recent) = Recent::of(lives, empties) else { return self.try_all(lives, empties, procedure, budget) };
         let hints = recent.hints(self.hints);
         let few = Pending { hints: &hints, ..*self };
-        let Some(answer) = few.try_all(&recent.lives, &recent.empties, procedure) else {
-            return self.try_all(lives, empties, procedure);
+        let answer = match few.try_all(&recent.lives, &recent.empties, procedure, budget) {
+            Err(Undecided::Open) => return self.try_all(lives, empties, procedure, budget),
+            answer => answer?,
         };
         match answer.outcome {
-            Err(core) => Some(Answer { outcome: Err(recent.among_all(&core)), taken: vec![None; self.calls.len()] }),
+            Err(core) => Ok(Answer { outcome: Err(recent.among_all(&core)), taken: vec![None; self.calls.len()] }),
             Ok(_) => {
                 let hints = recent.taken_of_all(&answer.taken);
-                Pending { hints: &hints, ..*self }.try_all(lives, empties, procedure)
+                Pending { hints: &hints, ..*self }.try_all(lives, empties, procedure, budget)
             }
         }
     }
 
     /// Tries what the hints say first, and then the alternatives.
-    fn try_all(&self, lives: &[Life], empties: &[Span], procedure: Procedure) -> Option<Answer> {
+    fn try_all(
+        &self,
+        lives: &[Life],
+        empties: &[Span],
+        procedure: Procedure,
+        budget: &mut Budget,
+    ) -> Result<Answer, Undecided> {
         let mut taken = vec![None; self.calls.len()];
-        let mut search =
-            Search { pending: self, lives: lives.to_vec(), empties, procedure, attempts: 0, core: Core::default() };
+        let mut search = Search {
+            pending: self,
+            lives: lives.to_vec(),
+            empties,
+            procedure,
+            budget,
+            attempts: 0,
+            core: Core::default(),
+        };
         search.follow_hints(&mut taken);
         let core = match procedure(&search.lives, empties) {
-            Ok(steps) => return Some(Answer { outcome: Ok(steps), taken }),
+            Ok(steps) => return Ok(Answer { outcome: Ok(steps), taken }),
             Err(core) => core,
         };
+        search.budget.look_at_the_clock()?;
         // If it fails even when every value that stays is taken by the first of the removals, it fails.
         let every = lives.iter().map(|life| if life.stays() { self.take(life, 0) } else { *life });
         if let Err(core) = procedure(&every.collect::<Vec<_>>(), empties) {
-            return Some(Answer { outcome: Err(core), taken });
+            return Ok(Answer { outcome: Err(core), taken });
         }
         search.give_up(&core, lives, &mut taken);
-        if let Branch::Holds(steps) = search.branch(&mut taken) {
-            return Some(Answer { outcome: Ok(steps), taken });
+        if let Branch::Holds(steps) = search.branch(&mut taken)? {
+            return Ok(Answer { outcome: Ok(steps), taken });
         }
         search.lives.copy_from_slice(lives);
         search.core = Core::default();
         taken.fill(None);
-        match search.branch(&mut taken) {
-            Branch::Holds(steps) => Some(Answer { outcome: Ok(steps), taken }),
-            Branch::Fails => Some(Answer { outcome: Err(search.core), taken }),
-            Branch::Open => None,
+        match search.branch(&mut taken)? {
+            Branch::Holds(steps) => Ok(Answer { outcome: Ok(steps), taken }),
+            Branch::Fails => Ok(Answer { outcome: Err(search.core), taken }),
+            Branch::Open => Err(Undecided::Open),
         }
     }
 }
@@ -120,6 +143,7 @@ struct Search<'a> {
     lives: Vec<Life>,
     empties: &'a [Span],
     procedure: Procedure,
+    budget: &'a mut Budget,
     attempts: usize,
     /// All that took part in a failure.
     core: Core,
@@ -155,7 +179,7 @@ impl Search<'_> {
     }
 
     /// Tries every way to take a value of the core, which fails as long as none is taken.
-    fn take_one_of(&mut self, core: Core, taken: &mut [Option<u32>]) -> Branch {
+    fn take_one_of(&mut self, core: Core, taken: &mut [Option<u32>]) -> Result<Branch, Exhausted> {
         for &i in &core.lives {
             let whole = self.lives[i as usize];
             if !whole.stays() {
@@ -167,9 +191,9 @@ impl Search<'_> {
                 }
                 self.lives[i as usize] = self.pending.take(&whole, removal);
                 taken[removal] = Some(i);
-                match self.branch(taken) {
+                match self.branch(taken)? {
                     Branch::Fails => {}
-                    answer => return answer,
+                    answer => return Ok(answer),
                 }
                 taken[removal] = None;
             }
@@ -180,16 +204,17 @@ impl Search<'_> {
             all.sort_unstable();
             all.dedup();
         }
-        Branch::Fails
+        Ok(Branch::Fails)
     }
 
-    fn branch(&mut self, taken: &mut [Option<u32>]) -> Branch {
+    fn branch(&mut self, taken: &mut [Option<u32>]) -> Result<Branch, Exhausted> {
+        self.budget.look_at_the_clock()?;
         self.attempts += 1;
         if self.attempts > ATTEMPTS_MOST || self.attempts * self.lives.len() > LIVES_MOST {
-            return Branch::Open;
+            return Ok(Branch::Open);
         }
         match (self.procedure)(&self.lives, self.empties) {
-            Ok(steps) => Branch::Holds(steps),
+            Ok(steps) => Ok(Branch::Holds(steps)),
             Err(core) => self.take_one_of(core, taken),
         }
     }

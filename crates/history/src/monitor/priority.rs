@@ -44,7 +44,7 @@ pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
         }
         timed.push((moment, after_all + e, Step::Empty(e)));
     }
-    timed.sort_unstable_by_key(|&(moment, turn, _)| (moment, turn));
+    timed.sort_unstable_by_key(|&(moment, turn, _)| u64::from(moment) << 32 | u64::from(turn));
     Ok(timed.into_iter().map(|(_, _, step)| step).collect())
 }
 

@@ -20,7 +20,7 @@ use std::collections::BinaryHeap;
 
 use super::cover::{Cover, chain};
 use super::life::{Core, Life, Outcome, Step};
-use super::span::Span;
+use super::span::{Span, by_rank};
 
 /// Decides a history of a first-in-first-out queue.
 pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
@@ -42,11 +42,7 @@ pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
 /// An order of the values that contradicts no precedence, those removed early first.
 fn sort(lives: &[Life]) -> Result<Vec<u32>, Core> {
     let n = lives.len();
-    let by = |key: fn(&Life) -> u32| {
-        let mut order: Vec<u32> = (0..n as u32).collect();
-        order.sort_unstable_by_key(|&i| key(&lives[i as usize]));
-        order
-    };
+    let by = |key: fn(&Life) -> u32| by_rank(n, |i| key(&lives[i]));
     let calls = [by(|life| life.insert.call), by(|life| life.remove.call)];
     let returns = [by(|life| life.insert.ret), by(|life| life.remove.ret)];
     let call = |side: usize, i: u32| [lives[i as usize].insert.call, lives[i as usize].remove.call][side];

@@ -11,7 +11,8 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::span::{OPERATIONS_MOST, Span, Spans};
 use super::zones::{Zone, arrange};
-use super::{Decision, Violation};
+use super::{Attempt, Decision, Undecided, Violation};
+use crate::budget::Budget;
 use crate::model::Model;
 use crate::operation::Op;
 use crate::part::Part;
@@ -39,10 +40,10 @@ impl Held {
     }
 }
 
-/// Decides a history of reads and of writes of distinct values; `None` for any other.
-pub(crate) fn decide(part: &Part<'_>, model: &Model) -> Option<Decision> {
+/// Decides a history of reads and of writes of distinct values; any other is open.
+pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Attempt {
     if part.len() > OPERATIONS_MOST {
-        return None;
+        return Err(Undecided::Open);
     }
     // The initial value was written before the first event. Ranks are one more here, to leave room for that.
     let mut value_of: FxHashMap<u64, u32> = FxHashMap::with_capacity_and_hasher(part.len() / 2 + 1, FxBuildHasher);
@@ -51,15 +52,17 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model) -> Option<Decision> {
     for p in 0..part.len() {
         if part.op(p) == Op::WRITE {
             if value_of.insert(part.input(p).bits(), helds.len() as u32).is_some() {
-                return None;
+                return Err(Undecided::Open);
             }
             let p = p as u32;
             helds.push(Held { write: p, returned_first: p, called_last: p, is_read: false });
         } else if part.op(p) != Op::READ {
-            return None;
+            return Err(Undecided::Open);
         }
     }
+    budget.look_at_the_clock()?;
     let Spans { spans, .. } = Spans::of(part);
+    budget.look_at_the_clock()?;
     let ranked = |p: u32| Span { call: spans[p as usize].call + 1, ret: spans[p as usize].ret + 1 };
     let zone = |held: &Held| match held.write {
         NONE => Zone { first_return: 0, last_call: 0 },
@@ -90,11 +93,12 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model) -> Option<Decision> {
         }
     }
 
+    budget.look_at_the_clock()?;
     // A write that did not return and that nobody read may as well not have happened.
     let returned = |write: u32| write != NONE && part.output(write as usize).is_some();
     let happened = |&value: &u32| helds[value as usize].is_read || returned(helds[value as usize].write);
     match arrange(&zones, (0..zones.len() as u32).filter(happened)) {
-        Ok(turns) => Some(Decision::Holds(order(part, &helds, &value_at, &turns))),
+        Ok(turns) => Ok(Decision::Holds(order(part, &helds, &value_at, &turns))),
         Err((a, b)) => {
             let evidence = helds[a as usize].evidence().chain(helds[b as usize].evidence());
             let reason = match zones[b as usize].is_forward() {
@@ -106,8 +110,8 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model) -> Option<Decision> {
     }
 }
 
-fn fails(part: &Part<'_>, positions: impl IntoIterator<Item = u32>, reason: &str) -> Option<Decision> {
-    Some(Decision::Fails(Violation::new(part, positions, reason)))
+fn fails(part: &Part<'_>, positions: impl IntoIterator<Item = u32>, reason: &str) -> Attempt {
+    Ok(Decision::Fails(Violation::new(part, positions, reason)))
 }
 
 /// The rows of the values in their turn, each value's write first and then its reads in order of call.

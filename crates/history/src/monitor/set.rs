@@ -5,17 +5,18 @@ use rustc_hash::FxHashMap;
 use super::evidence::evidence;
 use super::span::{OPERATIONS_MOST, Spans};
 use super::switch::{Act, Operation, sweep};
-use super::{Decision, Violation};
+use super::{Attempt, Decision, Undecided, Violation};
+use crate::budget::Budget;
 use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
-/// Decides a history of a set whose operations tell what they found; `None` if some that returned do not.
+/// Decides a history of a set whose operations tell what they found; open if some that returned do not.
 ///
 /// Elements may be added and removed any number of times.
-pub(crate) fn decide(part: &Part<'_>) -> Option<Decision> {
+pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
     if part.len() > OPERATIONS_MOST {
-        return None;
+        return Err(Undecided::Open);
     }
     let mut number_of: FxHashMap<u64, u32> = FxHashMap::default();
     let mut operations = Vec::with_capacity(part.len());
@@ -26,7 +27,7 @@ pub(crate) fn decide(part: &Part<'_>) -> Option<Decision> {
             None => None,
             Some(Value::TRUE) => Some(true),
             Some(Value::FALSE) => Some(false),
-            Some(_) => return None,
+            Some(_) => return Err(Undecided::Open),
         };
         let act = match (part.op(p), answer) {
             (Op::ADD, None | Some(true)) => Act::Change(true),
@@ -34,12 +35,14 @@ pub(crate) fn decide(part: &Part<'_>) -> Option<Decision> {
             (Op::REMOVE, None | Some(true)) => Act::Change(false),
             (Op::REMOVE, Some(false)) => Act::See(false),
             (Op::CONTAINS, answer) => Act::See(answer.unwrap_or_default()),
-            _ => return None,
+            _ => return Err(Undecided::Open),
         };
         operations.push(Operation { element, act });
     }
+    budget.look_at_the_clock()?;
     let spans = Spans::of(part);
-    Some(match sweep(&operations, &spans, number_of.len() as u32) {
+    budget.look_at_the_clock()?;
+    Ok(match sweep(&operations, &spans, number_of.len() as u32) {
         Ok(order) => Decision::Holds(order.into_iter().map(|p| part.row(p as usize)).collect()),
         Err(p) => {
             let reason = match operations[p as usize].act {

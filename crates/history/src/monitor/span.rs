@@ -61,3 +61,12 @@ impl Spans {
         Spans { spans, end: rank }
     }
 }
+
+/// The numbers below `n` in ascending order of their ranks.
+///
+/// A rank and its number are sorted as one word, without a look at anything else: several times as fast as by a key. O(n log n).
+pub(super) fn by_rank(n: usize, rank: impl Fn(usize) -> u32) -> Vec<u32> {
+    let mut words: Vec<u64> = (0..n).map(|i| u64::from(rank(i)) << 32 | i as u64).collect();
+    words.sort_unstable();
+    words.into_iter().map(|word| word as u32).collect()
+}

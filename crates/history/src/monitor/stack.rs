@@ -19,7 +19,7 @@ use super::cover::{Cover, chain};
 use super::life::{Core, Life, Outcome, Step};
 use super::min_tree::MinTree;
 use super::peel::{self, SMALL};
-use super::span::Span;
+use super::span::{Span, by_rank};
 use super::zero_tree::ZeroTree;
 
 /// Decides a history of a last-in-first-out stack.
@@ -79,8 +79,7 @@ enum Task {
 
 impl Pieces {
     fn of(lives: &[Life]) -> Self {
-        let mut order: Vec<u32> = (0..lives.len() as u32).collect();
-        order.sort_unstable_by_key(|&i| lives[i as usize].remove.call);
+        let order = by_rank(lives.len(), |i| lives[i].remove.call);
         let lives: Vec<Life> = order.iter().map(|&i| lives[i as usize]).collect();
         let mut pieces = Pieces {
             left: vec![true; lives.len()],

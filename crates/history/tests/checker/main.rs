@@ -3,11 +3,13 @@
 //! | file | property |
 //! | --- | --- |
 //! | [`formats`] | what is written is read back, what is malformed is refused at its line |
+//! | [`long`] | one violation among many operations is found, many are explained, and limits are kept |
 //! | [`oracle`] | the verdict is that of a checker which tries every order |
 //! | [`planted`] | every kind of violation is found and shown in a few operations |
 //! | [`valid`] | histories of correct objects raise no alarm |
 
 mod formats;
+mod long;
 mod oracle;
 mod planted;
 mod support;

@@ -14,12 +14,12 @@ use crate::support::random::{Random, seed, stress};
 /// Process (beyond those of the history), operation, input, output.
 type Planted = (u32, &'static str, &'static str, &'static str);
 
-struct Violation {
-    model: &'static str,
-    name: &'static str,
+pub(crate) struct Violation {
+    pub(crate) model: &'static str,
+    pub(crate) name: &'static str,
     operations: &'static [Planted],
     /// It is one only as long as nothing has happened.
-    at_start: bool,
+    pub(crate) at_start: bool,
 }
 
 const fn anywhere(model: &'static str, name: &'static str, operations: &'static [Planted]) -> Violation {
@@ -32,7 +32,7 @@ const fn first(model: &'static str, name: &'static str, operations: &'static [Pl
 
 /// Values from 900 on are of the planted operations alone; so are keys and elements.
 #[rustfmt::skip]
-const VIOLATIONS: &[Violation] = &[
+pub(crate) const VIOLATIONS: &[Violation] = &[
     anywhere("register", "a value that nobody wrote", &[(0, "read", "null", "901")]),
     anywhere("register", "a read before the write", &[(0, "read", "null", "901"), (1, "write", "901", "null")]),
     anywhere("register", "back to an older value", &[(0, "write", "901", "null"), (0, "write", "902", "null"), (1, "read", "null", "902"), (1, "read", "null", "901")]),
@@ -141,7 +141,7 @@ const VIOLATIONS: &[Violation] = &[
 const STRETCH: u64 = 100;
 
 /// The history with the violation after the events up to `place` in 0..=2: start, middle, end.
-fn plant(history: &History, violation: &Violation, place: u64) -> History {
+pub(crate) fn plant(history: &History, violation: &Violation, place: u64) -> History {
     let last = (0..history.len()).filter_map(|row| history.returned_at(row)).max().unwrap_or(0);
     let mut text = String::new();
     let mut time = (last * place / 2) * STRETCH + 1;

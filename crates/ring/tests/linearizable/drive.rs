@@ -107,7 +107,7 @@ fn get_once(log: &mut Log, op: Op, refused: Refused, receive: &mut impl FnMut() 
 }
 
 /// Loses the core, sleeps, or pauses for longer than the clocks of two cores may differ.
-fn disturb(random: &mut Random) {
+pub(crate) fn disturb(random: &mut Random) {
     match random.below(256) {
         0..4 => thread::yield_now(),
         4 => thread::sleep(Duration::from_micros(random.below(50))),

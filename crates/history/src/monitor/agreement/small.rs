@@ -6,7 +6,7 @@ use crate::operation::Op;
 use crate::value::Value;
 
 /// Calls `look` with every arrangement of `n` calls, in their order, and returns, some of which never come.
-fn arrangements(n: usize, look: &mut impl FnMut(&[(u64, Option<u64>)])) {
+pub(super) fn arrangements(n: usize, look: &mut impl FnMut(&[(u64, Option<u64>)])) {
     fn go(n: usize, time: u64, spans: &mut Vec<(u64, Option<u64>)>, look: &mut impl FnMut(&[(u64, Option<u64>)])) {
         if spans.len() == n {
             look(spans);
@@ -33,7 +33,7 @@ fn arrangements(n: usize, look: &mut impl FnMut(&[(u64, Option<u64>)])) {
 }
 
 /// Every choice of one label an operation that `makes_sense` lets pass.
-fn all_choices(labels: &[Vec<Label>], makes_sense: fn(&[Label]) -> bool) -> Vec<Vec<Label>> {
+pub(super) fn all_choices(labels: &[Vec<Label>], makes_sense: fn(&[Label]) -> bool) -> Vec<Vec<Label>> {
     let mut chosen = Vec::new();
     choices(labels, &mut |labels| {
         if makes_sense(labels) {
@@ -43,7 +43,7 @@ fn all_choices(labels: &[Vec<Label>], makes_sense: fn(&[Label]) -> bool) -> Vec<
     chosen
 }
 
-fn acts(labels: &[Label], spans: &[(u64, Option<u64>)], process: impl Fn(usize) -> u32) -> Vec<Act> {
+pub(super) fn acts(labels: &[Label], spans: &[(u64, Option<u64>)], process: impl Fn(usize) -> u32) -> Vec<Act> {
     let act = |(row, (&(op, input, output), &(call, ret)))| Act { op, input, output, call, ret, process: process(row) };
     labels.iter().zip(spans).enumerate().map(act).collect()
 }
@@ -65,7 +65,7 @@ fn choices(labels: &[Vec<Label>], look: &mut impl FnMut(&[Label])) {
     go(labels, &mut Vec::new(), look);
 }
 
-type Label = (Op, Option<i64>, Answer);
+pub(super) type Label = (Op, Option<i64>, Answer);
 
 /// Compares on all histories of `n` operations with these labels that `makes_sense` lets pass.
 fn compare_all(model: &Model, n: usize, labels: &[Vec<Label>], makes_sense: fn(&[Label]) -> bool) -> Seen {
@@ -138,7 +138,7 @@ fn locks_agree_on_all_small_histories() {
 }
 
 /// Calls `look` with every way to give the operations to at most so many processes, one at a time to each.
-fn owners(spans: &[(u64, Option<u64>)], most: u32, look: &mut impl FnMut(&[u32])) {
+pub(super) fn owners(spans: &[(u64, Option<u64>)], most: u32, look: &mut impl FnMut(&[u32])) {
     fn go(spans: &[(u64, Option<u64>)], most: u32, owners: &mut Vec<u32>, look: &mut impl FnMut(&[u32])) {
         let row = owners.len();
         if row == spans.len() {
@@ -147,7 +147,7 @@ fn owners(spans: &[(u64, Option<u64>)], most: u32, look: &mut impl FnMut(&[u32])
         let used = owners.iter().max().map_or(0, |&last| last + 1);
         for process in 0..(used + 1).min(most) {
             let is_free =
-                |other: usize| owners[other] != process || spans[other].1.is_some_and(|ret| ret < spans[row].0);
+                |other: usize| owners[other] != process || spans[other].1.is_some_and(|ret| ret <= spans[row].0);
             if (0..row).all(is_free) {
                 owners.push(process);
                 go(spans, most, owners, look);
@@ -163,7 +163,7 @@ fn is_answer_of_second_kind(act: &Act) -> bool {
 }
 
 /// Whether nobody answers a value that nobody brought.
-fn known(labels: &[Label]) -> bool {
+pub(super) fn known(labels: &[Label]) -> bool {
     let brought = |value| labels.iter().any(|&(_, input, _)| input == Some(value));
     labels.iter().all(|&(_, _, output)| !matches!(output, Answer::Int(value) if value != 0 && !brought(value)))
 }

@@ -214,7 +214,7 @@ fn next(plan: &Plan, process: &mut Process, number: i64, random: &mut Random, va
         }
         Kind::PriorityQueue => {
             // Distinct, and not in the order of the calls.
-            let value = if plan.distinct { Value::int((number * 7919) % 100_003) } else { small };
+            let value = if plan.distinct { Value::int((number * 7919) % 1_000_003) } else { small };
             if heads { (Op::INSERT, value) } else { (Op::DELETE_MIN, Value::NULL) }
         }
         Kind::Set => ([Op::ADD, Op::REMOVE, Op::CONTAINS][random.below(3)], small),

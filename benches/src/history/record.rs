@@ -1,0 +1,107 @@
+//! What recording an operation costs: the time that a queue's operations take with a log, less the time without.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use millstream_history::Op;
+use millstream_history::record::Recorder;
+
+use crate::args::Args;
+use crate::compare::{Competitor, Role, alternate};
+use crate::error::Error;
+
+/// As many as a log has room for at first.
+const OPERATIONS: usize = Recorder::ROOM;
+const QUICK_OPERATIONS: usize = 5000;
+/// How many times as many are recorded where the room is used up.
+const BEYOND: usize = 8;
+/// Longer than operations may be apart to share a stamp.
+const PAUSE_SPINS: u32 = 40;
+
+/// Records the operations of one thread on a queue under a mutex and prints nanoseconds an operation; beside the obvious
+/// recorder, which reads the clock twice and pushes to a vector.
+///
+/// # Errors
+/// When a log lost an operation.
+pub fn run(args: &Args) -> Result<(), Error> {
+    let operations = if args.quick { QUICK_OPERATIONS } else { OPERATIONS };
+    println!("## history: recorded, nanoseconds more an operation, {operations} operations of a queue under a mutex\n");
+    let many = BEYOND * operations;
+    let competitors = vec![
+        Competitor::new("millstream", Role::Ours, || ours(operations, || ())),
+        Competitor::new("millstream, beyond its room", Role::Ours, || ours(many, || ())),
+        Competitor::new("millstream, with pauses", Role::Ours, || ours(operations, pause)),
+        Competitor::new("two readings of the clock", Role::Peer, || two_clocks(operations)),
+    ];
+    println!("{}\n", alternate("ns", 1, args.rounds, competitors)?.render());
+    Ok(())
+}
+
+fn pause() {
+    (0..PAUSE_SPINS).for_each(|_| std::hint::spin_loop());
+}
+
+/// Nanoseconds an operation of what is done `operations / 2` times to a queue, which is two operations.
+fn time(operations: usize, mut turn: impl FnMut(&Mutex<VecDeque<u64>>, u64)) -> f64 {
+    let queue = Mutex::new(VecDeque::with_capacity(1));
+    let began = Instant::now();
+    for value in 0..operations as u64 / 2 {
+        turn(&queue, value);
+    }
+    began.elapsed().as_secs_f64() * 1e9 / operations as f64
+}
+
+fn push(queue: &Mutex<VecDeque<u64>>, value: u64) {
+    queue.lock().expect("nobody panics").push_back(value);
+}
+
+fn pop(queue: &Mutex<VecDeque<u64>>) -> Option<u64> {
+    queue.lock().expect("nobody panics").pop_front()
+}
+
+fn unrecorded(operations: usize, between: impl Fn()) -> f64 {
+    time(operations, |queue, value| {
+        between();
+        push(queue, value);
+        between();
+        std::hint::black_box(pop(queue));
+    })
+}
+
+fn ours(operations: usize, between: impl Fn()) -> Result<f64, Error> {
+    let without = unrecorded(operations, &between);
+    let recorder = Recorder::new();
+    let mut log = recorder.log();
+    let with = time(operations, |queue, value| {
+        between();
+        log.record(Op::ENQUEUE, value, || push(queue, value));
+        between();
+        log.record(Op::DEQUEUE, (), || pop(queue));
+    });
+    drop(log);
+    complete(recorder.finish().len(), operations)?;
+    Ok(with - without)
+}
+
+fn two_clocks(operations: usize) -> Result<f64, Error> {
+    let without = unrecorded(operations, || ());
+    let mut log: Vec<(Instant, Instant, Option<u64>)> = Vec::new();
+    let with = time(operations, |queue, value| {
+        let call = Instant::now();
+        push(queue, value);
+        log.push((call, Instant::now(), Some(value)));
+        let call = Instant::now();
+        let popped = pop(queue);
+        log.push((call, Instant::now(), popped));
+    });
+    complete(log.len(), operations)?;
+    Ok(with - without)
+}
+
+fn complete(recorded: usize, operations: usize) -> Result<(), Error> {
+    if recorded == operations {
+        return Ok(());
+    }
+    Err(Error::new(format!("{recorded} of {operations} operations were recorded")))
+}

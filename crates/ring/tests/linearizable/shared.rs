@@ -1,0 +1,108 @@
+//! The ring in memory that processes share, its two ends on threads; roles change hands while values are on their way. And a
+//! successor with a mistake.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use millstream_history::record::Recorder;
+use millstream_history::{History, Kind, Model, Op};
+use millstream_ring::shared::{Consumer, Producer};
+
+use crate::drive::{End, Refused, caught, hand_over, holds};
+use crate::support::{Random, stress};
+
+/// Both ends; after so many turns each gives its role up and takes it again.
+fn ends(file: &File, slots: usize, turns: u64) -> Vec<End<'_>> {
+    let attach_producer = move || Producer::<u64>::attach(file, slots).expect("the role is free");
+    let attach_consumer = move || Consumer::<u64>::attach(file, slots).expect("the role is free");
+    let (mut producer, mut consumer) = (Some(attach_producer()), Some(attach_consumer()));
+    let (mut sent, mut received) = (0, 0);
+    let send = move |value| {
+        sent += 1;
+        if sent % turns == 0 {
+            drop(producer.take());
+        }
+        producer.get_or_insert_with(attach_producer).try_send(value)
+    };
+    let receive = move || {
+        received += 1;
+        if received % turns == 0 {
+            drop(consumer.take());
+        }
+        consumer.get_or_insert_with(attach_consumer).try_handle(|&value| value)
+    };
+    vec![End::Sender(Box::new(send)), End::Receiver(Box::new(receive))]
+}
+
+#[test]
+fn a_shared_ring_is_a_bounded_queue_whoever_has_the_roles() {
+    let mut random = Random::seeded();
+    for (slots, turns) in [(1, u64::MAX), (4, 7), (64, 50)] {
+        for _ in 0..5 * stress() {
+            let file = tempfile::tempfile().unwrap();
+            let history = hand_over(ends(&file, slots, turns), 300, Refused::Answers, &mut random);
+            holds(&history, &Model::new(Kind::Queue).with_capacity(slots as u64));
+        }
+        let file = tempfile::tempfile().unwrap();
+        let history = hand_over(ends(&file, slots, turns), 20_000 * stress(), Refused::FullFails, &mut random);
+        holds(&history, &Kind::Queue.into());
+    }
+}
+
+/// A ring's memory. A producer that takes over goes on where the last one published; without `RIGHT_PLACE`, at what is consumed.
+struct Memory<const RIGHT_PLACE: bool> {
+    published: AtomicU64,
+    consumed: AtomicU64,
+    slots: [AtomicU64; 4],
+}
+
+impl<const RIGHT_PLACE: bool> Memory<RIGHT_PLACE> {
+    fn new() -> Self {
+        Memory { published: AtomicU64::new(0), consumed: AtomicU64::new(0), slots: [const { AtomicU64::new(0) }; 4] }
+    }
+
+    /// The position of a producer that takes over.
+    fn attach(&self) -> u64 {
+        if RIGHT_PLACE { self.published.load(Ordering::Acquire) } else { self.consumed.load(Ordering::Acquire) }
+    }
+
+    fn send(&self, position: &mut u64, value: u64) {
+        self.slots[*position as usize % 4].store(value, Ordering::Relaxed);
+        *position += 1;
+        self.published.store(*position, Ordering::Release);
+    }
+
+    fn receive(&self) -> Option<u64> {
+        let position = self.consumed.load(Ordering::Relaxed);
+        if position >= self.published.load(Ordering::Acquire) {
+            return None;
+        }
+        let value = self.slots[position as usize % 4].load(Ordering::Relaxed);
+        self.consumed.store(position + 1, Ordering::Release);
+        Some(value)
+    }
+}
+
+/// The first producer ends with a value on its way.
+fn taken_over<const RIGHT_PLACE: bool>() -> History {
+    let (memory, recorder) = (Memory::<RIGHT_PLACE>::new(), Recorder::new());
+    let mut consumer = recorder.log();
+    for value in 1..=2 {
+        let (mut producer, mut position) = (recorder.log(), memory.attach());
+        producer.record(Op::ENQUEUE, value, || memory.send(&mut position, value));
+        // Longer than the clocks of two cores may differ.
+        std::thread::sleep(std::time::Duration::from_micros(10));
+    }
+    for _ in 0..2 {
+        consumer.record(Op::DEQUEUE, (), || memory.receive());
+    }
+    drop(consumer);
+    recorder.finish()
+}
+
+#[test]
+fn a_successor_that_starts_at_the_wrong_place_is_caught() {
+    holds(&taken_over::<true>(), &Kind::Queue.into());
+    let title = "a producer that takes over at the wrong place";
+    caught("wrong-place", title, &taken_over::<false>(), &Kind::Queue.into());
+}
