@@ -33,9 +33,21 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     pub millstream: Option<PathBuf>,
 
-    /// Of `ring`, only the parts whose title contains this, in lower case.
+    /// Of `ring` and `fence`, only the parts whose title contains this, in lower case.
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub part: String,
+
+    /// How many fences of each kind `fence` passes, idle and busy.
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(10..))]
+    pub samples: u32,
+
+    /// Where `fence` draws its pictures; without it, nowhere.
+    #[arg(long, value_name = "DIR")]
+    pub pictures: Option<PathBuf>,
+
+    /// Runs as the daemon that `fence` measures, in this folder.
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub daemon: Option<PathBuf>,
 
     /// Runs one archive competitor alone, into the scratch folder, and prints its wall time and peak memory.
     #[arg(long, value_name = "COMPETITOR", hide = true, requires = "files", requires = "scratch")]
@@ -44,6 +56,14 @@ pub struct Args {
     /// Accepted because `cargo bench` passes it.
     #[arg(long, hide = true)]
     pub bench: bool,
+}
+
+impl Args {
+    /// How many fences of each kind to pass.
+    #[must_use]
+    pub fn fence_samples(&self) -> usize {
+        if self.quick { 20 } else { self.samples as usize }
+    }
 }
 
 /// The name of a measurement.
@@ -63,6 +83,8 @@ pub enum Workload {
     Ring,
     /// Memory reclamation: readers, writers, a stack and a queue.
     Reclaim,
+    /// Heavy fences: how long they take, and what the daemon costs.
+    Fence,
     /// The linearizability checker on long histories, and beside porcupine.
     History,
     /// All of the above.

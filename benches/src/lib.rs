@@ -15,6 +15,7 @@
 //! | [`ring`] | throughput, latency and CPU time of rings and channels | rtrb, disruptor, ArrayQueue, crossbeam-channel, kanal, std, flume, and the LMAX Disruptor where there is Java |
 //! | [`reclaim`] | what do readers and writers pay for memory reclamation, and a stack and a queue on top? | crossbeam-epoch, haphazard, seize, arc-swap |
 //! | [`history`] | how long does it take to decide a history, and with how much memory? | porcupine |
+//! | [`fence`] | how long do heavy fences take, and what does the daemon cost? | membarrier, mprotect |
 //! | [`exec`] | one process per unit | `xargs -P2` |
 //!
 //! `cargo run --release -p millstream-benches -- --help` lists the options.
@@ -26,6 +27,7 @@ pub mod compare;
 pub mod error;
 pub mod eventcount;
 pub mod exec;
+pub mod fence;
 pub mod history;
 pub mod machine;
 pub mod noop;
@@ -46,6 +48,9 @@ use error::Error;
 /// The program: parses the command line, runs the workloads, prints the report.
 pub fn main() -> ExitCode {
     let args = Args::parse();
+    if let Some(folder) = &args.daemon {
+        return fence::daemon::be(folder);
+    }
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -88,6 +93,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
     if wants(Workload::History) {
         history::run(args)?;
+    }
+    if wants(Workload::Fence) {
+        fence::run(args)?;
     }
     if wants(Workload::Exec) {
         exec::run(args)?;

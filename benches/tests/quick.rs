@@ -83,6 +83,17 @@ fn history_decides_every_kind_of_object() {
 }
 
 #[test]
+fn fence_reports_every_kind_and_the_daemon_s_cost() {
+    let report = report(&["fence"]);
+    if report.contains("Not measured here: ") {
+        return println!("skipped: {report}");
+    }
+    assert_rows(&report, &["expedited", "mprotect", "global", "barrierd, real time", "barrierd, virtual time"]);
+    assert_rows(&report, &["idle, nobody", "busy, one thread, always"]);
+    assert!(report.contains("times as fast as global in geometric mean"), "{report}");
+}
+
+#[test]
 fn exec_compares_two_commands() {
     // A stand-in that does nothing: what is checked here is the harness.
     let report = report(&["exec", "--millstream", "/bin/true"]);

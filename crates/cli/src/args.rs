@@ -60,6 +60,8 @@ pub enum Command {
     Csm(CsmArgs),
     /// Check recorded histories of concurrent operations.
     History(HistoryArgs),
+    /// Run the daemon that tells every process when each processor last passed a barrier of its own accord.
+    Barrierd(millstream_barrierd::args::Args),
     /// Tell what this machine and its kernel offer: fences, clocks, system calls, cores that are left alone.
     Doctor,
 }

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare(&args),
         Command::Csm(args) => csm(&args),
         Command::History(args) => history(&args),
+        Command::Barrierd(args) => millstream_barrierd::run(&args),
         Command::Doctor => doctor(),
     }
 }

@@ -1,6 +1,6 @@
 //! What a back-end is.
 
-use crate::{global, membarrier, mprotect, symmetric};
+use crate::{barrierd, global, membarrier, mprotect, symmetric};
 
 /// A way to make the hot side's fence cheap; one file each.
 #[derive(Debug)]
@@ -11,15 +11,25 @@ pub(crate) struct Backend {
     pub(crate) about: &'static str,
     /// Whether the light side needs no fence instruction.
     pub(crate) asymmetric: bool,
-    /// Whether the cold side's fence takes microseconds. One that takes milliseconds is issued for tickets by a
-    /// thread of its own.
-    pub(crate) prompt: bool,
+    /// How its tickets are served.
+    pub(crate) tickets: Tickets,
     /// Makes the back-end ready; the error says what is missing. Called once, before the other.
     pub(crate) prepare: fn() -> Result<(), String>,
     /// The cold side's fence.
     pub(crate) heavy: fn(),
 }
 
+/// Who passes the fence that a ticket stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tickets {
+    /// Whoever asks first whether it is done: the fence takes microseconds.
+    AtOnce,
+    /// A thread of this process: the fence takes milliseconds in the kernel.
+    ByThread,
+    /// Nobody: `barrierd`'s page tells when it has come to pass.
+    ByPage,
+}
+
 /// All of them, by name.
-pub(crate) static ALL: [&Backend; 4] =
-    [&membarrier::BACKEND, &mprotect::BACKEND, &global::BACKEND, &symmetric::BACKEND];
+pub(crate) static ALL: [&Backend; 5] =
+    [&membarrier::BACKEND, &mprotect::BACKEND, &barrierd::backend::BACKEND, &global::BACKEND, &symmetric::BACKEND];

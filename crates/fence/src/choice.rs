@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering, compiler_fence, fence};
 
 use crate::backend::{self, Backend};
-use crate::{global, membarrier, mprotect, symmetric};
+use crate::{barrierd, global, membarrier, mprotect, symmetric};
 
 /// Takes the back-end of this name for every wish, if it works.
 pub(crate) const VARIABLE: &str = "MILLSTREAM_FENCE";
@@ -12,8 +12,10 @@ pub(crate) const VARIABLE: &str = "MILLSTREAM_FENCE";
 /// For who wants it soon, best first; the last works everywhere. A fence that takes milliseconds is not among
 /// them: to fence on the hot side would be better than to let every cold caller wait that long.
 static FAST: [&Backend; 3] = [&membarrier::BACKEND, &mprotect::BACKEND, &symmetric::BACKEND];
-/// Tried before [`FAST`] for who would rather wait than disturb.
-static QUIET: [&Backend; 1] = [&global::BACKEND];
+/// Tried before the fast one for who can wait some milliseconds.
+static CHEAP: [&Backend; 1] = [&barrierd::backend::BACKEND];
+/// Tried before the fast one for who would rather wait than disturb.
+static QUIET: [&Backend; 2] = [&global::BACKEND, &barrierd::backend::BACKEND];
 
 /// What [`light`] has to do; a copy of what [`fast`] says, to be read by one plain load.
 static LIGHT: AtomicU8 = AtomicU8::new(UNKNOWN);
@@ -73,16 +75,27 @@ pub(crate) fn fast() -> &'static Choice {
     })
 }
 
+/// The choice for who can wait some milliseconds, but not for ever.
+pub(crate) fn cheap() -> &'static Choice {
+    static CHOICE: OnceLock<Choice> = OnceLock::new();
+    rather(&CHEAP, &CHOICE)
+}
+
 /// The choice for who would rather wait than disturb.
 pub(crate) fn quiet() -> &'static Choice {
     static CHOICE: OnceLock<Choice> = OnceLock::new();
+    rather(&QUIET, &CHOICE)
+}
+
+/// The first of these that works, otherwise the fast one.
+fn rather(order: &[&'static Backend], choice: &'static OnceLock<Choice>) -> &'static Choice {
     let fast = fast();
     // Where the light side fences, the heavy side disturbs nobody; and what was asked for holds for all.
     if !fast.backend.asymmetric || asked().as_deref() == Some(fast.backend.name) {
         return fast;
     }
-    CHOICE.get_or_init(|| {
-        let order: Vec<_> = QUIET.iter().copied().chain([fast.backend]).collect();
+    choice.get_or_init(|| {
+        let order: Vec<_> = order.iter().copied().chain([fast.backend]).collect();
         Choice::make(&order, None)
     })
 }
@@ -148,7 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn no_quiet_choice_is_weaker_than_the_light_fence() {
+    fn no_choice_is_weaker_than_the_light_fence() {
         assert_eq!(quiet().backend.asymmetric, fast().backend.asymmetric);
+        assert_eq!(cheap().backend.asymmetric, fast().backend.asymmetric);
     }
 }

@@ -9,6 +9,7 @@ use crate::ticket::Ticket;
 /// | | how long | what it costs others |
 /// | --- | --- | --- |
 /// | [`FAST`](Fence::FAST) | some 10 µs (0.5 µs while the process has one thread) | an interrupt to each core that runs the process |
+/// | [`CHEAP`](Fence::CHEAP) | 0.05 to 4 ms where [`barrierd`](crate::barrierd) runs when the process first asks, otherwise as the fast one | nothing where it runs: the daemon's page tells when every core was interrupted or idle anyway |
 /// | [`QUIET`](Fence::QUIET) | 5 to 20 ms, longer on a busy machine | nothing: it waits until every core was interrupted or switched anyway |
 ///
 /// Where a kernel or a sandbox offers less, the wish is granted as far as possible; [`describe`](Fence::describe)
@@ -30,12 +31,16 @@ pub struct Fence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Fast,
+    Cheap,
     Quiet,
 }
 
 impl Fence {
     /// As soon as possible; other cores may be interrupted.
     pub const FAST: Fence = Fence { wish: Wish::Fast };
+    /// Within milliseconds, and without an interrupt to other cores where the daemon [`barrierd`](crate::barrierd)
+    /// runs.
+    pub const CHEAP: Fence = Fence { wish: Wish::Cheap };
     /// Without an interrupt to other cores, as long as there is a way; may take tens of milliseconds.
     pub const QUIET: Fence = Fence { wish: Wish::Quiet };
 
@@ -58,8 +63,9 @@ impl Fence {
 
     /// A fence to come: [`Ticket::is_done`] tells when a heavy fence has passed that began after this call.
     ///
-    /// Lock-free for [`FAST`](Fence::FAST); a quiet ticket takes a short lock of ours. Cost: a full fence and a
-    /// load, and for a quiet ticket the waking of the thread that serves them.
+    /// Lock-free for [`FAST`](Fence::FAST) and [`CHEAP`](Fence::CHEAP); a quiet ticket takes a short lock of ours.
+    /// Cost: a full fence and a load; for a cheap ticket a message to the daemon at most every 5 µs (1 µs), for a quiet
+    /// one the waking of the thread that serves them.
     #[must_use]
     pub fn ticket(self) -> Ticket {
         Ticket::new(self)
@@ -80,6 +86,7 @@ impl Fence {
     pub(crate) fn choice(self) -> &'static Choice {
         match self.wish {
             Wish::Fast => choice::fast(),
+            Wish::Cheap => choice::cheap(),
             Wish::Quiet => choice::quiet(),
         }
     }

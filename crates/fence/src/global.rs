@@ -5,14 +5,14 @@
 //! a grace period of the kernel's read-copy-update takes. A kernel with tickless cores for single threads
 //! (`nohz_full`) refuses it, for on such a core none of these need ever happen.
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Tickets};
 use crate::membarrier::{call, offered};
 
 pub(crate) const BACKEND: Backend = Backend {
     name: "global",
     about: "membarrier(GLOBAL) on the heavy side, a grace period of the kernel; nothing on the light side",
     asymmetric: true,
-    prompt: false,
+    tickets: Tickets::ByThread,
     prepare,
     heavy,
 };

@@ -12,6 +12,7 @@
 //! | the cold side's fence | [`heavy`] |
 //! | the cold side's fence without waiting for it | [`ticket`] |
 //! | to choose between a short wait and undisturbed cores | [`Fence`] |
+//! | to look into the page of the machine's barrier daemon | [`barrierd`] |
 //! | the same between processes that share memory | [`shared::register`] and [`shared::light`] on the hot side, [`shared::heavy`] on the cold side |
 //! | to know whether `light` is free here | [`is_asymmetric`], and [`describe`] for the reason |
 //! | to know what this machine and its kernel offer | [`probe`], or the command `millstream doctor` |
@@ -61,9 +62,10 @@
 //!
 //! | name | `light` | `heavy` | works where | wish |
 //! | --- | --- | --- | --- | --- |
+//! | `barrierd` | compiler fence | reads in the page of a daemon when every core has passed | the daemon [`barrierd`] runs | [`CHEAP`](Fence::CHEAP), second choice of quiet |
 //! | `global` | compiler fence | `membarrier(GLOBAL)`: waits until every core was interrupted, switched or idle | Linux ≥ 4.3 without `nohz_full` | [`QUIET`](Fence::QUIET) |
-//! | `membarrier` | compiler fence | `membarrier(PRIVATE_EXPEDITED)`: an interrupt to each core that runs this process | Linux ≥ 4.14, unless a sandbox forbids the call | [`FAST`](Fence::FAST), then quiet |
-//! | `mprotect` | compiler fence | `mprotect` of a page: the same interrupts, as a side effect that nothing promises | x86-64 without `INVLPGB` and Hyper-V | fast, then quiet |
+//! | `membarrier` | compiler fence | `membarrier(PRIVATE_EXPEDITED)`: an interrupt to each core that runs this process | Linux ≥ 4.14, unless a sandbox forbids the call | [`FAST`](Fence::FAST), then the others |
+//! | `mprotect` | compiler fence | `mprotect` of a page: the same interrupts, as a side effect that nothing promises | x86-64 without `INVLPGB` and Hyper-V | fast, then the others |
 //! | `symmetric` | `fence(SeqCst)` | `fence(SeqCst)` | everywhere | all |
 //!
 //! The environment variable `MILLSTREAM_FENCE`, read once, takes the named back-end for all wishes, if it works here.
@@ -73,6 +75,7 @@
 //! and epochs to the side that reclaims.
 
 mod backend;
+pub mod barrierd;
 mod choice;
 mod fence;
 mod global;

@@ -6,13 +6,13 @@
 
 use std::io;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Tickets};
 
 pub(crate) const BACKEND: Backend = Backend {
     name: "membarrier",
     about: "membarrier(PRIVATE_EXPEDITED) on the heavy side, nothing on the light side",
     asymmetric: true,
-    prompt: true,
+    tickets: Tickets::AtOnce,
     prepare: || prepare(&PRIVATE),
     heavy: || PRIVATE.issue(),
 };

@@ -9,13 +9,13 @@
 //! processors can, too (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor does it; in both
 //! cases the back-end declines. It is here for kernels and sandboxes without membarrier(2).
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Tickets};
 
 pub(crate) const BACKEND: Backend = Backend {
     name: "mprotect",
     about: "mprotect of a page on the heavy side, which makes the kernel interrupt other cores; nothing on the light side",
     asymmetric: true,
-    prompt: true,
+    tickets: Tickets::AtOnce,
     prepare,
     heavy,
 };

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Tickets};
 
 pub(crate) const BACKEND: Backend = Backend {
     name: "symmetric",
     about: "a full fence on both sides",
     asymmetric: false,
-    prompt: true,
+    tickets: Tickets::AtOnce,
     prepare: || Ok(()),
     heavy: || fence(Ordering::SeqCst),
 };

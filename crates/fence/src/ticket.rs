@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use crate::backend::Tickets;
+use crate::barrierd::backend::Mark;
 use crate::fence::Fence;
 use crate::{choice, grace, server};
 
@@ -27,37 +29,44 @@ use crate::{choice, grace, server};
 pub struct Ticket {
     fence: Fence,
     number: u64,
+    /// Where the page of `barrierd` tells.
+    mark: Option<Mark>,
 }
 
 impl Ticket {
     pub(crate) fn new(fence: Fence) -> Self {
-        let ticket = Ticket { fence, number: grace::next() };
-        if !ticket.is_prompt() {
-            server::request(ticket.number);
+        let number = grace::next();
+        let tickets = fence.choice().backend.tickets;
+        if tickets == Tickets::ByThread {
+            server::request(number);
         }
-        ticket
+        Ticket { fence, number, mark: (tickets == Tickets::ByPage).then(Mark::draw) }
     }
 
     /// Whether the fence has been passed. If so, it was a [`heavy`](Fence::heavy) fence for the caller, too.
     ///
     /// Never waits for another thread. Where the fence takes microseconds, it is issued here unless somebody's has
-    /// served the ticket already; otherwise this is a load.
+    /// served the ticket already; otherwise this is a load, or three for each core with the page of `barrierd`. Should
+    /// the daemon have ended, that is found out after 20 ms, and a fence of another kind is issued here.
     #[must_use]
     pub fn is_done(&self) -> bool {
         // With full fences on the light side, the one that drew the ticket was the heavy fence.
         if !self.fence.is_asymmetric() || grace::has_ended(self.number) {
             return true;
         }
-        if self.is_prompt() {
-            self.fence.heavy();
-            return true;
+        match self.mark {
+            Some(mark) => mark.is_done(),
+            None if self.fence.choice().backend.tickets == Tickets::AtOnce => {
+                self.fence.heavy();
+                true
+            }
+            None if !server::is_alive() => {
+                // A child of fork, or no thread to be had: a fence that takes microseconds serves as well.
+                grace::issue(choice::fast().backend);
+                true
+            }
+            None => false,
         }
-        if !server::is_alive() {
-            // A child of fork, or no thread to be had: a fence that takes microseconds serves as well.
-            grace::issue(choice::fast().backend);
-            return true;
-        }
-        false
     }
 
     /// Waits until the fence has been passed.
@@ -65,7 +74,7 @@ impl Ticket {
     /// Blocks as long as the fence takes.
     pub fn wait(&self) {
         while !self.is_done() {
-            server::wait(self.number, None);
+            self.sleep(None);
         }
     }
 
@@ -78,12 +87,15 @@ impl Ticket {
             if Instant::now() >= deadline {
                 return false;
             }
-            server::wait(self.number, Some(deadline));
+            self.sleep(Some(deadline));
         }
         true
     }
 
-    fn is_prompt(&self) -> bool {
-        self.fence.choice().backend.prompt
+    fn sleep(&self, deadline: Option<Instant>) {
+        match self.mark {
+            Some(mark) => mark.wait(deadline),
+            None => server::wait(self.number, deadline),
+        }
     }
 }

@@ -9,6 +9,7 @@
 //! }
 //! ```
 
+mod daemon;
 mod kernel;
 mod null_gs;
 mod processor;
@@ -44,10 +45,12 @@ impl Finding {
 pub fn findings() -> Vec<Finding> {
     let mut findings = vec![
         Finding::new("fence, fast", Fence::FAST.describe()),
+        Finding::new("fence, cheap", Fence::CHEAP.describe()),
         Finding::new("fence, quiet", Fence::QUIET.describe()),
     ];
     findings.extend(processor::findings());
     findings.extend(kernel::findings());
+    findings.push(daemon::finding());
     findings.push(null_gs::finding());
     findings
 }

@@ -1,0 +1,52 @@
+//! Heavy fences: how long they take, on an idle and on a busy machine, and what the daemon costs.
+//!
+//! Every round passes each kind of fence once, in an order drawn anew, from one thread, so that whatever slows the
+//! machine down slows all of them.
+
+pub mod cost;
+pub mod daemon;
+pub mod load;
+pub mod method;
+pub mod picture;
+pub mod sample;
+pub mod verdict;
+
+use crate::args::Args;
+use crate::error::Error;
+use crate::fence::daemon::Daemon;
+use crate::fence::load::Load;
+use crate::fence::method::Methods;
+
+/// Runs all of them in turn and prints the tables.
+///
+/// # Errors
+/// When the daemon does not start or ends, or a picture cannot be written.
+pub fn run(args: &Args) -> Result<(), Error> {
+    println!("## fence: how long heavy fences take\n");
+    let daemon = Daemon::start()?;
+    println!("{}\n", daemon.about());
+    if let Err(error) = Methods::new(&daemon) {
+        println!("Not measured here: {error}\n");
+        return Ok(());
+    }
+    for load in [Load::Idle, Load::Busy] {
+        if !load.title().contains(&args.part) {
+            continue;
+        }
+        let samples = {
+            let _busy = load.start();
+            sample::sample(&Methods::new(&daemon)?, args.fence_samples())?
+        };
+        println!("### {}: {} samples of each\n", load.title(), args.fence_samples());
+        println!("{}\n", verdict::table(&samples));
+        for line in verdict::verdicts(&samples, load)? {
+            println!("{line}");
+        }
+        println!();
+        if let Some(folder) = &args.pictures {
+            let path = folder.join(format!("fences-{}.svg", load.title()));
+            std::fs::write(&path, picture::picture(&samples, load)).map_err(Error::at(&path))?;
+        }
+    }
+    cost::run(args, &daemon)
+}

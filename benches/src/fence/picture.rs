@@ -1,0 +1,141 @@
+//! The distributions as a picture: how often a fence took at most so long, on a logarithmic scale of time.
+
+use std::fmt::Write;
+
+use crate::fence::load::Load;
+use crate::fence::method::{COUNT, NAMES};
+use crate::fence::sample::Samples;
+use crate::fence::verdict::sorted;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 400.0;
+const LEFT: f64 = 56.0;
+const TOP: f64 = 72.0;
+const PLOT_WIDTH: f64 = 510.0;
+const PLOT_HEIGHT: f64 = 270.0;
+/// From 1 µs to 100 ms.
+const DECADES: std::ops::RangeInclusive<i32> = -3..=2;
+/// Colours that those who see fewer colours can tell apart, after Okabe and Ito.
+const COLOURS: [&str; COUNT] = ["#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7"];
+
+const STYLE: &str = "\
+text { font: 12px system-ui, \"Segoe UI\", Roboto, \"DejaVu Sans\", sans-serif; fill: #1d2126; }
+.page { fill: #ffffff; stroke: #e2dfd7; }
+.title { font-size: 17px; font-weight: 600; }
+.said, .tick { fill: #5d6670; }
+.rule { stroke: #eceae3; }
+.curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e6e8ea; }
+  .page { fill: #1c2024; stroke: #30363c; }
+  .said, .tick { fill: #9aa3ac; }
+  .rule { stroke: #2a2f34; }
+}";
+
+fn x(ms: f64) -> f64 {
+    let (first, last) = (f64::from(*DECADES.start()), f64::from(*DECADES.end()));
+    LEFT + PLOT_WIDTH * ((ms.log10() - first) / (last - first)).clamp(0.0, 1.0)
+}
+
+/// Down to the one in ten thousand that took longest: each step is another nine.
+const NINES: f64 = 4.0;
+
+fn y(share_above: f64) -> f64 {
+    TOP + PLOT_HEIGHT * (1.0 - (-share_above.log10() / NINES).clamp(0.0, 1.0))
+}
+
+/// The picture of samples that were taken under this load, as SVG.
+#[must_use]
+pub fn picture(samples: &Samples, load: Load) -> String {
+    let title =
+        format!("How long a heavy fence takes on {} machine", if load == Load::Idle { "an idle" } else { "a busy" });
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+         role=\"img\" aria-label=\"{title}\">\n<style>\n{STYLE}\n</style>\n\
+         <rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"8\"/>\n\
+         <text class=\"title\" x=\"16\" y=\"30\">{title}</text>\n\
+         <text class=\"said\" x=\"16\" y=\"50\">Up: the share of fences that took at most so long. {} of each kind.</text>\n",
+        samples[0].len(),
+    );
+    scales(&mut svg);
+    for (method, samples) in samples.iter().enumerate() {
+        curve(&mut svg, COLOURS[method], &sorted(samples));
+        legend(&mut svg, method, &sorted(samples));
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn scales(svg: &mut String) {
+    let (right, bottom) = (LEFT + PLOT_WIDTH, TOP + PLOT_HEIGHT);
+    for decade in DECADES {
+        let at = x(10_f64.powi(decade));
+        let label = ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms"][(decade - DECADES.start()) as usize];
+        let _ = writeln!(
+            svg,
+            "<path class=\"rule\" d=\"M{at:.1} {TOP}V{bottom}\"/>\
+             <text class=\"tick\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
+            bottom + 20.0,
+        );
+    }
+    for (share, label) in
+        [(1.0, "0"), (0.5, "50 %"), (0.1, "90 %"), (0.01, "99 %"), (0.001, "99.9 %"), (0.0001, "99.99 %")]
+    {
+        let at = y(share);
+        let _ = writeln!(
+            svg,
+            "<path class=\"rule\" d=\"M{LEFT} {at:.1}H{right}\"/>\
+             <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+            LEFT - 6.0,
+            at + 4.0,
+        );
+    }
+}
+
+/// As many points as can be told apart.
+fn curve(svg: &mut String, colour: &str, sorted: &[f64]) {
+    let count = sorted.len() as f64;
+    let mut path = String::new();
+    let mut last = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+    for (rank, ms) in sorted.iter().enumerate() {
+        let (x, y) = (x(*ms), y((count - rank as f64) / count));
+        if (x - last.0).abs() + (y - last.1).abs() >= 1.0 || rank + 1 == sorted.len() {
+            let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' });
+            last = (x, y);
+        }
+    }
+    let _ = writeln!(svg, "<path class=\"curve\" stroke=\"{colour}\" d=\"{path}\"/>");
+}
+
+fn legend(svg: &mut String, method: usize, sorted: &[f64]) {
+    let (left, top) = (LEFT + PLOT_WIDTH + 18.0, TOP + 12.0 + 50.0 * method as f64);
+    let at = |q: f64| sorted[((sorted.len() - 1) as f64 * q).round() as usize];
+    let _ = writeln!(
+        svg,
+        "<path class=\"curve\" stroke=\"{}\" d=\"M{left:.1} {:.1}h18\"/><text x=\"{:.1}\" y=\"{top:.1}\">{}</text>\
+         <text class=\"said\" x=\"{:.1}\" y=\"{:.1}\">{:.3} · p99 {:.3} · worst {:.1} ms</text>",
+        COLOURS[method],
+        top - 4.0,
+        left + 24.0,
+        NAMES[method],
+        left,
+        top + 18.0,
+        at(0.5),
+        at(0.99),
+        at(1.0),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_a_curve_and_times_grow_to_the_right() {
+        let samples: Samples = std::array::from_fn(|method| vec![0.01, 10_f64.powi(method as i32 - 2)]);
+        let svg = picture(&samples, Load::Idle);
+        assert_eq!(svg.matches("class=\"curve\" stroke").count(), 2 * COUNT);
+        assert!(NAMES.iter().all(|name| svg.contains(name)));
+        assert!(x(0.01) < x(0.1) && y(0.5) > y(0.01));
+    }
+}

@@ -1,0 +1,98 @@
+/*
+ * barrierd's shared memory: when did each processor last pass a full barrier?
+ *
+ * The daemon (`millstream barrierd`) hands two descriptors to whoever connects to its socket. Both are for
+ * mapping read-only, shared, from offset 0:
+ *
+ *   the page    BARRIERD_PAGE_BYTES(cpus)    what the daemon states, and the futex words to sleep on
+ *   the times   BARRIERD_TIMES_BYTES(cpus)   what a program inside the kernel writes on each processor
+ *
+ * Each starts with a head; an entry for each possible processor follows, in the order of the kernel's numbers. Words are
+ * in the machine's byte order. Times are nanoseconds of CLOCK_MONOTONIC. Every word that is not said to be constant is
+ * read with an atomic load; those that say when a processor passed, with an acquire load.
+ *
+ * How to use it, from C11:
+ *
+ *   atomic_store_explicit(&flag, 1, memory_order_relaxed);    // what the others have to see
+ *   atomic_thread_fence(memory_order_seq_cst);
+ *   uint64_t since = atomic_load_explicit(&times->virtual_now, memory_order_relaxed);
+ *   send a struct barrierd_request with virtual_time = since, once;
+ *   until every processor's virtual time, the largest of
+ *         times_cpu[i].virtual_time, page_cpu[i].virtual_time, page->all_virtual,
+ *     is above since: work on, or sleep on page->least_turn (FUTEX_WAIT, not private);
+ *   atomic_thread_fence(memory_order_seq_cst);
+ *   // every thread has passed a full barrier in between
+ *
+ * The daemon has ended when the socket says so; what it has stated stays true, and no more comes.
+ */
+#ifndef MILLSTREAM_BARRIERD_H
+#define MILLSTREAM_BARRIERD_H
+
+#include <stdint.h>
+
+/* "barrierd" */
+#define BARRIERD_MAGIC_BYTES "barrierd"
+/* A reader that finds another version must not go on. */
+#define BARRIERD_VERSION 1
+#define BARRIERD_SOURCE_NONE 0
+#define BARRIERD_SOURCE_BPF 1
+#define BARRIERD_SOCKET "/run/millstream-barrierd/socket"
+
+/* The page's head: 128 bytes. */
+struct barrierd_page {
+	char magic[8];          /* BARRIERD_MAGIC_BYTES; constant */
+	uint32_t version;       /* BARRIERD_VERSION; constant */
+	uint32_t cpus;          /* possible processors: entries of both tables; constant */
+	uint8_t boot_id[16];    /* the kernel's boot id: of another boot the page says nothing; constant */
+	uint32_t source;        /* BARRIERD_SOURCE_…: whether a program writes the times; constant */
+	uint32_t daemon;        /* the daemon's process; constant */
+	uint32_t turn;          /* a futex: moves on when the daemon has fulfilled a request */
+	uint32_t least_turn;    /* a futex: moves on when the daemon has found a larger minimum */
+	uint64_t least_time;    /* the minimum of all processors' times, when the daemon looked last */
+	uint64_t least_virtual; /* the same in virtual time */
+	uint64_t all_time;      /* every processor passed after this time */
+	uint64_t all_virtual;   /* the same in virtual time */
+	uint8_t reserved[48];
+};
+
+/* What the daemon states about a processor (idle, offline, or running the daemon): 64 bytes. */
+struct barrierd_page_cpu {
+	uint64_t time;         /* it passed after this time */
+	uint64_t virtual_time; /* it passed after virtual time had been smaller than this */
+	uint8_t reserved[48];
+};
+
+/* The times' head: 64 bytes. */
+struct barrierd_times {
+	uint64_t virtual_now; /* virtual time: a counter */
+	uint64_t advanced_at; /* when a processor last moved it on; a hint */
+	uint8_t reserved[48];
+};
+
+/* What the program states about the processor it runs on: 64 bytes. */
+struct barrierd_times_cpu {
+	uint64_t time;         /* it passed after it had read this from the clock */
+	uint64_t virtual_time; /* it passed after it had read this from virtual_now */
+	uint64_t idle;         /* 1 while it is idle; only the daemon may act on it */
+	uint8_t reserved[40];
+};
+
+/* What comes with the two descriptors (SCM_RIGHTS: page, times) on a new connection (AF_UNIX, SOCK_SEQPACKET). */
+struct barrierd_hello {
+	char magic[8];
+	uint32_t version;
+	uint32_t cpus;
+};
+
+/*
+ * What a client may send, any number of times: wake sleepers when all these processors have a virtual time above this one.
+ * A bit for each processor follows, from the lowest bit of the first 64-bit word on; with none, all matter.
+ */
+struct barrierd_request {
+	uint64_t virtual_time;
+};
+
+#define BARRIERD_PAGE_BYTES(cpus) (sizeof(struct barrierd_page) + (cpus) * sizeof(struct barrierd_page_cpu))
+#define BARRIERD_TIMES_BYTES(cpus) (sizeof(struct barrierd_times) + (cpus) * sizeof(struct barrierd_times_cpu))
+
+#endif

@@ -1,0 +1,58 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Tells every process, by one page of memory, when each processor last passed a barrier of its own accord.
+///
+/// Programs on this machine that use asymmetric fences (`Fence::CHEAP`) then know within milliseconds that all
+/// processors have passed, without a system call and without an interrupt to anybody. Needs root to load its program into
+/// the kernel (BPF); without, it runs on slower fall-backs and says so. It stays in the foreground until it is ended.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "millstream-barrierd", version, max_term_width = 100)]
+pub struct Args {
+    /// Where the page, the socket and the lock are; one daemon to a folder.
+    #[arg(long, value_name = "DIR", default_value = "/run/millstream-barrierd")]
+    pub folder: PathBuf,
+    /// Run the program on this tracepoint (raw, by its name alone); may be given several times [default: those that are
+    /// found to fire often enough].
+    #[arg(long = "tracepoint", value_name = "NAME")]
+    pub tracepoints: Vec<String>,
+    /// Load nothing into the kernel: fall-backs alone.
+    #[arg(long, conflicts_with = "tracepoints")]
+    pub without_bpf: bool,
+    /// The user to become after set-up, if started by root.
+    #[arg(long, value_name = "USER", default_value = "nobody")]
+    pub user: String,
+    /// What the daemon may cost, in percent of one processor, when many wait; then they wait longer.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.8, value_parser = share)]
+    pub share: f64,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(percent) if (0.01..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("expected a percentage from 0.01 to 100".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_share_is_a_percentage() {
+        for wrong in ["0", "101", "NaN", "much"] {
+            assert!(Args::try_parse_from(["x", "--share", wrong]).is_err(), "{wrong}");
+        }
+        assert_eq!(Args::try_parse_from(["x", "--share", "2.5"]).unwrap().share, 2.5);
+    }
+}

@@ -1,0 +1,76 @@
+//! The kernel's own barrier on all processors, made by a thread on behalf of all who wait.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+use millstream_fence::barrierd::View;
+
+use crate::event::Event;
+use crate::statement::new_moment;
+
+/// The thread.
+#[derive(Debug)]
+pub(crate) struct Barrier {
+    ask: SyncSender<()>,
+    busy: Arc<AtomicBool>,
+    done: Arc<Event>,
+}
+
+impl Barrier {
+    /// Starts the thread; the error says why this kernel lets nobody have such a barrier.
+    pub(crate) fn start(view: &Arc<View>) -> io::Result<Barrier> {
+        membarrier()?;
+        let (ask, asked) = sync_channel(1);
+        let (ready, is_ready) = sync_channel(1);
+        let (busy, done) = (Arc::new(AtomicBool::new(false)), Arc::new(Event::new()?));
+        let (view, is_busy, is_done) = (Arc::clone(view), Arc::clone(&busy), Arc::clone(&done));
+        let serve = move || {
+            // What a thread calls when it starts is not among what the daemon may call later.
+            let _ = ready.send(());
+            while asked.recv().is_ok() {
+                let moment = new_moment(&view);
+                // Refused, it is as if it never ended; the other fall-back goes on.
+                if membarrier().is_ok() {
+                    view.page().all_time.store(moment.time, Ordering::Release);
+                    view.page().all_virtual.store(moment.virtual_time, Ordering::Release);
+                }
+                // Relaxed: at worst the next request comes one look later.
+                is_busy.store(false, Ordering::Relaxed);
+                is_done.ring();
+            }
+        };
+        thread::Builder::new().name("barrier".to_owned()).stack_size(64 << 10).spawn(serve)?;
+        is_ready.recv().map_err(io::Error::other)?;
+        Ok(Barrier { ask, busy, done })
+    }
+
+    /// Asks for a barrier that begins after this call, unless one is under way.
+    pub(crate) fn ask(&self) {
+        if !self.busy.swap(true, Ordering::Relaxed) {
+            // There is room: who finds the thread idle is the only one to ask.
+            let _ = self.ask.try_send(());
+        }
+    }
+
+    /// To be called when the descriptor is readable.
+    pub(crate) fn clear(&self) {
+        self.done.clear();
+    }
+}
+
+impl AsFd for Barrier {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        let descriptor: &OwnedFd = self.done.descriptor();
+        descriptor.as_fd()
+    }
+}
+
+fn membarrier() -> io::Result<()> {
+    // SAFETY: membarrier takes integers and touches no memory of ours.
+    let outcome = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

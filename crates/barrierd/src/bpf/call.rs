@@ -1,0 +1,172 @@
+//! The bpf(2) system call.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::{fmt, io};
+
+use super::assembler::Instruction;
+
+const MAP_CREATE: libc::c_int = 0;
+const PROG_LOAD: libc::c_int = 5;
+const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
+const MAP_FREEZE: libc::c_int = 22;
+
+const MAP_ARRAY: u32 = 2;
+const MAP_RINGBUF: u32 = 27;
+const MAPPABLE: u32 = 1 << 10;
+const PROGRAM_ON_RAW_TRACEPOINT: u32 = 17;
+const LICENSE: &std::ffi::CStr = c"Dual MIT/GPL";
+/// The verifier's log of a program of a hundred instructions is a few KiB.
+const LOG_BYTES: usize = 256 << 10;
+
+/// The kernel refused something of BPF.
+#[derive(Debug)]
+pub(crate) struct BpfError {
+    what: String,
+    error: io::Error,
+    /// What the verifier said about a program.
+    log: String,
+}
+
+impl fmt::Display for BpfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.error)?;
+        if !self.log.is_empty() {
+            write!(f, "; the verifier's log:\n{}", self.log.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for BpfError {}
+
+impl BpfError {
+    pub(super) fn new(what: impl Into<String>, error: io::Error) -> BpfError {
+        BpfError { what: what.into(), error, log: String::new() }
+    }
+}
+
+fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> BpfError {
+    let what = what.into();
+    |error| BpfError::new(what, error)
+}
+
+/// # Safety
+/// The attributes fit the command, and what they point to lives through the call.
+unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
+    // SAFETY: by contract; the size is that of the attributes.
+    let outcome = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
+    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome as libc::c_int) }
+}
+
+/// # Safety
+/// As for [`bpf`], with a command that returns a new descriptor.
+unsafe fn open<T>(command: libc::c_int, attributes: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: by contract.
+    unsafe { bpf(command, attributes).map(|descriptor| OwnedFd::from_raw_fd(descriptor)) }
+}
+
+#[repr(C)]
+struct MapAttributes {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries: u32,
+    flags: u32,
+}
+
+/// An array of one entry of so many bytes, that can be mapped.
+pub(super) fn array(bytes: usize) -> Result<OwnedFd, BpfError> {
+    let mut attributes =
+        MapAttributes { kind: MAP_ARRAY, key_bytes: 4, value_bytes: bytes as u32, entries: 1, flags: MAPPABLE };
+    // SAFETY: the attributes are those of MAP_CREATE.
+    unsafe { open(MAP_CREATE, &mut attributes) }.map_err(failed("an array that can be mapped (Linux 5.5)"))
+}
+
+/// A ring buffer of so many bytes: a power of two and whole pages.
+pub(super) fn ring_buffer(bytes: usize) -> Result<OwnedFd, BpfError> {
+    let mut attributes =
+        MapAttributes { kind: MAP_RINGBUF, key_bytes: 0, value_bytes: 0, entries: bytes as u32, flags: 0 };
+    // SAFETY: the attributes are those of MAP_CREATE.
+    unsafe { open(MAP_CREATE, &mut attributes) }.map_err(failed("a ring buffer (Linux 5.8)"))
+}
+
+/// From now on no process can write to the map, by a call or by memory; programs in the kernel can. Who has the
+/// descriptor can only read.
+///
+/// (A descriptor that was opened for reading would do, if the kernel let it be mapped: it takes such a mapping for a
+/// private one, which maps of BPF refuse.)
+pub(super) fn freeze(map: BorrowedFd<'_>) -> Result<(), BpfError> {
+    let mut attributes = map.as_raw_fd() as u32;
+    // SAFETY: the attributes are those of the command.
+    unsafe { bpf(MAP_FREEZE, &mut attributes) }.map(drop).map_err(failed("a map that only the kernel writes"))
+}
+
+#[repr(C)]
+struct LoadAttributes {
+    kind: u32,
+    instructions: u32,
+    code: u64,
+    license: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+}
+
+/// Loads a program for raw tracepoints. If the kernel refuses it, the verifier's log comes with the error.
+pub(super) fn load(code: &[Instruction]) -> Result<OwnedFd, BpfError> {
+    let load = |log: &mut [u8]| {
+        let mut attributes = LoadAttributes {
+            kind: PROGRAM_ON_RAW_TRACEPOINT,
+            instructions: code.len() as u32,
+            code: code.as_ptr() as u64,
+            license: LICENSE.as_ptr() as u64,
+            log_level: u32::from(!log.is_empty()),
+            log_bytes: log.len() as u32,
+            log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
+        };
+        // SAFETY: the attributes are those of the command, and what they point to lives on.
+        unsafe { open(PROG_LOAD, &mut attributes) }
+    };
+    load(&mut []).or_else(|_| {
+        let mut log = vec![0; LOG_BYTES];
+        load(&mut log).map_err(|error| {
+            let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+            BpfError { what: "a program".to_owned(), error, log: String::from_utf8_lossy(&log[..end]).into_owned() }
+        })
+    })
+}
+
+/// Runs a program on each event of a tracepoint, on every processor, until the descriptor is closed.
+pub(super) fn attach(program: BorrowedFd<'_>, tracepoint: &str) -> Result<OwnedFd, BpfError> {
+    #[repr(C)]
+    struct AttachAttributes {
+        name: u64,
+        program: u32,
+    }
+    let what = || format!("tracepoint {tracepoint}");
+    let name = CString::new(tracepoint).map_err(|error| failed(what())(io::Error::other(error)))?;
+    let mut attributes = AttachAttributes { name: name.as_ptr() as u64, program: program.as_raw_fd() as u32 };
+    // SAFETY: the attributes are those of the command, and the name lives on.
+    unsafe { open(RAW_TRACEPOINT_OPEN, &mut attributes) }.map_err(failed(what()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::assembler::{Assembler, Register};
+    use super::*;
+
+    #[test]
+    fn a_refused_program_comes_with_the_verifier_s_words() {
+        // Returns a register that nothing was put into.
+        let mut assembler = Assembler::default();
+        assembler.copy(Register::R0, Register::R7);
+        assembler.exit();
+        let error = load(&assembler.finish()).unwrap_err();
+        if error.error.kind() == io::ErrorKind::PermissionDenied && error.log.is_empty() {
+            return println!("skipped: this process may not load BPF programs");
+        }
+        assert!(error.to_string().contains("verifier's log"), "{error}");
+        assert!(error.log.contains("R7"), "{error}");
+    }
+}

@@ -1,0 +1,94 @@
+//! The program inside the kernel that writes the times.
+
+mod assembler;
+mod call;
+mod control;
+mod probe;
+mod program;
+mod ring;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use millstream_fence::barrierd::layout::times_bytes;
+
+pub(crate) use call::BpfError;
+pub(crate) use control::{Bell, Control};
+use program::Kind;
+pub(crate) use ring::Ring;
+
+/// Fires when a processor goes idle, and when it leaves idleness.
+const IDLE: &str = "cpu_idle";
+/// Fires when a processor turns to another thread.
+const SWITCH: &str = "sched_switch";
+/// Fire when a processor is interrupted; those that a machine does not have are left out.
+const INTERRUPTS: [&str; 7] = [
+    "local_timer_entry",
+    "reschedule_entry",
+    "call_function_entry",
+    "call_function_single_entry",
+    "irq_work_entry",
+    "ipi_entry",
+    "irq_handler_entry",
+];
+/// Fire inside an interrupt, so they are needed only where those above do not fire often enough.
+const IN_INTERRUPTS: [&str; 2] = ["hrtimer_expire_entry", "softirq_entry"];
+
+/// The loaded program on its events: it runs until this is dropped, or the process ends.
+#[derive(Debug)]
+pub(crate) struct Bpf {
+    /// Closed, they end the program.
+    _links: Vec<OwnedFd>,
+    times: OwnedFd,
+    /// What the daemon tells the program.
+    pub(crate) control: Control,
+    /// Rings when what the daemon waits for has passed.
+    pub(crate) ring: Ring,
+    /// What the program runs on, for people.
+    pub(crate) about: String,
+}
+
+impl Bpf {
+    /// Loads the program and attaches it to these tracepoints; to those found best by trying if none are named.
+    pub(crate) fn start(cpus: usize, tracepoints: &[String]) -> Result<Bpf, BpfError> {
+        let times = call::array(times_bytes(cpus))?;
+        call::freeze(times.as_fd())?;
+        let control = Control::new(cpus)?;
+        let ring = Ring::new()?;
+        let load = |kind| {
+            use std::os::fd::AsRawFd;
+            let maps = program::Maps {
+                times: times.as_raw_fd(),
+                control: control.as_fd().as_raw_fd(),
+                ring: ring.as_fd().as_raw_fd(),
+            };
+            call::load(&program::program(kind, cpus, &maps))
+        };
+        let (passes, idles) = (load(Kind::Passes)?, load(Kind::Idles)?);
+        let attach = |name: &str| call::attach(if name == IDLE { idles.as_fd() } else { passes.as_fd() }, name);
+
+        let (mut links, about) = if tracepoints.is_empty() {
+            let (names, rates) = probe::often_enough(cpus)?;
+            (names.into_iter().map(attach).collect::<Result<Vec<_>, _>>()?, rates)
+        } else {
+            let links = tracepoints.iter().map(|name| attach(name)).collect::<Result<Vec<_>, _>>()?;
+            return Ok(Bpf { _links: links, times, control, ring, about: tracepoints.join(", ") });
+        };
+        let mut about = vec![about];
+        // Without them it works, more slowly.
+        for name in [SWITCH, IDLE] {
+            match attach(name) {
+                Ok(link) => {
+                    links.push(link);
+                    about.push(name.to_owned());
+                }
+                Err(error) => about.push(format!("not {error}")),
+            }
+        }
+        Ok(Bpf { _links: links, times, control, ring, about: about.join(", ") })
+    }
+
+    /// The times, which nobody can write.
+    pub(crate) fn times(&self) -> BorrowedFd<'_> {
+        self.times.as_fd()
+    }
+}

@@ -1,0 +1,76 @@
+//! Which tracepoints fire often enough: found by trying them all while every processor is busy.
+//!
+//! An idle processor is another matter: the daemon knows that it is idle. What counts is how long a busy one can
+//! go without an event.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::call::{self, BpfError};
+use super::{IN_INTERRUPTS, INTERRUPTS, program};
+use crate::memory::Words;
+use crate::processors;
+
+/// How long the trial lasts.
+const TRIAL: Duration = Duration::from_millis(120);
+/// Interrupts on the processor that has the fewest, a second: half of the slowest tick that Linux can be built with.
+const OFTEN_HZ: f64 = 50.0;
+
+/// The tracepoints to use, and for people how often they fire.
+pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), BpfError> {
+    let candidates: Vec<&str> = INTERRUPTS.into_iter().chain(IN_INTERRUPTS).collect();
+    let words = call::array(candidates.len() * cpus * size_of::<u64>())?;
+    let counts =
+        Words::map(words.as_fd(), candidates.len() * cpus).map_err(|error| BpfError::new("a map's memory", error))?;
+    let mut links = Vec::new();
+    let mut there = vec![false; candidates.len()];
+    for (place, name) in candidates.iter().enumerate() {
+        let program = call::load(&program::counter(cpus, words.as_raw_fd(), place * cpus))?;
+        if let Ok(link) = call::attach(program.as_fd(), name) {
+            there[place] = true;
+            links.push(link);
+        }
+    }
+    let seconds = keep_busy();
+    drop(links);
+
+    let busy = processors::allowed(cpus);
+    let on = |place: usize, cpu: usize| counts.get(place * cpus + cpu).load(Ordering::Relaxed);
+    // The events of these candidates on the processor that has the fewest, a second.
+    let fewest = |from: usize, to: usize| {
+        let sums = busy.iter().map(|cpu| (from..to).map(|place| on(place, *cpu)).sum::<u64>());
+        sums.min().unwrap_or(0) as f64 / seconds
+    };
+    let mut end = INTERRUPTS.len();
+    if fewest(0, end) < OFTEN_HZ {
+        end = candidates.len();
+    }
+    let names: Vec<_> = (0..end).filter(|place| there[*place]).map(|place| candidates[place]).collect();
+    let about = format!("{} ({:.0} a second on a busy processor)", names.join(", "), fewest(0, end));
+    Ok((names, about))
+}
+
+/// Keeps every processor that we may use busy, below everybody else's priority; returns the seconds.
+fn keep_busy() -> f64 {
+    let over = AtomicBool::new(false);
+    let start = Instant::now();
+    let cpus = processors::allowed(usize::MAX);
+    thread::scope(|scope| {
+        for cpu in cpus {
+            let over = &over;
+            // A thread that can't be had leaves its processor as it is.
+            let _ = thread::Builder::new().spawn_scoped(scope, move || {
+                processors::stay_on(cpu);
+                processors::only_when_idle();
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        thread::sleep(TRIAL);
+        over.store(true, Ordering::Relaxed);
+    });
+    start.elapsed().as_secs_f64()
+}

@@ -1,0 +1,199 @@
+//! The program that runs on a processor when an event fires there.
+
+use std::mem::offset_of;
+use std::os::fd::RawFd;
+
+use millstream_fence::barrierd::layout::{ADVANCE_NS, TimesCpu, TimesHead};
+
+use super::assembler::Register::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
+use super::assembler::{Assembler, Helper, Instruction, Is, Label};
+use super::control::{Bell, ENTRY_WORDS};
+
+/// What an event says of its processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It is in the kernel.
+    Passes,
+    /// It goes idle or leaves idleness, by the first argument of the tracepoint `cpu_idle`.
+    Idles,
+}
+
+/// The state that `cpu_idle` gives when a processor leaves idleness: all ones, in 32 bits.
+const LEAVES: i32 = -1;
+const WAKE_NOW: i32 = 2;
+/// log2 of an entry's size.
+const ENTRY_BITS: u32 = size_of::<TimesCpu>().trailing_zeros();
+/// Bytes of the control before its entries.
+const CONTROL_HEAD: usize = ENTRY_WORDS * size_of::<u64>();
+const _: () = assert!(size_of::<TimesCpu>() == CONTROL_HEAD && CONTROL_HEAD == 1 << ENTRY_BITS);
+/// Where the state that `cpu_idle` gave is kept, below the frame.
+const STATE: i16 = 16;
+
+/// The maps that the program works on.
+#[derive(Debug)]
+pub(super) struct Maps {
+    pub(super) times: RawFd,
+    pub(super) control: RawFd,
+    pub(super) ring: RawFd,
+}
+
+/// The program for events of this kind, for so many processors.
+///
+/// In short, on the processor that the event fires on:
+///
+/// ```text
+/// unless it goes idle:  idle = 0
+/// now = clock
+/// if now - advanced_at > ADVANCE_NS, or virtual_now <= wanted:
+///     advanced_at = now;  v = ++virtual_now
+/// else  v = virtual_now
+/// exchange(time, now);  exchange(virtual_time, v)          each a full barrier
+/// if it goes idle:  idle = 1
+/// if 0 < wanted < v, and no other processor that is not idle is wanted:  wake the daemon
+/// ```
+///
+/// *Why in this order.* What ran here before comes before the exchanges, so it is visible to whoever sees the new times;
+/// and what runs here later comes after them, and they after the reading of `virtual_now` and of the clock, whose values
+/// they write. `idle` is cleared before the barriers, so whoever still sees it set is ahead of all that runs here later;
+/// and set behind them, so all that ran here is visible to whoever sees it set.
+///
+/// *Why nobody is left asleep.* The daemon writes `wanted` and the bell, passes a full barrier and reads the virtual
+/// times; this writes the virtual time, passes a full barrier (the exchange itself) and reads `wanted` and the bell. One
+/// of them sees the other. And of two processors that are the last to pass, at least one sees the other's virtual time
+/// for the same reason.
+pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> {
+    let mut a = Assembler::default();
+    let out = a.label();
+    if kind == Kind::Idles {
+        // The tracepoint's arguments are 64 bits each; R1 points to them.
+        a.load(R2, R1, 0);
+        a.store_in_frame(STATE, R2);
+    }
+    // R6 the time, R7 the processor's entry, R8 the head, R9 the entry's offset behind the head.
+    a.call(Helper::GetSmpProcessorId);
+    a.jump_if_value(R0, Is::AtLeast, cpus as i32, out);
+    a.copy(R9, R0);
+    a.shift_left(R9, ENTRY_BITS);
+    a.map_value(R8, maps.times, 0);
+    a.copy(R7, R8);
+    a.add_register(R7, R9);
+    a.add(R7, size_of::<TimesHead>() as i32);
+    a.store_value(R7, offset_of!(TimesCpu, idle), 0);
+    a.call(Helper::KtimeGetNs);
+    a.copy(R6, R0);
+    // R9 the processor's entry of the control.
+    a.map_value(R1, maps.control, CONTROL_HEAD);
+    a.add_register(R9, R1);
+    virtual_time(&mut a);
+    a.copy(R2, R6);
+    a.exchange(R7, offset_of!(TimesCpu, time), R2);
+    a.copy(R2, R1);
+    a.exchange(R7, offset_of!(TimesCpu, virtual_time), R2);
+    // R6 the virtual time.
+    a.copy(R6, R1);
+    if kind == Kind::Idles {
+        let busy = a.label();
+        a.load_from_frame(R2, STATE);
+        a.shift_left(R2, 32);
+        a.set(R1, LEAVES);
+        a.shift_left(R1, 32);
+        a.jump_if(R2, Is::Equal, R1, busy);
+        a.store_value(R7, offset_of!(TimesCpu, idle), 1);
+        a.place(busy);
+    }
+    wake(&mut a, cpus, maps, out);
+    a.place(out);
+    a.set(R0, 0);
+    a.exit();
+    a.finish()
+}
+
+/// R1 = virtual time, moved on if it is due at time R6 or if somebody waits for that.
+fn virtual_time(a: &mut Assembler) {
+    let (advance, have) = (a.label(), a.label());
+    a.load(R1, R8, offset_of!(TimesHead, advanced_at));
+    a.copy(R2, R6);
+    a.subtract(R2, R1);
+    // Unsigned: should the clock of another processor be ahead, it is due as well.
+    a.jump_if_value(R2, Is::Above, ADVANCE_NS as i32, advance);
+    a.load(R1, R8, offset_of!(TimesHead, virtual_now));
+    a.load(R2, R9, 0);
+    a.jump_if(R1, Is::Above, R2, have);
+    a.place(advance);
+    a.store(R8, offset_of!(TimesHead, advanced_at), R6);
+    a.set(R1, 1);
+    a.fetch_add(R8, offset_of!(TimesHead, virtual_now), R1);
+    a.add(R1, 1);
+    a.place(have);
+}
+
+/// Wakes the daemon if it waits for this processor, or for this one as the last.
+fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
+    let (each, ring) = (a.label(), a.label());
+    a.load(R1, R9, 0);
+    a.jump_if_value(R1, Is::Equal, 0, out);
+    a.jump_if(R1, Is::AtLeast, R6, out);
+    a.map_value(R4, maps.control, 0);
+    a.load(R1, R4, 0);
+    a.jump_if_value(R1, Is::Equal, Bell::Off as i32, out);
+    a.jump_if_value(R1, Is::Equal, Bell::ForEach as i32, each);
+
+    // Is any processor still wanted that is not idle? R1 its times, R2 its control, R3 its number.
+    let (next, passed, last) = (a.label(), a.label(), a.label());
+    a.copy(R1, R8);
+    a.add(R1, size_of::<TimesHead>() as i32);
+    a.copy(R2, R4);
+    a.add(R2, CONTROL_HEAD as i32);
+    a.set(R3, 0);
+    a.place(next);
+    a.load(R0, R2, 0);
+    a.jump_if_value(R0, Is::Equal, 0, passed);
+    a.load(R5, R1, offset_of!(TimesCpu, virtual_time));
+    a.jump_if(R5, Is::Above, R0, passed);
+    // An idle one is for the daemon to look at.
+    a.load(R5, R1, offset_of!(TimesCpu, idle));
+    a.jump_if_value(R5, Is::Equal, 0, out);
+    a.place(passed);
+    a.add(R1, size_of::<TimesCpu>() as i32);
+    a.add(R2, size_of::<TimesCpu>() as i32);
+    a.add(R3, 1);
+    a.jump_if_value(R3, Is::AtLeast, cpus as i32, last);
+    a.jump(next);
+    a.place(last);
+    // Of several that find so, one wakes.
+    a.set(R5, Bell::Off as i32);
+    a.exchange(R4, 0, R5);
+    a.jump_if_value(R5, Is::Above, Bell::Off as i32, ring);
+    a.jump(out);
+
+    a.place(each);
+    a.set(R5, 0);
+    a.exchange(R9, 0, R5);
+    a.jump_if_value(R5, Is::Equal, 0, out);
+
+    a.place(ring);
+    a.store_in_frame(8, R6);
+    a.map(R1, maps.ring);
+    a.copy(R2, R10);
+    a.add(R2, -8);
+    a.set(R3, 8);
+    a.set(R4, WAKE_NOW);
+    a.call(Helper::RingbufOutput);
+}
+
+/// Counts the events on each processor: adds one to the processor's word of an array of words, from `first` on.
+pub(super) fn counter(cpus: usize, words: RawFd, first: usize) -> Vec<Instruction> {
+    let mut a = Assembler::default();
+    let out = a.label();
+    a.call(Helper::GetSmpProcessorId);
+    a.jump_if_value(R0, Is::AtLeast, cpus as i32, out);
+    a.shift_left(R0, size_of::<u64>().trailing_zeros());
+    a.map_value(R1, words, first * size_of::<u64>());
+    a.add_register(R1, R0);
+    a.set(R2, 1);
+    a.fetch_add(R1, 0, R2);
+    a.place(out);
+    a.set(R0, 0);
+    a.exit();
+    a.finish()
+}

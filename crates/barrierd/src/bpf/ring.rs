@@ -1,0 +1,66 @@
+//! The bell by which the program wakes the daemon: a BPF ring buffer of which only the arrival matters.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::call::{self, BpfError};
+
+/// 4096 rings; those that nobody hears meanwhile say nothing new.
+const BYTES: usize = 64 << 10;
+
+/// The receiving end.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    map: OwnedFd,
+    /// How far we have read, in a page that the kernel reads.
+    consumed: NonNull<AtomicU64>,
+    /// How far the kernel has written, in a page of its own.
+    produced: NonNull<AtomicU64>,
+}
+
+impl Ring {
+    pub(super) fn new() -> Result<Ring, BpfError> {
+        let map = call::ring_buffer(BYTES)?;
+        let page = page_bytes();
+        let word = |rights, offset| {
+            // SAFETY: a new mapping of one page at a place of the kernel's choice.
+            let start = unsafe {
+                libc::mmap(ptr::null_mut(), page, rights, libc::MAP_SHARED, map.as_raw_fd(), offset as libc::off_t)
+            };
+            let error = || BpfError::new("a ring buffer's pages", io::Error::last_os_error());
+            if start == libc::MAP_FAILED { Err(error()) } else { NonNull::new(start.cast()).ok_or_else(error) }
+        };
+        let consumed = word(libc::PROT_READ | libc::PROT_WRITE, 0)?;
+        let produced = word(libc::PROT_READ, page)?;
+        Ok(Ring { map, consumed, produced })
+    }
+
+    /// Forgets what has come.
+    pub(crate) fn clear(&self) {
+        // SAFETY: both words are mapped as long as the ring lives. Acquire: what the program wrote before it rang.
+        unsafe { self.consumed.as_ref().store(self.produced.as_ref().load(Ordering::Acquire), Ordering::Release) };
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        for word in [self.consumed, self.produced] {
+            // SAFETY: the page is ours, and nobody refers to it any more.
+            unsafe { libc::munmap(word.as_ptr().cast(), page_bytes()) };
+        }
+    }
+}
+
+fn page_bytes() -> usize {
+    // SAFETY: sysconf has no preconditions.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).expect("pages have a size")
+}

@@ -1,0 +1,145 @@
+//! After set-up the daemon needs next to nothing: another user, no capability, a handful of system calls.
+
+use std::ffi::CString;
+use std::io;
+
+/// A step of the lock-down failed; the daemon does not run without it.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {error}")]
+pub(crate) struct LockdownError {
+    step: String,
+    error: io::Error,
+}
+
+fn check(outcome: libc::c_long, step: &str) -> Result<(), LockdownError> {
+    if outcome == 0 { Ok(()) } else { Err(LockdownError { step: step.to_owned(), error: io::Error::last_os_error() }) }
+}
+
+/// Becomes this user if we are root, gives up all capabilities, and forbids to gain any. For all threads.
+pub(crate) fn drop_privileges(user: &str) -> Result<(), LockdownError> {
+    // SAFETY: geteuid has no preconditions.
+    if unsafe { libc::geteuid() } == 0 {
+        become_user(user)?;
+    }
+    // SAFETY: prctl with integers only.
+    let outcome = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    check(outcome.into(), "no new privileges")
+}
+
+fn become_user(user: &str) -> Result<(), LockdownError> {
+    let step = format!("user {user}");
+    let unknown = |error| LockdownError { step: step.clone(), error };
+    let name = CString::new(user).map_err(|error| unknown(error.into()))?;
+    // SAFETY: the name ends with a zero. No other thread of ours asks for users, so the entry stays as it is while we
+    // read it. Then integers only.
+    unsafe {
+        let entry = libc::getpwnam(name.as_ptr());
+        if entry.is_null() {
+            return Err(unknown(io::Error::new(io::ErrorKind::NotFound, "no such user")));
+        }
+        let (user, group) = ((*entry).pw_uid, (*entry).pw_gid);
+        check(libc::setgroups(0, std::ptr::null()).into(), "groups")?;
+        check(libc::setresgid(group, group, group).into(), &step)?;
+        // From root to another user, the kernel takes all capabilities away.
+        check(libc::setresuid(user, user, user).into(), &step)
+    }
+}
+
+/// What the loop and its thread call, and what the allocator and the end of a process need.
+const ALLOWED: &[libc::c_long] = &[
+    libc::SYS_accept4,
+    libc::SYS_brk,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_close,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    // Debug builds of the standard library check descriptors with it.
+    #[cfg(debug_assertions)]
+    libc::SYS_fcntl,
+    libc::SYS_futex,
+    libc::SYS_getcpu,
+    libc::SYS_getrandom,
+    libc::SYS_madvise,
+    libc::SYS_membarrier,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    libc::SYS_nanosleep,
+    libc::SYS_pread64,
+    libc::SYS_read,
+    libc::SYS_recvfrom,
+    libc::SYS_restart_syscall,
+    libc::SYS_rseq,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_yield,
+    libc::SYS_sendmsg,
+    libc::SYS_set_robust_list,
+    libc::SYS_sigaltstack,
+    libc::SYS_write,
+];
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+
+/// From now on the process ends at any system call but these. For all threads.
+pub(crate) fn filter_calls() -> Result<(), LockdownError> {
+    let mut filter = filter(ALLOWED);
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program lives through the call, which copies it.
+    let outcome = unsafe {
+        let flags = libc::SECCOMP_FILTER_FLAG_TSYNC;
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+    };
+    check(outcome, "seccomp filter")
+}
+
+/// Allows these calls of this architecture; ends the process at any other.
+fn filter(allowed: &[libc::c_long]) -> Vec<libc::sock_filter> {
+    /// Where `seccomp_data` has the architecture and the number.
+    const ARCHITECTURE_AT: u32 = 4;
+    const NUMBER_AT: u32 = 0;
+    let instruction = |code: u32, yes: usize, no: usize, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt: yes as u8,
+        jf: no as u8,
+        k,
+    };
+    let load = |at| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
+    let equal = |value, yes, no| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
+    let answer = |value| instruction(libc::BPF_RET | libc::BPF_K, 0, 0, value);
+
+    let mut filter = vec![load(ARCHITECTURE_AT), equal(ARCHITECTURE, 1, 0), answer(libc::SECCOMP_RET_KILL_PROCESS)];
+    filter.push(load(NUMBER_AT));
+    for (place, call) in allowed.iter().enumerate() {
+        // Over the other comparisons and the refusal.
+        filter.push(equal(*call as u32, allowed.len() - place, 0));
+    }
+    filter.extend([answer(libc::SECCOMP_RET_KILL_PROCESS), answer(libc::SECCOMP_RET_ALLOW)]);
+    filter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_allowed_call_jumps_to_the_last_instruction() {
+        let filter = filter(ALLOWED);
+        let last = filter.len() - 1;
+        assert_eq!(filter[last].k, libc::SECCOMP_RET_ALLOW);
+        for (place, instruction) in filter.iter().enumerate().skip(4).take(ALLOWED.len()) {
+            assert_eq!(place + 1 + usize::from(instruction.jt), last);
+            assert_eq!(instruction.jf, 0);
+        }
+    }
+}

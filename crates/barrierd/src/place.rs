@@ -1,0 +1,107 @@
+//! The daemon's folder: a lock, the page, the socket.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A file of the folder could not be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlaceError {
+    #[error("{}: another barrierd has this folder", folder.display())]
+    Taken { folder: PathBuf },
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: io::Error },
+}
+
+/// The folder, ours as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Place {
+    folder: PathBuf,
+    /// Its lock is the kernel's, so it ends with the process however that ends.
+    _lock: File,
+}
+
+/// A file in two descriptors: one for the daemon, one for clients.
+#[derive(Debug)]
+pub(crate) struct SharedFile {
+    pub(crate) ours: File,
+    pub(crate) readable: File,
+}
+
+impl Place {
+    /// Makes the folder, if need be, and takes it.
+    pub(crate) fn claim(folder: &Path) -> Result<Place, PlaceError> {
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        let path = folder.join("lock");
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(at(&path))?;
+        // SAFETY: flock takes two integers.
+        if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            let error = io::Error::last_os_error();
+            return Err(match error.kind() {
+                io::ErrorKind::WouldBlock => PlaceError::Taken { folder: folder.to_owned() },
+                _ => PlaceError::Io { path, error },
+            });
+        }
+        Ok(Place { folder: folder.to_owned(), _lock: lock })
+    }
+
+    /// A new file of zeros that everybody may read. One of that name that clients of an earlier daemon have mapped
+    /// stays theirs.
+    pub(crate) fn file(&self, name: &str, bytes: usize) -> Result<SharedFile, PlaceError> {
+        let (path, fresh) = (self.folder.join(name), self.folder.join(format!("{name}.new")));
+        let make = || {
+            let _ = fs::remove_file(&fresh);
+            let ours = OpenOptions::new().read(true).write(true).create_new(true).open(&fresh)?;
+            ours.set_permissions(Permissions::from_mode(0o644))?;
+            ours.set_len(bytes as u64)?;
+            let readable = File::open(&fresh)?;
+            fs::rename(&fresh, &path)?;
+            Ok(SharedFile { ours, readable })
+        };
+        make().map_err(at(&path))
+    }
+
+    /// Where the socket belongs, after one that an earlier daemon has left was removed.
+    pub(crate) fn socket(&self) -> PathBuf {
+        let path = self.folder.join("socket");
+        let _ = fs::remove_file(&path);
+        path
+    }
+}
+
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> PlaceError {
+    let path = path.to_owned();
+    |error| PlaceError::Io { path, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_daemon() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::claim(folder.path()).unwrap();
+        let error = Place::claim(folder.path()).unwrap_err();
+        assert!(matches!(error, PlaceError::Taken { .. }), "{error}");
+        drop(place);
+        Place::claim(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_new_file_leaves_the_old_one_to_whoever_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::claim(folder.path()).unwrap();
+        let old = place.file("page", 64).unwrap();
+        old.ours.write_all_at(b"old", 0).unwrap();
+        let new = place.file("page", 64).unwrap();
+        assert_eq!((old.readable.metadata().unwrap().len(), new.ours.metadata().unwrap().len()), (64, 64));
+        let mut bytes = [0; 3];
+        old.readable.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes, b"old");
+    }
+}

@@ -1,0 +1,114 @@
+//! Processors: which there are, which are online, and where we run.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{Ordering, fence};
+use std::{fs, io, mem};
+
+const FOLDER: &str = "/sys/devices/system/cpu";
+
+/// The number of processors that this kernel can have: one more than the largest number.
+pub(crate) fn possible() -> io::Result<usize> {
+    let list = fs::read_to_string(format!("{FOLDER}/possible"))?;
+    let last = parse(&list).last().copied();
+    last.map(|last| last + 1).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no possible processor"))
+}
+
+/// The online processors, asked anew each time. A read of a small file.
+#[derive(Debug)]
+pub(crate) struct Online {
+    file: File,
+}
+
+impl Online {
+    pub(crate) fn open() -> io::Result<Online> {
+        Ok(Online { file: File::open(format!("{FOLDER}/online"))? })
+    }
+
+    /// A mark for each of `cpus` processors. One that goes offline meanwhile may be in it.
+    pub(crate) fn look(&self, cpus: usize) -> io::Result<Vec<bool>> {
+        let mut text = [0; 4096];
+        let length = self.file.read_at(&mut text, 0)?;
+        let mut online = vec![false; cpus];
+        for cpu in parse(&String::from_utf8_lossy(&text[..length])) {
+            if let Some(online) = online.get_mut(cpu) {
+                *online = true;
+            }
+        }
+        Ok(online)
+    }
+}
+
+/// A list such as "0-3,8".
+pub(crate) fn parse(list: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse().ok()?..=last.trim().parse::<usize>().ok()?)
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
+/// Those of the first `below` processors that this process may use.
+pub(crate) fn allowed(below: usize) -> Vec<usize> {
+    // SAFETY: all zeros are a valid set, and the call is told its size.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+        set
+    };
+    // SAFETY: the number is below the set's size.
+    (0..libc::CPU_SETSIZE as usize).take(below).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect()
+}
+
+/// Keeps this thread on one processor, if it may.
+pub(crate) fn stay_on(cpu: usize) {
+    // SAFETY: all zeros are a valid set, the number came out of one, and the call is told the size.
+    unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
+    }
+}
+
+/// Lets this thread run only where nobody else wants to.
+pub(crate) fn only_when_idle() {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters live through the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+}
+
+/// The processor that this thread has run on since it passed a full barrier there.
+///
+/// Whoever ran there before us was switched away from before, and whoever does after us will be switched to: the
+/// barrier is between. If we move meanwhile, the place where we are found the second time was switched to us.
+pub(crate) fn here() -> Option<usize> {
+    // SAFETY: sched_getcpu has no preconditions.
+    let current = || usize::try_from(unsafe { libc::sched_getcpu() }).ok();
+    loop {
+        let before = current()?;
+        fence(Ordering::SeqCst);
+        if current()? == before {
+            return Some(before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_have_ranges_and_single_numbers() {
+        assert_eq!(parse("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(parse("0\n"), [0]);
+        assert_eq!(parse("\n"), [0_usize; 0]);
+    }
+
+    #[test]
+    fn where_we_run_is_possible_and_online() {
+        let cpus = possible().unwrap();
+        let here = here().unwrap();
+        assert!(here < cpus && allowed(cpus).contains(&here));
+        assert!(Online::open().unwrap().look(cpus).unwrap()[here]);
+    }
+}

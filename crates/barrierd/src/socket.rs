@@ -1,0 +1,77 @@
+//! The listening socket, and what comes in on a connection.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use millstream_fence::barrierd::{MAX_REQUEST_BYTES, Request};
+
+/// A socket that listens at this path, to which everybody may connect.
+pub(crate) fn listen(path: &Path) -> io::Result<OwnedFd> {
+    // SAFETY: socket takes three integers; the descriptor it returns is new and ours.
+    let socket = unsafe {
+        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        match libc::socket(libc::AF_UNIX, kind, 0) {
+            -1 => return Err(io::Error::last_os_error()),
+            socket => OwnedFd::from_raw_fd(socket),
+        }
+    };
+    // SAFETY: all zeros are a valid address.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as _;
+    let name = path.as_os_str().as_bytes();
+    if name.len() >= address.sun_path.len() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a socket's path has at most 107 bytes"));
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(name) {
+        *to = *from as _;
+    }
+    // SAFETY: the address lives through the calls, and its size is told.
+    unsafe {
+        if libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as u32) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o666))?;
+        if libc::listen(socket.as_raw_fd(), 64) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(socket)
+}
+
+/// The next connection; `None` if there is none.
+pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no address is asked for; the descriptor it returns is new and ours.
+    let socket = unsafe { libc::accept4(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) };
+    if socket >= 0 {
+        // SAFETY: as above.
+        return Ok(Some(unsafe { OwnedFd::from_raw_fd(socket) }));
+    }
+    let error = io::Error::last_os_error();
+    if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
+}
+
+/// What a connection has to say.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// A request.
+    Asks(Request),
+    /// Nothing at present.
+    Silence,
+    /// It is over, or spoke nonsense.
+    Leaves,
+}
+
+/// The next message.
+pub(crate) fn hear(socket: &OwnedFd) -> Heard {
+    let mut bytes = [0_u8; MAX_REQUEST_BYTES + 1];
+    // SAFETY: room for as many bytes as the call is told.
+    let length = unsafe { libc::recv(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT) };
+    match usize::try_from(length) {
+        Ok(length) => Request::from_bytes(&bytes[..length]).map_or(Heard::Leaves, Heard::Asks),
+        Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => Heard::Silence,
+        Err(_) => Heard::Leaves,
+    }
+}

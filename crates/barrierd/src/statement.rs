@@ -1,0 +1,78 @@
+//! What the daemon itself says of processors, beside what the program writes.
+
+use std::sync::atomic::{Ordering, fence};
+
+use millstream_fence::barrierd::View;
+use millstream_fence::barrierd::layout::SOURCE_NONE;
+
+use crate::clock::monotonic_ns;
+use crate::processors::{self, Online};
+
+/// A processor without an event for so long may be offline; an event costs nothing to look at, the list of online
+/// processors a system call.
+const QUIET_NS: u64 = 10_000_000;
+
+/// A moment, in both times.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) time: u64,
+    pub(crate) virtual_time: u64,
+}
+
+/// A moment after every smaller virtual time that any client has read.
+///
+/// What is found to be so after this call may be stated of it: a client that read a smaller virtual time did so before
+/// the counter had this value, so its writes before its full fence are visible to whatever comes behind our fence. Where
+/// the program moves the counter, that is all; otherwise it is moved on here.
+pub(crate) fn new_moment(view: &View) -> Moment {
+    let time = monotonic_ns();
+    let virtual_now = &view.times().virtual_now;
+    let virtual_time = match view.page().source {
+        SOURCE_NONE => virtual_now.fetch_add(1, Ordering::SeqCst) + 1,
+        _ => virtual_now.load(Ordering::Acquire),
+    };
+    fence(Ordering::SeqCst);
+    Moment { time, virtual_time }
+}
+
+/// States that a processor passed a full barrier after a moment. One thread calls it; an older moment changes nothing.
+pub(crate) fn state(view: &View, cpu: usize, moment: Moment) {
+    let entry = view.page_cpu(cpu);
+    if moment.virtual_time > entry.virtual_time.load(Ordering::Relaxed) {
+        // Release: what ran there before is visible to whoever reads it.
+        entry.time.store(moment.time, Ordering::Release);
+        entry.virtual_time.store(moment.virtual_time, Ordering::Release);
+    }
+}
+
+/// Looks for wanted processors that need not be waited for, and says so: the one we run on, idle ones, offline ones.
+///
+/// *Idle.* The program clears the mark before the full barriers that come before anything else runs there. We read the
+/// mark behind our full fence, so if it is still set, what will run there is behind those barriers, which are behind our
+/// moment. And it was set behind barriers, so what had run there is visible. That the program runs when the processor
+/// leaves idleness is certain because we live: the kernel keeps it attached as long.
+///
+/// *Offline.* Nothing runs there. What will run there, when it comes back, is switched to, which is a full barrier.
+pub(crate) fn state_of_quiet(view: &View, wanted: &[u64], online: Option<&Online>) {
+    let moment = new_moment(view);
+    let is_wanted = |cpu: usize| wanted[cpu] != 0;
+    if let Some(here) = processors::here().filter(|cpu| *cpu < view.cpus()) {
+        state(view, here, moment);
+    }
+    let mut silent = false;
+    for cpu in (0..view.cpus()).filter(|cpu| is_wanted(*cpu)) {
+        let entry = view.times_cpu(cpu);
+        if entry.idle.load(Ordering::Acquire) != 0 {
+            state(view, cpu, moment);
+        } else if view.time(cpu) + QUIET_NS < moment.time {
+            silent = true;
+        }
+    }
+    if let (true, Some(online)) = (silent, online) {
+        // An unreadable list says nothing, so the processors are waited for.
+        let Ok(online) = online.look(view.cpus()) else { return };
+        for cpu in (0..view.cpus()).filter(|cpu| is_wanted(*cpu) && !online[*cpu]) {
+            state(view, cpu, moment);
+        }
+    }
+}

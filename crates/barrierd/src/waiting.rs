@@ -1,0 +1,142 @@
+//! Who waits, for which processors, since when.
+
+use std::time::Instant;
+
+use millstream_fence::barrierd::Request;
+
+/// A request, and whose.
+#[derive(Debug, Clone)]
+struct Waiter {
+    client: usize,
+    request: Request,
+    since: Instant,
+}
+
+impl Waiter {
+    fn wants(&self, cpu: usize) -> bool {
+        let cpus = &self.request.cpus;
+        cpus.is_empty() || cpus.get(cpu / 64).is_some_and(|word| word & (1 << (cpu % 64)) != 0)
+    }
+}
+
+/// Requests that are not fulfilled.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    waiters: Vec<Waiter>,
+}
+
+/// A client's requests are told apart by this many sets of processors; with one more, they become requests for all.
+const MAX_SETS: usize = 8;
+
+impl Waiting {
+    /// Notes a request that came at `now`. Of a client's requests for the same processors it keeps the oldest, whose
+    /// turn comes first, and the latest, whose fulfilment fulfils all between.
+    pub(crate) fn add(&mut self, client: usize, mut request: Request, now: Instant) {
+        let mut sets: Vec<&[u64]> = self.of(client).map(|waiter| &waiter.request.cpus[..]).collect();
+        sets.sort_unstable();
+        sets.dedup();
+        if sets.len() >= MAX_SETS && !sets.contains(&&request.cpus[..]) {
+            request.cpus.clear();
+        }
+        let same = |waiter: &Waiter| waiter.client == client && waiter.request.cpus == request.cpus;
+        let mut places = (0..self.waiters.len()).filter(|place| same(&self.waiters[*place]));
+        match (places.next(), places.next()) {
+            (Some(oldest), _) if self.waiters[oldest].request.virtual_time >= request.virtual_time => {}
+            (_, Some(latest)) => {
+                let latest = &mut self.waiters[latest].request.virtual_time;
+                *latest = request.virtual_time.max(*latest);
+            }
+            _ => self.waiters.push(Waiter { client, request, since: now }),
+        }
+    }
+
+    /// Forgets a client.
+    pub(crate) fn forget(&mut self, client: usize) {
+        self.waiters.retain(|waiter| waiter.client != client);
+    }
+
+    /// Takes out those whose processors have all passed, by their virtual times; tells whether there were any.
+    pub(crate) fn fulfil(&mut self, virtual_times: &[u64]) -> bool {
+        let before = self.waiters.len();
+        self.waiters.retain(|waiter| {
+            virtual_times
+                .iter()
+                .enumerate()
+                .any(|(cpu, time)| waiter.wants(cpu) && *time <= waiter.request.virtual_time)
+        });
+        self.waiters.len() < before
+    }
+
+    /// For each processor the smallest virtual time that somebody wants it to exceed and it does not; 0 if nobody.
+    ///
+    /// A request for time 0 can't be told from none, and there is none: see the server.
+    pub(crate) fn wanted(&self, virtual_times: &[u64]) -> Vec<u64> {
+        let wanted = |(cpu, time): (usize, &u64)| {
+            let mine = self.waiters.iter().filter(|waiter| waiter.wants(cpu)).map(|waiter| waiter.request.virtual_time);
+            mine.filter(|wanted| time <= wanted).min().unwrap_or(0)
+        };
+        virtual_times.iter().enumerate().map(wanted).collect()
+    }
+
+    /// Whether all wait for the same processors, so that one bell for all of them wakes nobody late.
+    pub(crate) fn agree(&self) -> bool {
+        self.waiters.windows(2).all(|pair| pair[0].request.cpus == pair[1].request.cpus)
+    }
+
+    /// Since when the oldest waits.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.waiters.iter().map(|waiter| waiter.since).min()
+    }
+
+    fn of(&self, client: usize) -> impl Iterator<Item = &Waiter> {
+        self.waiters.iter().filter(move |waiter| waiter.client == client)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(virtual_time: u64, cpus: &[u64]) -> Request {
+        Request { virtual_time, cpus: cpus.to_vec() }
+    }
+
+    #[test]
+    fn a_request_is_fulfilled_when_its_processors_have_passed() {
+        let mut waiting = Waiting::default();
+        let now = Instant::now();
+        waiting.add(1, request(5, &[]), now);
+        waiting.add(2, request(5, &[0b01]), now);
+        assert!(!waiting.agree());
+        assert_eq!(waiting.wanted(&[5, 9]), [5, 0]);
+        assert!(!waiting.fulfil(&[5, 9]));
+        assert!(waiting.fulfil(&[6, 5]), "the second looks at the first processor only");
+        assert_eq!(waiting.wanted(&[6, 5]), [0, 5]);
+        assert!(waiting.fulfil(&[6, 6]));
+        assert_eq!(waiting.oldest(), None);
+    }
+
+    #[test]
+    fn of_one_client_the_oldest_and_the_latest_request_are_kept() {
+        let mut waiting = Waiting::default();
+        let now = Instant::now();
+        for time in [5, 7, 6, 9, 4] {
+            waiting.add(1, request(time, &[]), now);
+        }
+        assert_eq!(waiting.waiters.len(), 2);
+        assert_eq!(waiting.wanted(&[1]), [5]);
+        assert!(waiting.fulfil(&[6]));
+        assert_eq!(waiting.wanted(&[6]), [9], "who asked for 7 is not forgotten");
+    }
+
+    #[test]
+    fn a_client_cannot_fill_the_list() {
+        let mut waiting = Waiting::default();
+        for set in 1..1000 {
+            waiting.add(1, request(set, &[set]), Instant::now());
+        }
+        assert!(waiting.waiters.len() <= 2 * (MAX_SETS + 1), "{}", waiting.waiters.len());
+        waiting.forget(1);
+        assert!(waiting.waiters.is_empty());
+    }
+}

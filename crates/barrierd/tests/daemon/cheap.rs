@@ -1,0 +1,192 @@
+//! `Fence::CHEAP` on the daemon's page. A back-end is chosen once in a process, so each test is one of its own.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_fence::Fence;
+
+use crate::support::{Daemon, With, stress};
+
+/// Names the test in the child.
+const INSIDE: &str = "MILLSTREAM_TEST_INSIDE";
+
+/// Runs this test again in a child that finds the daemon; `true` in the child.
+fn inside(test: &str, daemons: &[With]) -> bool {
+    if std::env::var(INSIDE).is_ok_and(|inside| inside == test) {
+        return true;
+    }
+    for daemon in daemons.iter().filter_map(|with| Daemon::start(*with)) {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args([&format!("cheap::{test}"), "--exact", "--nocapture", "--test-threads=1"])
+            .env(INSIDE, test)
+            .env("MILLSTREAM_BARRIERD", daemon.folder())
+            .env("MILLSTREAM_TEST_DAEMON", daemon.process().to_string())
+            .output()
+            .unwrap();
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && text.contains("1 passed"), "{}{text}", daemon.about);
+    }
+    false
+}
+
+/// Whether the cheap wish is granted by the page here: elsewhere light fences are full ones, and nothing is to be tried.
+fn is_by_page() -> bool {
+    let about = Fence::CHEAP.describe();
+    assert!(about.starts_with("barrierd: ") || !Fence::FAST.is_asymmetric(), "{about}");
+    about.starts_with("barrierd: ")
+}
+
+fn kill_the_daemon() {
+    let process: i32 = std::env::var("MILLSTREAM_TEST_DAEMON").unwrap().parse().unwrap();
+    // SAFETY: the daemon is this test's own.
+    unsafe { libc::kill(process, libc::SIGKILL) };
+}
+
+/// How often, in so many rounds, a light fence and this one both missed what the other side wrote.
+fn both_missed(rounds: u32, heavy: impl Fn()) -> u32 {
+    let (hot, cold, round, hot_missed) =
+        (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
+    let answered = AtomicU32::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for now in 1..=rounds {
+                while round.load(Relaxed) < now {
+                    std::hint::spin_loop();
+                }
+                hot.store(now, Relaxed);
+                millstream_fence::light();
+                hot_missed.store(cold.load(Relaxed) < now, Relaxed);
+                answered.store(now, std::sync::atomic::Ordering::Release);
+            }
+        });
+        let mut missed = 0;
+        for now in 1..=rounds {
+            round.store(now, Relaxed);
+            cold.store(now, Relaxed);
+            heavy();
+            let cold_missed = hot.load(Relaxed) < now;
+            while answered.load(std::sync::atomic::Ordering::Acquire) < now {
+                thread::yield_now();
+            }
+            missed += u32::from(cold_missed && hot_missed.load(Relaxed));
+        }
+        missed
+    })
+}
+
+#[test]
+fn the_cheap_fence_pairs_with_the_light_one() {
+    if !inside("the_cheap_fence_pairs_with_the_light_one", &[With::Bpf, With::FallBacks]) || !is_by_page() {
+        return;
+    }
+    assert_eq!(both_missed(50 * stress(), || Fence::CHEAP.heavy()), 0);
+    assert_eq!(both_missed(50 * stress(), || Fence::CHEAP.ticket().wait()), 0);
+}
+
+#[test]
+fn a_ticket_is_done_in_its_time() {
+    if !inside("a_ticket_is_done_in_its_time", &[With::Bpf, With::FallBacks]) || !is_by_page() {
+        return;
+    }
+    let waited = (0..20).any(|_| {
+        let ticket = Fence::CHEAP.ticket();
+        let was_done = ticket.is_done();
+        assert!(ticket.wait_until(Instant::now() + Duration::from_secs(10)));
+        assert!(ticket.is_done(), "once done, always");
+        !was_done
+    });
+    assert!(waited, "no fence is passed while its ticket is drawn");
+    let ticket = Fence::CHEAP.ticket();
+    let begun = Instant::now();
+    while !ticket.is_done() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "asking alone is enough");
+    }
+}
+
+#[test]
+fn a_fast_fence_serves_a_cheap_ticket() {
+    if !inside("a_fast_fence_serves_a_cheap_ticket", &[With::FallBacks]) || !is_by_page() {
+        return;
+    }
+    let ticket = Fence::CHEAP.ticket();
+    Fence::FAST.heavy();
+    assert!(ticket.is_done());
+}
+
+#[test]
+fn tickets_are_served_within_the_bound_when_the_daemon_is_killed() {
+    let test = "tickets_are_served_within_the_bound_when_the_daemon_is_killed";
+    if !inside(test, &[With::Bpf, With::FallBacks]) || !is_by_page() {
+        return;
+    }
+    Fence::CHEAP.heavy();
+    kill_the_daemon();
+    for _ in 0..5 {
+        let begun = Instant::now();
+        let ticket = Fence::CHEAP.ticket();
+        ticket.wait();
+        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    }
+    assert_eq!(both_missed(50, || Fence::CHEAP.heavy()), 0, "another fence stands in");
+    let begun = Instant::now();
+    Fence::CHEAP.heavy();
+    assert!(begun.elapsed() < Duration::from_millis(15), "who has noticed does not wait again: {:?}", begun.elapsed());
+}
+
+#[test]
+fn a_daemon_that_is_stopped_holds_nobody_up() {
+    if !inside("a_daemon_that_is_stopped_holds_nobody_up", &[With::FallBacks]) || !is_by_page() {
+        return;
+    }
+    let process: i32 = std::env::var("MILLSTREAM_TEST_DAEMON").unwrap().parse().unwrap();
+    // SAFETY: the daemon is this test's own; it is killed by who started it.
+    unsafe { libc::kill(process, libc::SIGSTOP) };
+    let begun = Instant::now();
+    Fence::CHEAP.heavy();
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_child_of_fork_goes_on_with_the_page() {
+    if !inside("a_child_of_fork_goes_on_with_the_page", &[With::Bpf, With::FallBacks]) || !is_by_page() {
+        return;
+    }
+    Fence::CHEAP.heavy();
+    // SAFETY: the child passes fences, whose back-end is chosen, and leaves.
+    let status = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let outcome = std::panic::catch_unwind(|| {
+                Fence::CHEAP.heavy();
+                Fence::CHEAP.ticket().wait();
+            });
+            libc::_exit(i32::from(outcome.is_err()));
+        }
+        let mut status = -1;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        status
+    };
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status}");
+    Fence::CHEAP.heavy();
+}
+
+#[test]
+fn without_a_daemon_the_wish_is_granted_otherwise() {
+    let test = "without_a_daemon_the_wish_is_granted_otherwise";
+    if std::env::var(INSIDE).is_ok_and(|inside| inside == test) {
+        let about = Fence::CHEAP.describe();
+        assert!(!about.starts_with("barrierd: "), "{about}");
+        assert!(about.contains("no daemon at /nonexistent/socket: ") || !Fence::FAST.is_asymmetric(), "{about}");
+        return Fence::CHEAP.heavy();
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([&format!("cheap::{test}"), "--exact", "--nocapture"])
+        .env(INSIDE, test)
+        .env("MILLSTREAM_BARRIERD", "/nonexistent")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}

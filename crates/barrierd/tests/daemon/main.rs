@@ -1,0 +1,8 @@
+//! The daemon as its clients see it: a process of its own, ended in every way.
+
+mod cheap;
+mod ends;
+mod hotplug;
+mod passes;
+mod start;
+mod support;

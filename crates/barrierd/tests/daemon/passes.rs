@@ -1,0 +1,176 @@
+//! What the page says is so: the race that fences decide, whatever the daemon works with.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, compiler_fence};
+use std::time::{Duration, Instant};
+use std::{hint, thread};
+
+use millstream_fence::barrierd::Client;
+
+use crate::support::{Daemon, LIMIT, WITHOUT_BPF, With, pass, stress};
+
+/// A word with a cache line of its own.
+#[repr(align(128))]
+struct Word(AtomicU32);
+
+/// Two threads write one word each and read the other's, `rounds` times: the hot one with nothing between, the cold one
+/// with what `fence` does. How often did both miss what the other wrote?
+fn both_missed(rounds: u32, fence: impl Fn()) -> usize {
+    let [a, b] = [(); 2].map(|()| Word(AtomicU32::new(0)));
+    let side = |own: &Word, other: &Word, fence: &dyn Fn(), round: u32| {
+        own.0.store(round, Relaxed);
+        fence();
+        let missed = other.0.load(Relaxed) < round;
+        let mut looks = 0_u32;
+        while other.0.load(Relaxed) < round {
+            looks += 1;
+            if looks.is_multiple_of(1024) { thread::yield_now() } else { hint::spin_loop() }
+        }
+        missed
+    };
+    let light = || compiler_fence(std::sync::atomic::Ordering::SeqCst);
+    thread::scope(|scope| {
+        let hot = scope.spawn(|| (1..=rounds).map(|round| side(&a, &b, &light, round)).collect::<Vec<_>>());
+        let cold: Vec<bool> = (1..=rounds).map(|round| side(&b, &a, &fence, round)).collect();
+        cold.into_iter().zip(hot.join().unwrap()).filter(|(cold, hot)| *cold && *hot).count()
+    })
+}
+
+#[test]
+fn virtual_time_is_a_heavy_fence() {
+    for with in [With::Bpf, With::FallBacks, With::StatAlone] {
+        let Some(daemon) = Daemon::start(with) else { continue };
+        let client = daemon.client();
+        let rounds = if with == With::Bpf { 300 } else { 30 } * stress();
+        assert_eq!(both_missed(rounds, || _ = pass(&client)), 0, "{with:?}");
+    }
+}
+
+#[test]
+fn polling_alone_is_a_heavy_fence() {
+    let Some(daemon) = Daemon::start(With::Bpf) else { return };
+    let client = daemon.client();
+    let poll = || {
+        let since = client.now();
+        client.ask(since);
+        let begun = Instant::now();
+        while !client.has_passed(since) {
+            assert!(begun.elapsed() < LIMIT);
+            hint::spin_loop();
+        }
+    };
+    assert_eq!(both_missed(100 * stress(), poll), 0);
+}
+
+#[test]
+fn the_clock_s_fence_holds_as_well() {
+    let Some(daemon) = Daemon::start(With::Bpf) else { return };
+    let client = daemon.client();
+    let by_clock = || {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        // SAFETY: room for a time.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+        let since_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        while !client.has_passed_clock(since_ns) {
+            pass(&client);
+        }
+    };
+    assert_eq!(both_missed(100 * stress(), by_clock), 0);
+}
+
+#[test]
+fn no_time_goes_backwards_and_none_is_ahead() {
+    for with in [With::Bpf, With::FallBacks] {
+        let Some(daemon) = Daemon::start(with) else { continue };
+        let client = daemon.client();
+        let view = client.view();
+        let mut last = vec![0; view.cpus()];
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(300) {
+            client.ask(client.now());
+            for (cpu, last) in last.iter_mut().enumerate() {
+                let time = view.virtual_time(cpu);
+                assert!(time >= *last, "{with:?}: processor {cpu} went from {last} to {time}");
+                assert!(time <= client.now().0, "{with:?}: processor {cpu} is ahead of virtual time");
+                *last = time;
+            }
+        }
+        assert!(last.iter().all(|time| *time > 0), "{with:?}: nothing passed: {last:?}");
+    }
+}
+
+#[test]
+fn a_moment_passes_within_the_bound_idle_and_busy() {
+    let Some(daemon) = Daemon::start(With::Bpf) else { return };
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for busy in [0, thread::available_parallelism().unwrap().get()] {
+            for _ in 0..busy {
+                scope.spawn(|| {
+                    while !over.load(Relaxed) {
+                        hint::spin_loop();
+                    }
+                });
+            }
+            let client = daemon.client();
+            let mut times: Vec<Duration> = (0..200).map(|_| pass(&client)).collect();
+            times.sort_unstable();
+            // A tick is 10 ms at most; scheduling delays on a machine that does other things as well go on top.
+            assert!(times[100] < Duration::from_millis(20), "{busy} busy threads: median {:?}", times[100]);
+        }
+        over.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn a_client_of_one_processor_looks_at_that_alone() {
+    let Some(daemon) = Daemon::start(With::Bpf) else { return };
+    let allowed = |cpu: &usize| pinned_to(*cpu, || true);
+    for cpu in (0..daemon.client().view().cpus()).filter(allowed) {
+        let client = daemon.client().on_cpus([cpu]);
+        for _ in 0..50 {
+            let since = client.now();
+            // The processor passes, whatever the others do: this thread is switched to there.
+            pinned_to(cpu, || thread::sleep(Duration::from_micros(200)));
+            assert!(client.view().times_cpu(cpu).virtual_time.load(Relaxed) > since.0);
+            assert!(client.has_passed(since));
+            pass(&client);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "processors")]
+fn a_processor_that_cannot_be_is_refused() {
+    let daemon = Daemon::start(With::FallBacks).unwrap();
+    let _ = daemon.client().on_cpus([1 << 20]);
+}
+
+#[test]
+fn many_clients_are_served_together() {
+    let daemons = WITHOUT_BPF.into_iter().chain([With::Bpf]).filter_map(Daemon::start);
+    for daemon in daemons {
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    let client: Client = daemon.client();
+                    (0..5).for_each(|_| _ = pass(&client));
+                });
+            }
+        });
+    }
+}
+
+/// Runs it on this processor alone; `false` in place of an answer if the thread may not run there.
+fn pinned_to<T: Default + Send>(cpu: usize, run: impl FnOnce() -> T + Send) -> T {
+    let pinned = move || {
+        // SAFETY: all zeros are a valid set, and the call is told its size.
+        let outcome = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(cpu, &mut set);
+            libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+        };
+        if outcome == 0 { run() } else { T::default() }
+    };
+    thread::scope(|scope| scope.spawn(pinned).join().unwrap())
+}

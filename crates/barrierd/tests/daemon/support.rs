@@ -1,0 +1,146 @@
+//! A daemon in a temporary folder, and what this machine lets it do.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use millstream_fence::barrierd::Client;
+use tempfile::TempDir;
+
+/// Nothing here takes so long.
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+
+/// What the daemon works with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum With {
+    /// Its program in the kernel.
+    Bpf,
+    /// membarrier(GLOBAL) and /proc/stat.
+    FallBacks,
+    /// /proc/stat: a seccomp filter refuses membarrier(2) and bpf(2).
+    StatAlone,
+}
+
+pub(crate) const WITHOUT_BPF: [With; 2] = [With::FallBacks, With::StatAlone];
+
+/// A running daemon; killed when dropped.
+pub(crate) struct Daemon {
+    child: Child,
+    said: BufReader<ChildStderr>,
+    /// Its first line.
+    pub(crate) about: String,
+    folder: TempDir,
+}
+
+impl Daemon {
+    /// Starts one that others may find; `None`, and the reason is printed, where it can't have what it needs.
+    pub(crate) fn start(with: With) -> Option<Daemon> {
+        let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), with, &[]);
+        if with == With::Bpf && !daemon.about.contains("times by BPF") {
+            println!("skipped: {}", daemon.about);
+            return None;
+        }
+        Some(daemon)
+    }
+
+    pub(crate) fn start_in(folder: TempDir, with: With, args: &[&str]) -> Daemon {
+        let mut child = command(folder.path(), with, args).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut about = String::new();
+        said.read_line(&mut about).unwrap();
+        let daemon = Daemon { child, said, about, folder };
+        let begun = Instant::now();
+        while Client::connect_to(&daemon.socket()).is_err() {
+            assert!(begun.elapsed() < LIMIT, "no answer: {}", daemon.about);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        daemon
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::connect_to(&self.socket()).unwrap()
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// As `kill -9`; gives the folder back, with what is left in it.
+    pub(crate) fn kill(mut self) -> TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+
+    /// What it has said since its first line; waits for its end.
+    pub(crate) fn last_words(mut self) -> String {
+        let mut words = String::new();
+        self.said.read_to_string(&mut words).unwrap();
+        words
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The daemon's program, not started yet.
+pub(crate) fn command(folder: &Path, with: With, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millstream-barrierd"));
+    command.arg("--folder").arg(folder).args(args).stderr(Stdio::piped());
+    match with {
+        With::Bpf => {}
+        With::FallBacks => drop(command.arg("--without-bpf")),
+        // SAFETY: two system calls on memory of the closure's own.
+        With::StatAlone => drop(unsafe { command.pre_exec(|| forbid(&[libc::SYS_membarrier, libc::SYS_bpf])) }),
+    }
+    command
+}
+
+/// From now on these system calls are answered with EPERM.
+fn forbid(calls: &[libc::c_long]) -> std::io::Result<()> {
+    const NUMBER: u32 = 0; // where seccomp_data has the system call's number
+    let instruction = |code: u32, jt: usize, k: u32| libc::sock_filter { code: code as u16, jt: jt as u8, jf: 0, k };
+    let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, NUMBER)];
+    for (place, call) in calls.iter().enumerate() {
+        filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, calls.len() - place, *call as u32));
+    }
+    filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
+    filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32));
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program lives as long as the calls, which copy it.
+    let refused = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
+    };
+    if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Waits until a moment has passed; how long it took.
+pub(crate) fn pass(client: &Client) -> Duration {
+    let begun = Instant::now();
+    let since = client.now();
+    while !client.has_passed(since) {
+        assert!(begun.elapsed() < LIMIT, "processors do not pass");
+        client.wait(since, Instant::now() + LIMIT).unwrap();
+    }
+    begun.elapsed()
+}
+
+/// How many times more than usual a stress test runs.
+pub(crate) fn stress() -> u32 {
+    std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}

@@ -1,0 +1,109 @@
+//! The daemon's page as a back-end.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::client::{Client, VirtualTime};
+use crate::backend::{Backend, Tickets};
+use crate::{global, membarrier, mprotect};
+
+pub(crate) const BACKEND: Backend = Backend {
+    name: "barrierd",
+    about: "the page of barrierd tells when every processor has passed a barrier anyway; nothing on the light side",
+    asymmetric: true,
+    tickets: Tickets::ByPage,
+    prepare,
+    heavy,
+};
+
+/// What stands in when the daemon has ended, first that works. The light side is free already, so it has to be one
+/// that allows that.
+static STAND_INS: [&Backend; 3] = [&membarrier::BACKEND, &mprotect::BACKEND, &global::BACKEND];
+
+/// After so long a ticket wonders whether the daemon lives.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// After so long, the daemon may live, but the fence is passed otherwise.
+const LIMIT: Duration = Duration::from_millis(250);
+
+struct Page {
+    client: Client,
+    stand_in: &'static Backend,
+    /// The daemon has ended. Nobody looks for another: from now on it is as if there never was one.
+    gone: AtomicBool,
+}
+
+static PAGE: OnceLock<Page> = OnceLock::new();
+
+fn prepare() -> Result<(), String> {
+    if PAGE.get().is_some() {
+        return Ok(());
+    }
+    let client = Client::connect().map_err(|refused| refused.to_string())?;
+    let works = |backend: &&&'static Backend| (backend.prepare)().is_ok();
+    let stand_in = STAND_INS.iter().find(works).ok_or("nothing could stand in for a daemon that ends")?;
+    // Whoever lost the race has connected for nothing.
+    PAGE.get_or_init(|| Page { client, stand_in, gone: AtomicBool::new(false) });
+    Ok(())
+}
+
+fn page() -> &'static Page {
+    PAGE.get().expect("a back-end is prepared before it is used")
+}
+
+fn heavy() {
+    let mark = Mark::draw();
+    while !mark.is_done() {
+        mark.wait(None);
+    }
+}
+
+/// A moment, and when it was drawn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    since: VirtualTime,
+    drawn: Instant,
+}
+
+impl Mark {
+    pub(crate) fn draw() -> Mark {
+        let Page { client, gone, .. } = page();
+        let since = client.now();
+        if !gone.load(Ordering::Relaxed) {
+            client.ask(since);
+        }
+        Mark { since, drawn: Instant::now() }
+    }
+
+    /// Whether all processors have passed. If the page fails to tell for too long, the stand-in's fence is passed here.
+    pub(crate) fn is_done(self) -> bool {
+        let Page { client, stand_in, gone } = page();
+        if client.has_passed(self.since) {
+            return true;
+        }
+        if !gone.load(Ordering::Relaxed) {
+            let waited = self.drawn.elapsed();
+            if waited < PATIENCE {
+                return false;
+            }
+            if client.is_alive() {
+                if waited < LIMIT {
+                    return false;
+                }
+            } else {
+                gone.store(true, Ordering::Relaxed);
+            }
+        }
+        (stand_in.heavy)();
+        true
+    }
+
+    /// Sleeps until all processors may have passed, or the deadline.
+    pub(crate) fn wait(self, deadline: Option<Instant>) {
+        let look = Instant::now() + PATIENCE;
+        let Page { client, gone, .. } = page();
+        if client.wait(self.since, deadline.map_or(look, |deadline| deadline.min(look))).is_err() {
+            gone.store(true, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Messages on the daemon's socket.
+
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use super::layout::Hello;
+
+/// Room for the header of two descriptors, as words so that it is aligned.
+const CONTROL_WORDS: usize = 8;
+
+/// Sends the greeting with the descriptors of the page and of the times.
+///
+/// # Errors
+/// What sendmsg(2) says; `WouldBlock` if the receiver has no room.
+pub fn send_hello(socket: BorrowedFd<'_>, hello: Hello, page: BorrowedFd<'_>, times: BorrowedFd<'_>) -> io::Result<()> {
+    let bytes = hello.to_bytes();
+    let part = [IoSlice::new(&bytes)];
+    let mut control = [0_u64; CONTROL_WORDS];
+    let descriptors = [page.as_raw_fd(), times.as_raw_fd()];
+    // SAFETY: the header describes memory that lives through the call; the control words have room for two
+    // descriptors, which the macros place.
+    let sent = unsafe {
+        let mut header: libc::msghdr = MaybeUninit::zeroed().assume_init();
+        header.msg_iov = part.as_ptr() as *mut libc::iovec;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = libc::CMSG_SPACE(size_of_val(&descriptors) as u32) as _;
+        let message = libc::CMSG_FIRSTHDR(&raw const header);
+        (*message).cmsg_level = libc::SOL_SOCKET;
+        (*message).cmsg_type = libc::SCM_RIGHTS;
+        (*message).cmsg_len = libc::CMSG_LEN(size_of_val(&descriptors) as u32) as _;
+        ptr::copy_nonoverlapping(descriptors.as_ptr(), libc::CMSG_DATA(message).cast(), descriptors.len());
+        libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Receives the greeting and the descriptors of the page and of the times; waits as long as the socket is set to.
+pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<(Hello, OwnedFd, OwnedFd)> {
+    let mut bytes = [0_u8; size_of::<Hello>()];
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut control = [0_u64; CONTROL_WORDS];
+    let mut descriptors = Vec::new();
+    // SAFETY: the header describes memory that lives through the call. The descriptors that the kernel has put into
+    // the control words are new and ours; they are read where the macros find them, as many as fit.
+    let received = unsafe {
+        let mut header: libc::msghdr = MaybeUninit::zeroed().assume_init();
+        header.msg_iov = &raw mut part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of_val(&control) as _;
+        let received = libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC);
+        let message = libc::CMSG_FIRSTHDR(&raw const header);
+        if received >= 0 && !message.is_null() && (*message).cmsg_type == libc::SCM_RIGHTS {
+            let bytes = (*message).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+            let first: *const libc::c_int = libc::CMSG_DATA(message).cast();
+            for place in 0..bytes / size_of::<libc::c_int>() {
+                descriptors.push(OwnedFd::from_raw_fd(first.add(place).read_unaligned()));
+            }
+        }
+        received
+    };
+    if received < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let no_hello = || io::Error::new(io::ErrorKind::InvalidData, "what answers is no barrierd");
+    if received as usize != bytes.len() {
+        return Err(no_hello());
+    }
+    let [page, times] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| no_hello())?;
+    Ok((Hello::from_bytes(bytes), page, times))
+}
+
+impl Hello {
+    /// As it is sent.
+    fn to_bytes(self) -> [u8; size_of::<Hello>()] {
+        let mut bytes = [0; size_of::<Hello>()];
+        bytes[..8].copy_from_slice(&self.magic.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.version.to_ne_bytes());
+        bytes[12..].copy_from_slice(&self.cpus.to_ne_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; size_of::<Hello>()]) -> Hello {
+        let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        let [a, b, c, d, e, f, g, h, ..] = bytes;
+        Hello {
+            magic: u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+            version: u32::from_ne_bytes(word(8)),
+            cpus: u32::from_ne_bytes(word(12)),
+        }
+    }
+}
+
+/// A client's wish to be woken when processors have passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The virtual time that they have to exceed.
+    pub virtual_time: u64,
+    /// A bit for each processor that matters, from the lowest bit of the first word on; empty: all of them.
+    pub cpus: Vec<u64>,
+}
+
+/// The longest request, in bytes.
+pub const MAX_REQUEST_BYTES: usize = 8 + super::layout::MAX_CPUS / 8;
+
+impl Request {
+    /// As it is sent.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        std::iter::once(&self.virtual_time).chain(&self.cpus).flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    /// What these bytes ask for; `None` if they are no request.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Request> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mut words = words.iter().map(|word| u64::from_ne_bytes(*word));
+        let virtual_time = words.next()?;
+        (rest.is_empty() && bytes.len() <= MAX_REQUEST_BYTES).then(|| Request { virtual_time, cpus: words.collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_as_it_was_written() {
+        let request = Request { virtual_time: 7, cpus: vec![0b101, 1 << 63] };
+        assert_eq!(Request::from_bytes(&request.to_bytes()), Some(request));
+        for nonsense in [&[][..], &[0; 7], &[0; 9], &[0; MAX_REQUEST_BYTES + 8]] {
+            assert_eq!(Request::from_bytes(nonsense), None);
+        }
+    }
+
+    #[test]
+    fn the_greeting_brings_two_descriptors() {
+        let (daemon, client) = UnixStream::pair().unwrap();
+        let (file, other) = (std::fs::File::open("/dev/null").unwrap(), std::fs::File::open("/dev/zero").unwrap());
+        let hello = Hello { magic: 1 << 40, version: 2, cpus: 3 };
+        send_hello(daemon.as_fd(), hello, file.as_fd(), other.as_fd()).unwrap();
+        let (got, first, second) = receive_hello(client.as_fd()).unwrap();
+        assert_eq!(got, hello);
+        assert_ne!(first.as_raw_fd(), second.as_raw_fd());
+    }
+
+    #[test]
+    fn a_greeting_without_descriptors_is_refused() {
+        let (mut daemon, client) = UnixStream::pair().unwrap();
+        daemon.write_all(&[0; size_of::<Hello>()]).unwrap();
+        assert_eq!(receive_hello(client.as_fd()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}

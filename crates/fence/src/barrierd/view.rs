@@ -1,0 +1,144 @@
+//! The two regions, mapped.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering;
+
+use super::layout::{PageCpu, PageHead, TimesCpu, TimesHead, page_bytes, times_bytes};
+
+/// Both regions in this process's memory, until dropped.
+///
+/// Reading is a load, wait-free. A view that was mapped read-only must not be written through: the processor refuses.
+#[derive(Debug)]
+pub struct View {
+    page: Region,
+    times: Region,
+    cpus: usize,
+}
+
+/// Whether a region may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// As clients do.
+    Read,
+    /// As the daemon does with what is its own.
+    Write,
+}
+
+impl View {
+    /// Maps the page and the times for `cpus` possible processors.
+    ///
+    /// # Errors
+    /// What mmap(2) says.
+    ///
+    /// # Safety
+    /// As long as the view lives, whoever owns the descriptors' files keeps them at least [`page_bytes`] and
+    /// [`times_bytes`] long: a daemon of the same layout does.
+    pub unsafe fn map(
+        page: (BorrowedFd<'_>, Access),
+        times: (BorrowedFd<'_>, Access),
+        cpus: usize,
+    ) -> io::Result<View> {
+        Ok(View {
+            page: Region::map(page.0, page_bytes(cpus), page.1)?,
+            times: Region::map(times.0, times_bytes(cpus), times.1)?,
+            cpus,
+        })
+    }
+
+    /// The number of possible processors.
+    #[must_use]
+    pub fn cpus(&self) -> usize {
+        self.cpus
+    }
+
+    /// The page's head.
+    #[must_use]
+    pub fn page(&self) -> &PageHead {
+        // SAFETY: the region is mapped, starts on a page and is as long as the layout; its words are atomics, or
+        // constant once the daemon has handed the page out.
+        unsafe { self.page.start.cast().as_ref() }
+    }
+
+    /// The daemon's statements about a processor.
+    ///
+    /// # Panics
+    /// If there is no such processor.
+    #[must_use]
+    pub fn page_cpu(&self, cpu: usize) -> &PageCpu {
+        assert!(cpu < self.cpus, "processor {cpu} of {}", self.cpus);
+        // SAFETY: as above, and the entry is inside the table.
+        unsafe { self.page.start.byte_add(size_of::<PageHead>()).cast::<PageCpu>().add(cpu).as_ref() }
+    }
+
+    /// The times' head.
+    #[must_use]
+    pub fn times(&self) -> &TimesHead {
+        // SAFETY: as for the page; all its words are atomics.
+        unsafe { self.times.start.cast().as_ref() }
+    }
+
+    /// The program's statements about a processor.
+    ///
+    /// # Panics
+    /// If there is no such processor.
+    #[must_use]
+    pub fn times_cpu(&self, cpu: usize) -> &TimesCpu {
+        assert!(cpu < self.cpus, "processor {cpu} of {}", self.cpus);
+        // SAFETY: as above, and the entry is inside the table.
+        unsafe { self.times.start.byte_add(size_of::<TimesHead>()).cast::<TimesCpu>().add(cpu).as_ref() }
+    }
+
+    /// The latest virtual time after whose reading this processor is known to have passed a full barrier.
+    ///
+    /// Acquire: what ran on that processor before is visible to the caller.
+    #[must_use]
+    pub fn virtual_time(&self, cpu: usize) -> u64 {
+        let (program, daemon) = (&self.times_cpu(cpu).virtual_time, &self.page_cpu(cpu).virtual_time);
+        let all = &self.page().all_virtual;
+        program.load(Ordering::Acquire).max(daemon.load(Ordering::Acquire)).max(all.load(Ordering::Acquire))
+    }
+
+    /// The same by the clock.
+    #[must_use]
+    pub fn time(&self, cpu: usize) -> u64 {
+        let (program, daemon) = (&self.times_cpu(cpu).time, &self.page_cpu(cpu).time);
+        let all = &self.page().all_time;
+        program.load(Ordering::Acquire).max(daemon.load(Ordering::Acquire)).max(all.load(Ordering::Acquire))
+    }
+}
+
+/// One mapping.
+#[derive(Debug)]
+struct Region {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the memory is shared with other processes anyway, and every word of it that changes is an atomic.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    fn map(file: BorrowedFd<'_>, bytes: usize, access: Access) -> io::Result<Region> {
+        let rights = match access {
+            Access::Read => libc::PROT_READ,
+            Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+        };
+        // SAFETY: a new mapping at a place of the kernel's choice touches no memory of anybody.
+        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Region { start, bytes }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no reference into it outlives the view.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
