@@ -134,7 +134,12 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
                 return Ok(value);
             }
             let shared = &*self.shared;
-            shared.arrivals.bell.wait_async(|| shared.value_or_closed(&self.hand)).await.map_err(|_| Disconnected)?;
+            shared
+                .arrivals
+                .bell
+                .wait_async(|| (), || shared.value_or_closed(&self.hand))
+                .await
+                .map_err(|_| Disconnected)?;
         }
     }
 
@@ -217,7 +222,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         let shared = &*self.shared;
         let end = claim.end;
         shared.consumers.complete(claim);
-        shared.room.freed(|| self.hand.has_completed(end), || end, || shared.producers.claimed());
+        shared.room.freed(end, || self.hand.has_completed(end), || end, || shared.producers.claimed());
     }
 
     #[inline(always)]

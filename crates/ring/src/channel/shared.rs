@@ -78,6 +78,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         // Acquire and release: the last one passes on what the others did before.
         if self.ends.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.arrivals.changed(|| ());
+        } else {
+            self.room.left();
         }
     }
 

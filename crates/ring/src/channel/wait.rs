@@ -56,7 +56,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_value(&self, hand: &C::Hand, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
-        self.arrivals.wait(deadline, || self.value_or_closed(hand)).unwrap_or(Err(RecvTimeoutError::Timeout))
+        let found = self.arrivals.wait(deadline, || self.room.drained(|| self.len()), || self.value_or_closed(hand));
+        found.unwrap_or(Err(RecvTimeoutError::Timeout))
     }
 
     /// Whether there is something to claim; an error if there is nothing and no sender is left.

@@ -109,7 +109,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
 
     /// Waits until there is something to consume.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Waited {
-        self.core.arrivals.wait(deadline, || self.look()).unwrap_or(Waited::TimedOut)
+        self.core.arrivals.wait(deadline, || self.core.found_nothing(), || self.look()).unwrap_or(Waited::TimedOut)
     }
 
     /// Whether there is something to consume, without waiting.
@@ -119,7 +119,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
 
     /// Waits as a task until there is something to consume.
     pub(super) async fn wait_async(&self) -> Waited {
-        self.core.arrivals.bell.wait_async(|| self.look()).await
+        self.core.arrivals.bell.wait_async(|| (), || self.look()).await
     }
 
     /// Handles all events to the end. After a panic of `handle`, passes over the rest and returns where and what it was.
@@ -164,6 +164,6 @@ impl<E, P: Sequencer, C: Sequencer> Drop for Passing<'_, E, P, C> {
         let end = if C::MANY { self.batch.end } else { self.at };
         let consumer = self.consumer;
         consumer.party.own.complete(self.batch.start..end);
-        consumer.core.consumed(|| consumer.hand.has_completed(end));
+        consumer.core.consumed(end, || consumer.hand.has_completed(end));
     }
 }

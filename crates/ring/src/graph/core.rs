@@ -41,12 +41,17 @@ impl<E, P: SequencerParts> Core<E, P> {
         self.gate.completed(from - capacity) + capacity
     }
 
-    /// A consumer has completed positions: whoever follows may go on. Calls `fenced` as `Arrivals::came`.
+    /// A consumer has completed positions, the last of them before `end`: whoever follows may go on. Calls `fenced` as `Arrivals::came`.
     #[inline(always)]
-    pub(super) fn consumed(&self, fenced: impl FnOnce()) {
+    pub(super) fn consumed(&self, end: u64, fenced: impl FnOnce()) {
         self.arrivals.changed(fenced);
-        // Not where this consumer is: a fast one would have the room believe that what a slow one still holds is free.
-        self.room.freed(|| (), || self.gate.slowest(), || self.producers.claimed());
+        // Not only where this consumer is: a fast one would have the room believe that what a slow one still holds is free.
+        self.room.freed(end, || (), || self.gate.slowest(), || self.producers.claimed());
+    }
+
+    /// A consumer has nothing to consume: more producers may be needed.
+    pub(super) fn found_nothing(&self) {
+        self.room.drained(|| self.producers.claimed().saturating_sub(self.gate.slowest()));
     }
 
     pub(super) fn producer_came(&self) {
@@ -58,6 +63,8 @@ impl<E, P: SequencerParts> Core<E, P> {
         // Acquire and release: the last one passes on what the others published.
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.arrivals.changed(|| ());
+        } else {
+            self.room.left();
         }
     }
 

@@ -24,7 +24,7 @@
 //! | no second look when the last sender has left | `batches_are_as_good_…` |
 //! | the last sender wakes nobody | `batches_are_as_good_…` |
 //! | a producer learns of more than is free (`Slots::fetch`) | `one_to_one_…` |
-//! | completions wake no tasks (`Room::wake_due`) | `a_task_that_sends_…` |
+//! | completions wake no tasks (`Room::ring`) | `a_task_that_sends_…` |
 //! | a consumer follows the producers only, not those it should | `a_follower_…` |
 //! | producers wait for one leaf of two | `all_see_all_…` |
 //! | between processes: no fence in the wake, or in the sleep; the sleeper does not say that it sleeps; the snapshot comes after the look; a position is stored relaxed | `shared` |

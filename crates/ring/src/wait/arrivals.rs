@@ -43,14 +43,28 @@ impl Arrivals {
         }
     }
 
-    /// Waits until `look` finds something; `None` when the deadline has passed and it still does not.
+    /// Waits until `look` finds something; `None` when the deadline has passed and it still does not. Calls `in_vain` when there is nothing after
+    /// the first pauses, and again before it sleeps.
     #[cold]
     #[inline(never)]
-    pub(crate) fn wait<R>(&self, deadline: Option<Instant>, mut look: impl FnMut() -> Option<R>) -> Option<R> {
-        match self.temper.start().look(deadline, |_| look()) {
+    pub(crate) fn wait<R>(
+        &self,
+        deadline: Option<Instant>,
+        in_vain: impl Fn(),
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Option<R> {
+        let looked = self.temper.start().look(deadline, |pace| {
+            let found = look();
+            if found.is_none() && pace.yields_next() {
+                in_vain();
+            }
+            found
+        });
+        match looked {
             Looked::Found(found) => Some(found),
             Looked::TimedOut => None,
             Looked::InVain => {
+                in_vain();
                 let began = Instant::now();
                 let found = self.bell.wait(deadline, look);
                 self.temper.slept_since(began);

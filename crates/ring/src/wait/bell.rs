@@ -22,28 +22,41 @@ use crate::primitive::{heavy, light};
 
 #[derive(Debug)]
 pub(crate) struct Bell {
-    /// How many threads and tasks listen. On a line of its own: ringers read it for each event.
-    listeners: Padded<AtomicU32>,
-    count: Padded<EventCount>,
+    words: Padded<Words>,
+}
+
+/// On one line: ringers read it for each event, and it changes only when somebody begins or ends to listen, or is woken; who
+/// wakes then has the whole of it with one way between the cores.
+#[derive(Debug)]
+struct Words {
+    /// How many threads and tasks listen.
+    listeners: AtomicU32,
+    count: EventCount,
 }
 
 impl Bell {
     pub(crate) fn new() -> Self {
-        Bell { listeners: Padded(AtomicU32::new(0)), count: Padded(EventCount::new()) }
+        Bell { words: Padded(Words { listeners: AtomicU32::new(0), count: EventCount::new() }) }
     }
 
     /// Whether somebody listens. Comes after what the listeners are to see.
     #[inline(always)]
     pub(crate) fn is_heard(&self) -> bool {
         light();
-        // Relaxed: the fence has done the ordering, and the count carries the data.
-        self.listeners.load(Ordering::Relaxed) != 0
+        self.has_listeners()
+    }
+
+    /// The same after what has done the ordering already.
+    #[inline(always)]
+    pub(crate) fn has_listeners(&self) -> bool {
+        // Relaxed: the caller's fence has done the ordering, and the count carries the data.
+        self.words.listeners.load(Ordering::Relaxed) != 0
     }
 
     /// Wakes at most `most` who sleep. Everybody who looks after this sees what came before.
     #[cold]
     pub(crate) fn wake(&self, most: usize) {
-        self.count.add_waking(1, most);
+        self.words.count.add_waking(1, most);
     }
 
     /// From here on ringers hear us.
@@ -55,7 +68,7 @@ impl Bell {
 
     /// Soon ringers hear us, as soon as their store buffers are empty: for sleeps that are bounded.
     pub(crate) fn listen_in_time(&self) -> Listening<'_> {
-        self.listeners.fetch_add(1, Ordering::Relaxed);
+        self.words.listeners.fetch_add(1, Ordering::Relaxed);
         Listening { bell: self }
     }
 
@@ -73,15 +86,17 @@ impl Bell {
         }
     }
 
-    /// Waits as a task until `look` finds something.
-    pub(crate) async fn wait_async<R>(&self, mut look: impl FnMut() -> Option<R>) -> R {
-        let listening = self.listen();
+    /// Waits as a task until `look` finds something. Whoever rings learns by `announce` that somebody listens, if not by the bell itself.
+    pub(crate) async fn wait_async<R>(&self, announce: impl FnOnce(), mut look: impl FnMut() -> Option<R>) -> R {
+        let listening = self.listen_in_time();
+        announce();
+        heavy();
         loop {
             let key = listening.key();
             if let Some(found) = look() {
                 return found;
             }
-            listening.bell.count.wait_async(key).await;
+            listening.bell.words.count.wait_async(key).await;
         }
     }
 }
@@ -101,7 +116,7 @@ pub(crate) struct Listening<'a> {
 impl Listening<'_> {
     /// To be taken before the look.
     pub(crate) fn key(&self) -> Key {
-        self.bell.count.snapshot()
+        self.bell.words.count.snapshot()
     }
 
     /// Sleeps unless the bell was rung since `key`.
@@ -112,18 +127,18 @@ impl Listening<'_> {
             crate::primitive::yield_now();
             return Waited::TimedOut;
         }
-        self.bell.count.wait_patiently(key, deadline, &Patience::NONE)
+        self.bell.words.count.wait_patiently(key, deadline, &Patience::NONE)
     }
 
     /// How many listen, we included.
     pub(crate) fn listeners(&self) -> u32 {
-        self.bell.listeners.load(Ordering::Relaxed)
+        self.bell.words.listeners.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        self.bell.listeners.fetch_sub(1, Ordering::Relaxed);
+        self.bell.words.listeners.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -17,9 +17,12 @@
 //!   would do: who wakes is placed anew, perhaps on a core of its own.
 //! - Waking a sleeper costs its waker 2 µs. So sleep is what comes when yielding did not help, and sleeping
 //!   *producers* are woken one at a time, and only when those who are awake do not keep the ring filled.
+//! - Whoever yields comes behind all others who can run on its core. So of the producers that find the ring full one looks for room, and the others
+//!   sleep: a consumer must not wait for hundreds who find nothing.
 //!
 //! How long to yield before sleeping is learnt for each side of each ring: it doubles when a wait ends while yielding or soon after
-//! falling asleep, and halves when sleep was long. A ring that is mostly idle so uses next to no CPU, and a busy one never sleeps.
+//! falling asleep, and halves when sleep was long, down to not looking at all. A ring that is mostly idle so uses next to no CPU, and a
+//! busy one never sleeps.
 
 mod arrivals;
 mod bell;

@@ -50,7 +50,11 @@ impl Temper {
         let looks_most = match self.strategy {
             WaitStrategy::Spin | WaitStrategy::Yield => None,
             WaitStrategy::Block => Some(0),
-            WaitStrategy::Adaptive => Some(SPINS + self.learnt.yields.load(Ordering::Relaxed)),
+            WaitStrategy::Adaptive => match self.learnt.yields.load(Ordering::Relaxed) {
+                // Looking has not helped for some time: events are far apart, and who sleeps when one comes is woken soonest.
+                0 => Some(0),
+                yields => Some(SPINS + yields),
+            },
         };
         Pace { temper: self, gap: self.learnt.gap.load(Ordering::Relaxed), looks: 0, looks_most }
     }
@@ -116,6 +120,11 @@ impl Pace<'_> {
         self.looks
     }
 
+    /// Whether the last pause is over and yielding begins.
+    pub(super) fn yields_next(&self) -> bool {
+        self.looks == SPINS
+    }
+
     /// Looks until there is something, the deadline has passed, or it is time to sleep.
     pub(super) fn look<R>(mut self, deadline: Option<Instant>, mut look: impl FnMut(&Self) -> Option<R>) -> Looked<R> {
         while self.looks_most.is_none_or(|most| self.looks < most) {
@@ -171,5 +180,24 @@ mod tests {
         (0..20).for_each(|_| temper.gathered(2, 1024));
         temper.gathered(1, 1024);
         assert_eq!(gap(&temper), GAP_LEAST);
+    }
+
+    #[test]
+    fn who_keeps_sleeping_long_stops_looking_until_a_sleep_was_short() {
+        let temper = Temper::new(WaitStrategy::Adaptive);
+        let looks = || {
+            let mut looks = 0;
+            temper.start().look(None, |_| -> Option<()> {
+                looks += 1;
+                None
+            });
+            looks
+        };
+        assert_eq!(looks(), SPINS + YIELDS_MOST);
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        (0..6).for_each(|_| temper.slept_since(long_ago));
+        assert_eq!(looks(), 0);
+        temper.slept_since(Instant::now());
+        assert_eq!(looks(), SPINS + 1);
     }
 }

@@ -48,6 +48,6 @@ impl WaitSet {
 
     /// Waits as a task until `look` finds something.
     pub async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
-        self.bell.wait_async(look).await
+        self.bell.wait_async(|| (), look).await
     }
 }
