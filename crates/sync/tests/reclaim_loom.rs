@@ -32,8 +32,12 @@ const POISON: u32 = 0;
 unsafe impl Sync for Object {}
 
 impl Object {
+    fn new(number: u32) -> Object {
+        Object(UnsafeCell::new(number))
+    }
+
     fn leaked(number: u32) -> *mut Object {
-        Box::into_raw(Box::new(Object(UnsafeCell::new(number))))
+        Box::into_raw(Box::new(Object::new(number)))
     }
 
     fn read(&self) -> u32 {
@@ -192,19 +196,21 @@ fn hazards_a_slot_protects_one_object_after_the_other() {
 
 fn stack_hands_each_value_to_one<S: Scheme>() {
     explore(Some(2), || {
-        let stack = Arc::new(Stack::<u32, S>::with_scheme());
-        stack.push(1);
+        // Objects, so that loom finds a value that is read without its writer's release.
+        let stack = Arc::new(Stack::<Object, S>::with_scheme());
+        stack.push(Object::new(1));
         let other = {
             let stack = Arc::clone(&stack);
             thread::spawn(move || {
-                stack.push(2);
-                stack.pop()
+                stack.push(Object::new(2));
+                stack.pop().map(|object| object.read())
             })
         };
-        let mine = stack.pop();
+        let mine = stack.pop().map(|object| object.read());
         let theirs = other.join().unwrap();
         assert!(theirs.is_some(), "one value was there all the time");
-        let mut seen: Vec<u32> = [mine, theirs, stack.pop()].into_iter().flatten().collect();
+        let last = stack.pop().map(|object| object.read());
+        let mut seen: Vec<u32> = [mine, theirs, last].into_iter().flatten().collect();
         seen.sort_unstable();
         assert_eq!(seen, [1, 2]);
     });
@@ -222,23 +228,23 @@ fn stack_on_hazards_hands_each_value_to_one() {
 
 fn queue_hands_each_value_to_one_in_order<S: Scheme>() {
     explore(Some(2), || {
-        let queue = Arc::new(Queue::<u32, S>::with_scheme());
-        queue.push(1);
+        let queue = Arc::new(Queue::<Object, S>::with_scheme());
+        queue.push(Object::new(1));
         let other = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {
-                queue.push(2);
-                queue.pop()
+                queue.push(Object::new(2));
+                queue.pop().map(|object| object.read())
             })
         };
-        let mine = queue.pop();
+        let mine = queue.pop().map(|object| object.read());
         let theirs = other.join().unwrap();
         assert!(mine.is_some() && theirs.is_some(), "one value was there all the time");
         if mine == Some(2) {
             assert_eq!(theirs, Some(1), "2 was taken from behind 1");
         }
         assert_ne!(mine, theirs);
-        assert_eq!(queue.pop(), None);
+        assert!(queue.pop().is_none());
     });
 }
 
