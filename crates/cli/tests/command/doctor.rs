@@ -11,9 +11,17 @@ fn the_doctor_tells_which_fences_are_in_force_and_why() {
         String::from_utf8(output.stdout).unwrap()
     };
     let text = asked("");
-    for name in
-        ["fence, fast", "fence, cheap", "fence, quiet", "processor", "kernel", "membarrier", "io_uring", "BPF maps", "huge pages"]
-    {
+    for name in [
+        "fence, fast",
+        "fence, cheap",
+        "fence, quiet",
+        "processor",
+        "kernel",
+        "membarrier",
+        "io_uring",
+        "BPF maps",
+        "huge pages",
+    ] {
         assert!(text.lines().any(|line| line.starts_with(name)), "no {name} in\n{text}");
     }
     let symmetric = asked("symmetric");

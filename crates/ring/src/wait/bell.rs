@@ -25,7 +25,7 @@ pub(crate) struct Bell {
     words: Padded<Words>,
 }
 
-/// On one line: ringers read it for each event, and it changes only when somebody begins or ends to listen, or is woken; who
+/// On one line: many ringers read it for each event, and it changes only when somebody begins or ends to listen, or is woken; who
 /// wakes then has the whole of it with one way between the cores.
 #[derive(Debug)]
 struct Words {

@@ -9,14 +9,14 @@
 //! not have to find out. It compares its position with one number, `due`: the position at which to look after those who
 //! sleep, out of reach while nobody does.
 //!
-//! **Who is woken when.** A consumer looks after them with each quarter of the ring that it frees, and wakes one if at most a quarter is left,
-//! nobody has claimed anything since the quarter before, and nobody looks for room: then no producer is at work. A consumer that has emptied
-//! the ring and still finds nothing after a pause wakes one, too: those at work are too few.
+//! **Who is woken when.** A consumer looks after them with each quarter of the ring that it frees and at the end of what is there, and wakes
+//! one if at most a quarter is left, nobody has claimed anything since it looked last, and nobody looks for room: then no producer is at
+//! work. It wakes one, too, if nothing is left, and a consumer that waits does when there still is nothing after a pause: those at work are too few.
 //! And every 131 072 positions whoever has slept longest has its turn.
 //!
 //! **Nobody is forgotten.** A consumer may take less than a quarter and then stop for good; others may keep the ring
 //! full for ever; who was woken may need but one slot of many. So each sleep is bounded: by 1 ms at first, then as long
-//! as all sleeps before together, never more than 50 ms, times the number of sleepers. All sleepers of a ring
+//! as all sleeps before together, never more than 50 ms, times the number of sleepers, and by 200 ms. Up to four sleepers
 //! together so wake up at most once in a millisecond at first and 20 times a second in the long run. Who
 //! has slept once in vain is *urgent*: the next completion wakes the producer that has slept longest. And a producer that leaves wakes one, who
 //! may have slept because it was there.
@@ -41,6 +41,8 @@ use crate::primitive::{heavy, light};
 const GATHERING_LOOKS: u32 = 20;
 const NAP_FIRST: Duration = Duration::from_millis(1);
 const NAP_LONGEST: Duration = Duration::from_millis(50);
+/// The longest nap, however many sleep.
+const NAP_MOST: Duration = Duration::from_millis(200);
 /// So many positions lie between two naps that are taken although yielding would do, and between two turns of who sleeps: some 0.5 ms, for
 /// a few µs.
 const POSITIONS_BETWEEN_NAPS: u64 = 1 << 17;
@@ -68,6 +70,8 @@ const AT_ONCE: u64 = 0;
 struct Alarm {
     /// The consumers' position at which to look after the sleepers.
     due: AtomicU64,
+    /// The same of threads alone.
+    threads_due: AtomicU64,
     /// Somebody has slept in vain.
     urgent: AtomicBool,
     /// The consumers' position from which on whoever has slept longest has its turn.
@@ -92,6 +96,7 @@ impl Room {
             tasks: Bell::new(),
             alarm: Padded(Alarm {
                 due: AtomicU64::new(NEVER),
+                threads_due: AtomicU64::new(NEVER),
                 urgent: AtomicBool::new(false),
                 turn_due: AtomicU64::new(POSITIONS_BETWEEN_NAPS),
                 claimed: AtomicU64::new(0),
@@ -117,19 +122,28 @@ impl Room {
         let due = self.alarm.due.load(Ordering::Relaxed);
         fenced();
         if due <= end {
-            self.ring(completed, claimed);
+            self.ring(due, completed, claimed);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn ring(&self, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
+    fn ring(&self, due: u64, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
+        let completed = completed();
         if self.tasks.has_listeners() {
             self.tasks.wake(usize::MAX);
-            return self.look_after_threads(completed(), claimed);
+            // `due` is for the tasks now, so threads have a position of their own.
+            if self.alarm.threads_due.load(Ordering::Relaxed) <= completed {
+                self.look_after_threads(completed, claimed);
+            }
+            return;
+        }
+        if completed < due {
+            // Another consumer is behind, and comes by here when it gets there.
+            return;
         }
         // Acquire pairs with the release in `ring_at`: whose position is taken out here is seen among the listeners.
-        let due = self.alarm.due.swap(NEVER, Ordering::AcqRel);
+        self.alarm.due.swap(NEVER, Ordering::AcqRel);
         if self.tasks.has_listeners() {
             // A task came in between. Another consumer may have found `NEVER` meanwhile. Either it passes the fence, and what it completed is
             // there for the task to see when it is woken; or it completes later and finds `AT_ONCE`.
@@ -137,38 +151,42 @@ impl Room {
             heavy();
             self.tasks.wake(usize::MAX);
         }
-        if self.threads.has_listeners() {
-            let completed = completed();
-            if completed < due {
-                self.ring_at(due);
-            } else {
-                self.ring_at(completed + self.portion);
-                self.look_after_threads(completed, claimed);
-            }
-        }
+        self.look_after_threads(completed, claimed);
     }
 
-    /// Wakes a thread if it has slept in vain or long enough, or if no producer is at work.
+    /// Wakes a thread if one has slept in vain or long enough, or if no producer is at work; says when to look again.
     fn look_after_threads(&self, completed: u64, claimed: impl FnOnce() -> u64) {
-        let Alarm { urgent, turn_due, claimed: claimed_before, .. } = &*self.alarm;
-        if urgent.load(Ordering::Relaxed) {
-            urgent.store(false, Ordering::Relaxed);
-            return self.threads.wake(1);
+        if !self.threads.has_listeners() {
+            return;
         }
-        if turn_due.load(Ordering::Relaxed) <= completed {
-            turn_due.store(completed + POSITIONS_BETWEEN_NAPS, Ordering::Relaxed);
-            return self.threads.wake(1);
-        }
+        let alarm = &*self.alarm;
         let claimed = claimed();
-        let is_low = claimed.saturating_sub(completed) <= self.portion;
-        let nobody_claims = claimed == claimed_before.load(Ordering::Relaxed);
-        claimed_before.store(claimed, Ordering::Relaxed);
-        if is_low && nobody_claims && self.lookers.now.load(Ordering::Relaxed) == 0 {
+        let nobody_claims = claimed == alarm.claimed.load(Ordering::Relaxed);
+        alarm.claimed.store(claimed, Ordering::Relaxed);
+        let level = claimed.saturating_sub(completed);
+        // The end of what is there is not passed without a look: nobody may come by here after it.
+        self.look_at(completed + level.clamp(1, self.portion));
+
+        let is_turn = alarm.turn_due.load(Ordering::Relaxed) <= completed;
+        let nobody_works = level <= self.portion && (nobody_claims || level == 0);
+        if alarm.urgent.load(Ordering::Relaxed) {
+            alarm.urgent.store(false, Ordering::Relaxed);
+            self.threads.wake(1);
+        } else if is_turn {
+            alarm.turn_due.store(completed + POSITIONS_BETWEEN_NAPS, Ordering::Relaxed);
+            self.threads.wake(1);
+        } else if nobody_works && self.lookers.now.load(Ordering::Relaxed) == 0 {
             self.threads.wake(1);
         }
     }
 
-    /// Has the consumers look after us when they have completed what is before `position`, if not earlier.
+    /// Has the consumers look after sleeping threads when they have completed what is before `position`.
+    fn look_at(&self, position: u64) {
+        self.alarm.threads_due.store(position, Ordering::Relaxed);
+        self.ring_at(position);
+    }
+
+    /// Has the consumers call [`ring`](Self::ring) when they have completed what is before `position`, if not earlier.
     fn ring_at(&self, position: u64) {
         self.alarm.due.fetch_min(position, Ordering::Release);
     }
@@ -204,15 +222,18 @@ impl Room {
         completed: impl Fn() -> u64,
         mut look: impl FnMut(u64) -> Option<R>,
     ) -> Option<R> {
-        let looked =
-            if self.should_sleep(&completed) { Looked::InVain } else { self.look_for_room(deadline, &mut look) };
+        // Who has a deadline has no time to stand back.
+        let stands_back = deadline.is_none() && self.should_sleep(&completed);
+        let looked = if stands_back { Looked::InVain } else { self.look_for_room(deadline, &mut look) };
         match looked {
             Looked::Found(found) => Some(found),
             Looked::TimedOut => look(1),
             Looked::InVain => {
                 let began = Instant::now();
                 let found = self.sleep(began, deadline, completed, look);
-                self.temper.slept_since(began);
+                if !stands_back {
+                    self.temper.slept_since(began);
+                }
                 found
             }
         }
@@ -234,11 +255,16 @@ impl Room {
 
     /// Looks until there is room or reason to sleep.
     fn look_for_room<R>(&self, deadline: Option<Instant>, mut look: impl FnMut(u64) -> Option<R>) -> Looked<R> {
-        // Two may come at the same time; that is as good as one.
-        self.lookers.now.fetch_add(1, Ordering::Relaxed);
+        let is_counted = self.temper.is_adaptive();
+        if is_counted {
+            // Two may come at the same time; that is as good as one.
+            self.lookers.now.fetch_add(1, Ordering::Relaxed);
+        }
         let pace = self.temper.start();
         let looked = pace.look(deadline, |pace| look(if pace.looks() <= GATHERING_LOOKS { self.portion } else { 1 }));
-        self.lookers.now.fetch_sub(1, Ordering::Relaxed);
+        if is_counted {
+            self.lookers.now.fetch_sub(1, Ordering::Relaxed);
+        }
         looked
     }
 
@@ -251,21 +277,27 @@ impl Room {
     ) -> Option<R> {
         // Without a fence: a wake-up that slips through costs the rest of a nap, a fence would interrupt the consumer.
         let listening = self.threads.listen_in_time();
-        self.ring_at(completed() + self.portion);
+        self.look_at(completed() + self.portion);
+        let mut was_woken = false;
         loop {
             let key = listening.key();
             if let Some(found) = look(1) {
                 return Some(found);
             }
+            if was_woken {
+                // In vain: others were quicker, or the room we were woken for begins behind a position that is not completed yet.
+                self.look_at(AT_ONCE);
+            }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return None;
             }
-            let nap = began.elapsed().clamp(NAP_FIRST, NAP_LONGEST) * listening.listeners();
+            let nap = (began.elapsed().clamp(NAP_FIRST, NAP_LONGEST) * listening.listeners()).min(NAP_MOST);
             let until = Instant::now() + nap;
             let end = deadline.map_or(until, |deadline| deadline.min(until));
-            if listening.sleep(key, Some(end)) == Waited::TimedOut {
+            was_woken = listening.sleep(key, Some(end)) == Waited::Changed;
+            if !was_woken && end == until {
                 self.alarm.urgent.store(true, Ordering::Relaxed);
-                self.ring_at(AT_ONCE);
+                self.look_at(AT_ONCE);
             }
         }
     }
