@@ -127,3 +127,20 @@ fn a_task_that_sends_is_woken() {
         assert_eq!(consumer.join().unwrap(), [0, 1]);
     });
 }
+
+/// One receiver may take the sleepers' position out while the other completes.
+#[test]
+fn a_task_that_sends_is_woken_by_either_of_two_receivers() {
+    explore(2, || {
+        let (mut sender, receiver) = channel::spmc(options(2));
+        (0..2).for_each(|n| sender.send(Box::new(n)).expect("the receivers stay"));
+        let receivers = [receiver.clone(), receiver].map(|receiver| {
+            thread::spawn(move || {
+                receiver.recv().expect("the sender stays");
+                receiver
+            })
+        });
+        assert_eq!(loom::future::block_on(sender.send_async(Box::new(2))), Ok(()));
+        receivers.map(|receiver| receiver.join().unwrap());
+    });
+}

@@ -34,8 +34,13 @@ use millstream_sync::eventcount::Waited;
 
 use super::WaitStrategy;
 use crate::padded::Padded;
-use crate::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::primitive::atomic::{AtomicU64, Ordering};
 use crate::primitive::{heavy, light};
+
+/// The standard atomics, in a model, too: advice orders nothing, and what it is makes no difference to explore.
+mod advice {
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+}
 
 /// Looks after which a producer takes what room there is.
 const GATHERING_LOOKS: u32 = 20;
@@ -71,22 +76,22 @@ struct Alarm {
     /// The consumers' position at which to look after the sleepers.
     due: AtomicU64,
     /// The same of threads alone.
-    threads_due: AtomicU64,
+    threads_due: advice::AtomicU64,
     /// Somebody has slept in vain.
-    urgent: AtomicBool,
+    urgent: advice::AtomicBool,
     /// The consumers' position from which on whoever has slept longest has its turn.
-    turn_due: AtomicU64,
+    turn_due: advice::AtomicU64,
     /// What was claimed when a consumer looked last.
-    claimed: AtomicU64,
+    claimed: advice::AtomicU64,
 }
 
 /// What producers tell each other when they find the ring full.
 #[derive(Debug)]
 struct Lookers {
     /// How many look for room without sleeping.
-    now: AtomicU32,
+    now: advice::AtomicU32,
     /// The consumers' position from which on the next who would look sleeps instead.
-    nap_due: AtomicU64,
+    nap_due: advice::AtomicU64,
 }
 
 impl Room {
@@ -96,12 +101,15 @@ impl Room {
             tasks: Bell::new(),
             alarm: Padded(Alarm {
                 due: AtomicU64::new(NEVER),
-                threads_due: AtomicU64::new(NEVER),
-                urgent: AtomicBool::new(false),
-                turn_due: AtomicU64::new(POSITIONS_BETWEEN_NAPS),
-                claimed: AtomicU64::new(0),
+                threads_due: advice::AtomicU64::new(NEVER),
+                urgent: advice::AtomicBool::new(false),
+                turn_due: advice::AtomicU64::new(POSITIONS_BETWEEN_NAPS),
+                claimed: advice::AtomicU64::new(0),
             }),
-            lookers: Padded(Lookers { now: AtomicU32::new(0), nap_due: AtomicU64::new(POSITIONS_BETWEEN_NAPS) }),
+            lookers: Padded(Lookers {
+                now: advice::AtomicU32::new(0),
+                nap_due: advice::AtomicU64::new(POSITIONS_BETWEEN_NAPS),
+            }),
             portion: (capacity / 4).max(1),
             temper: Temper::new(strategy),
         }
