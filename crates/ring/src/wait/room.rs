@@ -190,6 +190,10 @@ impl Room {
 
     /// Has the consumers look after sleeping threads when they have completed what is before `position`.
     fn look_at(&self, position: u64) {
+        if cfg!(loom) {
+            // In a model naps end at any time, so it makes no difference to explore whether somebody looks.
+            return;
+        }
         self.alarm.threads_due.store(position, Ordering::Relaxed);
         self.ring_at(position);
     }
