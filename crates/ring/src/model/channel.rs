@@ -141,6 +141,8 @@ fn a_task_that_sends_is_woken_by_either_of_two_receivers() {
             })
         });
         assert_eq!(loom::future::block_on(sender.send_async(Box::new(2))), Ok(()));
-        receivers.map(|receiver| receiver.join().unwrap());
+        for receiver in receivers {
+            receiver.join().unwrap();
+        }
     });
 }
