@@ -42,6 +42,9 @@ mod advice {
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 }
 
+/// In a model naps end at any time, so it makes no difference to explore who is woken before.
+const LOOKS_AFTER_THREADS: bool = !cfg!(loom);
+
 /// Looks after which a producer takes what room there is.
 const GATHERING_LOOKS: u32 = 20;
 const NAP_FIRST: Duration = Duration::from_millis(1);
@@ -164,7 +167,7 @@ impl Room {
 
     /// Wakes a thread if one has slept in vain or long enough, or if no producer is at work; says when to look again.
     fn look_after_threads(&self, completed: u64, claimed: impl FnOnce() -> u64) {
-        if !self.threads.has_listeners() {
+        if !self.has_sleepers() {
             return;
         }
         let alarm = &*self.alarm;
@@ -190,12 +193,10 @@ impl Room {
 
     /// Has the consumers look after sleeping threads when they have completed what is before `position`.
     fn look_at(&self, position: u64) {
-        if cfg!(loom) {
-            // In a model naps end at any time, so it makes no difference to explore whether somebody looks.
-            return;
+        if LOOKS_AFTER_THREADS {
+            self.alarm.threads_due.store(position, Ordering::Relaxed);
+            self.ring_at(position);
         }
-        self.alarm.threads_due.store(position, Ordering::Relaxed);
-        self.ring_at(position);
     }
 
     /// Has the consumers call [`ring`](Self::ring) when they have completed what is before `position`, if not earlier.
@@ -206,16 +207,20 @@ impl Room {
     /// A consumer finds nothing any more; `level` positions are claimed and not yet free again.
     pub(crate) fn drained(&self, level: impl FnOnce() -> u64) {
         // Without a fence: sleeps are bounded, and tasks are woken by what the consumer completed before.
-        if self.threads.has_listeners() && level() <= self.portion {
+        if self.has_sleepers() && level() <= self.portion {
             self.threads.wake(1);
         }
     }
 
     /// A producer has left; another may sleep because it was there.
     pub(crate) fn left(&self) {
-        if self.threads.has_listeners() {
+        if self.has_sleepers() {
             self.threads.wake(1);
         }
+    }
+
+    fn has_sleepers(&self) -> bool {
+        LOOKS_AFTER_THREADS && self.threads.has_listeners()
     }
 
     /// Wakes everybody: whom they wait for is gone.
