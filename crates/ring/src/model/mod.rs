@@ -5,6 +5,9 @@
 //! reports. Every access to a slot goes through loom's cell, so a claim that overlaps another, or a missing
 //! acquire or release, is reported as a data race.
 //!
+//! Not explored: whom consumers wake among the *threads* that wait for room. Their sleeps are bounded, in a model they end at any
+//! time, and the rest is advice; tests on the machine cover it. Tasks, whose sleeps are not bounded, are explored.
+//!
 //! # Mutations
 //! Each of these changes was made by hand, and the test named found it:
 //!
