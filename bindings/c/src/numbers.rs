@@ -69,7 +69,7 @@ pub unsafe extern "C" fn millstream_csm_stop(
             None => Method::Robbins,
         };
         let Decision { stop, level } =
-            Test::new(Threshold::new(threshold)?, log_eps, method)?.stop(trials, successes)?;
+            Test::shared(Threshold::new(threshold)?, log_eps, method)?.stop(trials, successes)?;
         let direction = match stop {
             Some(Direction::Above) => 1,
             Some(Direction::Below) => -1,

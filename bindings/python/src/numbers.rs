@@ -27,7 +27,7 @@ pub(crate) fn log_choose(n: u64, k: u64) -> PyResult<Bounds> {
 #[pyfunction]
 #[pyo3(signature = (trials, successes, threshold, log_eps, method = "robbins"))]
 pub(crate) fn stop(trials: u64, successes: u64, threshold: f64, log_eps: f64, method: &str) -> PyResult<Stop> {
-    let test = Threshold::new(threshold).and_then(|threshold| Test::new(threshold, log_eps, method.parse()?));
+    let test = Threshold::new(threshold).and_then(|threshold| Test::shared(threshold, log_eps, method.parse()?));
     let decision = test.and_then(|test| test.stop(trials, successes)).map_err(question)?;
     let direction = decision.stop.map(|direction| match direction {
         Direction::Above => "above",

@@ -172,3 +172,28 @@ fn a_drivers_interval_has_a_third_of_the_error() {
         assert!((found.low - expected.low).abs() < 1e-12 && (found.high - expected.high).abs() < 1e-12, "{found:?}");
     }
 }
+
+#[test]
+fn a_drivers_tests_have_two_thirds_of_the_error_together() {
+    let within = Claim::Within { low: 0.2, high: 0.9 };
+    let between = Claim::Between { low: 0.2, high: 0.3 };
+    for (claim, part) in [(Claim::AtLeast(0.9), 1.5), (Claim::AtMost(0.5), 1.5), (within, 3.0), (between, 3.0)] {
+        let log_eps = Driver::new(&Setup::new(claim, 0.03)).unwrap().status().log_eps;
+        assert!((log_eps - (0.03f64 / part).ln()).abs() < 1e-12, "{claim:?}: {log_eps}");
+    }
+}
+
+#[test]
+fn a_watched_intervals_ends_are_each_others_mirror_images() {
+    for n in [1u64, 2, 7, 30, 101, 1000] {
+        for s in n.div_ceil(2)..n {
+            for error in [0.5, 0.05, 1e-6] {
+                let high = interval::watched(n, s, error).unwrap().high;
+                let low = interval::watched(n, n - s, error).unwrap().low;
+                // Exact, as the end is above 1/2; the last rate that is ruled out is so at either end.
+                let beyond = 1.0 - high;
+                assert!(beyond <= low && low - beyond <= 2.0 * f64::EPSILON, "{s} of {n}, {error}: {high} and {low}");
+            }
+        }
+    }
+}

@@ -203,6 +203,8 @@ mod tests {
         assert_eq!(number.of_field(b"50"), Ok(false));
         assert!(number.of_field(b"50ms").unwrap_err().contains("expected a bare number"));
         assert!(number.of_field(b"NaN").is_err());
+        let over = Criterion { under: None, over: Some(Quantity::parse("50").unwrap()), ..number };
+        assert_eq!((over.of_field(b"50"), over.of_field(b"50.1")), (Ok(false), Ok(true)), "50 is not more than 50");
         let time = criterion(Some("50ms"), None, ExitRule::Status(0));
         assert_eq!(time.of_field(b"1.5ms"), Ok(true));
         assert!(time.of_field(b"1.5").unwrap_err().contains("expected a time"));

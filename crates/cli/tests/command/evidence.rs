@@ -51,6 +51,14 @@ fn the_exit_status_is_the_verdict() {
 }
 
 #[test]
+fn lines_beyond_the_limit_are_not_even_read() {
+    let room = room();
+    let args = ["slo", "--quiet", "--json", "--at-least", "0.99", "--limit", "2"];
+    let value = json(&fed(&room, &args, "1\n1\nno outcome\n"), 3);
+    assert_eq!((&value["trials"], &value["undecided_because"]), (&2.into(), &"the limit was reached".into()));
+}
+
+#[test]
 fn senseless_questions_run_nothing() {
     let room = room();
     room.write("outcomes", "1\n");

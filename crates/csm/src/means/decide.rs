@@ -238,3 +238,23 @@ fn tests(setup: &MeanSetup) -> Result<Vec<MeanTest>, Error> {
         Claim::Between { low, high } => vec![test(low, Above, Holds, alone), test(high, Below, Fails, alone)],
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_have_two_thirds_of_the_error_together() {
+        let claims = [
+            (Claim::AtLeast(0.5), 2),
+            (Claim::AtMost(0.5), 2),
+            (Claim::Within { low: 0.2, high: 0.7 }, 4),
+            (Claim::Between { low: 0.2, high: 0.7 }, 2),
+        ];
+        for (claim, count) in claims {
+            let tests = tests(&MeanSetup::new(claim, 0.03, 0.0, 1.0)).expect("a valid question");
+            let all: f64 = tests.iter().map(|test| test.log_eps.exp()).sum();
+            assert!(tests.len() == count && (all - 0.02).abs() < 1e-12, "{claim:?}: {all}");
+        }
+    }
+}

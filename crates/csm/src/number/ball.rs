@@ -11,7 +11,7 @@ use super::Dd;
 use crate::Bounds;
 
 /// Covers the rounding of ten operations and of taking `|hi|` for `|hi + lo|`: `1 + 2^-48`.
-const ROUNDING: f64 = 1.0 + 3.552_713_678_800_501e-15;
+pub(super) const ROUNDING: f64 = 1.0 + 3.552_713_678_800_501e-15;
 
 /// All numbers within `radius` of `mid`; the true value is one of them.
 #[derive(Debug, Clone, Copy)]

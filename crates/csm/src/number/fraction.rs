@@ -26,10 +26,9 @@
 //! ([`Fraction::step`]).
 //!
 //! **Steps.** Far from the mean, or where a shape is small, sixteen do; near the mean about the root of the smaller
-//! shape, and from a thousand on [quadrature](super::quadrature) is used there. So some hundreds are the most that it
+//! shape, and from some dozens on an [expansion](super::expansion) is used there. So a hundred or so are the most that it
 //! takes; the search ends at [`MOST_STEPS`] in any case, with an enclosure that is as certain as any, only wider.
 
-use super::Ball;
 use super::kernel::Rate;
 
 /// `2^-49 = 16 u`.
@@ -199,10 +198,9 @@ fn likely_steps(a: f64, b: f64, lead: f64) -> u32 {
 /// products are made in double-double, and are at most `2^53`. (A rate below `2^-1000` counts as one of about
 /// that size, which matters as little.)
 pub(crate) fn lead(a: f64, b: f64, rate: &Rate) -> f64 {
-    let product = |weight: f64, part: super::kernel::Scaled| {
-        Ball::from(part.m).scale(super::exact::power_of_two(part.e.max(-1000))) * weight
-    };
-    (product(a, rate.y) - product(b, rate.x)).mid.hi
+    let product =
+        |weight: f64, part: super::kernel::Scaled| part.m.scale(super::exact::power_of_two(part.e.max(-1000))) * weight;
+    (product(a, rate.y) - product(b, rate.x)).hi
 }
 
 /// A sum as computed, and the sum of its terms' absolute values.

@@ -9,7 +9,7 @@
 //! where `d` is what that formula leaves out ([`stirling`](super::stirling)). The large parts, `n ln n` and so on,
 //! have cancelled on paper: the first two terms add up to `-n` times a Kullback-Leibler divergence. As `x n - a` and
 //! `(1-x) n - b` add up to zero, they are a sum of two [`deviances`](super::deviance), which have one sign, so that
-//! nothing cancels any more: each is off by `2^-52` of itself at most, and so is their sum, or, where the rate is far
+//! nothing cancels any more: each is off by `2^-51` of itself at most, and so is their sum, or, where the rate is far
 //! from `a / n`, by no more than `2^-76 n`, which is less.
 //!
 //! Robbins' level is the same sum with another half logarithm ([`level`]); so are the Beta function and binomial
@@ -20,9 +20,10 @@ use std::f64::consts::TAU;
 
 use super::deviance::minus_deviance;
 use super::exact::{split_exponent, two_sum};
+use super::exp::exp;
 use super::ln::{ln, ln_quotient, ln_scaled, ln_to_a_float};
 use super::stirling::correction;
-use super::{Ball, Dd};
+use super::{Ball, Dd, Rough};
 
 /// A probability and its complement, both exact, each with its exponent split off so that neither underflows.
 #[derive(Debug, Clone, Copy)]
@@ -69,11 +70,60 @@ impl Rate {
     }
 }
 
-/// `ln(x^a (1-x)^b / B(a, b))`, for shapes between `2^-40` and `2^53`.
+/// `x^a (1-x)^b / B(a, b)` in three factors: `e^deviances e^corrections sqrt(square)`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kernel {
+    deviances: Ball,
+    /// `a (1-x) - b x = a - x (a + b)`: positive on the near side of the mean. Off by `2^-52` of itself and `2^-101` of the
+    /// larger of `a` and the rest.
+    pub(crate) lead: f64,
+    corrections: Rough,
+    /// Off by four roundings or fewer.
+    square: f64,
+}
+
+/// The kernel, for shapes between `2^-40` and `2^53`.
 #[inline]
-pub(crate) fn kernel(a: f64, b: f64, rate: &Rate) -> Ball {
+pub(crate) fn kernel(a: f64, b: f64, rate: &Rate) -> Kernel {
     let n = Dd::sum(a, b);
-    deviances(a, b, n, rate) + rest(a, b, n, a * b / (TAU * n.hi))
+    let (one, other) = (minus_deviance(a, rate.x.m, n, rate.x.e), minus_deviance(b, rate.y.m, n, rate.y.e));
+    Kernel {
+        deviances: one.minus + other.minus,
+        lead: 0.0 - one.difference,
+        corrections: corrections(a, b, n),
+        square: a * b / (TAU * n.hi),
+    }
+}
+
+impl Kernel {
+    /// The logarithm.
+    #[inline]
+    pub(crate) fn ln(&self) -> Ball {
+        self.deviances + (half_ln(self.square) + self.corrections)
+    }
+
+    /// The logarithm of the kernel over a number: the two in one.
+    #[inline]
+    pub(crate) fn ln_over(&self, x: Rough) -> Ball {
+        let ln = half_ln(self.square / (x.value * x.value));
+        let off = Rough { value: 0.0, error: x.error / (x.value - x.error) * 1.001 };
+        self.deviances + (ln + self.corrections + off)
+    }
+
+    /// The kernel itself, where that is not above `e^700`.
+    #[inline]
+    pub(crate) fn value(&self) -> Rough {
+        let root = self.square.sqrt();
+        Rough { value: root, error: 3.0 * f64::EPSILON * root } * exp(self.deviances + self.corrections).into()
+    }
+
+    /// `a ln(a / (x n)) + b ln(b / ((1-x) n))`: `n` times the Kullback-Leibler divergence of `x` from `a / n`. Off by less
+    /// than `2^-50` of itself.
+    #[inline]
+    pub(crate) fn divergence(&self) -> f64 {
+        // A zero may come with either sign.
+        (-self.deviances.mid.hi).max(0.0)
+    }
 }
 
 /// `ln B(a, b)`, for shapes between `2^-40` and `2^53`.
@@ -110,7 +160,7 @@ pub(crate) fn level(s: f64, f: f64, rate: &Rate) -> Ball {
 /// `a ln(x n / a) + b ln((1-x) n / b)`.
 #[inline(always)]
 fn deviances(a: f64, b: f64, n: Dd, rate: &Rate) -> Ball {
-    minus_deviance(a, rate.x.m, n, rate.x.e) + minus_deviance(b, rate.y.m, n, rate.y.e)
+    minus_deviance(a, rate.x.m, n, rate.x.e).minus + minus_deviance(b, rate.y.m, n, rate.y.e).minus
 }
 
 /// `a ln(x n / a) + b ln((1-x) n / b)`, about: `-n` times the Kullback-Leibler divergence of `x` from `a / n`.
@@ -126,14 +176,20 @@ fn logarithms(a: f64, b: f64, n: Dd) -> Ball {
 
 /// `d(n) - d(a) - d(b)` and half the logarithm of `square`.
 #[inline(always)]
-fn rest(a: f64, b: f64, n: Dd, square: f64) -> Ball {
+fn rest(a: f64, b: f64, n: Dd, square: f64) -> Rough {
+    half_ln(square) + corrections(a, b, n)
+}
+
+/// `d(n) - d(a) - d(b)`.
+#[inline(always)]
+fn corrections(a: f64, b: f64, n: Dd) -> Rough {
     // In an order that makes exchanging `a` and `b` change no bit.
-    let corrections = correction(n) - (correction(a.into()) + correction(b.into()));
-    half_ln(square) + Ball::from(corrections)
+    correction(n) - (correction(a.into()) + correction(b.into()))
 }
 
 /// Half the logarithm of a number that six roundings or fewer have led to: each moves the result by up to `2^-54`.
 #[inline]
-fn half_ln(x: f64) -> Ball {
-    ln_to_a_float(x).scale(0.5).widen(4.440_892_098_500_626e-16)
+fn half_ln(x: f64) -> Rough {
+    let ln = ln_to_a_float(x);
+    Rough { value: 0.5 * ln.value, error: 0.5 * ln.error + 4.440_892_098_500_626e-16 }
 }

@@ -9,12 +9,14 @@
 //! | [`sum`](mod@sum) | the sum of many floats, rounded once |
 //! | [`dd`] | a number as an unevaluated sum of two floats: 106 bits, each operation with a proven error |
 //! | [`ball`] | such a number and a radius that is certain to cover the true value |
+//! | [`rough`] | the same with a single float |
 //! | [`ln`], [`exp`] | logarithm and exponential of a ball |
 //! | [`stirling`] | what Stirling's formula leaves out of the logarithm of the Gamma function |
 //! | [`deviance`] | how far a count is from what was expected, with a relative error |
 //! | [`kernel`] | `ln(x^a (1-x)^b / B(a, b))`: Robbins' level, likelihood ratios and tails all lean on it |
 //! | [`fraction`] | a continued fraction for the tails of the Beta distribution, each step enclosed |
-//! | [`quadrature`] | the same near the middle of a distribution with large shapes: Gauss' rule with a proven remainder |
+//! | [`expansion`], [`mills`] | the same for large shapes: a perturbed normal distribution, with a proven remainder |
+//! | [`series`] | the same for whole shapes of which one is small: a sum of few terms |
 //! | [`tails`] | both tails of the Beta distribution, as logarithms |
 
 pub(crate) mod ball;
@@ -22,12 +24,13 @@ pub(crate) mod dd;
 mod deviance;
 pub(crate) mod exact;
 pub(crate) mod exp;
+mod expansion;
 pub(crate) mod fraction;
 mod fused;
 pub(crate) mod kernel;
 pub(crate) mod ln;
 mod ln_table;
-mod quadrature;
+mod mills;
 #[cfg(test)]
 #[path = "../../tests/exact"]
 mod exactly {
@@ -35,9 +38,13 @@ mod exactly {
     pub(crate) mod ln;
     pub(crate) mod rational;
 }
+pub(crate) mod rough;
+mod series;
 pub(crate) mod stirling;
+mod stirling_table;
 pub(crate) mod sum;
 pub(crate) mod tails;
 
 pub(crate) use ball::Ball;
 pub(crate) use dd::Dd;
+pub(crate) use rough::Rough;

@@ -1,17 +1,14 @@
 //! Both tails of the Beta distribution, as logarithms.
 
-use super::Ball;
 use super::exp::exp;
+use super::expansion;
 use super::fraction::{Fraction, NARROW, lead};
-use super::kernel::{Rate, kernel};
-use super::ln::{ln, ln_1p};
-use super::quadrature::Quadrature;
+use super::kernel::{Kernel, Rate, kernel};
+use super::ln::{ln, ln_1p, rough_ln};
+use super::{Ball, Rough, series};
 
-/// How many steps of the fraction [`ln_upper_tail`] begins with.
-const FEW_STEPS: u32 = 6;
-
-/// Lower tails above this, about, take more steps.
-const A_LITTLE: f64 = 1e-6;
+/// `2^-54`: a probability that cannot be told from none.
+const NEXT_TO_NOTHING: f64 = 0.25 * f64::EPSILON;
 
 /// `ln I_x(a, b)`, `ln(1 - I_x(a, b))`, and how fast they move.
 #[derive(Debug, Clone, Copy)]
@@ -26,34 +23,36 @@ pub(crate) struct Tails {
 
 /// Both tails at `rate`, for shapes between `2^-30` and `2^53`.
 pub(crate) fn tails(a: f64, b: f64, rate: &Rate) -> Tails {
-    let density = kernel(a, b, rate);
+    let kernel = kernel(a, b, rate);
+    let (density, divergence) = (kernel.ln(), kernel.divergence());
     if below_center(a, b, rate) {
-        let share = near_share(a, b, rate);
-        Tails { lower: density + ln(share), upper: ln_1m(exp(density) * share), density }
+        let share = near_share(a, b, rate, divergence, NARROW);
+        Tails { lower: density + ln(share), upper: ln_1p(-(exp(density) * share)), density }
     } else {
-        let share = near_share(b, a, &rate.swap());
-        Tails { lower: ln_1m(exp(density) * share), upper: density + ln(share), density }
+        let share = near_share(b, a, &rate.swap(), divergence, NARROW);
+        Tails { lower: ln_1p(-(exp(density) * share)), upper: density + ln(share), density }
     }
 }
 
-/// `ln(1 - I_x(a, b))` alone, with [`Tails::density`] given: quickly, if there is little below `x`.
-pub(crate) fn ln_upper_tail(a: f64, b: f64, rate: &Rate, density: Ball) -> Ball {
-    if !below_center(a, b, rate) {
-        return density + ln(near_share(b, a, &rate.swap()));
+/// The logarithm of the hazard, the [density](Tails::density) over the upper tail, for whole shapes and with the kernel
+/// given: quickly, and off by about `2^-44` times the smaller tail.
+#[inline]
+pub(crate) fn ln_hazard(a: f64, b: f64, rate: &Rate, kernel: &Kernel) -> Ball {
+    let lead = kernel.lead;
+    if lead < 0.0 {
+        let share = whole_share(b, a, &rate.swap(), kernel.divergence(), NARROW);
+        return Ball::ZERO - rough_ln(share.into());
     }
-    let density = exp(density);
-    ln_1m(density * few_steps(a, b, rate, density).unwrap_or_else(|| near_share(a, b, rate)))
-}
-
-/// [`near_share`] from a few steps of the fraction, where they are enough to tell a little from nothing.
-fn few_steps(a: f64, b: f64, rate: &Rate, density: Ball) -> Option<Ball> {
-    // Far from the mean the share is about one over the lead: this spares steps that would be in vain.
-    if density.mid.hi > A_LITTLE * lead(a, b, rate) {
-        return None;
+    // The lower tail is at most the density over the lead, as its logarithm's slope only grows on the way down.
+    let density = kernel.value();
+    let most = (density.value + density.error) * 1.001;
+    if lead >= 1.0 && most <= NEXT_TO_NOTHING * lead {
+        return kernel.ln_over(Rough { value: 1.0, error: NEXT_TO_NOTHING });
     }
-    let found = Fraction::new(a, b, rate).enclose(FEW_STEPS);
-    let share = Ball::between(found.lower, found.upper.min(f64::MAX)) / a;
-    (density.upper() * share.radius <= NARROW).then_some(share)
+    // Of a little, a few digits do.
+    let width = NARROW * (lead / most).max(1.0);
+    let lower = density * whole_share(a, b, rate, kernel.divergence(), width).into();
+    kernel.ln_over(Rough { value: 1.0, error: 0.0 } - lower)
 }
 
 /// Whether the lower tail is the one that the fraction gives quickly. That is so below the mean; but when the
@@ -70,19 +69,23 @@ fn below_center(a: f64, b: f64, rate: &Rate) -> bool {
     lead(a, b, rate) >= 0.0
 }
 
-/// `I_x(a, b)` over `e^`[`density`](Tails::density), for `x` on the side where that is not the larger tail.
-fn near_share(a: f64, b: f64, rate: &Rate) -> Ball {
-    if let Some(quadrature) = Quadrature::new(a, b, rate) {
-        let found = quadrature.enclose();
-        return Ball::between(found.lower, found.upper);
+/// `I_x(a, b)` over `e^`[`density`](Tails::density), for `x` on the side where that is not the larger tail, and to about
+/// `width` of itself.
+#[inline]
+fn near_share(a: f64, b: f64, rate: &Rate, divergence: f64, width: f64) -> Ball {
+    if let Some(share) = expansion::near_share(a, b, divergence, width) {
+        return share;
     }
-    let found = Fraction::new(a, b, rate).enclose_to(NARROW);
+    let found = Fraction::new(a, b, rate).enclose_to(width);
     Ball::between(found.lower, found.upper) / a
 }
 
-/// `ln(1 - x)` for `x` from 0 to below 1.
-fn ln_1m(x: Ball) -> Ball {
-    ln_1p(-x)
+/// As [`near_share`], for whole shapes.
+#[inline]
+fn whole_share(a: f64, b: f64, rate: &Rate, divergence: f64, width: f64) -> Ball {
+    expansion::near_share(a, b, divergence, width)
+        .or_else(|| series::near_share(a, b, rate, width))
+        .unwrap_or_else(|| near_share(a, b, rate, divergence, width))
 }
 
 #[cfg(test)]
@@ -127,7 +130,57 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_hazard_covers_what_the_binomial_sums_give() {
+        let mut ways = [0; 3];
+        for n in [1u32, 2, 5, 17, 40, 60, 90, 260] {
+            let coefficients = pascal(n);
+            for a in 1..=n {
+                for x in [1e-12, 0.01, 0.125, 0.5, 0.75, 0.999] {
+                    let (p, bits) = dyadic(x);
+                    let q = (BigInt::one() << bits) - &p;
+                    let below: BigInt = (0..a).map(|j| &coefficients[j as usize] * p.pow(j) * q.pow(n - j)).sum();
+                    let (a, b, rate) = (f64::from(a), f64::from(n + 1 - a), Rate::new(x));
+                    let kernel = kernel(a, b, &rate);
+                    let found = kernel.ln() - ln_hazard(a, b, &rate, &kernel);
+                    let name = format!("Beta({a}, {b}) at {x}: {found:?}");
+                    let (least, greatest) = exactly::ln(&below, &(BigInt::one() << (bits * n)));
+                    assert!(of(found.lower()) <= greatest && least <= of(found.upper()), "{name}");
+                    assert!(found.radius <= 3e-13 * found.mid.hi.abs().max(1.0), "{name} is wide");
+                    let (a, b, rate) = if lead(a, b, &rate) < 0.0 { (b, a, rate.swap()) } else { (a, b, rate) };
+                    let way = match expansion::near_share(a, b, kernel.divergence(), NARROW) {
+                        Some(_) => 0,
+                        None => 1 + usize::from(series::near_share(a, b, &rate, NARROW).is_none()),
+                    };
+                    ways[way] += 1;
+                }
+            }
+        }
+        assert!(ways[0] > 100 && ways[1] > 300 && ways[2] == 0, "{ways:?}");
+    }
+
     proptest! {
+        /// Whole shapes of all sizes: a sum of positive terms or an expansion is always found.
+        #[test]
+        fn the_share_of_whole_shapes_needs_no_fraction(
+            a in 0.0f64..52.0, b in 0.0f64..52.0, deviations in -0.1f64..20.0, digits in 10i32..44
+        ) {
+            let (a, b) = (a.exp2().floor(), b.exp2().floor());
+            let (center, other) = (a / (a + b), b / (a + b));
+            let off = deviations * (center / (a + b + 1.0) * other).sqrt();
+            let rate = if center < 0.5 { Rate::new((center - off).abs().clamp(1e-300, 0.75)) } else {
+                Rate::complement_of((other + off).abs().clamp(1e-300, 0.75))
+            };
+            let (a, b, rate) = if lead(a, b, &rate) < 0.0 { (b, a, rate.swap()) } else { (a, b, rate) };
+            let divergence = kernel(a, b, &rate).divergence();
+            prop_assume!(divergence < 40.0);
+            let width = if divergence < 20.0 { NARROW } else { 2f64.powi(-digits.min(24)) };
+            let share = expansion::near_share(a, b, divergence, width).or_else(|| series::near_share(a, b, &rate, width));
+            prop_assert!(share.is_some(), "Beta({}, {}) at {:?}, {}", a, b, rate, divergence);
+            let share = share.unwrap();
+            prop_assert!(overlap(share, near_share(a, b, &rate, 1e300, NARROW)), "{:?}", share);
+        }
+
         /// `I_x(a, b) = I_x(a + 1, b) + x^a (1-x)^b / (a B(a, b))`, for shapes of all kinds.
         #[test]
         fn neighbouring_shapes_differ_by_one_term(a in -10.0f64..40.0, b in -10.0f64..40.0, at in -6.0f64..6.0) {
@@ -155,7 +208,12 @@ mod tests {
             let rate = if center < 0.5 { Rate::new((center + off).abs().clamp(1e-300, 0.75)) } else {
                 Rate::complement_of((other - off).abs().clamp(1e-300, 0.75))
             };
-            let share = if below_center(a, b, &rate) { near_share(a, b, &rate) } else { near_share(b, a, &rate.swap()) };
+            let divergence = kernel(a, b, &rate).divergence();
+            let share = if below_center(a, b, &rate) {
+                near_share(a, b, &rate, divergence, NARROW)
+            } else {
+                near_share(b, a, &rate.swap(), divergence, NARROW)
+            };
             prop_assert!(share.radius <= 40.0 * NARROW * share.mid.hi, "{:?} at {:?}", share, rate);
         }
 
@@ -163,9 +221,13 @@ mod tests {
         #[test]
         fn both_fractions_agree(a in 0.5f64..300.0, b in 0.5f64..300.0, at in 0.2f64..0.8) {
             let rate = Rate::new((a / (a + b) + (at - 0.5) * 0.1).clamp(1e-3, 0.999));
-            let density = kernel(a, b, &rate);
-            let lower = density + ln(near_share(a, b, &rate));
-            let upper = density + ln(near_share(b, a, &rate.swap()));
+            let density = kernel(a, b, &rate).ln();
+            let share = |a: f64, b: f64, rate: &Rate| {
+                let found = Fraction::new(a, b, rate).enclose_to(NARROW);
+                Ball::between(found.lower, found.upper) / a
+            };
+            let lower = density + ln(share(a, b, &rate));
+            let upper = density + ln(share(b, a, &rate.swap()));
             prop_assert!(overlap(exp(lower) + exp(upper), Ball::from(1.0)), "{:?} and {:?}", lower, upper);
         }
     }

@@ -89,7 +89,7 @@ fn used(process: &UniformTail, ln_share: f64, log_eps: f64) -> f64 {
             1.0
         } else {
             let (s, f) = (successes as f64, failures as f64);
-            exp_up(process.ln_share(s, f, process.whole(s, f)))
+            exp_up(process.ln_share(s, f))
         };
         used += q * still;
     }
@@ -99,4 +99,26 @@ fn used(process: &UniformTail, ln_share: f64, log_eps: f64) -> f64 {
 /// An upper bound on `e^x`, where that is at most one but for rounding.
 fn exp_up(x: Ball) -> f64 {
     exp(x).upper()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::Test;
+    use super::*;
+    use crate::power::test_power;
+
+    /// Long after the horizon, too: at such a threshold, most of it comes then.
+    #[test]
+    fn what_is_used_is_no_less_than_the_probability_to_stop() {
+        for (value, log_eps) in [(0.999, -1.0), (0.9995, -3.0), (0.9, -4.0)] {
+            let threshold = Threshold::new(value).expect("a threshold");
+            let process = UniformTail::new(threshold, Direction::Below);
+            let used = used(&process, 0.0, log_eps);
+            let test = Test::of([Arc::new(process) as Arc<dyn EProcess>], log_eps).expect("a test");
+            let stops = test_power(&test, value, 20_000).expect("a valid question").fails / log_eps.exp();
+            assert!(stops <= used && used <= 1.3 * stops, "{value}: {stops} and {used}");
+        }
+    }
 }

@@ -35,6 +35,7 @@ mod boundary;
 mod method;
 mod mixture;
 mod ratio;
+mod shared;
 mod tail;
 mod test;
 mod threshold;

@@ -3,8 +3,8 @@
 use super::{EProcess, Threshold};
 use crate::Direction;
 use crate::number::Ball;
-use crate::number::kernel::level;
-use crate::number::tails::ln_upper_tail;
+use crate::number::kernel::{Rate, kernel, level};
+use crate::number::tails::ln_hazard;
 
 /// The likelihood ratio averaged over alternatives that are uniform on one side of the threshold.
 ///
@@ -14,26 +14,27 @@ use crate::number::tails::ln_upper_tail;
 ///
 /// Every alternative on a side is favoured by every favourable outcome, so the evidence grows with each of them.
 ///
-/// Cost of a level: some 300 ns where the evidence is strong, 500 ns where it is weak, up to a microsecond near the mean of
-/// a distribution with one small shape; at once where the counts speak against.
+/// Cost of a level: 190 ns, and up to 310; at once where the counts speak against.
 #[derive(Debug, Clone, Copy)]
 pub struct UniformTail {
     threshold: Threshold,
     direction: Direction,
     ln_width: Ball,
-    /// `ln p (1-p)`.
-    ln_product: Ball,
+    /// The threshold and the favourable outcome's rate.
+    rate: Rate,
+    /// `-ln` of that rate.
+    minus_ln_rate: Ball,
 }
 
 impl UniformTail {
     /// Evidence for a rate on this side of the threshold.
     #[must_use]
     pub fn new(threshold: Threshold, direction: Direction) -> Self {
-        let ln_width = match direction {
-            Direction::Above => threshold.ln_complement(),
-            Direction::Below => threshold.ln(),
+        let (rate, ln_rate, ln_width) = match direction {
+            Direction::Above => (threshold.rate, threshold.ln(), threshold.ln_complement()),
+            Direction::Below => (threshold.rate.swap(), threshold.ln_complement(), threshold.ln()),
         };
-        UniformTail { threshold, direction, ln_width, ln_product: threshold.ln() + threshold.ln_complement() }
+        UniformTail { threshold, direction, ln_width, rate, minus_ln_rate: -ln_rate }
     }
 
     /// The logarithm of the side's width.
@@ -41,15 +42,19 @@ impl UniformTail {
         self.ln_width
     }
 
-    /// `ln t` of a state whose Robbins' level is `whole`.
-    pub(super) fn ln_share(&self, successes: f64, failures: f64, whole: Ball) -> Ball {
-        // The level is that of a density in the rate; this one is in the logarithm of its odds.
-        let density = whole + self.ln_product;
-        let (rate, a, b) = (self.threshold.rate, successes + 1.0, failures + 1.0);
+    /// The shapes, that of the favourable outcome first.
+    fn shapes(&self, successes: f64, failures: f64) -> (f64, f64) {
         match self.direction {
-            Direction::Above => ln_upper_tail(a, b, &rate, density),
-            Direction::Below => ln_upper_tail(b, a, &rate.swap(), density),
+            Direction::Above => (successes + 1.0, failures + 1.0),
+            Direction::Below => (failures + 1.0, successes + 1.0),
         }
+    }
+
+    /// `ln t`.
+    pub(super) fn ln_share(&self, successes: f64, failures: f64) -> Ball {
+        let (a, b) = self.shapes(successes, failures);
+        let kernel = kernel(a, b, &self.rate);
+        kernel.ln() - ln_hazard(a, b, &self.rate, &kernel)
     }
 
     /// Whether the observed rate is not on the other side. Where it is, the threshold itself explains the data best, and
@@ -74,8 +79,9 @@ impl EProcess for UniformTail {
         if !self.speaks(s, f) {
             return f64::INFINITY;
         }
-        let whole = self.whole(s, f);
-        (whole + self.ln_width - self.ln_share(s, f, whole)).upper()
+        let (a, b) = self.shapes(s, f);
+        let hazard = ln_hazard(a, b, &self.rate, &kernel(a, b, &self.rate));
+        (hazard + self.minus_ln_rate).upper()
     }
 
     fn level_at_least(&self, trials: u64, successes: u64) -> f64 {

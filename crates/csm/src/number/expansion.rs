@@ -1,0 +1,403 @@
+//! A tail of the Beta distribution as a perturbed tail of the normal one: Temme's uniform expansion, with a proven error.
+//!
+//! Seen from `t = ln(x / (1-x))` downwards, the density of the logarithm of the odds, relative to that at `t`, is
+//! `e^-h(s)` with `h` convex; the lower tail over the density is `J`, the integral of that from 0 on. Let `a/n` and `b/n`, `n
+//! = a + b`, be the rates at which the density is greatest, and measure by how much it has fallen: where the logarithm of the
+//! odds stands for the rate `P`, by
+//!
+//! ```text
+//! v^2 / 2 = a ln(a / (n P)) + b ln(b / (n (1-P)))
+//! ```
+//!
+//! a divergence, which is `zeta^2 / 2` at `x`. On the near side of the mean `v` goes from `zeta` to infinity, and
+//!
+//! ```text
+//! J = integral of e^((zeta^2 - v^2)/2) G(v / sigma) / sigma dv,   sigma^2 = a b / n
+//! ```
+//!
+//! where `G` says how much the logarithm of the odds moves for a unit of `v`. With `V = v / sigma`, `w = a b / n^2` and `g =
+//! (b - a) / n`, so that `g^2 = 1 - 4 w`, differentiating the divergence gives `G` an equation without logarithms:
+//!
+//! ```text
+//! V G' = F(G) = G (1 - G^2 + g V G + w V^2),   G(0) = 1
+//! ```
+//!
+//! Its power series `1 + c_1 V + c_2 V^2 + ...` follows, with `c_1 = g/3` and so on: [`EVEN`], [`ODD`]. Of it, `N` terms are
+//! used, and integrating term by term gives `J` as a sum of `c_j A_j / sigma` with
+//!
+//! ```text
+//! A_0 = M(zeta),   A_1 = 1 / sigma,   A_(j+1) = (zeta^j / sigma^j) / sigma + (j / sigma^2) A_(j-1)
+//! ```
+//!
+//! where `M` is [Mills' ratio](super::mills) and all terms are positive (N. M. Temme, "Incomplete Laplace integrals", 1987,
+//! and "Asymptotic inversion of the incomplete beta function", 1992, whose coefficients have removable singularities instead).
+//!
+//! **What is cut off.** The polynomial `S` of the first `N` terms leaves a residual `V S' - F(S) = rho_N V^N + ...`, which ends
+//! with `V^(3N-3)`. So the error `e = S - G` satisfies
+//!
+//! ```text
+//! V e' = B e + rho,   B = 1 + w V^2 + g V X - 3/4 X^2 - 1/4 e^2 <= 1 + V^2/3   with X = S + G
+//! ```
+//!
+//! (a quadratic in `X` is at most `g^2 V^2 / 3`, and `w + (1 - 4w)/3 <= 1/3`). As `e` vanishes with `V^N`, it is at most
+//!
+//! ```text
+//! |e(V)| <= integral of |rho(s)|/s (V/s) e^((V^2 - s^2)/6) ds from 0 to V <= e^(V^2/6) sum of |rho_k| V^k / (k-1)
+//! ```
+//!
+//! for **all** `V >= 0` and all shapes. Under the integral, `e^(V^2/6)` widens the bell a little: the moment of `v^k`, `k <= 3N -
+//! 3`, grows by less than a factor `e^(zeta^2 / (6 sigma^2) + (k+1) / (6 sigma^2 - 2)) <= e^(D/6)` with `D = (zeta^2 + 3N) /
+//! sigma^2`, where `sigma^2 >= N/2`, as moments grow with `zeta`. The moments `I_k = sigma^k A_k` are logarithmically convex (Cauchy and Schwarz), so `(I_(k+1) /
+//! I_k)^2 <= I_(k+2) / I_k = k + 1 + zeta^(k+1) / I_k <= k + 1 + zeta^2`, and `A_k <= A_N D^((k-N)/2)`. Together:
+//!
+//! ```text
+//! |error of J| <= K A_N / sigma,   K = e^(D/6) sum of |rho_k| D^((k-N)/2) / (k-1)
+//! ```
+//!
+//! For each [`Order`], a test derives the coefficients and the residual's in exact rational numbers, bounds the latter for all `w`
+//! from 0 to 1/4, and finds `K` no greater than is used here.
+//!
+//! **Rounding.** `zeta` is off by `2u` of itself, and Mills' ratio `M` by less than `64u`, as `zeta < 10` wherever the error matters.
+//! The sum of the terms' sizes is at most 3 times the sum, and each takes fewer than 20 roundings: less than `128u`.
+
+use super::Ball;
+use super::mills::mills;
+
+/// The coefficients of even powers, as polynomials in `w`, the constant first.
+const EVEN: [[f64; 8]; 8] = [
+    [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    [0.08333333333333333, -0.08333333333333333, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    [0.0011574074074074073, -0.0023148148148148147, 0.0011574074074074073, 0.0, 0.0, 0.0, 0.0, 0.0],
+    [-0.0001787551440329218, 0.0005362654320987655, 1.9290123456790123e-5, 0.0001787551440329218, 0.0, 0.0, 0.0, 0.0],
+    [
+        -2.185448510679992e-6,
+        8.741794042719968e-6,
+        -6.4989344503233396e-6,
+        2.1280374289633547e-6,
+        -2.185448510679992e-6,
+        0.0,
+        0.0,
+        0.0,
+    ],
+    [
+        8.296711340953087e-7,
+        -4.148355670476543e-6,
+        4.128120036118395e-6,
+        4.047126871629615e-8,
+        -2.0235634358148075e-8,
+        -8.296711340953087e-7,
+        0.0,
+        0.0,
+    ],
+    [
+        6.707853543401498e-9,
+        -4.024712126040899e-8,
+        6.66560692701234e-8,
+        -3.227186922533274e-8,
+        2.072882626384141e-9,
+        -6.285387379509914e-9,
+        6.707853543401498e-9,
+        0.0,
+    ],
+    [
+        -4.382036018453353e-9,
+        3.067425212917347e-8,
+        -6.13055051971713e-8,
+        3.0502255884470866e-8,
+        1.2029438797897155e-10,
+        -3.429626562767029e-11,
+        4.2999061175650634e-11,
+        4.382036018453353e-9,
+    ],
+];
+
+/// The coefficients of odd powers over `g`, likewise.
+const ODD: [[f64; 8]; 8] = [
+    [0.3333333333333333, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    [0.014814814814814815, 0.007407407407407408, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    [-0.0003527336860670194, 0.0001763668430335097, 0.0001763668430335097, 0.0, 0.0, 0.0, 0.0, 0.0],
+    [-3.919263178522438e-5, 5.878894767783657e-5, 0.0, -1.959631589261219e-5, 0.0, 0.0, 0.0, 0.0],
+    [
+        1.85406221071516e-6,
+        -4.6351555267879e-6,
+        2.8701674792209774e-7,
+        -3.2000717871774115e-7,
+        -9.2703110535758e-7,
+        0.0,
+        0.0,
+        0.0,
+    ],
+    [
+        1.7665952736826078e-7,
+        -6.183083457889128e-7,
+        3.466871322381153e-7,
+        3.3159612492031333e-9,
+        3.3159612492031333e-9,
+        8.832976368413039e-8,
+        0.0,
+        0.0,
+    ],
+    [
+        -1.0261809784240309e-8,
+        4.6178144029081385e-8,
+        -4.3668615532660644e-8,
+        1.3666121474890463e-9,
+        0.0,
+        1.2547642482103691e-9,
+        5.130904892120154e-9,
+        0.0,
+    ],
+    [
+        -9.14769958223679e-10,
+        5.031234770230235e-9,
+        -7.2648956221081404e-9,
+        2.153764786355969e-9,
+        7.281836167770802e-12,
+        -9.675092836437443e-12,
+        -2.6632021840645688e-11,
+        -4.573849791118395e-10,
+    ],
+];
+
+/// How the series with so many pairs of terms may be used.
+struct Order<const PAIRS: usize> {
+    /// The least `sigma^2`, at least half the number of terms.
+    least_variance: f64,
+    /// The greatest `D`.
+    spread: f64,
+    /// No less than `K` up to there.
+    remainder: f64,
+}
+
+const SHORT: Order<4> = Order { least_variance: 300.0, spread: 1.0, remainder: 8.4e-6 };
+const LONG: Order<8> = Order { least_variance: 14.0, spread: 6.25, remainder: 1.62e-9 };
+
+/// `2^-46 = 128u`.
+const ROUNDING: f64 = 1.421_085_471_520_200_4e-14;
+
+/// What the series need to know about the shapes and the rate.
+struct Bell {
+    w: f64,
+    g: f64,
+    variance: f64,
+    /// `1 / sigma`.
+    precision: f64,
+    zeta: f64,
+}
+
+/// The lower tail over the density on the near side of the mean, where the divergence `zeta^2 / 2` is that of the rate from
+/// `a / (a + b)`; nothing, where the error is not proven to be below `most` of it.
+#[inline]
+pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<Ball> {
+    let one_over_n = 1.0 / (a + b);
+    let q = b * one_over_n;
+    let variance = a * q;
+    if variance < LONG.least_variance {
+        return None;
+    }
+    let precision = 1.0 / variance.sqrt();
+    let (w, g) = (a * one_over_n * q, (b - a) * one_over_n);
+    let bell = Bell { w, g, variance, precision, zeta: (2.0 * divergence).sqrt() };
+    SHORT.share(&bell, most).or_else(|| LONG.share(&bell, most))
+}
+
+impl<const PAIRS: usize> Order<PAIRS> {
+    #[inline(always)]
+    fn share(&self, bell: &Bell, most: f64) -> Option<Ball> {
+        let squares = bell.zeta * bell.zeta + (6 * PAIRS) as f64;
+        if bell.variance < self.least_variance || squares > self.spread * bell.variance {
+            return None;
+        }
+        let [even, odd] = [&EVEN, &ODD].map(|table| coefficients::<PAIRS>(table, bell.w));
+        let square = bell.precision * bell.precision;
+        let ratio = bell.zeta * bell.precision;
+        // A_j for even and for odd j, and zeta^j / sigma^(j+1).
+        let (mut even_moment, mut odd_moment, mut power) = (mills(bell.zeta), bell.precision, ratio * bell.precision);
+        let (mut even_sum, mut odd_sum) = (even_moment, odd[0] * odd_moment);
+        for pair in 1..PAIRS {
+            let j = (2 * pair) as f64;
+            even_moment = power + (j - 1.0) * square * even_moment;
+            odd_moment = power * ratio + j * square * odd_moment;
+            power *= ratio * ratio;
+            even_sum += even[pair] * even_moment;
+            odd_sum += odd[pair] * odd_moment;
+        }
+        let beyond = power + (2 * PAIRS - 1) as f64 * square * even_moment;
+        let sum = even_sum + bell.g * odd_sum;
+        let error = self.remainder * beyond + ROUNDING * sum;
+        (error <= most * sum).then(|| Ball::from(sum * bell.precision).widen(error * bell.precision * 1.001))
+    }
+}
+
+/// The polynomials of the table's first rows at `w`, all at a time: row `i` ends with the `i`-th power.
+#[inline(always)]
+fn coefficients<const PAIRS: usize>(table: &[[f64; 8]; 8], w: f64) -> [f64; PAIRS] {
+    let mut sums = [0.0; PAIRS];
+    for power in (0..PAIRS).rev() {
+        for row in power..PAIRS {
+            sums[row] = sums[row] * w + table[row][power];
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use num_rational::BigRational;
+    use num_traits::{One, Signed, ToPrimitive, Zero};
+    use proptest::prelude::*;
+
+    use super::super::exactly::rational::of;
+    use super::super::fraction::{Fraction, NARROW, lead};
+    use super::super::kernel::{Rate, kernel};
+    use super::*;
+
+    /// A polynomial in `w`.
+    type Polynomial = Vec<BigRational>;
+
+    /// A power series in `V`, whose odd coefficients are to be multiplied with `g`.
+    type Series = Vec<Polynomial>;
+
+    fn add(sum: &mut Polynomial, other: &[BigRational], factor: &BigRational) {
+        sum.resize(sum.len().max(other.len()), BigRational::zero());
+        sum.iter_mut().zip(other).for_each(|(x, y)| *x += y * factor);
+    }
+
+    fn times(one: &[BigRational], other: &[BigRational]) -> Polynomial {
+        let mut product = vec![BigRational::zero(); (one.len() + other.len()).saturating_sub(1)];
+        for (i, x) in one.iter().enumerate() {
+            for (j, y) in other.iter().enumerate() {
+                product[i + j] += x * y;
+            }
+        }
+        product
+    }
+
+    /// `c_j d_k V^(j+k)`, where two factors `g` make `1 - 4 w`.
+    fn term(one: (usize, &Polynomial), other: (usize, &Polynomial)) -> Polynomial {
+        let product = times(one.1, other.1);
+        if one.0 % 2 == 1 && other.0 % 2 == 1 { times(&product, &[of(1.0), of(-4.0)]) } else { product }
+    }
+
+    fn product(one: &Series, other: &Series, terms: usize) -> Series {
+        let mut product = vec![Polynomial::new(); terms];
+        for (j, c) in one.iter().enumerate() {
+            for (k, d) in other.iter().enumerate().take(terms.saturating_sub(j)) {
+                add(&mut product[j + k], &term((j, c), (k, d)), &BigRational::one());
+            }
+        }
+        product
+    }
+
+    /// The coefficients of `F(G) = G - G^3 + g V G^2 + w V^2 G`.
+    fn right_side(series: &Series, terms: usize) -> Series {
+        let square = product(series, series, terms);
+        let cube = product(&square, series, terms);
+        let g = (1, &vec![BigRational::one()]);
+        (0..terms)
+            .map(|k| {
+                let mut sum = series.get(k).cloned().unwrap_or_default();
+                add(&mut sum, &cube[k], &of(-1.0));
+                if k >= 1 {
+                    add(&mut sum, &term(g, (k - 1, &square[k - 1])), &of(1.0));
+                }
+                if let Some(before) = k.checked_sub(2).and_then(|k| series.get(k)) {
+                    add(&mut sum, &times(before, &[of(0.0), of(1.0)]), &of(1.0));
+                }
+                sum
+            })
+            .collect()
+    }
+
+    /// The first terms of `G`: in the equation, the unknown `c_j` is multiplied with `j` on the left and `1 - 3` on the right.
+    fn solution(terms: usize) -> Series {
+        let mut series = vec![vec![BigRational::one()]];
+        for j in 1..terms {
+            let known = right_side(&series, j + 1).pop().expect("a term for each power");
+            series.push(known.iter().map(|x| x / of((j + 2) as f64)).collect());
+        }
+        series
+    }
+
+    /// No less than the polynomial's size from 0 to 1/4: the greatest of its coefficients in Bernstein's basis.
+    fn greatest(polynomial: &[BigRational]) -> BigRational {
+        let degree = polynomial.len().saturating_sub(1);
+        let choose = |n: usize, k: usize| (0..k).fold(of(1.0), |c, i| c * of((n - i) as f64) / of((i + 1) as f64));
+        (0..=degree)
+            .map(|i| {
+                let part = |k: usize| choose(i, k) / choose(degree, k) * &polynomial[k] * of(4f64.powi(-(k as i32)));
+                (0..=i).map(part).sum::<BigRational>().abs()
+            })
+            .fold(BigRational::zero(), |most, x| if x > most { x } else { most })
+    }
+
+    #[test]
+    fn the_coefficients_are_those_of_the_solution() {
+        for (j, exact) in solution(16).iter().enumerate() {
+            let row = if j % 2 == 0 { EVEN[j / 2] } else { ODD[j / 2] };
+            for (k, &found) in row.iter().enumerate() {
+                let truth = exact.get(k).cloned().unwrap_or_else(BigRational::zero);
+                let off = (of(found) - &truth).abs();
+                assert!(off <= truth.abs() * of(f64::EPSILON / 2.0), "w^{k} V^{j}: {found:e}");
+            }
+        }
+    }
+
+    fn assert_remainder<const PAIRS: usize>(order: &Order<PAIRS>) {
+        let terms = 2 * PAIRS;
+        let series = solution(terms);
+        let root = of(order.spread.sqrt());
+        assert!(order.spread.sqrt() * order.spread.sqrt() == order.spread && order.least_variance >= PAIRS as f64);
+        let mut sum = BigRational::zero();
+        let mut power = BigRational::one();
+        for (k, right) in right_side(&series, 3 * terms).iter().enumerate() {
+            let mut residual = series.get(k).cloned().unwrap_or_default();
+            residual.iter_mut().for_each(|x| *x *= of(k as f64));
+            add(&mut residual, right, &of(-1.0));
+            let size = greatest(&residual);
+            assert!((terms..=3 * terms - 3).contains(&k) || size.is_zero(), "V^{k}");
+            if k >= terms {
+                sum += size * &power / of((k - 1) as f64);
+                power *= &root;
+            }
+        }
+        let proven = sum.to_f64().expect("a moderate number") * (order.spread / 6.0).exp();
+        assert!(proven < order.remainder && order.remainder < 1.1 * proven, "{proven:e}");
+    }
+
+    #[test]
+    fn the_remainder_is_no_greater_than_claimed() {
+        assert_remainder(&SHORT);
+        assert_remainder(&LONG);
+    }
+
+    #[test]
+    fn where_nothing_is_proven_nothing_is_said() {
+        // With any error that is asked for: too far from the mean, and too small a shape.
+        assert!(near_share(20.0, 1e6, 20.0, f64::MAX).is_some());
+        assert!(near_share(20.0, 1e6, 50.0, f64::MAX).is_none());
+        assert!(near_share(13.0, 1e6, 0.0, f64::MAX).is_none());
+    }
+
+    proptest! {
+        /// Both ways to the same tail enclose it, narrowly where that is asked.
+        #[test]
+        fn the_fraction_agrees(
+            a in 3.0f64..40.0, b in 3.0f64..40.0, deviations in 0.0f64..9.0, near in any::<bool>(), digits in 20i32..44
+        ) {
+            let (a, b) = (a.exp2(), b.exp2());
+            let deviations = if near { deviations / 100.0 } else { deviations };
+            let x = a / (a + b) * (1.0 - deviations * (b / (a * (a + b))).sqrt());
+            let rate = if x < 0.5 { Rate::new(x.max(1e-9)) } else {
+                Rate::complement_of((b / (a + b)) * (1.0 + deviations * (a / (b * (a + b))).sqrt()))
+            };
+            let width = 2f64.powi(-digits);
+            prop_assume!(lead(a, b, &rate) >= 0.0);
+            let Some(found) = near_share(a, b, kernel(a, b, &rate).divergence(), width) else { return Ok(()) };
+            prop_assert!(found.radius <= 1.01 * width * found.mid.hi, "{:?} is wide", found);
+            let fraction = Fraction::new(a, b, &rate).enclose_to(NARROW);
+            let (lower, upper) = (fraction.lower / a * (1.0 - 1e-15), fraction.upper / a * (1.0 + 1e-15));
+            prop_assert!(found.lower() <= upper && lower <= found.upper(), "{:?} and {:?}", found, fraction);
+        }
+    }
+}
