@@ -1,6 +1,13 @@
 //! The engine's queues as their units see them, recorded and checked: a resource is a semaphore, a pool an allocator, a
-//! stage's queue hands every unit over once and in order. And two queues with a mistake each, which the same check must catch.
+//! stage's queue hands every unit over once and in order. And queues with a mistake each, which the same check must catch.
 //! `MILLSTREAM_STRESS=n` makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+
+#[path = "linearizable/entrance.rs"]
+mod entrance;
+#[path = "linearizable/keys.rs"]
+mod keys;
+#[path = "linearizable/rate.rs"]
+mod rate;
 
 use std::collections::VecDeque;
 use std::fs;
@@ -184,8 +191,17 @@ const RUNS_MOST: u32 = 200;
 
 /// The first run in which a twin is caught; its counter-example is small.
 fn assert_caught(name: &str, title: &str, model: &Model, mut run: impl FnMut() -> History) {
-    let verdict =
-        |history: &History, explain| check(history, model, &Options { explain, ..Options::default() }).unwrap();
+    must_be_caught(name, title, |history, options| check(history, model, options).unwrap(), &mut run);
+}
+
+/// The same by a specification of one's own.
+fn must_be_caught(
+    name: &str,
+    title: &str,
+    decide: impl Fn(&History, &Options) -> Verdict,
+    mut run: impl FnMut() -> History,
+) {
+    let verdict = |history: &History, explain| decide(history, &Options { explain, ..Options::default() });
     let fails = |history: &History| verdict(history, false).holds() == Some(false);
     let history = (0..RUNS_MOST).map(|_| run()).find(fails);
     let history = history.unwrap_or_else(|| panic!("{title} was not caught in {RUNS_MOST} runs"));

@@ -183,7 +183,8 @@ impl<'h> Check<'h> {
         let failure = match self.explain {
             true => {
                 let failure = explain::earliest(part, violation, decide, &self.budget);
-                with_spec(model, part, InView { part, failure, budget: &self.budget })
+                let shown = part.with_rows(failure.example.operations.clone());
+                with_spec(model, &shown, InView { part: &shown, failure, decide, budget: &self.budget })
             }
             false => explain::as_it_is(part, violation),
         };
@@ -272,17 +273,18 @@ impl Task for Objects<'_, '_, '_> {
     }
 }
 
-struct InView<'c, 'p> {
+struct InView<'c, 'p, D> {
     part: &'c Part<'p>,
     failure: Failure,
+    decide: D,
     budget: &'c Budget,
 }
 
-impl Task for InView<'_, '_> {
+impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Task for InView<'_, '_, D> {
     type Output = Failure;
 
     fn run<S: Spec>(self, spec: &S) -> Failure {
-        explain::in_view(self.part, self.failure, spec, self.budget)
+        explain::in_view(self.part, self.failure, spec, self.decide, self.budget)
     }
 }
 

@@ -15,6 +15,9 @@ use crate::verdict::Counterexample;
 /// Shrinking may take so long; what is smallest by then is the answer.
 const SHRINKING: Duration = Duration::from_secs(2);
 
+/// What a procedure has found may be made smaller for so long: it is a proof already.
+const VIEWING: Duration = Duration::from_millis(100);
+
 /// A counter-example of at most so many operations can be taken in at a glance.
 const AT_A_GLANCE: usize = 10;
 
@@ -191,18 +194,30 @@ fn fewest(mut units: Vec<Vec<u32>>, mut fails: impl FnMut(&[Vec<u32>]) -> bool) 
     units
 }
 
-/// A failure of more operations than can be taken in at a glance becomes one of the last of them, where that is possible.
-pub(crate) fn in_view<S: Spec>(part: &Part<'_>, failure: Failure, spec: &S, budget: &Budget) -> Failure {
-    let part = part.until(failure.time);
-    let rows = &failure.example.operations[..];
-    let windowed = (rows.len() > AT_A_GLANCE).then(|| window(&part.with_rows(rows), spec, budget)).flatten();
-    match windowed {
-        Some((operations, start)) => {
-            let example = Counterexample { operations, start: Some(start), ..failure.example };
-            Failure { example, ..failure }
-        }
-        None => failure,
+/// A failure of more operations than can be taken in at a glance becomes one of fewer, or of the last of them, where that is possible.
+///
+/// `part` is of the failure's rows with all that is known of them in the end: an answer that came after the failure may tell that the
+/// operation has nothing to do with it.
+pub(crate) fn in_view<S: Spec>(
+    part: &Part<'_>,
+    failure: Failure,
+    spec: &S,
+    procedure: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
+    budget: &Budget,
+) -> Failure {
+    if part.len() <= AT_A_GLANCE {
+        return failure;
     }
+    // What the procedure leaves open is kept: a search for every attempt would take longer than all else.
+    let decide = |part: &Part<'_>, budget: &mut Budget| match procedure(part, budget) {
+        Some(Err(exhausted)) => Err(exhausted),
+        Some(Ok(Decision::Fails(_))) => Ok(Outcome::Fails { culprit: None }),
+        Some(Ok(Decision::Holds(_))) | None => Ok(Outcome::Holds(Vec::new())),
+    };
+    let operations = reduce(part, spec, &budget.lend_for(VIEWING), decide);
+    let windowed = (operations.len() > AT_A_GLANCE).then(|| window(&part.until(failure.time), spec, budget)).flatten();
+    let (operations, start) = windowed.map_or((operations, None), |(rows, start)| (rows, Some(start)));
+    Failure { example: Counterexample { operations, start, ..failure.example }, ..failure }
 }
 
 /// The last operations of the part, and the states that they start from: all that the others can lead to.

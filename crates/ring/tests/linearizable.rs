@@ -218,6 +218,17 @@ fn a_ring_that_trusts_its_stale_cursor_is_caught() {
     });
 }
 
+#[test]
+fn a_ring_whose_receivers_claim_in_two_steps_is_caught() {
+    let mut random = Random::seeded();
+    must_be_caught("received-twice", "a ring whose receivers claim in two steps", Kind::Queue, || {
+        let ring = twins::TwoReceivers::<64>::new();
+        let mut ends: Vec<End<'_>> = (0..2).map(|_| End::Receiver(Box::new(|| ring.try_recv()))).collect();
+        ends.push(End::Sender(Box::new(|value| ring.try_send(value))));
+        hand_over(ends, 3000, Refused::Fails, &mut random)
+    });
+}
+
 const FORGETFUL: &str = "a broadcast that forgets its second consumer";
 
 #[test]

@@ -1,6 +1,7 @@
 //! From the threads' rows to a history.
 
-use super::log::{ALONE, Filed, PENDING, Row};
+use super::log::Filed;
+use super::rows::{ALONE, PENDING, Row};
 use crate::builder::Builder;
 use crate::history::History;
 use crate::operation::{Operation, Status};
@@ -52,7 +53,7 @@ pub(super) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew
     let mut fresh = logs.len() as u32;
     for log in &logs {
         let mut process = log.process;
-        for row in log.rows.iter().flatten().take_while(|row| time(row.call) < cut) {
+        for row in log.rows.iter().flat_map(|rows| rows.iter()).take_while(|row| time(row.call) < cut) {
             let ret = (row.ret != PENDING).then(|| time(row.ret)).filter(|ret| ret.saturating_add(skew) < cut);
             let operation = Operation {
                 process,
@@ -86,7 +87,7 @@ pub(super) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew
 /// then a stamp read after the operation ended, on whichever processor, and no more is asked of a return.
 fn straighten(log: &mut Filed) {
     let mut next = PENDING;
-    for Row { call, ret, .. } in log.rows.iter_mut().flatten().rev() {
+    for Row { call, ret, .. } in log.rows.iter_mut().flat_map(|rows| rows.iter_mut()).rev() {
         if *ret != PENDING {
             *ret = (*ret).min(next);
         }
@@ -112,14 +113,16 @@ fn translate(value: Value, from: &Values, to: &mut Values) -> Value {
 mod tests {
     use super::*;
     use crate::operation::Op;
+    use crate::record::rows::Rows;
 
     fn row(call: u64, ret: u64) -> Row {
         Row { call, ret, input: Value::NULL, output: Value::int(1), object: ALONE, op: Op::READ, failed: false }
     }
 
     fn log(process: u32, rows: &[(u64, u64)]) -> Filed {
-        let rows = rows.iter().map(|&(call, ret)| row(call, ret)).collect();
-        Filed { process, rows: vec![rows], stopped: None, values: Values::new() }
+        let mut filed = Rows::with_room(rows.len());
+        rows.iter().for_each(|&(call, ret)| filed.push(row(call, ret)));
+        Filed { process, rows: vec![filed], stopped: None, values: Values::new() }
     }
 
     fn times(history: &History) -> Vec<(u32, u64, Option<u64>)> {

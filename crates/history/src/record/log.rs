@@ -1,10 +1,10 @@
 //! One thread's log.
 
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use super::recorded::Recorded;
 use super::recorder::Drawer;
+use super::rows::{ALONE, PENDING, Row, Rows};
 use super::stamp::Source;
 use crate::operation::Op;
 use crate::value::{Value, Values};
@@ -27,8 +27,9 @@ use crate::value::{Value, Values};
 ///
 /// # Cost
 /// On an x86-64 at 2.6 GHz (a virtual machine, where reading the counter takes 10 ns, and 18 ns when the reading waits for what precedes it),
-/// an operation of a queue under an uncontended mutex takes 24 ns more than by itself when it follows closely, and 30 ns more when it does not. Beyond a
-/// log's [`room`](super::Recorder::room) the kernel's time for new memory comes to 3 to 4 ns an operation.
+/// an operation of a queue under an uncontended mutex takes 24 ns more than by itself when it follows closely. When it does not there are two readings,
+/// neither of which overlaps with the program any more: 30 to 36 ns. Beyond a log's [`room`](super::Recorder::room) the kernel clears memory
+/// for 3 ns an operation, where no recording before it in the same process has left as much.
 #[derive(Debug)]
 pub struct Log {
     drawer: Arc<Drawer>,
@@ -43,64 +44,34 @@ pub struct Log {
     watched: u32,
     /// An operation that returns so long after the last one does not follow it closely.
     near: u64,
-    /// The rows since the last that went to `filled`; never beyond its capacity.
-    rows: Vec<Row>,
-    filled: Vec<Vec<Row>>,
-    /// How many more rows may be allocated.
+    /// The rows since the last that went to `filled`.
+    rows: Rows,
+    filled: Vec<Rows>,
+    /// Rows that are asked for at a time.
+    room: usize,
+    /// How many there may be beyond `rows`.
     left: usize,
     /// When an operation found no room; nothing is recorded from then on.
     stopped: Option<u64>,
     values: Values,
 }
 
-/// An operation, times in the source's units.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
-    pub(super) call: u64,
-    /// `PENDING` before the return.
-    pub(super) ret: u64,
-    pub(super) input: Value,
-    pub(super) output: Value,
-    /// `ALONE` if there is one object only.
-    pub(super) object: u32,
-    pub(super) op: Op,
-    /// It certainly had no effect.
-    pub(super) failed: bool,
-}
-
-impl Row {
-    /// An operation that has not been called.
-    const BLANK: Row = Row {
-        call: 0,
-        ret: PENDING,
-        input: Value::NULL,
-        output: Value::NULL,
-        object: ALONE,
-        op: Op::READ,
-        failed: false,
-    };
-}
-
 /// For so many operations after one that did not follow closely calls have stamps of their own: pauses come in numbers.
 pub(super) const WATCHED: u32 = 1024;
-
-/// The return of an operation that has not returned.
-pub(super) const PENDING: u64 = u64::MAX;
-/// No object's number.
-pub(super) const ALONE: u32 = u32::MAX;
 
 /// A log as the recorder gets it.
 #[derive(Debug)]
 pub(super) struct Filed {
     pub(super) process: u32,
-    pub(super) rows: Vec<Vec<Row>>,
+    pub(super) rows: Vec<Rows>,
     pub(super) stopped: Option<u64>,
     pub(super) values: Values,
 }
 
 impl Log {
     pub(super) fn new(drawer: Arc<Drawer>, source: Source, process: u32, room: usize, limit: usize) -> Self {
-        let mut log = Log {
+        let rows = Rows::with_room(room).at_most(limit);
+        Log {
             drawer,
             source,
             process,
@@ -109,14 +80,13 @@ impl Log {
             last: 0,
             watched: WATCHED,
             near: source.near(),
-            rows: Vec::new(),
+            left: limit - rows.capacity(),
+            rows,
             filled: Vec::new(),
-            left: limit,
+            room,
             stopped: None,
             values: Values::new(),
-        };
-        log.grow(room);
-        log
+        }
     }
 
     /// This thread's number in the history.
@@ -227,12 +197,18 @@ impl Log {
         assert!(!self.open, "an operation of this log is open: end it or abandon it");
         self.open = true;
         let input = input.value(&mut self.values);
-        if self.rows.len() == self.rows.capacity() {
-            self.grow(self.rows.capacity());
+        if self.rows.is_full() {
+            self.grow();
         }
-        if self.rows.len() < self.rows.capacity() {
-            self.rows.push(Row { input, object: self.object, op, ..Row::BLANK });
-        }
+        self.rows.push(Row {
+            input,
+            object: self.object,
+            op,
+            call: 0,
+            ret: PENDING,
+            output: Value::NULL,
+            failed: false,
+        });
     }
 
     /// The stamp of the call.
@@ -270,52 +246,25 @@ impl Log {
 
     /// Room for more rows, or the end of the recording: then there are no rows from now on.
     #[cold]
-    fn grow(&mut self, rows: usize) {
+    fn grow(&mut self) {
         self.watched = WATCHED;
-        let rows = rows.min(self.left);
-        self.left -= rows;
-        let full = std::mem::replace(&mut self.rows, touched(rows));
+        let full = self.rows.take();
         if !full.is_empty() {
             self.filled.push(full);
         }
-        if rows == 0 {
+        if self.left == 0 {
             self.stopped.get_or_insert_with(|| self.source.before());
+            return;
         }
+        self.rows = Rows::with_room(self.room).at_most(self.left);
+        self.left -= self.rows.capacity();
     }
-}
-
-/// An empty vector whose memory the kernel has given already.
-fn touched(rows: usize) -> Vec<Row> {
-    /// No kernel has smaller pages.
-    const PAGE_BYTES: usize = 4096;
-    let mut touched = Vec::with_capacity(rows);
-    let spare = touched.spare_capacity_mut();
-    if !populate(spare) {
-        for row in spare.iter_mut().step_by(PAGE_BYTES / size_of::<Row>()) {
-            row.write(Row::BLANK);
-        }
-    }
-    touched
-}
-
-/// Asks the kernel for the memory behind a slice at once, which takes it a third of the time of one page after the other;
-/// whether it did (Linux 5.14 and later).
-fn populate(spare: &mut [MaybeUninit<Row>]) -> bool {
-    // SAFETY: sysconf has no preconditions.
-    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
-    if !page.is_power_of_two() {
-        return false;
-    }
-    let start = spare.as_mut_ptr().map_addr(|address| address & !(page - 1));
-    let bytes = (spare.as_mut_ptr().addr() + size_of_val(spare)).next_multiple_of(page) - start.addr();
-    // SAFETY: whole pages around the slice, which are mapped because it lies in them; their contents stay as they are.
-    unsafe { libc::madvise(start.cast(), bytes, libc::MADV_POPULATE_WRITE) == 0 }
 }
 
 impl Drop for Log {
     fn drop(&mut self) {
         let mut rows = std::mem::take(&mut self.filled);
-        rows.push(std::mem::take(&mut self.rows));
+        rows.push(self.rows.take());
         let values = std::mem::take(&mut self.values);
         self.drawer.file(Filed { process: self.process, rows, stopped: self.stopped, values });
     }

@@ -51,7 +51,8 @@
 //!
 //! # Cost
 //! A reading of the counter that waits for what precedes it, the drained store buffer, stores into memory that was touched before, and
-//! after a pause a second reading: 24 to 30 ns, see [`Log`]. Memory: 40 bytes an operation.
+//! after a pause a second reading: 24 ns, 30 and more after a pause, see [`Log`]. Memory: 40 bytes an operation, and what was recorded into
+//! once is kept for the recordings to come, up to 256 MiB.
 //!
 //! # Assumptions
 //! Linux. The counters of the cores run at one constant rate (otherwise the system's monotonic clock is read, which is
@@ -60,8 +61,10 @@
 mod assemble;
 mod cpus;
 mod log;
+mod memory;
 mod recorded;
 mod recorder;
+mod rows;
 mod skew;
 mod stamp;
 

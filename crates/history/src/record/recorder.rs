@@ -54,8 +54,8 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// How many operations a log has room for at first.
-    pub const ROOM: usize = 1 << 16;
+    /// How many operations a log has room for at first: two megabytes of them.
+    pub const ROOM: usize = 50_000;
     /// How many operations a log takes at most.
     pub const LIMIT: usize = 1 << 22;
 
@@ -78,7 +78,7 @@ impl Recorder {
         }
     }
 
-    /// Each log has memory for so many operations (40 bytes each) from the start, and asks for as much when it is used up.
+    /// Each log has memory for at least so many operations (40 bytes each) from the start, and asks for as much when it is used up.
     ///
     /// # Panics
     /// If it is 0.

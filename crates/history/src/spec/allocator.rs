@@ -16,7 +16,8 @@ pub(crate) struct Allocator {
     /// The objects that a pending allocation may turn out to have taken. It may have taken any other as well, but only a
     /// `free` shows which it was.
     freed: Vec<Value>,
-    apart: bool,
+    /// Whether there are such.
+    unknown: bool,
 }
 
 /// What is allocated.
@@ -37,7 +38,7 @@ impl Allocator {
             freed.sort_unstable();
             freed.dedup();
         }
-        Allocator { capacity, freed, apart: capacity.is_none() && !unknown }
+        Allocator { capacity, freed, unknown }
     }
 
     fn has_room(&self, taken: &Taken) -> bool {
@@ -84,7 +85,7 @@ impl Spec for Allocator {
 
     fn object(&self, call: &Call<'_>) -> Object {
         let object = if call.op == Op::ALLOC { call.output } else { Some(call.input) };
-        [call.key, object.filter(|_| self.apart)]
+        [call.key, object.filter(|_| self.capacity.is_none() && !self.unknown)]
     }
 
     fn pure(&self, call: &Call<'_>) -> bool {
@@ -93,10 +94,15 @@ impl Spec for Allocator {
 
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
-            _ if !self.apart => None,
+            _ if self.unknown => None,
             Op::ALLOC => call.output,
             _ => Some(call.input),
         }
+    }
+
+    /// Without an object that is allocated, there is one left.
+    fn pins(&self, call: &Call<'_>) -> bool {
+        self.capacity.is_some() && self.pure(call)
     }
 
     fn state_bytes(&self, state: &Taken) -> usize {

@@ -74,6 +74,17 @@ impl<const SLOTS: usize> TooEarly<SLOTS> {
         true
     }
 
+    /// The same without the mistake, for the rings that have another.
+    fn try_send_in_order(&self, value: u64) -> bool {
+        let position = self.sent.load(Relaxed);
+        if position.wrapping_sub(self.received.load(Acquire)) == SLOTS as u64 {
+            return false;
+        }
+        self.value[position as usize % SLOTS].store(value, Relaxed);
+        self.sent.store(position + 1, Release);
+        true
+    }
+
     pub(crate) fn try_recv(&self) -> Option<u64> {
         let position = self.received.load(Relaxed);
         if position == self.sent.load(Acquire) {
@@ -98,14 +109,7 @@ impl<const SLOTS: usize> Stale<SLOTS> {
     }
 
     pub(crate) fn try_send(&self, value: u64) -> bool {
-        let TooEarly { sent, received, value: slots } = &self.ring;
-        let position = sent.load(Relaxed);
-        if position - received.load(Acquire) == SLOTS as u64 {
-            return false;
-        }
-        slots[position as usize % SLOTS].store(value, Relaxed);
-        sent.store(position + 1, Release);
-        true
+        self.ring.try_send_in_order(value)
     }
 
     pub(crate) fn try_recv(&self) -> Option<u64> {
@@ -155,6 +159,31 @@ impl<const SLOTS: usize> Forgetful<SLOTS> {
         }
         let value = self.value[position as usize % SLOTS].load(Acquire);
         self.consumed[consumer].store(position + 1, Release);
+        Some(value)
+    }
+}
+
+/// The claim in two steps: a receiver looks at the next position and stores the one after it, as if it were the only one.
+pub(crate) struct TwoReceivers<const SLOTS: usize> {
+    ring: TooEarly<SLOTS>,
+}
+
+impl<const SLOTS: usize> TwoReceivers<SLOTS> {
+    pub(crate) fn new() -> Self {
+        TwoReceivers { ring: TooEarly::new() }
+    }
+
+    pub(crate) fn try_send(&self, value: u64) -> bool {
+        self.ring.try_send_in_order(value)
+    }
+
+    pub(crate) fn try_recv(&self) -> Option<u64> {
+        let position = self.ring.received.load(Acquire);
+        if position >= self.ring.sent.load(Acquire) {
+            return None;
+        }
+        let value = self.ring.value[position as usize % SLOTS].load(Relaxed);
+        self.ring.received.store(position + 1, Release);
         Some(value)
     }
 }

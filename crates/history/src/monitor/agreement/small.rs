@@ -227,3 +227,22 @@ fn there_are_as_many_arrangements_as_there_should_be() {
     // Concurrent: both return, one, the other, none; one after the other: the second returns or not.
     assert_eq!(all.len(), 6, "{all:?}");
 }
+
+/// Of two allocations of unknown outcome the first takes what was freed first: only so is nothing left when a third finds nothing.
+#[test]
+fn the_first_unknown_allocation_takes_the_object_that_was_freed_first() {
+    let act = |process, op, input, output, call, ret| Act { op, input, output, call, ret, process };
+    let (alloc, free) = (|process, output, call, ret| act(process, Op::ALLOC, None, output, call, ret), Op::FREE);
+    let acts = [
+        alloc(0, Answer::Int(1), 0, Some(1)),
+        alloc(1, Answer::Int(2), 2, Some(3)),
+        act(1, free, Some(2), Answer::Null, 10, Some(20)),
+        alloc(2, Answer::Null, 30, None),
+        alloc(3, Answer::Null, 40, Some(80)),
+        alloc(4, Answer::Null, 90, None),
+        act(0, free, Some(1), Answer::Null, 95, Some(100)),
+    ];
+    let mut seen = Seen::default();
+    seen.compare(&Model::new(Kind::Allocator).with_capacity(2), &acts);
+    assert_eq!((seen.held, seen.open), (1, 0), "decided, and not left to the search");
+}

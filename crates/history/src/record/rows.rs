@@ -1,0 +1,146 @@
+//! A thread's operations, one after the other.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use super::memory::Memory;
+use crate::operation::Op;
+use crate::value::Value;
+
+/// An operation, times in the source's units.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) call: u64,
+    /// `PENDING` before the return.
+    pub(super) ret: u64,
+    pub(super) input: Value,
+    pub(super) output: Value,
+    /// `ALONE` if there is one object only.
+    pub(super) object: u32,
+    pub(super) op: Op,
+    /// It certainly had no effect.
+    pub(super) failed: bool,
+}
+
+/// The return of an operation that has not returned.
+pub(super) const PENDING: u64 = u64::MAX;
+/// No object's number.
+pub(super) const ALONE: u32 = u32::MAX;
+
+/// Rows that are added one by one, up to a capacity, to memory that is there from the start.
+pub(super) struct Rows {
+    memory: Memory,
+    len: usize,
+    capacity: usize,
+}
+
+impl Rows {
+    /// Room for at least so many.
+    ///
+    /// # Panics
+    /// If no address space holds as many.
+    pub(super) fn with_room(rows: usize) -> Self {
+        let bytes = rows.checked_mul(size_of::<Row>()).expect("as many rows as an address space holds");
+        let memory = Memory::of(bytes);
+        Rows { len: 0, capacity: memory.bytes() / size_of::<Row>(), memory }
+    }
+
+    /// The same, with no room for more than so many.
+    pub(super) fn at_most(mut self, rows: usize) -> Self {
+        self.capacity = self.capacity.min(rows);
+        self
+    }
+
+    /// How many there are when it is full.
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.len == self.capacity
+    }
+
+    /// Adds a row, if there is room.
+    #[inline]
+    pub(super) fn push(&mut self, row: Row) {
+        if !self.is_full() {
+            // SAFETY: the memory has room for `capacity` rows and is aligned for them.
+            unsafe { self.start().add(self.len).write(row) };
+            self.len += 1;
+        }
+    }
+
+    /// Takes all rows out, and leaves no room.
+    pub(super) fn take(&mut self) -> Rows {
+        std::mem::replace(self, Rows { memory: Memory::NONE, len: 0, capacity: 0 })
+    }
+
+    #[inline]
+    fn start(&self) -> NonNull<Row> {
+        const { assert!(align_of::<Row>() <= align_of::<u64>(), "memory is aligned for rows") };
+        self.memory.start().cast()
+    }
+}
+
+impl Deref for Rows {
+    type Target = [Row];
+
+    #[inline]
+    fn deref(&self) -> &[Row] {
+        // SAFETY: the first `len` rows have been written.
+        unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Rows {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [Row] {
+        // SAFETY: the first `len` rows have been written, and are borrowed as `self` is.
+        unsafe { std::slice::from_raw_parts_mut(self.start().as_ptr(), self.len) }
+    }
+}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_out_as_they_went_in_and_stop_at_the_capacity() {
+        for (room, most) in [(0, 5), (1, 1), (3, 8), (10, 4), (60_000, 52_430), (100_000, usize::MAX)] {
+            let mut rows = Rows::with_room(room).at_most(most);
+            let capacity = rows.capacity();
+            assert!(capacity >= room.min(most) && capacity <= most, "{capacity} for {room} at most {most}");
+            for n in 0..capacity as u64 + 2 {
+                assert_eq!(rows.is_full(), n >= capacity as u64);
+                let value = Value::int(n.cast_signed());
+                rows.push(Row {
+                    call: n,
+                    ret: PENDING,
+                    input: value,
+                    output: Value::NULL,
+                    object: 7,
+                    op: Op::WRITE,
+                    failed: false,
+                });
+            }
+            assert_eq!(rows.len(), capacity);
+            if let Some(last) = rows.last_mut() {
+                last.ret = 3;
+            }
+            let taken = rows.take();
+            assert!(rows.is_full() && rows.is_empty(), "nothing is left, and no room");
+            for (n, row) in taken.iter().enumerate() {
+                let ret = if n + 1 == capacity { 3 } else { PENDING };
+                assert_eq!((row.call, row.ret, row.input, row.object), (n as u64, ret, Value::int(n as i64), 7));
+            }
+        }
+    }
+}
