@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     pub millstream: Option<PathBuf>,
 
-    /// Of `ring` and `fence`, only the parts whose title contains this, in lower case.
+    /// Of `ring`, `fence`, `slab`, `counter` and `lock`, only the parts whose title contains this, in lower case.
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub part: String,
 
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(10..))]
     pub samples: u32,
 
-    /// Where `fence` draws its pictures; without it, nowhere.
+    /// Where `fence` and `slab` draw their pictures; without it, nowhere.
     #[arg(long, value_name = "DIR")]
     pub pictures: Option<PathBuf>,
 
@@ -52,6 +52,10 @@ pub struct Args {
     /// Runs one archive competitor alone, into the scratch folder, and prints its wall time and peak memory.
     #[arg(long, value_name = "COMPETITOR", hide = true, requires = "files", requires = "scratch")]
     pub one: Option<String>,
+
+    /// Frees the objects of the slab in this file whose handles come through standard input: the other process of `slab`.
+    #[arg(long, value_name = "SLAB", hide = true)]
+    pub frees: Option<PathBuf>,
 
     /// Accepted because `cargo bench` passes it.
     #[arg(long, hide = true)]
@@ -87,6 +91,12 @@ pub enum Workload {
     Fence,
     /// The linearizability checker on long histories, and beside porcupine.
     History,
+    /// The shared slab beside private heaps and other free lists.
+    Slab,
+    /// Statistics counters: what an addition costs, what is lost, what a scan pays for them.
+    Counter,
+    /// Locks: throughput and latency.
+    Lock,
     /// All of the above.
     All,
 }

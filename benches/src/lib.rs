@@ -15,7 +15,10 @@
 //! | [`ring`] | throughput, latency and CPU time of rings and channels | rtrb, disruptor, ArrayQueue, crossbeam-channel, kanal, std, flume, and the LMAX Disruptor where there is Java |
 //! | [`reclaim`] | what do readers and writers pay for memory reclamation, and a stack and a queue on top? | crossbeam-epoch, haphazard, seize, arc-swap |
 //! | [`history`] | how long does it take to decide a history, and with how much memory? | porcupine |
+//! | [`slab`] | what do allocation and free cost in a shared slab, and how late can they be? | mimalloc, jemalloc, glibc, lists with wide compare-and-swap |
 //! | [`fence`] | how long do heavy fences take, and what does the daemon cost? | membarrier, mprotect |
+//! | [`counter`] | what do statistics cost, and what do racy ones lose? | `fetch_add`, a scan without statistics |
+//! | [`lock`] | how many sections a second, and how long does it take to get in? | std, parking_lot |
 //! | [`exec`] | one process per unit | `xargs -P2` |
 //!
 //! `cargo run --release -p millstream-benches -- --help` lists the options.
@@ -24,17 +27,20 @@ pub mod archive;
 pub mod args;
 pub mod child;
 pub mod compare;
+pub mod counter;
 pub mod error;
 pub mod eventcount;
 pub mod exec;
 pub mod fence;
 pub mod history;
+pub mod lock;
 pub mod machine;
 pub mod noop;
 pub mod queued;
 pub mod random;
 pub mod reclaim;
 pub mod ring;
+pub mod slab;
 pub mod table;
 pub mod tree;
 
@@ -68,6 +74,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
     if let Some(name) = &args.one {
         return archive::run_one(args, name);
     }
+    if let Some(slab) = &args.frees {
+        return slab::remote::frees(slab);
+    }
     println!("{}\n", machine::describe());
     if cfg!(debug_assertions) {
         println!("This is a debug build: it shows that everything runs, its times mean nothing.\n");
@@ -94,8 +103,17 @@ pub fn run(args: &Args) -> Result<(), Error> {
     if wants(Workload::History) {
         history::run(args)?;
     }
+    if wants(Workload::Slab) {
+        slab::run(args)?;
+    }
     if wants(Workload::Fence) {
         fence::run(args)?;
+    }
+    if wants(Workload::Counter) {
+        counter::run(args)?;
+    }
+    if wants(Workload::Lock) {
+        lock::run(args)?;
     }
     if wants(Workload::Exec) {
         exec::run(args)?;

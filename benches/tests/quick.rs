@@ -94,6 +94,14 @@ fn fence_reports_every_kind_and_the_daemon_s_cost() {
 }
 
 #[test]
+fn slab_reports_every_part() {
+    let report = report(&["slab"]);
+    assert_rows(&report, &["slab, private", "slab, published", "mimalloc", "jemalloc", "one list, wide CAS"]);
+    assert!(report.contains("one process allocates, another frees"), "{report}");
+    assert!(report.contains("alone, made anew: "), "{report}");
+}
+
+#[test]
 fn exec_compares_two_commands() {
     // A stand-in that does nothing: what is checked here is the harness.
     let report = report(&["exec", "--millstream", "/bin/true"]);

@@ -9,7 +9,8 @@ use std::fs;
 use std::path::Path;
 
 /// Packages whose tests run once more under `--cfg loom`, with their folders under `crates/`.
-pub(crate) const LOOM_PACKAGES: &[(&str, &str)] = &[("millstream-ring", "ring"), ("millstream-sync", "sync")];
+pub(crate) const LOOM_PACKAGES: &[(&str, &str)] =
+    &[("millstream-ring", "ring"), ("millstream-slab", "slab"), ("millstream-sync", "sync")];
 
 /// Fails when a crate mentions `cfg(loom)` and is not in [`LOOM_PACKAGES`], or the reverse.
 pub(crate) fn check_listed(root: &Path) -> Result<(), String> {

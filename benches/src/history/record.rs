@@ -16,8 +16,8 @@ const OPERATIONS: usize = Recorder::ROOM;
 const QUICK_OPERATIONS: usize = 5000;
 /// How many times as many are recorded where the room is used up.
 const BEYOND: usize = 8;
-/// Longer than operations may be apart to share a stamp.
-const PAUSE_SPINS: u32 = 40;
+/// Multiplications between operations, one after the other: longer than operations may be apart to share a stamp.
+const PAUSE_STEPS: u32 = 1000;
 
 /// Records the operations of one thread on a queue under a mutex and prints nanoseconds an operation; beside the obvious
 /// recorder, which reads the clock twice and pushes to a vector.
@@ -32,14 +32,17 @@ pub fn run(args: &Args) -> Result<(), Error> {
         Competitor::new("millstream", Role::Ours, || ours(operations, || ())),
         Competitor::new("millstream, beyond its room", Role::Ours, || ours(many, || ())),
         Competitor::new("millstream, with pauses", Role::Ours, || ours(operations, pause)),
-        Competitor::new("two readings of the clock", Role::Peer, || two_clocks(operations)),
+        Competitor::new("two readings of the clock", Role::Peer, || two_clocks(operations, || ())),
+        Competitor::new("two readings of the clock, with pauses", Role::Peer, || two_clocks(operations, pause)),
     ];
     println!("{}\n", alternate("ns", 1, args.rounds, competitors)?.render());
     Ok(())
 }
 
 fn pause() {
-    (0..PAUSE_SPINS).for_each(|_| std::hint::spin_loop());
+    let product =
+        (0..PAUSE_STEPS).fold(std::hint::black_box(3_u64), |product, step| product.wrapping_mul(u64::from(step) | 1));
+    std::hint::black_box(product);
 }
 
 /// Nanoseconds an operation of what is done `operations / 2` times to a queue, which is two operations.
@@ -84,13 +87,15 @@ fn ours(operations: usize, between: impl Fn()) -> Result<f64, Error> {
     Ok(with - without)
 }
 
-fn two_clocks(operations: usize) -> Result<f64, Error> {
-    let without = unrecorded(operations, || ());
+fn two_clocks(operations: usize, between: impl Fn()) -> Result<f64, Error> {
+    let without = unrecorded(operations, &between);
     let mut log: Vec<(Instant, Instant, Option<u64>)> = Vec::new();
     let with = time(operations, |queue, value| {
+        between();
         let call = Instant::now();
         push(queue, value);
         log.push((call, Instant::now(), Some(value)));
+        between();
         let call = Instant::now();
         let popped = pop(queue);
         log.push((call, Instant::now(), popped));

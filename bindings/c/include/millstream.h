@@ -158,6 +158,36 @@
 #define MILLSTREAM_NO_ANSWER 7
 
 /**
+ * No object can be allocated.
+ */
+#define MILLSTREAM_SLAB_FULL 8
+
+/**
+ * The object was freed: a use after free, or a double free.
+ */
+#define MILLSTREAM_SLAB_STALE 9
+
+/**
+ * The handle belongs to another slab, or is none.
+ */
+#define MILLSTREAM_SLAB_FOREIGN 10
+
+/**
+ * Somebody has the object to himself at the moment.
+ */
+#define MILLSTREAM_SLAB_HELD 11
+
+/**
+ * The slab can't be made, opened or used; see the message.
+ */
+#define MILLSTREAM_SLAB_UNUSABLE 12
+
+/**
+ * There is no further object.
+ */
+#define MILLSTREAM_SLAB_END 13
+
+/**
  * Draws how full all bins are when the first one is full.
  */
 typedef struct millstream_csm_bins millstream_csm_bins;
@@ -171,6 +201,16 @@ typedef struct millstream_csm_driver millstream_csm_driver;
  * Watches bounded numbers and says when they decide a claim about their mean.
  */
 typedef struct millstream_csm_mean_driver millstream_csm_mean_driver;
+
+/**
+ * A slab: objects of one size in a file, shared by threads and processes. May be used by all threads at once.
+ */
+typedef struct millstream_slab millstream_slab;
+
+/**
+ * A thread's access to a slab. One for each thread; not to be used in the child after a fork.
+ */
+typedef struct millstream_slab_cache millstream_slab_cache;
 
 /**
  * From `low` to `high`, both included.
@@ -406,6 +446,34 @@ typedef struct millstream_csm_power_result {
      */
     double mean_trials;
 } millstream_csm_power_result;
+
+/**
+ * The name of an object, the same in every process; may be stored in objects and sent to other processes.
+ */
+typedef struct millstream_slab_handle {
+    /**
+     * Lower half.
+     */
+    uint64_t low;
+    /**
+     * Upper half.
+     */
+    uint64_t high;
+} millstream_slab_handle;
+
+/**
+ * An allocated object, as millstream_slab_next finds it.
+ */
+typedef struct millstream_slab_object {
+    /**
+     * Its name.
+     */
+    struct millstream_slab_handle handle;
+    /**
+     * 0: published; -1: its process died; otherwise the process that has it to itself.
+     */
+    int64_t holder;
+} millstream_slab_object;
 
 #ifdef __cplusplus
 extern "C" {
@@ -650,6 +718,119 @@ int32_t millstream_csm_power(const struct millstream_csm_setup *setup,
                              double rate,
                              uint64_t limit,
                              struct millstream_csm_power_result *out);
+
+/**
+ * Makes a slab of at most `max_objects` objects of `object_bytes` bytes in a new file.
+ *
+ * # Safety
+ * `path` is a C string; `out` points to a pointer.
+ */
+int32_t millstream_slab_create(const char *path,
+                               uint64_t object_bytes,
+                               uint64_t max_objects,
+                               struct millstream_slab **out);
+
+/**
+ * Opens the slab in a file, whatever state its last users left it in.
+ *
+ * # Safety
+ * `path` is a C string; `out` points to a pointer.
+ */
+int32_t millstream_slab_open(const char *path, struct millstream_slab **out);
+
+/**
+ * Gives a slab back. Its objects stay, and its caches go on.
+ *
+ * # Safety
+ * `slab` is NULL or was made by millstream_slab_create or millstream_slab_open, and is not used any more.
+ */
+void millstream_slab_free(struct millstream_slab *slab);
+
+/**
+ * The bytes of an object.
+ *
+ * # Safety
+ * `slab` was made by millstream_slab_create or millstream_slab_open; `out` points to a number.
+ */
+int32_t millstream_slab_object_bytes(const struct millstream_slab *slab, uint64_t *out);
+
+/**
+ * Makes a cache for the calling thread.
+ *
+ * # Safety
+ * `slab` was made by millstream_slab_create or millstream_slab_open; `out` points to a pointer.
+ */
+int32_t millstream_slab_cache_new(const struct millstream_slab *slab, struct millstream_slab_cache **out);
+
+/**
+ * Gives a cache back, with the free objects in it.
+ *
+ * # Safety
+ * `cache` is NULL or was made by millstream_slab_cache_new, and is not used any more.
+ */
+void millstream_slab_cache_free(struct millstream_slab_cache *cache);
+
+/**
+ * Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves it published with these
+ * bytes, or free, or (between the two) for a survivor to find by millstream_slab_next.
+ *
+ * # Safety
+ * `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has; `out` points to a
+ * handle.
+ */
+int32_t millstream_slab_put(const struct millstream_slab_cache *cache,
+                            const uint8_t *bytes,
+                            struct millstream_slab_handle *out);
+
+/**
+ * Copies an object to `bytes`. MILLSTREAM_SLAB_STALE if it was freed, even while it was copied; a mixture of both if
+ * somebody changed it meanwhile.
+ *
+ * # Safety
+ * `slab` was made by millstream_slab_create or millstream_slab_open; `bytes` points to as many bytes as an object has.
+ */
+int32_t millstream_slab_get(const struct millstream_slab *slab,
+                            struct millstream_slab_handle handle,
+                            uint8_t *bytes);
+
+/**
+ * Changes the bytes of an object, which is nobody else's meanwhile.
+ *
+ * # Safety
+ * `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has.
+ */
+int32_t millstream_slab_set(const struct millstream_slab_cache *cache,
+                            struct millstream_slab_handle handle,
+                            const uint8_t *bytes);
+
+/**
+ * Frees an object, whoever put it there. MILLSTREAM_SLAB_STALE if it was freed before.
+ *
+ * # Safety
+ * `cache` was made by millstream_slab_cache_new.
+ */
+int32_t millstream_slab_delete(const struct millstream_slab_cache *cache,
+                               struct millstream_slab_handle handle);
+
+/**
+ * The next allocated object whose number is `*from` or higher; raises `*from` beyond it. MILLSTREAM_SLAB_END if there is
+ * none.
+ *
+ * # Safety
+ * `slab` was made by millstream_slab_create or millstream_slab_open; `from` points to a number; `out` points to an
+ * object.
+ */
+int32_t millstream_slab_next(const struct millstream_slab *slab,
+                             uint64_t *from,
+                             struct millstream_slab_object *out);
+
+/**
+ * Returns what dead processes had in their hands, while others go on; how many objects that were.
+ *
+ * # Safety
+ * `slab` was made by millstream_slab_create or millstream_slab_open; `out` points to a number.
+ */
+int32_t millstream_slab_recover(const struct millstream_slab *slab, uint64_t *out);
 
 /**
  * Why the last function that failed on this thread did so; empty if none has. The text is valid until the next failure

@@ -14,4 +14,5 @@ pub mod interval;
 pub mod means;
 pub mod numbers;
 pub mod power;
+pub mod slab;
 pub mod status;

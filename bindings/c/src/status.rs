@@ -21,10 +21,24 @@ pub const MILLSTREAM_NULL: i32 = 5;
 pub const MILLSTREAM_UNKNOWN: i32 = 6;
 /// Any other reason why the question has no answer; see the message.
 pub const MILLSTREAM_NO_ANSWER: i32 = 7;
+/// No object can be allocated.
+pub const MILLSTREAM_SLAB_FULL: i32 = 8;
+/// The object was freed: a use after free, or a double free.
+pub const MILLSTREAM_SLAB_STALE: i32 = 9;
+/// The handle belongs to another slab, or is none.
+pub const MILLSTREAM_SLAB_FOREIGN: i32 = 10;
+/// Somebody has the object to himself at the moment.
+pub const MILLSTREAM_SLAB_HELD: i32 = 11;
+/// The slab can't be made, opened or used; see the message.
+pub const MILLSTREAM_SLAB_UNUSABLE: i32 = 12;
+/// There is no further object.
+pub const MILLSTREAM_SLAB_END: i32 = 13;
 
 /// Why there is no answer.
 pub(crate) enum Failure {
     Question(Error),
+    Slab(millstream_slab::Error),
+    End,
     Null { what: &'static str },
     Code { what: &'static str, found: i32 },
     Name { what: &'static str, found: String },
@@ -34,6 +48,12 @@ pub(crate) enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Question(error)
+    }
+}
+
+impl From<millstream_slab::Error> for Failure {
+    fn from(error: millstream_slab::Error) -> Self {
+        Self::Slab(error)
     }
 }
 
@@ -48,6 +68,12 @@ impl Failure {
                 MILLSTREAM_UNKNOWN
             }
             Self::Question(_) => MILLSTREAM_NO_ANSWER,
+            Self::Slab(millstream_slab::Error::Full { .. }) => MILLSTREAM_SLAB_FULL,
+            Self::Slab(millstream_slab::Error::Stale { .. }) => MILLSTREAM_SLAB_STALE,
+            Self::Slab(millstream_slab::Error::Foreign) => MILLSTREAM_SLAB_FOREIGN,
+            Self::Slab(millstream_slab::Error::Held { .. }) => MILLSTREAM_SLAB_HELD,
+            Self::Slab(_) => MILLSTREAM_SLAB_UNUSABLE,
+            Self::End => MILLSTREAM_SLAB_END,
             Self::Null { .. } => MILLSTREAM_NULL,
         }
     }
@@ -55,6 +81,8 @@ impl Failure {
     fn message(&self) -> String {
         match self {
             Self::Question(error) => error.to_string(),
+            Self::Slab(error) => error.to_string(),
+            Self::End => "there is no further object".to_owned(),
             Self::Null { what } => format!("{what} is NULL; pass the address of an object"),
             Self::Code { what, found } => {
                 format!("there is no {what} with the code {found}; see millstream.h for those there are")

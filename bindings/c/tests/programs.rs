@@ -1,5 +1,6 @@
 //! C programs, compiled with the header and linked with either library, as a user would.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -30,6 +31,11 @@ fn library(ending: &str) -> PathBuf {
 
 /// Compiles `source` with all warnings, runs it, and returns what it did.
 fn run(source: &Path, link: Link) -> Output {
+    run_with(source, link, &[])
+}
+
+/// [`run`] with arguments for the program.
+fn run_with(source: &Path, link: Link, arguments: &[&OsStr]) -> Output {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = TempDir::new().expect("a temporary folder");
     let program = folder.path().join("program");
@@ -45,7 +51,11 @@ fn run(source: &Path, link: Link) -> Output {
     let compiled = compile.output().expect("a C compiler, which Rust needs to link, too");
     assert!(compiled.status.success(), "{compile:?}\n{}", String::from_utf8_lossy(&compiled.stderr));
     let folder_of_library = library.parent().expect("a library lies in a folder");
-    Command::new(program).env("LD_LIBRARY_PATH", folder_of_library).output().expect("a program that was just linked")
+    Command::new(program)
+        .args(arguments)
+        .env("LD_LIBRARY_PATH", folder_of_library)
+        .output()
+        .expect("a program that was just linked")
 }
 
 fn path(relative: &str) -> PathBuf {
@@ -61,6 +71,21 @@ fn the_example_decides_with_either_library() {
         assert!(text.contains("holds after"), "{link:?}: {text}");
         // The article's level, -17.23855…, is off in the sixth digit by its bounds on factorials.
         assert!(text.contains("stop: yes, level -17.2385685324"), "{link:?}: {text}");
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_what_it_published_in_the_slab() {
+    for link in [Link::Static, Link::Shared] {
+        let folder = TempDir::new().expect("a temporary folder");
+        let file = folder.path().join("sessions");
+        let output = run_with(&path("examples/slab.c"), link, &[file.as_os_str()]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{link:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            text.starts_with("recovered: the child's cache\nada: 2 visits\na second free: object "),
+            "{link:?}: {text}"
+        );
     }
 }
 

@@ -9,6 +9,7 @@ use crate::evidence::args::{CompareArgs, CsmArgs, SloArgs};
 use crate::file::model::MAX_WORKERS;
 use crate::file::{self, FlowError, FlowFile, size};
 use crate::history::args::HistoryArgs;
+use crate::slab::args::SlabArgs;
 
 /// What `millstream --help` says after the options.
 const EXIT_STATUS: &str = "\
@@ -60,6 +61,8 @@ pub enum Command {
     Csm(CsmArgs),
     /// Check recorded histories of concurrent operations.
     History(HistoryArgs),
+    /// Make slabs of shared memory that survive `kill -9`, and look into them.
+    Slab(SlabArgs),
     /// Run the daemon that tells every process when each processor last passed a barrier of its own accord.
     Barrierd(millstream_barrierd::args::Args),
     /// Tell what this machine and its kernel offer: fences, clocks, system calls, cores that are left alone.

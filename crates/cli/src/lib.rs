@@ -12,6 +12,7 @@
 //! - [`steer`]: the control socket, `millstream status` and `millstream set`;
 //! - [`evidence`]: `millstream slo`, `compare` and `csm`;
 //! - [`history`]: `millstream history`;
+//! - [`slab`]: `millstream slab`;
 //! - [`doctor`]: `millstream doctor`;
 //! - [`json_bytes`]: paths as JSON strings, without loss.
 
@@ -27,6 +28,7 @@ pub mod plan;
 pub mod record;
 pub mod run;
 pub mod screen;
+pub mod slab;
 pub mod source;
 pub mod steer;
 pub mod wire;

@@ -9,6 +9,7 @@ use millstream_cli::evidence::{compare::compare, functions::csm, slo::slo};
 use millstream_cli::history::history;
 use millstream_cli::plan::plan;
 use millstream_cli::run::run;
+use millstream_cli::slab::slab;
 use millstream_cli::steer::client;
 
 fn main() -> ExitCode {
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare(&args),
         Command::Csm(args) => csm(&args),
         Command::History(args) => history(&args),
+        Command::Slab(args) => slab(&args),
         Command::Barrierd(args) => millstream_barrierd::run(&args),
         Command::Doctor => doctor(),
     }

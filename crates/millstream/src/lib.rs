@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `flow` (default) | the staged execution engine |
 //! | `ring` | the disruptor, and bounded channels on it |
+//! | `slab` | a slab of shared memory that survives `kill -9` |
 //! | `sync` | event counts |
 //! | `fence` | asymmetric fences |
 //! | `csm` | confidence sequences, stopping rules and exact tests |
@@ -21,5 +22,7 @@ pub use millstream_flow as flow;
 pub use millstream_history as history;
 #[cfg(feature = "ring")]
 pub use millstream_ring as ring;
+#[cfg(feature = "slab")]
+pub use millstream_slab as slab;
 #[cfg(feature = "sync")]
 pub use millstream_sync as sync;

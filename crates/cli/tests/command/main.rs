@@ -13,5 +13,6 @@ mod flows;
 mod ops;
 mod run;
 mod signals;
+mod slab;
 mod steer;
 mod terminal;

@@ -41,7 +41,7 @@ pub mod hazard;
 mod orphans;
 mod queue;
 mod ready;
-mod registry;
+pub(crate) mod registry;
 mod retired;
 mod scheme;
 mod settings;

@@ -7,13 +7,13 @@ use std::ptr;
 use crate::primitive::{AtomicBool, AtomicPtr, Ordering};
 
 /// Grows, never shrinks while it lives; records that were given back are taken again. Lock-free.
-pub(super) struct Registry<R> {
+pub(crate) struct Registry<R> {
     newest: AtomicPtr<Entry<R>>,
 }
 
 /// A record and its place in the list, on cache lines of its own (two, since processors fetch pairs).
 #[repr(align(128))]
-pub(super) struct Entry<R> {
+pub(crate) struct Entry<R> {
     record: R,
     taken: AtomicBool,
     /// Written before the entry is published, never again.
@@ -25,17 +25,17 @@ unsafe impl<R: Sync> Sync for Entry<R> {}
 
 impl<R> Registry<R> {
     #[cfg(not(loom))]
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Registry { newest: AtomicPtr::new(ptr::null_mut()) }
     }
 
     #[cfg(loom)]
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Registry { newest: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// An entry for the caller alone until it calls [`release`](Registry::release).
-    pub(super) fn acquire(&self, make: impl FnOnce() -> R) -> &Entry<R> {
+    pub(crate) fn acquire(&self, make: impl FnOnce() -> R) -> &Entry<R> {
         let idle = |entry: &&Entry<R>| {
             // Acquire: pairs with `release`, so that we see the record as its last owner left it.
             !entry.taken.load(Ordering::Relaxed)
@@ -59,13 +59,13 @@ impl<R> Registry<R> {
     }
 
     /// Gives the entry back. What its owner did to the record is visible to the next one.
-    pub(super) fn release(entry: &Entry<R>) {
+    pub(crate) fn release(entry: &Entry<R>) {
         entry.taken.store(false, Ordering::Release);
     }
 
     /// All entries, also those that nobody has. An entry that is added meanwhile may be missed; see the schemes for why
     /// that is no harm.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry<R>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry<R>> {
         // SAFETY: entries live as long as the list, and were filled before they were published.
         let entry = |entry: *const Entry<R>| unsafe { entry.as_ref() };
         iter::successors(entry(self.newest.load(Ordering::Acquire)), move |newer| entry(newer.older))
@@ -74,7 +74,7 @@ impl<R> Registry<R> {
 
 impl<R> Entry<R> {
     /// Whether somebody has it.
-    pub(super) fn is_taken(&self) -> bool {
+    pub(crate) fn is_taken(&self) -> bool {
         self.taken.load(Ordering::Relaxed)
     }
 }

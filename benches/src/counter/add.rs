@@ -1,0 +1,162 @@
+//! Threads that do nothing but count.
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use millstream_sync::counter::Counter;
+
+use crate::args::Args;
+use crate::compare::{Comparison, Competitor, Role, alternate, median};
+use crate::error::Error;
+use crate::eventcount::clock;
+use crate::reclaim::threads::together;
+
+const ADDITIONS: u64 = 20_000_000;
+const QUICK_ADDITIONS: u64 = 20_000;
+
+/// So many threads add one so many times each; the time of one addition, and what was counted.
+type Work = fn(threads: usize, n: u64) -> (f64, u64);
+
+const PER_THREAD: &str = "Counter, a Local each";
+const PER_PROCESSOR: &str = "Counter, by its Adder";
+const ANYWHERE: &str = "Counter::add";
+const SHARED: &str = "shared fetch_add";
+const OWN: &str = "a variable of its own";
+const RACY: &str = "shared load and store";
+
+const WORKS: [(&str, Role, Work); 6] = [
+    (PER_THREAD, Role::Ours, per_thread),
+    (PER_PROCESSOR, Role::Ours, per_processor),
+    (ANYWHERE, Role::Ours, anywhere),
+    (SHARED, Role::Peer, shared),
+    (OWN, Role::Reference, own),
+    (RACY, Role::Reference, racy),
+];
+
+/// Prints a table for each number of threads.
+///
+/// # Errors
+/// When something but the racy counter lost an addition.
+pub fn run(args: &Args) -> Result<(), Error> {
+    let n = if args.quick { QUICK_ADDITIONS } else { ADDITIONS };
+    for threads in [1, 2, 4] {
+        println!("### add: {threads} thread(s), {n} times each\n");
+        let lost = Cell::new(0);
+        let lost = &lost;
+        let competitors = WORKS.map(|(name, role, work)| {
+            Competitor::new(name, role, move || {
+                let (took, counted) = work(threads, n);
+                let missing = n * threads as u64 - counted;
+                if name == RACY {
+                    lost.set(missing);
+                } else if missing != 0 {
+                    return Err(Error::new(format!("{missing} additions are lost")));
+                }
+                Ok(took)
+            })
+        });
+        let comparison = alternate(clock::UNIT, 1, args.rounds, competitors.into())?;
+        println!("{}\n", comparison.render());
+        for ours in [PER_THREAD, PER_PROCESSOR, ANYWHERE] {
+            println!(
+                "{ours}: {:.2} times a variable of its own, 1/{:.1} of shared fetch_add",
+                of(&comparison, ours) / of(&comparison, OWN),
+                of(&comparison, SHARED) / of(&comparison, ours),
+            );
+        }
+        println!("{RACY}: lost {:.0} % in the last round\n", 100.0 * lost.get() as f64 / (n * threads as u64) as f64);
+    }
+    Ok(())
+}
+
+fn of(comparison: &Comparison, name: &str) -> f64 {
+    let figures = comparison.figures.iter().find(|figures| figures.name == name);
+    median(&figures.expect("everyone is in the table").rounds)
+}
+
+fn per_thread(threads: usize, n: u64) -> (f64, u64) {
+    let counter = Counter::new();
+    let (took, _) = together(threads, n, |_| {
+        let local = counter.local();
+        move |n| {
+            (0..n).for_each(|_| local.increment());
+            0
+        }
+    });
+    (took, counter.sum())
+}
+
+fn per_processor(threads: usize, n: u64) -> (f64, u64) {
+    let counter = Counter::new();
+    let (took, _) = together(threads, n, |_| {
+        |n| {
+            let adder = counter.adder();
+            (0..n).for_each(|_| adder.increment());
+            0
+        }
+    });
+    (took, counter.sum())
+}
+
+fn anywhere(threads: usize, n: u64) -> (f64, u64) {
+    let counter = Counter::new();
+    counter.add(0);
+    let (took, _) = together(threads, n, |_| {
+        |n| {
+            (0..n).for_each(|_| counter.increment());
+            0
+        }
+    });
+    (took, counter.sum())
+}
+
+fn shared(threads: usize, n: u64) -> (f64, u64) {
+    let counter = AtomicU64::new(0);
+    let (took, _) = together(threads, n, |_| {
+        |n| {
+            for _ in 0..n {
+                counter.fetch_add(1, Relaxed);
+            }
+            0
+        }
+    });
+    (took, counter.into_inner())
+}
+
+/// Not a counter: what seems to be good enough and is neither exact nor fast.
+fn racy(threads: usize, n: u64) -> (f64, u64) {
+    let counter = AtomicU64::new(0);
+    let (took, _) = together(threads, n, |_| {
+        |n| {
+            (0..n).for_each(|_| counter.store(counter.load(Relaxed) + 1, Relaxed));
+            0
+        }
+    });
+    (took, counter.into_inner())
+}
+
+/// What cannot be done for less: the compiler is kept from making one addition of all.
+fn own(threads: usize, n: u64) -> (f64, u64) {
+    together(threads, n, |_| {
+        |n| {
+            let mut count = 0_u64;
+            let place: *mut u64 = black_box(&mut count);
+            // SAFETY: a variable of ours.
+            (0..n).for_each(|_| unsafe { place.write_volatile(place.read_volatile() + 1) });
+            count
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_but_the_racy_one_count_every_addition() {
+        for (name, _, work) in WORKS.iter().filter(|(name, _, _)| *name != RACY) {
+            assert_eq!(work(3, 1000).1, 3000, "{name}");
+        }
+    }
+}

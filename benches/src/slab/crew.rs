@@ -1,0 +1,27 @@
+//! The same work on several threads at once, as a crew that is timed as a whole.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Instant;
+
+/// Nanoseconds that `threads` threads took together for one operation, when each did `n`: the time from the first begin to
+/// the last end, over all operations.
+///
+/// `work` prepares itself and returns the loop, so that preparation is not timed; timers start in the threads.
+pub fn together<L: FnOnce(u64)>(threads: usize, n: u64, work: impl Fn(usize) -> L + Sync) -> f64 {
+    let barrier = Barrier::new(threads);
+    let one = &|thread: usize| {
+        let work = work(thread);
+        barrier.wait();
+        let began = Instant::now();
+        work(n);
+        (began, Instant::now())
+    };
+    let times: Vec<(Instant, Instant)> = thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || one(thread))).collect();
+        running.into_iter().map(|thread| thread.join().expect("the work does not panic")).collect()
+    });
+    let began = times.iter().map(|&(began, _)| began).min().expect("there is a thread");
+    let ended = times.iter().map(|&(_, ended)| ended).max().expect("there is a thread");
+    (ended - began).as_nanos() as f64 / (n * threads as u64) as f64
+}

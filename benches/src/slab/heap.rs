@@ -1,0 +1,128 @@
+//! What all competitors do: allocate and free objects of one size.
+
+use std::alloc::{GlobalAlloc, Layout};
+
+use millstream_slab::{Handle, RawCache, RawPrivate, RawSlab};
+
+use super::list::{Shared, Split};
+
+/// The size that is measured.
+pub const OBJECT_BYTES: usize = 64;
+const LAYOUT: Layout = match Layout::from_size_align(OBJECT_BYTES, 8) {
+    Ok(layout) => layout,
+    Err(_) => panic!("8 is a power of two"),
+};
+
+/// A thread's access to a heap.
+pub trait Local {
+    /// An allocated object.
+    type Object<'l>
+    where
+        Self: 'l;
+
+    /// Allocates, and writes to the object's first word.
+    fn alloc(&self) -> Self::Object<'_>;
+
+    /// Frees.
+    fn free<'l>(&'l self, object: Self::Object<'l>);
+}
+
+/// The slab, with objects that stay with the thread: boxes.
+pub struct Private(pub RawCache);
+
+impl Local for Private {
+    type Object<'l> = RawPrivate<'l>;
+
+    #[inline(always)]
+    fn alloc(&self) -> RawPrivate<'_> {
+        let mut object = self.0.alloc().expect("the slab is large enough");
+        object[0] = 1;
+        object
+    }
+
+    #[inline(always)]
+    fn free<'l>(&'l self, object: RawPrivate<'l>) {
+        drop(object);
+    }
+}
+
+/// The slab, with objects that are published and freed by their handles.
+pub struct Published(pub RawCache);
+
+impl Local for Published {
+    type Object<'l> = Handle;
+
+    #[inline(always)]
+    fn alloc(&self) -> Handle {
+        let mut object = self.0.alloc().expect("the slab is large enough");
+        object[0] = 1;
+        object.publish()
+    }
+
+    #[inline(always)]
+    fn free(&self, handle: Handle) {
+        self.0.free(handle).expect("it is freed once");
+    }
+}
+
+/// A private heap of the process. Objects are named by their addresses, which may go to another thread.
+pub struct Global<A>(pub A);
+
+impl<A: GlobalAlloc> Local for Global<A> {
+    type Object<'l>
+        = usize
+    where
+        A: 'l;
+
+    #[inline(always)]
+    fn alloc(&self) -> usize {
+        // SAFETY: the layout is not empty; the object is as large as the layout.
+        unsafe {
+            let object = self.0.alloc(LAYOUT);
+            object.write(1);
+            object.expose_provenance()
+        }
+    }
+
+    #[inline(always)]
+    fn free(&self, object: usize) {
+        // SAFETY: allocated above with this layout, and freed once.
+        unsafe { self.0.dealloc(std::ptr::with_exposed_provenance_mut(object), LAYOUT) }
+    }
+}
+
+/// One list for all threads, or one of several.
+pub struct Listed<'a>(pub &'a Shared);
+
+impl Local for Listed<'_> {
+    type Object<'l>
+        = usize
+    where
+        Self: 'l;
+
+    #[inline(always)]
+    fn alloc(&self) -> usize {
+        self.0.pop()
+    }
+
+    #[inline(always)]
+    fn free(&self, object: usize) {
+        self.0.push(object);
+    }
+}
+
+/// A slab for `threads` threads, each with up to `each` objects.
+///
+/// # Panics
+/// If there is no memory.
+#[must_use]
+pub fn slab(threads: usize, each: usize) -> RawSlab {
+    let objects = (threads * (each + 256)) as u64;
+    RawSlab::options(OBJECT_BYTES as u64, objects).chain(64).memfd().expect("there is memory")
+}
+
+/// Lists for `threads` threads, one each, as in uslab.
+#[must_use]
+pub fn split(threads: usize, each: usize) -> Split {
+    Split::new(threads, each + 64)
+}

@@ -1,0 +1,77 @@
+//! `millstream slab`.
+
+use millstream_slab::{RawSlab, Slab};
+
+use crate::support::Room;
+
+fn run(room: &Room, args: &[&str]) -> (i32, String, String) {
+    let output = room.command(args).output().expect("the command runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().expect("it ends by itself"), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_slab_is_made_looked_into_and_dumped() {
+    let room = Room::new("");
+    let made = ["slab", "create", "pool", "--object", "16", "--objects", "1000", "--tag", "7", "--capacity", "10"];
+    assert_eq!(run(&room, &made), (0, String::new(), String::new()));
+    let (status, _, error) = run(&room, &made);
+    assert_eq!(status, 2);
+    assert!(error.contains("pool exists already"), "{error}");
+
+    let slab = RawSlab::open(room.path("pool")).expect("the slab");
+    let cache = slab.cache().expect("a cache");
+    let mut object = cache.alloc().expect("an object");
+    object.copy_from_slice(b"sixteen bytes !!");
+    let handle = object.publish();
+    let private = cache.alloc().expect("an object");
+
+    let (status, text, _) = run(&room, &["slab", "stat", "pool", "--json"]);
+    let facts: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(status, 0);
+    for (name, value) in
+        [("published", 1), ("held", 1), ("tag", 7), ("max_objects", 1000), ("capacity", 10), ("caches", 1)]
+    {
+        assert_eq!(facts[name], value, "{name} in {text}");
+    }
+    let (_, text, _) = run(&room, &["slab", "stat", "pool"]);
+    assert!(text.lines().any(|line| line.split_whitespace().eq(["published", "1"])), "{text}");
+
+    let (status, text, _) = run(&room, &["slab", "dump", "pool"]);
+    assert_eq!(status, 0);
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    let shown = lines.iter().find(|line| line[0] == handle.index().to_string()).expect("the published one");
+    assert_eq!((shown[3], shown[4]), ("published", "7369787465656e206279746573202121"), "{text}");
+    let (_, text, _) = run(&room, &["slab", "dump", "pool", "--json"]);
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let pid = std::process::id();
+    assert!(lines.iter().any(|line| line["holder"] == format!("process {pid}") && line["bytes"].is_null()), "{text}");
+    drop(private);
+    drop(cache);
+
+    let (status, text, _) = run(&room, &["slab", "check", "pool"]);
+    assert_eq!((status, &*text), (0, "sound: 1 of 1000 objects are allocated\n"));
+}
+
+#[test]
+fn what_is_no_slab_is_refused_with_a_reason() {
+    let room = Room::new("");
+    room.write(
+        "text",
+        "this is a text and not a slab, and it is longer than a header of a hundred bytes would be at most",
+    );
+    Slab::<u64>::options(1000).create(room.path("cut")).expect("a slab");
+    let file = std::fs::File::options().write(true).open(room.path("cut")).expect("the slab");
+    file.set_len(5000).expect("a shorter file");
+    for (file, reason) in [("text", "not a slab"), ("cut", "cut off"), ("missing", "No such file")] {
+        for verb in ["stat", "check", "dump"] {
+            let (status, _, error) = run(&room, &["slab", verb, file]);
+            assert_eq!(status, 2, "{verb} {file}");
+            assert!(error.contains(reason), "{verb} {file}: {error}");
+        }
+    }
+    let (status, _, error) = run(&room, &["slab", "create", "bad", "--object", "8", "--objects", "0"]);
+    assert_eq!(status, 2);
+    assert!(error.contains("max_objects is 0"), "{error}");
+}

@@ -1,0 +1,349 @@
+//! A thread's cache: where allocation and free happen without an atomic read-modify-write.
+//!
+//! A cache has a magazine of free objects in the memory of its process. The word of each says that it is in this cache's
+//! hands, and nobody else changes such a word. So to allocate is to pop the magazine and to store one word, and that store
+//! is the moment at which the object is allocated, for a survivor, too: there is nothing else in shared memory to keep in
+//! step with it. The same holds for the free of a private object.
+//!
+//! A full magazine gives a chain to the depot, an empty one takes one.
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::depot::Entry;
+use crate::error::Error;
+use crate::handle::Handle;
+use crate::live;
+use crate::primitive::AtomicU64;
+use crate::private::RawPrivate;
+use crate::process::Identity;
+use crate::shared::Shared;
+use crate::word::{Generation, State, Word};
+
+/// A thread's access to a slab of raw bytes; [`Cache`](crate::Cache) is the typed form.
+///
+/// Make one for each thread and keep it. It may move to another thread, but must not be used after `fork` in the child, which
+/// makes its own. While it lives it keeps up to two chains of free objects for itself
+/// ([`chain`](crate::Options::chain)); when dropped it gives them back. If its process dies, a survivor does.
+pub struct RawCache {
+    shared: Arc<Shared>,
+    /// The objects' words.
+    words: NonNull<AtomicU64>,
+    objects: NonNull<u8>,
+    object_bytes: usize,
+    slot: u16,
+    /// How many entries of the magazine are in use.
+    count: Cell<usize>,
+    /// Indices of free objects, the youngest last. Their generations are in their words.
+    magazine: Box<[Cell<u32>]>,
+}
+
+// SAFETY: the pointers lead into the mapping, which `shared` keeps and which belongs to no thread.
+unsafe impl Send for RawCache {}
+
+impl RawCache {
+    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
+        let slot = shared.register()?;
+        let geometry = shared.header.geometry;
+        Ok(RawCache {
+            words: NonNull::from(shared.words()).cast(),
+            objects: shared.object(0),
+            object_bytes: geometry.object_bytes as usize,
+            slot,
+            count: Cell::new(0),
+            magazine: vec![Cell::new(0); 2 * geometry.chain as usize].into(),
+            shared,
+        })
+    }
+
+    /// Allocates an object, private to this cache until it is [published](RawPrivate::publish).
+    ///
+    /// Its bytes are what their last holder left, or zero. Wait-free while the magazine has objects: a load and two stores. Otherwise
+    /// lock-free; but when no object is left, looks whether a process has died, which takes system calls.
+    ///
+    /// # Errors
+    /// [`Error::Full`]; [`Error::Damaged`].
+    ///
+    /// ```
+    /// use millstream_slab::RawSlab;
+    ///
+    /// let slab = RawSlab::options(64, 1000).private()?;
+    /// let cache = slab.cache()?;
+    /// let mut object = cache.alloc()?;
+    /// object[..5].copy_from_slice(b"hello");
+    /// # Ok::<(), millstream_slab::Error>(())
+    /// ```
+    #[inline]
+    pub fn alloc(&self) -> Result<RawPrivate<'_>, Error> {
+        let index = self.pop()?;
+        let word = self.word(index);
+        // Relaxed: written by this cache last.
+        let cached = Word(word.load(Ordering::Relaxed));
+        // Release, for a survivor: this store comes after all that this cache did before. Nobody else looks.
+        word.store(cached.allocated(), Ordering::Release);
+        Ok(RawPrivate::new(self, index))
+    }
+
+    /// Frees a published object, or an orphan, wherever it was allocated.
+    ///
+    /// Linearizable at its compare-and-swap: of several that free one object, one succeeds. Lock-free.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] for a double free; [`Error::Foreign`]; [`Error::Held`] while somebody has claimed it;
+    /// [`Error::Damaged`].
+    ///
+    /// ```
+    /// use millstream_slab::{Error, RawSlab};
+    ///
+    /// let slab = RawSlab::options(64, 1000).private()?;
+    /// let cache = slab.cache()?;
+    /// let handle = cache.alloc()?.publish();
+    /// cache.free(handle)?;
+    /// assert!(matches!(cache.free(handle), Err(Error::Stale { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[inline]
+    pub fn free(&self, handle: Handle) -> Result<(), Error> {
+        let word = self.shared.look_up(handle)?;
+        let generation = handle.in_place();
+        // One whose generations are used up is never handed out again.
+        let Some(next) = generation.next() else { return self.change(handle, generation.retired()) };
+        // AcqRel: what was done to the object comes before, and what its next holder does comes after.
+        let published = generation.published();
+        if word.compare_exchange(published, next.cached(self.slot), Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            self.change(handle, next.cached(self.slot))?;
+        }
+        self.push(handle.index());
+        Ok(())
+    }
+
+    /// Makes a published object, or an orphan, private to this cache: the way to change it. Handles to it stay good, and are
+    /// answered with [`Error::Held`] until it is published again.
+    ///
+    /// Linearizable at its compare-and-swap. Lock-free.
+    ///
+    /// # Errors
+    /// As [`free`](RawCache::free).
+    #[inline]
+    pub fn claim(&self, handle: Handle) -> Result<RawPrivate<'_>, Error> {
+        let word = self.shared.look_up(handle)?;
+        let generation = handle.in_place();
+        let held = generation.held(self.slot);
+        // Acquire: pairs with the release of whoever published it.
+        if word.compare_exchange(generation.published(), held, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            self.change(handle, held)?;
+        }
+        Ok(RawPrivate::new(self, handle.index()))
+    }
+
+    /// Objects that can be allocated before the depot is asked.
+    #[must_use]
+    pub fn cached(&self) -> usize {
+        self.count.get()
+    }
+
+    /// Gives all objects in the magazine to the depot, where other caches find them.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`].
+    pub fn flush(&self) -> Result<(), Error> {
+        while self.count.get() > 0 {
+            self.give(self.count.get().min(self.magazine.len() / 2))?;
+        }
+        Ok(())
+    }
+
+    /// Changes the word of an object that can be had by its handle, published or orphan; if it can't be had, says why.
+    #[cold]
+    fn change(&self, handle: Handle, new: u64) -> Result<(), Error> {
+        let word = self.shared.look_up(handle)?;
+        let generation = handle.in_place();
+        let mut found = word.load(Ordering::Relaxed);
+        while found == generation.published() || found == generation.orphan() {
+            match word.compare_exchange(found, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                // Claimed and published again by somebody else meanwhile, or freed.
+                Err(now) => found = now,
+            }
+        }
+        Err(self.shared.refusal(handle, Word(found)))
+    }
+
+    #[inline(always)]
+    fn word(&self, index: u64) -> &AtomicU64 {
+        // SAFETY: indices come from the magazine, where only those of the slab are put, and from private objects.
+        unsafe { self.words.add(index as usize).as_ref() }
+    }
+
+    #[inline(always)]
+    fn pop(&self) -> Result<u64, Error> {
+        if self.count.get() == 0 {
+            self.refill()?;
+        }
+        let count = self.count.get() - 1;
+        self.count.set(count);
+        // SAFETY: there are `count` entries and more; the count never exceeds the magazine.
+        Ok(u64::from(unsafe { self.magazine.get_unchecked(count) }.get()))
+    }
+
+    #[inline(always)]
+    fn push(&self, index: u64) {
+        if self.count.get() == self.magazine.len() {
+            self.spill();
+        }
+        let count = self.count.get();
+        // SAFETY: `spill` made room if there was none.
+        unsafe { self.magazine.get_unchecked(count) }.set(index as u32);
+        self.count.set(count + 1);
+    }
+
+    /// Takes objects from the depot, or such as were never used, or from dead processes.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self) -> Result<(), Error> {
+        if self.fetch()? || (self.shared.recover()?.freed > 0 && self.fetch()?) {
+            return Ok(());
+        }
+        Err(Error::Full { objects: self.shared.header.geometry.max_objects })
+    }
+
+    fn fetch(&self) -> Result<bool, Error> {
+        Ok(self.shared.depot().take(self.slot, |entry| self.push(entry.index))? > 0 || self.fetch_fresh()?)
+    }
+
+    /// Takes objects that were never used, up to a chain of them.
+    ///
+    /// Each by an exchange of its word, so that one half-way taken is in this cache's hands or in nobody's.
+    fn fetch_fresh(&self) -> Result<bool, Error> {
+        let shared = &self.shared;
+        loop {
+            let from = shared.fresh().load(Ordering::Acquire);
+            let until = from.saturating_add(shared.header.geometry.chain).min(shared.capacity());
+            if from >= until {
+                if !shared.grow()? {
+                    return Ok(false);
+                }
+                continue;
+            }
+            for index in from..until {
+                let ours = Generation::FIRST.cached(self.slot);
+                if self.word(index).compare_exchange(0, ours, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    self.push(index);
+                }
+            }
+            // After the words: an object below the number is always in somebody's hands.
+            shared.fresh().fetch_max(until, Ordering::AcqRel);
+            if self.count.get() > 0 {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Makes room in a full magazine.
+    #[cold]
+    #[inline(never)]
+    fn spill(&self) {
+        // A damaged depot can't take them. They stay in this cache's hands by their words, and the next one that opens the
+        // slab alone finds them; this cache has forgotten them.
+        drop(self.give(self.magazine.len() / 2));
+    }
+
+    /// Gives the oldest `number` entries to the depot; the youngest are the likeliest to be in the processor's caches.
+    fn give(&self, number: usize) -> Result<(), Error> {
+        let count = self.count.get();
+        let entry = |index: &Cell<u32>| {
+            let index = u64::from(index.get());
+            Entry { generation: Word(self.word(index).load(Ordering::Relaxed)).generation(), index }
+        };
+        let chain: Vec<Entry> = self.magazine[..number].iter().map(entry).collect();
+        for index in number..count {
+            self.magazine[index - number].set(self.magazine[index].get());
+        }
+        self.count.set(count - number);
+        Ok(self.shared.depot().give(self.slot, &chain)?)
+    }
+
+    /// Ends the life of a private object.
+    #[inline(always)]
+    pub(crate) fn free_private(&self, index: u64) {
+        let word = self.word(index);
+        // Relaxed, here and below: written by this cache last.
+        let held = Word(word.load(Ordering::Relaxed));
+        let Some(cached) = held.freed() else {
+            return word.store(held.generation().retired(), Ordering::Release);
+        };
+        // Release: what was done to the object comes before, for whoever gets it from the depot.
+        word.store(cached, Ordering::Release);
+        self.push(index);
+    }
+
+    /// Makes a private object public. One store: before it the object is this cache's, after it everybody's.
+    #[inline(always)]
+    pub(crate) fn publish(&self, index: u64) -> Handle {
+        let generation = Word(self.word(index).load(Ordering::Relaxed)).generation();
+        // Release: whoever reads the object by its handle sees what was written.
+        self.word(index).store(generation.published(), Ordering::Release);
+        Handle::new(self.shared.header.identity, index, generation)
+    }
+
+    /// The handle of a private object.
+    pub(crate) fn handle(&self, index: u64) -> Handle {
+        let generation = Word(self.word(index).load(Ordering::Relaxed)).generation();
+        Handle::new(self.shared.header.identity, index, generation)
+    }
+
+    /// The bytes of an object.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, index: u64) -> NonNull<[u8]> {
+        // SAFETY: within the mapping, which has room for every index of the slab.
+        let start = unsafe { self.objects.add(index as usize * self.object_bytes) };
+        NonNull::slice_from_raw_parts(start, self.object_bytes)
+    }
+}
+
+impl Drop for RawCache {
+    fn drop(&mut self) {
+        let slot = &self.shared.slots()[usize::from(self.slot)];
+        let Some(owner) = Identity::read(slot.owner.load(Ordering::Relaxed)) else { return };
+        // A copy that `fork` made in a child leaves the parent's cache alone.
+        if owner.pid() != std::process::id() {
+            return;
+        }
+        if self.flush().is_ok() {
+            // Release: whoever has the slot next finds nothing of this cache.
+            slot.owner.store(Identity::NOBODY, Ordering::Release);
+        }
+    }
+}
+
+impl std::fmt::Debug for RawCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RawCache").field("slot", &self.slot).field("cached", &self.count.get()).finish()
+    }
+}
+
+impl Shared {
+    /// The word of the object that a handle names; whether the handle is still good is not looked at.
+    #[inline(always)]
+    pub(crate) fn look_up(&self, handle: Handle) -> Result<&AtomicU64, Error> {
+        match self.words().get(handle.index() as usize) {
+            Some(word) if handle.belongs_to(self.header.identity) => Ok(word),
+            _ => Err(Error::Foreign),
+        }
+    }
+
+    /// Why an object with this word can't be had by a handle.
+    #[cold]
+    pub(crate) fn refusal(&self, handle: Handle, found: Word) -> Error {
+        let index = handle.index();
+        match found.state() {
+            Some(State::Held(slot)) if found.generation() == handle.in_place() => {
+                Error::Held { index, pid: live::holder(self, slot) }
+            }
+            Some(_) => Error::Stale { index, generation: handle.generation(), found: found.generation().number() },
+            None => Error::Damaged { what: "the word of an object makes no sense", at: index },
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Counting objects, and checking that each is in exactly one pair of hands.
+
+use std::sync::atomic::Ordering;
+
+use crate::depot::{Head, NONE, next_chain};
+use crate::process::Identity;
+use crate::shared::Shared;
+use crate::word::{State, Word};
+
+/// How the objects of a slab are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The most there can be.
+    pub max_objects: u64,
+    /// Those that may be used before the slab grows.
+    pub capacity: u64,
+    /// Never used.
+    pub virgin: u64,
+    /// Free, in the depot.
+    pub free: u64,
+    /// Free, in the caches.
+    pub cached: u64,
+    /// Allocated and private.
+    pub held: u64,
+    /// Allocated and published.
+    pub published: u64,
+    /// Allocated, and their process is dead.
+    pub orphans: u64,
+    /// Used so often that their generations are used up.
+    pub retired: u64,
+    /// Words that make no sense.
+    pub damaged: u64,
+    /// Caches in use.
+    pub caches: u64,
+}
+
+impl Usage {
+    pub(crate) fn count(shared: &Shared) -> Self {
+        let capacity = shared.capacity();
+        let mut usage = Usage { max_objects: shared.header.geometry.max_objects, capacity, ..Usage::default() };
+        for word in &shared.words()[..capacity as usize] {
+            *match Word(word.load(Ordering::Acquire)).state() {
+                Some(State::Virgin) => &mut usage.virgin,
+                Some(State::Free) => &mut usage.free,
+                Some(State::Cached(_)) => &mut usage.cached,
+                Some(State::Held(_)) => &mut usage.held,
+                Some(State::Published) => &mut usage.published,
+                Some(State::Orphan) => &mut usage.orphans,
+                Some(State::Retired) => &mut usage.retired,
+                None => &mut usage.damaged,
+            } += 1;
+        }
+        let in_use = |owner: u64| owner != Identity::NOBODY;
+        usage.caches = shared.slots().iter().filter(|slot| in_use(slot.owner.load(Ordering::Acquire))).count() as u64;
+        usage
+    }
+
+    /// Allocated, in whosever hands.
+    #[must_use]
+    pub fn allocated(&self) -> u64 {
+        self.held + self.published + self.orphans
+    }
+}
+
+/// What [`RawSlab::verify`](crate::RawSlab::verify) found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How the objects are used.
+    pub usage: Usage,
+    /// What is wrong; empty for a sound slab.
+    pub problems: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn of(shared: &Shared) -> Self {
+        let mut problems = Vec::new();
+        let capacity = shared.capacity() as usize;
+        let in_depot = walk(shared, &mut problems);
+        let owners: Vec<u64> = shared.slots().iter().map(|slot| slot.owner.load(Ordering::Acquire)).collect();
+        let fresh = shared.fresh().load(Ordering::Acquire);
+        for (index, word) in shared.words()[..capacity].iter().enumerate() {
+            let state = Word(word.load(Ordering::Acquire)).state();
+            match state {
+                Some(State::Free) if !in_depot[index] => problems.push(format!("object {index} is free and lost")),
+                Some(State::Cached(slot) | State::Held(slot)) => {
+                    if owners.get(usize::from(slot)).is_none_or(|&owner| owner == Identity::NOBODY) {
+                        problems.push(format!("object {index} belongs to cache {slot}, which nobody has"));
+                    }
+                }
+                Some(State::Virgin) if (index as u64) < fresh => {
+                    problems.push(format!("object {index} was passed over"));
+                }
+                None => problems.push(format!("the word of object {index} makes no sense")),
+                Some(_) => {}
+            }
+        }
+        Report { usage: Usage::count(shared), problems }
+    }
+
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// Which objects the depot holds, by its links.
+fn walk(shared: &Shared, problems: &mut Vec<String>) -> Vec<bool> {
+    let depot = shared.depot();
+    let mut seen = vec![false; depot.words.len()];
+    let mut first = Head::unpack(shared.head().load(Ordering::Acquire)).first;
+    while first != NONE {
+        let mut again = false;
+        let walked = depot.walk(first, |index, word| {
+            if word.state() != Some(State::Free) {
+                problems.push(format!("object {index} is in the depot and not free"));
+            }
+            if std::mem::replace(&mut seen[index as usize], true) {
+                problems.push(format!("object {index} is in the depot twice"));
+                again = true;
+            }
+            Ok(())
+        });
+        if let Err(damage) = walked {
+            problems.push(format!("{} ({})", damage.what, damage.at));
+            break;
+        }
+        if again {
+            break;
+        }
+        first = next_chain(depot.links[first as usize].load(Ordering::Acquire));
+    }
+    seen
+}

@@ -1,0 +1,241 @@
+//! The depot: a lock-free list of chains of free objects, which all caches share.
+//!
+//! ```text
+//!  head ─► first of a chain ─► first of the next chain ─► …
+//!  (tag, by)    │ next in the chain
+//!               ▼
+//!             second … last
+//! ```
+//!
+//! Treiber's list, a chain of objects at each node, so that one exchange moves a whole magazine. The head is 128 bits: the
+//! first object, who exchanged it last, and a tag that every exchange raises. The tag is the generation counter of Nathan
+//! Taylor's allocator and rules out the ABA problem. At 64 bits it never comes round: at 10 million exchanges a second
+//! that would take 58 000 years. In a word of 64 bits, 32 would be left for it, or minutes; the wide exchange costs a few
+//! nanoseconds more, once in a chain of objects.
+//!
+//! # A kill between two instructions
+//! A process may die with a chain in its hands, just before its exchange of the head or just after it. From the outside
+//! these look the same, unless the exchange leaves a trace. So each cache announces in its slot what it is about to do and
+//! the tag that the head will have, and the head names who exchanged it last. Whoever exchanges the head next first
+//! notes that tag in the slot of the one named there. So a dead cache's exchange was done if and only if
+//!
+//! - the head still carries its tag and its name, or
+//! - its slot says that the tag was seen.
+//!
+//! The order in which a survivor looks matters: first the head, then the note. If the head is not ours any more when it is
+//! looked at, the note was made before it changed.
+
+use crate::primitive::{AtomicU64, AtomicU128, Ordering};
+use crate::slot::{Intent, Slot};
+use crate::word::{Generation, State, Word};
+
+/// No object.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Something in shared memory that no sequence of instructions of ours leaves there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Damage {
+    pub(crate) what: &'static str,
+    pub(crate) at: u64,
+}
+
+/// A free object that somebody has in his hands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) generation: Generation,
+    pub(crate) index: u64,
+}
+
+/// The depot's head, unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The first object of the first chain, or [`NONE`].
+    pub(crate) first: u32,
+    /// One more than the slot of the cache that exchanged it last; 0 for nobody.
+    pub(crate) by: u32,
+    pub(crate) tag: u64,
+}
+
+impl Head {
+    pub(crate) fn pack(self) -> u128 {
+        u128::from(self.tag) << 64 | u128::from(self.by) << 32 | u128::from(self.first)
+    }
+
+    pub(crate) fn unpack(bits: u128) -> Self {
+        Head { first: bits as u32, by: (bits >> 32) as u32, tag: (bits >> 64) as u64 }
+    }
+}
+
+/// The links of an object: the next of its chain, and the first of the next chain.
+pub(crate) fn link(next: u32, next_chain: u32) -> u64 {
+    u64::from(next_chain) << 32 | u64::from(next)
+}
+
+/// The next object of a chain.
+pub(crate) fn next(link: u64) -> u32 {
+    link as u32
+}
+
+/// The first object of the next chain.
+pub(crate) fn next_chain(link: u64) -> u32 {
+    (link >> 32) as u32
+}
+
+/// The depot, wherever its parts lie. `STEP` is what an exchange adds to the tag; a model shows what happens with 0.
+#[derive(Clone, Copy)]
+pub(crate) struct Depot<'a, const STEP: u64 = 1> {
+    pub(crate) head: &'a AtomicU128,
+    pub(crate) words: &'a [AtomicU64],
+    pub(crate) links: &'a [AtomicU64],
+    pub(crate) slots: &'a [Slot],
+    /// The most objects in a chain.
+    pub(crate) chain: usize,
+}
+
+impl<const STEP: u64> Depot<'_, STEP> {
+    /// Puts a chain of objects, which are cached by `slot`, into the depot. Lock-free.
+    ///
+    /// # Errors
+    /// When the head names a cache that there is none of.
+    pub(crate) fn give(&self, slot: u16, chain: &[Entry]) -> Result<(), Damage> {
+        let Some(first) = chain.first() else { return Ok(()) };
+        let first = first.index as u32;
+        for pair in chain.windows(2) {
+            // Relaxed, here and below: published by the exchange of the head.
+            self.links[pair[0].index as usize].store(link(pair[1].index as u32, NONE), Ordering::Relaxed);
+        }
+        let last = chain[chain.len() - 1].index as usize;
+        self.links[last].store(link(NONE, NONE), Ordering::Relaxed);
+        let second = next(self.links[first as usize].load(Ordering::Relaxed));
+
+        let mut head = Head::unpack(self.head.load(Ordering::Acquire));
+        // The announcement first: from here on a survivor finds the whole chain by it, whatever its words say.
+        self.slots[usize::from(slot)].announce(Intent::Give(first), head.tag.wrapping_add(STEP));
+        for entry in chain {
+            // Release: not before the announcement.
+            self.words[entry.index as usize].store(entry.generation.free(), Ordering::Release);
+        }
+        loop {
+            self.note(head, slot)?;
+            self.links[first as usize].store(link(second, head.first), Ordering::Relaxed);
+            let Err(found) = self.exchange(head, first, slot) else { break };
+            head = found;
+            self.slots[usize::from(slot)].target.store(head.tag.wrapping_add(STEP), Ordering::Release);
+        }
+        self.slots[usize::from(slot)].settle();
+        Ok(())
+    }
+
+    /// Takes a chain out of the depot and hands each object of it to `keep`, cached by `slot`; returns how many. Lock-free.
+    ///
+    /// # Errors
+    /// When the chain leads nowhere. What was kept is sound; the rest is lost until the slab is opened alone.
+    pub(crate) fn take(&self, slot: u16, mut keep: impl FnMut(Entry)) -> Result<usize, Damage> {
+        let mut head = Head::unpack(self.head.load(Ordering::Acquire));
+        if head.first == NONE {
+            return Ok(0);
+        }
+        let own = &self.slots[usize::from(slot)];
+        loop {
+            own.announce(Intent::Take(head.first), head.tag.wrapping_add(STEP));
+            self.note(head, slot)?;
+            // If the chain has been taken meanwhile this is not its link any more, and the exchange fails by its tag.
+            let below = next_chain(self.link_of(head.first)?.load(Ordering::Relaxed));
+            let Err(found) = self.exchange(head, below, slot) else { break };
+            head = found;
+            if head.first == NONE {
+                own.settle();
+                return Ok(0);
+            }
+        }
+        let taken = self.walk(head.first, |index, word| {
+            if word.state() != Some(State::Free) {
+                return Err(Damage { what: "an object in the depot is not free", at: index });
+            }
+            let generation = word.generation();
+            self.words[index as usize].store(generation.cached(slot), Ordering::Release);
+            keep(Entry { generation, index });
+            Ok(())
+        })?;
+        own.settle();
+        Ok(taken)
+    }
+
+    /// Brings to an end what a dead cache was about to do. Afterwards all objects that it had in its hands say so in their
+    /// words. May be repeated from the beginning. The caller alone has the slot.
+    ///
+    /// # Errors
+    /// When the chain leads nowhere.
+    pub(crate) fn settle(&self, slot: u16) -> Result<(), Damage> {
+        let own = &self.slots[usize::from(slot)];
+        let word = own.intent.load(Ordering::Acquire);
+        if word == 0 {
+            return Ok(());
+        }
+        let damage = Damage { what: "a cache was about to do something that there is not", at: word };
+        let intent = Intent::read(word).ok_or(damage)?;
+        let target = own.target.load(Ordering::Acquire);
+        // The head first, then the note; see the head of this file.
+        let head = Head::unpack(self.head.load(Ordering::Acquire));
+        let done = (head.by == u32::from(slot) + 1 && head.tag == target) || own.done.load(Ordering::Acquire) == target;
+        let in_hand = match intent {
+            Intent::Give(first) => (!done).then_some(first),
+            Intent::Take(first) => done.then_some(first),
+        };
+        if let Some(first) = in_hand {
+            self.walk(first, |index, word| {
+                // Some of them say it already, if the cache or a survivor before us died half-way.
+                self.words[index as usize].store(word.generation().cached(slot), Ordering::Release);
+                Ok(())
+            })?;
+        }
+        own.settle();
+        Ok(())
+    }
+
+    /// Tells the cache that exchanged the head last that its exchange was seen. Before each exchange, or that cache's
+    /// survivors could not tell once the head has changed.
+    fn note(&self, head: Head, slot: u16) -> Result<(), Damage> {
+        if head.by == 0 || head.by == u32::from(slot) + 1 {
+            return Ok(());
+        }
+        let by = head.by as usize - 1;
+        let other = self.slots.get(by).ok_or(Damage { what: "the head names no cache", at: by as u64 })?;
+        // The highest, because this note may be late. AcqRel: pairs with `settle`, which looks at the head first.
+        other.done.fetch_max(head.tag, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Exchanges the head if it is still the one that was read. Its tag makes sure of that.
+    fn exchange(&self, old: Head, first: u32, slot: u16) -> Result<(), Head> {
+        let new = Head { first, by: u32::from(slot) + 1, tag: old.tag.wrapping_add(STEP) };
+        // Release: a chain that is given has its links and words. Acquire: whoever takes it sees them, and what the
+        // last holders of its objects wrote into them.
+        let outcome = self.head.compare_exchange(old.pack(), new.pack(), Ordering::AcqRel, Ordering::Acquire);
+        outcome.map(drop).map_err(Head::unpack)
+    }
+
+    /// Visits the objects of a chain that is in the caller's hands; how many there are.
+    pub(crate) fn walk(
+        &self,
+        first: u32,
+        mut visit: impl FnMut(u64, Word) -> Result<(), Damage>,
+    ) -> Result<usize, Damage> {
+        let mut index = first;
+        for count in 1..=self.chain {
+            let following = next(self.link_of(index)?.load(Ordering::Relaxed));
+            let word = Word(self.words[index as usize].load(Ordering::Relaxed));
+            visit(u64::from(index), word)?;
+            if following == NONE {
+                return Ok(count);
+            }
+            index = following;
+        }
+        Err(Damage { what: "a chain in the depot has no end", at: u64::from(first) })
+    }
+
+    fn link_of(&self, index: u32) -> Result<&AtomicU64, Damage> {
+        let damage = Damage { what: "a chain in the depot leads outside the slab", at: u64::from(index) };
+        self.links.get(index as usize).ok_or(damage)
+    }
+}

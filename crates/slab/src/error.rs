@@ -1,0 +1,172 @@
+//! What can go wrong.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::depot::Damage;
+
+/// Why a slab could not be made, opened or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{what}: {source}")]
+    System {
+        /// What was asked of it.
+        what: String,
+        /// What it said.
+        source: io::Error,
+    },
+    /// An option is outside of its range.
+    #[error("{what} is {found}; it must be from {least} to {most}")]
+    OutOfRange {
+        /// The option.
+        what: &'static str,
+        /// Its value.
+        found: u64,
+        /// The smallest value there is.
+        least: u64,
+        /// The largest.
+        most: u64,
+    },
+    /// There is a file already where a slab was to be made.
+    #[error("{} exists already; open it, or remove it", path.display())]
+    Exists {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The file does not begin as a slab does.
+    #[error("this is not a slab: it begins with {found:#018x}, not {expected:#018x}")]
+    NotASlab {
+        /// The first eight bytes of every slab.
+        expected: u64,
+        /// The first eight bytes of the file.
+        found: u64,
+    },
+    /// The file was written by a program that knows more than this one.
+    #[error(
+        "the slab has version {major}.{minor}, and this program knows versions {known_major}.0 to {known_major}.{known_minor}"
+    )]
+    Version {
+        /// The file's major version.
+        major: u32,
+        /// The file's minor version.
+        minor: u32,
+        /// The only major version that is known.
+        known_major: u32,
+        /// The highest minor version that is known.
+        known_minor: u32,
+    },
+    /// The header's checksum is not that of its words: it was changed by something other than this library.
+    #[error("the slab's header is damaged: its checksum is {found:#018x}, and its words have {expected:#018x}")]
+    Checksum {
+        /// The checksum of the words that are there.
+        expected: u64,
+        /// The checksum that was found.
+        found: u64,
+    },
+    /// The header's numbers are not those of a slab, although their checksum is right.
+    #[error("the slab's header is wrong: {what} is {found}, expected {expected}")]
+    Geometry {
+        /// The number.
+        what: &'static str,
+        /// What it has to be.
+        expected: u64,
+        /// What it is.
+        found: u64,
+    },
+    /// The file is shorter than its header says: it was cut off.
+    #[error("the slab is cut off: the file has {found} bytes of {expected}")]
+    Truncated {
+        /// What its header promises.
+        expected: u64,
+        /// How long it is.
+        found: u64,
+    },
+    /// The slab holds objects of another type.
+    #[error("the slab holds other objects: {what} is {found}, and this type has {expected}")]
+    OtherObjects {
+        /// What differs: size, alignment or tag.
+        what: &'static str,
+        /// The type's.
+        expected: u64,
+        /// The slab's.
+        found: u64,
+    },
+    /// The slab is in use in another PID namespace, whose processes this one cannot watch.
+    #[error("the slab is used by processes of another PID namespace ({found}; this one is {expected})")]
+    Namespace {
+        /// This process's namespace.
+        expected: u64,
+        /// The one in use.
+        found: u64,
+    },
+    /// Another process has been opening the slab for too long.
+    #[error("process {pid} has been opening the slab for {waited_ms} ms and is still alive")]
+    Busy {
+        /// That process.
+        pid: u32,
+        /// How long this one waited.
+        waited_ms: u64,
+    },
+    /// As many caches as the slab has room for are in use by living processes.
+    #[error("all {caches} caches of the slab are in use; make it with more of them")]
+    NoCache {
+        /// How many there are.
+        caches: u64,
+    },
+    /// All objects are in use, or free in the caches of others.
+    #[error("the slab is full: of {objects} objects none can be reached")]
+    Full {
+        /// How many there are.
+        objects: u64,
+    },
+    /// The handle belongs to another slab, or is none at all.
+    #[error("the handle does not belong to this slab")]
+    Foreign,
+    /// The object was freed since the handle was made: a use after free, or a double free.
+    #[error("object {index} was freed: the handle names its life {generation}, and it is in life {found}")]
+    Stale {
+        /// The object.
+        index: u64,
+        /// The handle's generation.
+        generation: u64,
+        /// The object's.
+        found: u64,
+    },
+    /// The object has been claimed, and is private to somebody at the moment.
+    #[error("object {index} is private to process {pid} at the moment")]
+    Held {
+        /// The object.
+        index: u64,
+        /// Whose it is.
+        pid: u32,
+    },
+    /// Something is in the shared memory that this library never leaves there.
+    #[error("the slab is damaged: {what} ({at})")]
+    Damaged {
+        /// What is wrong.
+        what: &'static str,
+        /// Where: an object, a slot or a value.
+        at: u64,
+    },
+}
+
+impl Error {
+    pub(crate) fn system(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
+        Error::System { what: what.into(), source: source.into() }
+    }
+}
+
+impl From<Damage> for Error {
+    fn from(Damage { what, at }: Damage) -> Self {
+        Error::Damaged { what, at }
+    }
+}
+
+/// Raw bytes suit every slab.
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}

@@ -1,0 +1,117 @@
+//! A slab of fixed-size objects in shared memory that survives `kill -9`.
+//!
+//! Many processes and threads allocate and free objects in one file, lock-free. An object may be freed by any process. After
+//! a kill of any or all of them, at any instruction, every object that was published is there with its contents, every free
+//! one is free, and what a dead process had in its hands is found by those who are left, or by whoever opens the file next.
+//!
+//! ```
+//! use millstream_slab::Slab;
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("sessions");
+//! let slab = Slab::<[u64; 8]>::options(1_000_000).create(&path)?; // /dev/shm/sessions, for example
+//! let cache = slab.cache()?;             // one for each thread
+//! let mut object = cache.alloc([0; 8])?; // private: a box in shared memory
+//! object[0] = 42;
+//! let handle = object.publish();         // public: 16 bytes that name it in every process
+//! assert_eq!(slab.read(handle)?[0], 42);
+//! cache.free(handle)?;
+//! assert!(cache.free(handle).is_err());  // a double free is an error, always
+//! # Ok::<(), millstream_slab::Error>(())
+//! ```
+//!
+//! # Which part do I want?
+//!
+//! | you have | use |
+//! | --- | --- |
+//! | objects of one type, [`bytemuck::Pod`] | [`Slab`], [`Cache`], [`Private`] |
+//! | objects of so many bytes | [`RawSlab`], [`RawCache`], [`RawPrivate`] |
+//! | a name for an object, to store or to send | [`Handle`] |
+//! | a file, a memfd, memory of this process and its children | [`Options::create`], [`Options::memfd`], [`Options::private`] |
+//! | a crash behind you | [`RawSlab::open_and_report`], [`RawSlab::live`], [`RawSlab::recover`] |
+//! | a power failure before you | [`RawSlab::sync`], [`RawSlab::sync_object`] |
+//! | a doubt | [`RawSlab::verify`], or `millstream slab check` |
+//!
+//! Where nothing has to outlive a process, an ordinary heap is simpler. Where objects vary in size, a slab for each size
+//! class is needed.
+//!
+//! # How does it work?
+//!
+//! Each object has a word: its generation, and in whose hands it is: the depot's, free in
+//! the cache of some slot, private to that cache, published, or orphaned. **That word alone decides.** An object changes
+//! hands by one store or one compare-and-swap of its word, so a kill comes before it or after it, and there is nothing else
+//! to be kept in step.
+//!
+//! - A *cache* has a magazine of free objects in its own process's memory. Only it changes the words of what it has, with plain
+//!   stores: no atomic read-modify-write to allocate, nor to free what is private.
+//! - A published object's word is changed by compare-and-swap; so of several that free it one succeeds, and a stale handle is
+//!   noticed by its generation.
+//! - The *depot* is a lock-free list of chains of free objects (Treiber's list with a generation, as in Nathan Taylor's
+//!   talk). Before a cache moves a chain it announces that in its slot, so that a survivor can tell whether it was done.
+//! - *Recovery* is to become the dead cache: take over its slot, finish what it announced, find its objects by their words, and
+//!   give them up as it would have done.
+//!
+//! The file's layout, the argument for every instruction, and bounds are in `docs/slab.md`.
+//!
+//! # What is assumed
+//!
+//! - Whoever can write to the file is trusted not to write nonsense while others use it. What is read from it is checked
+//!   before it is used as an index, so nonsense ends in errors; but objects can be lost to it.
+//! - All users run on one machine and see each other's process numbers (one PID namespace); others are refused.
+//! - The file is not cut off while it is mapped: the kernel would answer with SIGBUS. A full file system does the same when
+//!   an object is first touched, unless space was [reserved](Options::reserve).
+//! - A cache is not used in the child of a `fork`. The slab itself may be: the child makes caches of its own.
+#[cfg(not(loom))]
+mod attach;
+#[cfg(not(loom))]
+mod cache;
+#[cfg(not(loom))]
+mod check;
+mod depot;
+#[cfg(not(loom))]
+mod error;
+#[cfg(not(loom))]
+mod geometry;
+#[cfg(not(loom))]
+mod handle;
+#[cfg(not(loom))]
+mod header;
+#[cfg(not(loom))]
+mod live;
+#[cfg(not(loom))]
+mod memory;
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(not(loom))]
+mod options;
+mod primitive;
+#[cfg(not(loom))]
+mod private;
+#[cfg(not(loom))]
+mod process;
+#[cfg(not(loom))]
+mod raw;
+#[cfg(not(loom))]
+mod rebuild;
+#[cfg(not(loom))]
+mod recover;
+#[cfg(not(loom))]
+mod shared;
+mod slot;
+#[cfg(not(loom))]
+mod typed;
+mod word;
+
+#[cfg(not(loom))]
+pub use crate::{
+    cache::RawCache,
+    check::{Report, Usage},
+    error::Error,
+    handle::Handle,
+    live::{Holder, Live, Object},
+    options::Options,
+    private::RawPrivate,
+    raw::RawSlab,
+    recover::Recovered,
+    typed::{Cache, Private, Slab},
+};

@@ -1,0 +1,71 @@
+//! What is allocated.
+
+use std::sync::atomic::Ordering;
+
+use crate::handle::Handle;
+use crate::process::Identity;
+use crate::shared::Shared;
+use crate::word::{State, Word};
+
+/// In whose hands an allocated object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// Everybody's.
+    Published,
+    /// Was held by a process that died: to be claimed or freed by anybody.
+    Orphan,
+    /// Private to this process.
+    Process {
+        /// Its number.
+        pid: u32,
+    },
+}
+
+/// An allocated object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its name. Of a private object, the one that it will have.
+    pub handle: Handle,
+    /// Whose it is.
+    pub holder: Holder,
+}
+
+/// All allocated objects of a slab, in order; see [`RawSlab::live`](crate::RawSlab::live).
+pub struct Live<'s> {
+    shared: &'s Shared,
+    next: u64,
+}
+
+impl<'s> Live<'s> {
+    pub(crate) fn new(shared: &'s Shared, next: u64) -> Self {
+        Live { shared, next }
+    }
+}
+
+impl Iterator for Live<'_> {
+    type Item = Object;
+
+    fn next(&mut self) -> Option<Object> {
+        let capacity = self.shared.capacity();
+        while self.next < capacity {
+            let index = self.next;
+            self.next += 1;
+            let found = Word(self.shared.words()[index as usize].load(Ordering::Acquire));
+            let holder = match found.state() {
+                Some(State::Published) => Holder::Published,
+                Some(State::Orphan) => Holder::Orphan,
+                Some(State::Held(slot)) => Holder::Process { pid: holder(self.shared, slot) },
+                _ => continue,
+            };
+            let handle = Handle::new(self.shared.header.identity, index, found.generation());
+            return Some(Object { handle, holder });
+        }
+        None
+    }
+}
+
+/// The process whose cache has a slot; 0 if it is nobody's.
+pub(crate) fn holder(shared: &Shared, slot: u16) -> u32 {
+    let owner = shared.slots().get(usize::from(slot)).map(|slot| slot.owner.load(Ordering::Acquire));
+    owner.and_then(Identity::read).map_or(0, Identity::pid)
+}

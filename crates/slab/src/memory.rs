@@ -1,0 +1,100 @@
+//! The mapping.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap};
+
+use crate::error::Error;
+use crate::geometry::{HUGE_PAGE, PAGE};
+
+/// Memory that is shared with whoever maps the same file.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    start: NonNull<u8>,
+    bytes: usize,
+    /// `None` for memory without a file.
+    file: Option<File>,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and what lies in it is reached through atomics or by whoever
+// holds an object.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Maps the first `bytes` of a file, or new memory without one, which a child of `fork` shares.
+    ///
+    /// The start is a multiple of 2 MiB where `huge_pages` asks for it, so that a huge page of the file can be one of the
+    /// mapping.
+    pub(crate) fn map(file: Option<File>, bytes: u64, huge_pages: bool) -> Result<Self, Error> {
+        let failed = |source| Error::system(format!("map {bytes} bytes"), source);
+        let bytes = usize::try_from(bytes).map_err(|_| failed(rustix::io::Errno::NOMEM))?;
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        let slack = if huge_pages { HUGE_PAGE as usize } else { 0 };
+        // SAFETY: a new mapping, at a place that the kernel chooses; it keeps room where the start can be aligned.
+        let room = unsafe {
+            mmap_anonymous(ptr::null_mut(), bytes + slack, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
+        };
+        let room = room.map_err(failed)?;
+        let skipped = if huge_pages { room.addr().next_multiple_of(HUGE_PAGE as usize) - room.addr() } else { 0 };
+        let start = room.wrapping_byte_add(skipped);
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        // SAFETY: replaces a part of the room above, where there is nothing.
+        let mapped = unsafe {
+            match &file {
+                Some(file) => mmap(start, bytes, rights, flags, file.as_fd(), 0),
+                None => mmap_anonymous(start, bytes, rights, flags | MapFlags::NORESERVE),
+            }
+        };
+        if let Err(source) = mapped {
+            // SAFETY: the room above, which nobody uses.
+            let _ = unsafe { munmap(room, bytes + slack) };
+            return Err(failed(source));
+        }
+        if slack > 0 {
+            // SAFETY: what is left of the room at both ends, which nobody uses. If it can't be unmapped it is wasted.
+            unsafe {
+                let _ = munmap(room, skipped);
+                let _ = munmap(start.wrapping_byte_add(bytes), slack - skipped);
+            }
+        }
+        let start = NonNull::new(start.cast()).expect("a mapping is never at address 0");
+        Ok(Memory { start, bytes, file })
+    }
+
+    pub(crate) fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
+    /// The address of a byte of the mapping.
+    pub(crate) fn at(&self, offset: u64) -> NonNull<u8> {
+        assert!(offset < self.bytes as u64, "offsets follow from a geometry whose file is mapped whole");
+        // SAFETY: within the mapping.
+        unsafe { self.start.add(offset as usize) }
+    }
+
+    /// Asks the kernel for huge pages; whether it took the advice.
+    pub(crate) fn advise_huge_pages(&self, offset: u64) -> bool {
+        // SAFETY: within the mapping, and changes nothing but how it is backed.
+        unsafe { madvise(self.at(offset).as_ptr().cast(), self.bytes - offset as usize, Advice::LinuxHugepage).is_ok() }
+    }
+
+    /// Makes the kernel write a range to the device, and waits for it.
+    pub(crate) fn sync(&self, offset: u64, bytes: u64) -> Result<(), Error> {
+        let from = offset / PAGE * PAGE;
+        let until = (offset + bytes).next_multiple_of(PAGE).min(self.bytes as u64);
+        // SAFETY: whole pages of the mapping, which are only written out.
+        let outcome = unsafe { msync(self.at(from).as_ptr().cast(), (until - from) as usize, MsyncFlags::SYNC) };
+        outcome.map_err(|source| Error::system("write the slab to its device", source))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: our mapping, and whoever borrows from it is gone. There is nothing to do about a failure.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}

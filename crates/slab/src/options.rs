@@ -1,0 +1,198 @@
+//! Making a slab.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::marker::PhantomData;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::MemfdFlags;
+
+use crate::attach::Others;
+use crate::error::Error;
+use crate::geometry::{Geometry, MAX_CHAIN};
+use crate::handle::IDENTITY_BITS;
+use crate::header::Header;
+use crate::raw::RawSlab;
+use crate::shared::Shared;
+
+/// What a new slab is like; `S` is the face that it will have, [`RawSlab`] or [`Slab`](crate::Slab).
+///
+/// ```
+/// use millstream_slab::Slab;
+///
+/// let slab = Slab::<[u64; 8]>::options(1_000_000).capacity(10_000).caches(128).private()?;
+/// assert_eq!(slab.raw().max_objects(), 1_000_000);
+/// # Ok::<(), millstream_slab::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options<S = RawSlab> {
+    object_bytes: u64,
+    align_bytes: u64,
+    max_objects: u64,
+    capacity: Option<u64>,
+    caches: u64,
+    chain: Option<u64>,
+    tag: u64,
+    huge_pages: bool,
+    reserve: bool,
+    face: PhantomData<S>,
+}
+
+/// Caches of a slab whose maker did not say.
+const DEFAULT_CACHES: u64 = 64;
+
+impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
+    pub(crate) fn new(object_bytes: u64, align_bytes: u64, max_objects: u64) -> Self {
+        Options {
+            object_bytes,
+            align_bytes,
+            max_objects,
+            capacity: None,
+            caches: DEFAULT_CACHES,
+            chain: None,
+            tag: 0,
+            huge_pages: false,
+            reserve: false,
+            face: PhantomData,
+        }
+    }
+
+    /// How many objects may be used at first; the number doubles when it is needed, up to the maximum. All of them, if not
+    /// said.
+    ///
+    /// Objects never move. The file has its full length at once, with holes where nothing has been used.
+    #[must_use]
+    pub fn capacity(mut self, objects: u64) -> Self {
+        self.capacity = Some(objects);
+        self
+    }
+
+    /// How many caches there can be at once, in all processes, 128 bytes each. 64, if not said; at most 16384.
+    #[must_use]
+    pub fn caches(mut self, caches: u64) -> Self {
+        self.caches = caches;
+        self
+    }
+
+    /// How many objects move between a cache and the depot at once, at most 64. A cache keeps up to twice as many to itself, so
+    /// an allocation can fail while `2 × chain` objects are free for each other cache in use. 64, if not said, or less
+    /// where all caches together could keep more than a quarter of a small slab.
+    #[must_use]
+    pub fn chain(mut self, objects: u64) -> Self {
+        self.chain = Some(objects);
+        self
+    }
+
+    /// A number that tells this application's objects from those of others; see [`RawSlab::tag`]. 0, if not said.
+    #[must_use]
+    pub fn tag(mut self, tag: u64) -> Self {
+        self.tag = tag;
+        self
+    }
+
+    /// Asks for huge pages: objects begin at a multiple of 2 MiB, in the file and in memory, and the kernel is advised. It
+    /// gives them for memory without a file, and for `/dev/shm` and memfd where `/sys/kernel/mm/transparent_hugepage/shmem_enabled`
+    /// allows it. A matter of speed only.
+    #[must_use]
+    pub fn huge_pages(mut self) -> Self {
+        self.huge_pages = true;
+        self
+    }
+
+    /// Has every object backed by the file system before it can be handed out, so that a full device is an error of the
+    /// allocation that makes the slab grow, and not a SIGBUS of whoever first writes. Without it each page is
+    /// allocated by the processor that first touches it, on its own NUMA node.
+    #[must_use]
+    pub fn reserve(mut self) -> Self {
+        self.reserve = true;
+        self
+    }
+
+    /// Makes the slab in a new file, `/dev/shm/…` for memory that outlives its processes but not a reboot. The file
+    /// appears whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Exists`]; [`Error::OutOfRange`]; [`Error::System`].
+    pub fn create(&self, path: impl AsRef<Path>) -> Result<S, Error> {
+        let path = path.as_ref();
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // The process's number, so that two that make the same slab at once do not meet here, and random bits, so that
+        // two threads do not either.
+        let draft = folder.join(format!(".{name}.{}-{:x}", std::process::id(), identity()?));
+        let failed = |what: &str, path: &Path, source| Error::system(format!("{what} {}", path.display()), source);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&draft);
+        let file = file.map_err(|source| failed("make", &draft, source))?;
+        let made = self.make(Some(file)).and_then(|slab| match fs::hard_link(&draft, path) {
+            Ok(()) => Ok(slab),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::Exists { path: path.to_owned() }),
+            Err(source) => Err(failed("make", path, source)),
+        });
+        let removed = fs::remove_file(&draft).map_err(|source| failed("remove", &draft, source));
+        made.and_then(|slab| removed.map(|()| slab))
+    }
+
+    /// Makes the slab in memory that has a [descriptor](RawSlab::file) but no name: for processes that are handed the
+    /// descriptor. It is gone with the last of them.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`]; [`Error::System`].
+    pub fn memfd(&self) -> Result<S, Error> {
+        let descriptor = rustix::fs::memfd_create("millstream-slab", MemfdFlags::CLOEXEC);
+        self.make(Some(File::from(descriptor.map_err(|source| Error::system("make a memfd", source))?)))
+    }
+
+    /// Makes the slab in memory without a file, for the threads of this process and for children that it forks.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`]; [`Error::System`].
+    pub fn private(&self) -> Result<S, Error> {
+        self.make(None)
+    }
+
+    fn make(&self, file: Option<File>) -> Result<S, Error> {
+        let geometry = self.geometry()?;
+        if let Some(file) = &file {
+            let bytes = geometry.file_bytes();
+            file.set_len(bytes).map_err(|source| Error::system(format!("make a file of {bytes} bytes"), source))?;
+        }
+        let header = Header { geometry, identity: identity()?, tag: self.tag };
+        let shared = Shared::map(file, header, self.reserve)?;
+        let most = geometry.max_objects;
+        let capacity = self.capacity.unwrap_or(most);
+        if !(1..=most).contains(&capacity) {
+            return Err(Error::OutOfRange { what: "capacity", found: capacity, least: 1, most });
+        }
+        shared.initialise(capacity)?;
+        shared.attach(Others::Watched)?;
+        S::try_from(RawSlab::new(Arc::new(shared))).map_err(Into::into)
+    }
+
+    fn geometry(&self) -> Result<Geometry, Error> {
+        let fair = self.max_objects / (8 * self.caches.max(1));
+        let geometry = Geometry {
+            object_bytes: self.object_bytes,
+            align_bytes: self.align_bytes,
+            max_objects: self.max_objects,
+            caches: self.caches,
+            chain: self.chain.unwrap_or(fair.clamp(1, MAX_CHAIN)),
+            huge_pages: self.huge_pages,
+        };
+        geometry.check()?;
+        Ok(geometry)
+    }
+}
+
+/// A new slab's identity, never 0: a handle of zeros belongs to no slab.
+fn identity() -> Result<u64, Error> {
+    let mut bytes = [0; 8];
+    // Fewer than 256 bytes come at once, or not at all.
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|source| Error::system("draw random bytes", source))?;
+    Ok((u64::from_le_bytes(bytes) >> (64 - IDENTITY_BITS)) | 1)
+}

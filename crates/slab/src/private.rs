@@ -1,0 +1,98 @@
+//! An object that one cache holds.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::cache::RawCache;
+use crate::handle::Handle;
+
+/// An allocated object of raw bytes that nobody else can reach: a box in shared memory. [`Private`](crate::Private) is the
+/// typed form.
+///
+/// Dropped, it is freed. [Published](RawPrivate::publish), it can be reached by its handle. If its process dies, it becomes
+/// an orphan, with its contents. Forgotten (`std::mem::forget`), it stays allocated until its process ends.
+///
+/// ```
+/// use millstream_slab::RawSlab;
+///
+/// let slab = RawSlab::options(16, 10).private()?;
+/// let cache = slab.cache()?;
+/// let mut object = cache.alloc()?;
+/// object.fill(7);
+/// let handle = object.publish();
+///
+/// let mut bytes = [0; 16];
+/// slab.read(handle, &mut bytes)?;
+/// assert_eq!(bytes, [7; 16]);
+/// # Ok::<(), millstream_slab::Error>(())
+/// ```
+#[must_use = "dropped at once, it is freed at once"]
+pub struct RawPrivate<'c> {
+    cache: &'c RawCache,
+    index: u64,
+}
+
+impl<'c> RawPrivate<'c> {
+    #[inline(always)]
+    pub(crate) fn new(cache: &'c RawCache, index: u64) -> Self {
+        RawPrivate { cache, index }
+    }
+
+    /// The number of the object in its slab.
+    #[must_use]
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Makes the object public: from now on any thread of any process can read, claim and free it by the handle.
+    ///
+    /// Wait-free: one store, which transfers the object from this process to the slab. A kill before it leaves an orphan,
+    /// one after it a published object, and there is no third case. What was written to the object is visible to whoever
+    /// uses the handle.
+    ///
+    /// To link it into a structure in the slab, write its handle there afterwards; or before, from
+    /// [`handle`](RawPrivate::handle): a handle to an object that was never published, because its process died in between,
+    /// is answered as an orphan's and later as stale, so a link can dangle but never mislead.
+    #[inline]
+    pub fn publish(self) -> Handle {
+        let handle = self.cache.publish(self.index);
+        std::mem::forget(self);
+        handle
+    }
+
+    /// The handle that it will have when it is published.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.cache.handle(self.index)
+    }
+}
+
+impl Deref for RawPrivate<'_> {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: within the mapping, and nobody else may reach the object while it is private.
+        unsafe { self.cache.bytes(self.index).as_ref() }
+    }
+}
+
+impl DerefMut for RawPrivate<'_> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { self.cache.bytes(self.index).as_mut() }
+    }
+}
+
+impl Drop for RawPrivate<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.cache.free_private(self.index);
+    }
+}
+
+impl std::fmt::Debug for RawPrivate<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RawPrivate").field("index", &self.index).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,168 @@
+//! Who a process is, and whether it lives.
+//!
+//! A process number alone is worth nothing: it may belong to somebody else tomorrow. With the moment of its start it names
+//! one process of one boot of one machine, since the kernel does not give a number away twice within a clock tick.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::error::Error;
+
+/// Bits of a process number: Linux has at most 2^22.
+const PID_BITS: u32 = 22;
+const PID: u64 = (1 << PID_BITS) - 1;
+/// Set while a survivor acts for a dead cache.
+const RECOVERING: u64 = 1 << 63;
+
+/// A process, in one word so that one exchange writes it: bit 63 that it acts for a dead cache, then the clock ticks from
+/// the boot to its start, and the lowest 22 bits its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity(u64);
+
+impl Identity {
+    /// Nobody.
+    pub(crate) const NOBODY: u64 = 0;
+
+    /// This process. Not remembered, because a child of `fork` is another one.
+    pub(crate) fn own() -> Result<Self, Error> {
+        let pid = std::process::id();
+        let started = match stat(pid) {
+            Ok(Some(stat)) => stat.started,
+            Ok(None) => return Err(Error::system("read /proc/self/stat", io::ErrorKind::NotFound)),
+            Err(source) => return Err(Error::system("read /proc/self/stat", source)),
+        };
+        Ok(Self::new(pid, started))
+    }
+
+    pub(crate) fn new(pid: u32, started: u64) -> Self {
+        Identity(started << PID_BITS & !RECOVERING | u64::from(pid) & PID)
+    }
+
+    /// What a word of shared memory says; `None` for nobody.
+    pub(crate) fn read(word: u64) -> Option<Self> {
+        (word != Self::NOBODY).then_some(Identity(word))
+    }
+
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
+
+    /// The same process, acting for a dead cache.
+    pub(crate) fn recovering(self) -> Self {
+        Identity(self.0 | RECOVERING)
+    }
+
+    pub(crate) fn pid(self) -> u32 {
+        (self.0 & PID) as u32
+    }
+
+    fn started(self) -> u64 {
+        (self.0 & !RECOVERING) >> PID_BITS
+    }
+
+    /// Whether the process still runs. One that has ended and was not waited for does not.
+    ///
+    /// What cannot be found out counts as alive: to wait for a dead process costs some objects, to recover from a living
+    /// one would lose them.
+    pub(crate) fn is_alive(self) -> bool {
+        let Some(pid) = Pid::from_raw(self.pid() as i32) else { return false };
+        // A descriptor first: it names the process that has the number now, so that what is read of it below is not read
+        // of a successor.
+        let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
+            Err(rustix::io::Errno::SRCH) => return false,
+            other => other.ok(),
+        };
+        match stat(self.pid()) {
+            Ok(None) => return false,
+            Ok(Some(stat)) if Self::new(self.pid(), stat.started).started() != self.started() => return false,
+            Ok(Some(stat)) if descriptor.is_none() => return !stat.is_over,
+            _ => {}
+        }
+        let Some(descriptor) = descriptor else { return true };
+        // Readable once the process has ended, with all its threads.
+        let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
+        !matches!(poll(&mut watched, Some(&Timespec::default())), Ok(1))
+    }
+}
+
+/// What the kernel says of a process.
+struct Stat {
+    /// Clock ticks from the boot to its start.
+    started: u64,
+    /// Whether it has ended, with all its threads, and only its parent has not asked yet.
+    is_over: bool,
+}
+
+/// `None` when there is no such process.
+fn stat(pid: u32) -> io::Result<Option<Stat>> {
+    let text = match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH) => {
+            return Ok(None);
+        }
+        other => other?,
+    };
+    let malformed = || io::Error::new(io::ErrorKind::InvalidData, "/proc/…/stat is not as proc(5) says");
+    // The name, in parentheses, may hold anything; behind the last parenthesis the third field follows.
+    let fields: Vec<&str> = text.rsplit_once(')').ok_or_else(malformed)?.1.split_ascii_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3).copied().ok_or_else(malformed);
+    let number = |number| field(number)?.parse::<u64>().map_err(|_| malformed());
+    // A first thread that has ended shows as a zombie although others run.
+    let is_over = matches!(field(3)?, "Z" | "X" | "x") && number(20)? <= 1;
+    Ok(Some(Stat { started: number(22)?, is_over }))
+}
+
+/// A digest of the identifier that the kernel draws at each boot, never 0.
+pub(crate) fn boot() -> Result<u64, Error> {
+    let path = "/proc/sys/kernel/random/boot_id";
+    let text = fs::read(path).map_err(|source| Error::system(format!("read {path}"), source))?;
+    let words: Vec<u64> = text.iter().map(|&byte| u64::from(byte)).collect();
+    Ok(crate::header::checksum(&words) | 1)
+}
+
+/// The PID namespace of this process.
+pub(crate) fn namespace() -> Result<u64, Error> {
+    let path = "/proc/self/ns/pid";
+    Ok(fs::metadata(path).map_err(|source| Error::system(format!("look at {path}"), source))?.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn this_process_lives() {
+        let own = Identity::own().unwrap();
+        assert!(own.is_alive());
+        assert_eq!(own.pid(), std::process::id());
+        assert_eq!(own, Identity::own().unwrap());
+        assert!(own.recovering().is_alive());
+    }
+
+    #[test]
+    fn a_reused_number_does_not_deceive() {
+        let own = Identity::own().unwrap();
+        assert!(!Identity::new(own.pid(), own.started() - 1).is_alive());
+    }
+
+    #[test]
+    fn one_that_nobody_waited_for_is_dead_and_so_is_one_that_is_gone() {
+        let mut child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
+        let identity = Identity::new(child.id(), stat(child.id()).unwrap().unwrap().started);
+        assert!(identity.is_alive());
+        child.kill().unwrap();
+        // It becomes a zombie, and stays one until it is waited for.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while identity.is_alive() {
+            assert!(std::time::Instant::now() < deadline, "a killed process is alive");
+            std::thread::yield_now();
+        }
+        assert!(stat(child.id()).unwrap().unwrap().is_over);
+        child.wait().unwrap();
+        assert!(!identity.is_alive());
+    }
+}

@@ -1,0 +1,110 @@
+//! Acting for the dead, while the living go on.
+//!
+//! A survivor becomes the dead cache: it takes over the slot, brings to an end what that was doing to the depot, finds its
+//! objects by their words, gives the free ones to the depot *as that cache*, marks those it held as orphans, and gives the
+//! slot up. So recovery is made of the same steps as ordinary work, and if the survivor dies in the middle the next one
+//! begins again with the same rules.
+
+use std::sync::atomic::Ordering;
+
+use crate::depot::Entry;
+use crate::error::Error;
+use crate::process::Identity;
+use crate::shared::Shared;
+use crate::word::{State, Word};
+
+/// What was found in the hands of dead processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Their caches.
+    pub caches: u64,
+    /// Free objects, which are in the depot now.
+    pub freed: u64,
+    /// Objects that they held, which can be claimed or freed now.
+    pub orphans: u64,
+}
+
+impl Shared {
+    /// Returns what dead processes had in their caches, and marks what they held.
+    pub(crate) fn recover(&self) -> Result<Recovered, Error> {
+        let dead = self.take_over()?;
+        let mut recovered = Recovered { caches: dead.len() as u64, ..Recovered::default() };
+        let Some(&actor) = dead.first() else { return Ok(recovered) };
+        for &slot in &dead {
+            self.depot().settle(slot)?;
+        }
+        let mut is_dead = vec![false; self.slots().len()];
+        dead.iter().for_each(|&slot| is_dead[usize::from(slot)] = true);
+        let is_dead = |slot: u16| is_dead.get(usize::from(slot)).copied().unwrap_or(false);
+
+        // The words of a cache's objects are changed by that cache alone, and we are it now.
+        let mut chains = Chains::new(self, actor);
+        for (index, word) in (0..).zip(&self.words()[..self.capacity() as usize]) {
+            let found = Word(word.load(Ordering::Acquire));
+            let generation = found.generation();
+            match found.state() {
+                Some(State::Cached(slot)) if is_dead(slot) => {
+                    recovered.freed += 1;
+                    chains.push(Entry { generation, index })?;
+                }
+                Some(State::Held(slot)) if is_dead(slot) => {
+                    recovered.orphans += 1;
+                    word.store(generation.orphan(), Ordering::Release);
+                }
+                _ => {}
+            }
+        }
+        chains.finish()?;
+        for &slot in &dead {
+            // Release: whoever has the slot next finds nothing of the old one.
+            self.slots()[usize::from(slot)].owner.store(Identity::NOBODY, Ordering::Release);
+        }
+        Ok(recovered)
+    }
+
+    /// Makes the slots of dead processes ours.
+    fn take_over(&self) -> Result<Vec<u16>, Error> {
+        let own = Identity::own()?.recovering().word();
+        let (mut alive, mut dead) = (Vec::new(), Vec::new());
+        let mut taken = Vec::new();
+        for (number, slot) in (0..).zip(self.slots()) {
+            let found = slot.owner.load(Ordering::Acquire);
+            let Some(owner) = Identity::read(found) else { continue };
+            if !alive.contains(&owner) && !dead.contains(&owner) {
+                if self.lives(owner) { alive.push(owner) } else { dead.push(owner) }
+            }
+            // The exchange fails if another survivor was faster.
+            if dead.contains(&owner)
+                && slot.owner.compare_exchange(found, own, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            {
+                taken.push(number);
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// Free objects on their way to the depot, a chain at a time.
+pub(crate) struct Chains<'a> {
+    shared: &'a Shared,
+    slot: u16,
+    chain: Vec<Entry>,
+}
+
+impl<'a> Chains<'a> {
+    /// They are given by the cache with this slot.
+    pub(crate) fn new(shared: &'a Shared, slot: u16) -> Self {
+        Chains { shared, slot, chain: Vec::with_capacity(shared.header.geometry.chain as usize) }
+    }
+
+    pub(crate) fn push(&mut self, entry: Entry) -> Result<(), Error> {
+        self.chain.push(entry);
+        if self.chain.len() as u64 == self.shared.header.geometry.chain { self.finish() } else { Ok(()) }
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        self.shared.depot().give(self.slot, &self.chain)?;
+        self.chain.clear();
+        Ok(())
+    }
+}

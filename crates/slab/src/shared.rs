@@ -1,0 +1,150 @@
+//! A slab in memory: the mapping, and the parts of it under their types.
+
+use std::fs::File;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use crate::depot::{Depot, Head, NONE};
+use crate::error::Error;
+use crate::geometry::{Geometry, PAGE};
+use crate::header::{BOOT, CAPACITY, FRESH, GATE, HEAD, Header, NAMESPACE};
+use crate::memory::Memory;
+use crate::primitive::{AtomicU64, AtomicU128};
+use crate::process::{self, Identity};
+use crate::slot::Slot;
+
+/// What all caches and faces of a slab in this process share.
+pub(crate) struct Shared {
+    pub(crate) memory: Memory,
+    pub(crate) header: Header,
+    /// Whether new objects are backed by memory before they are handed out.
+    pub(crate) reserve: bool,
+    /// This machine's boot.
+    pub(crate) boot: u64,
+}
+
+impl Shared {
+    /// Maps a file whose header was read, or new memory.
+    pub(crate) fn map(file: Option<File>, header: Header, reserve: bool) -> Result<Self, Error> {
+        let Geometry { huge_pages, .. } = header.geometry;
+        let memory = Memory::map(file, header.geometry.file_bytes(), huge_pages)?;
+        if huge_pages {
+            // Advice: where the kernel has no huge pages of this kind, small ones do the same work.
+            memory.advise_huge_pages(header.geometry.objects());
+        }
+        Ok(Shared { memory, header, reserve, boot: process::boot()? })
+    }
+
+    /// Writes the header into memory that is all zero.
+    pub(crate) fn initialise(&self, capacity: u64) -> Result<(), Error> {
+        for (number, word) in self.header.words().into_iter().enumerate() {
+            self.word(number).store(word, Ordering::Relaxed);
+        }
+        self.head().store(Head { first: NONE, by: 0, tag: 0 }.pack(), Ordering::Relaxed);
+        self.back(0, capacity)?;
+        self.capacity_word().store(capacity, Ordering::Release);
+        Ok(())
+    }
+
+    fn word(&self, number: usize) -> &AtomicU64 {
+        debug_assert!(number < PAGE as usize / 8);
+        // SAFETY: within the header's page, aligned, alive as long as `self`; atomics may be changed by others.
+        unsafe { self.memory.at(8 * number as u64).cast().as_ref() }
+    }
+
+    pub(crate) fn gate(&self) -> &AtomicU64 {
+        self.word(GATE)
+    }
+
+    pub(crate) fn boot_word(&self) -> &AtomicU64 {
+        self.word(BOOT)
+    }
+
+    pub(crate) fn namespace_word(&self) -> &AtomicU64 {
+        self.word(NAMESPACE)
+    }
+
+    pub(crate) fn capacity_word(&self) -> &AtomicU64 {
+        self.word(CAPACITY)
+    }
+
+    pub(crate) fn fresh(&self) -> &AtomicU64 {
+        self.word(FRESH)
+    }
+
+    pub(crate) fn head(&self) -> &AtomicU128 {
+        // SAFETY: within the header's page and aligned to 16 bytes; nobody reaches its halves in another way.
+        unsafe { self.memory.at(8 * HEAD as u64).cast().as_ref() }
+    }
+
+    pub(crate) fn slots(&self) -> &[Slot] {
+        let Geometry { caches, .. } = self.header.geometry;
+        // SAFETY: the geometry has that many there, aligned; atomics may be changed by others.
+        unsafe {
+            std::slice::from_raw_parts(self.memory.at(self.header.geometry.slots()).cast().as_ptr(), caches as usize)
+        }
+    }
+
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        self.per_object(self.header.geometry.words())
+    }
+
+    fn per_object(&self, offset: u64) -> &[AtomicU64] {
+        let Geometry { max_objects, .. } = self.header.geometry;
+        // SAFETY: the geometry has that many there, aligned; atomics may be changed by others.
+        unsafe { std::slice::from_raw_parts(self.memory.at(offset).cast().as_ptr(), max_objects as usize) }
+    }
+
+    pub(crate) fn depot(&self) -> Depot<'_> {
+        Depot {
+            head: self.head(),
+            words: self.words(),
+            links: self.per_object(self.header.geometry.links()),
+            slots: self.slots(),
+            chain: self.header.geometry.chain as usize,
+        }
+    }
+
+    /// Where an object lies.
+    pub(crate) fn object(&self, index: u64) -> NonNull<u8> {
+        let geometry = &self.header.geometry;
+        assert!(index < geometry.max_objects, "an index was checked before");
+        self.memory.at(geometry.objects() + index * geometry.object_bytes)
+    }
+
+    /// How many objects may be used now; never more than there are, whatever the word says.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity_word().load(Ordering::Acquire).min(self.header.geometry.max_objects)
+    }
+
+    /// Lets more objects be used; `false` if there are no more.
+    pub(crate) fn grow(&self) -> Result<bool, Error> {
+        let capacity = self.capacity();
+        let larger = capacity.saturating_mul(2).clamp(1, self.header.geometry.max_objects);
+        if larger <= capacity {
+            return Ok(false);
+        }
+        self.back(capacity, larger)?;
+        self.capacity_word().fetch_max(larger, Ordering::AcqRel);
+        Ok(true)
+    }
+
+    /// Has a range of objects, with their words and links, backed by the file system, if that was asked for.
+    fn back(&self, from: u64, until: u64) -> Result<(), Error> {
+        let (true, Some(file)) = (self.reserve, self.memory.file()) else { return Ok(()) };
+        let geometry = &self.header.geometry;
+        let ranges = [(geometry.words(), 8), (geometry.links(), 8), (geometry.objects(), geometry.object_bytes)];
+        for (start, bytes) in ranges {
+            let (offset, bytes) = (start + from * bytes, (until - from) * bytes);
+            rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), offset, bytes)
+                .map_err(|source| Error::system(format!("reserve {bytes} bytes of the file"), source))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the process in a word of shared memory lives; if not, nobody will ever act in its name again.
+    pub(crate) fn lives(&self, owner: Identity) -> bool {
+        // Before the last boot everybody died, whoever has that number and start now.
+        self.boot_word().load(Ordering::Acquire) == self.boot && owner.is_alive()
+    }
+}

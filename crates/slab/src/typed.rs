@@ -1,0 +1,244 @@
+//! The typed face: objects of one plain type.
+
+use std::fs::File;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+
+use bytemuck::Pod;
+
+use crate::cache::RawCache;
+use crate::error::Error;
+use crate::handle::Handle;
+use crate::live::Live;
+use crate::options::Options;
+use crate::private::RawPrivate;
+use crate::raw::RawSlab;
+
+/// A slab of objects of type `T`, shared by threads and processes.
+///
+/// `T` is plain old data in the sense of [`bytemuck::Pod`] (`#[derive(bytemuck::Pod, bytemuck::Zeroable)]`): any bytes are
+/// a value of it, so whatever another process leaves there is one. References to other objects are [`Handle`]s.
+///
+/// ```
+/// use millstream_slab::{Error, Slab};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("points.slab");
+/// let slab = Slab::<[f64; 2]>::options(1000).create(&path)?;
+/// let cache = slab.cache()?;
+///
+/// // Private: a box. Changed in place, freed when dropped.
+/// let mut point = cache.alloc([1.0, 2.0])?;
+/// point[0] = 3.0;
+///
+/// // Published: any thread of any process has it by its handle.
+/// let handle = point.publish();
+/// let other = Slab::<[f64; 2]>::open(&path)?;
+/// assert_eq!(other.read(handle)?, [3.0, 2.0]);
+/// other.cache()?.free(handle)?;
+///
+/// // Freed: the handle is an error from now on, whatever becomes of the memory.
+/// assert!(matches!(slab.read(handle), Err(Error::Stale { .. })));
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Slab<T> {
+    raw: RawSlab,
+    objects: PhantomData<fn(T) -> T>,
+}
+
+impl<T: Pod> Slab<T> {
+    const ALIGN: u64 = if align_of::<T>() < 8 { 8 } else { align_of::<T>() as u64 };
+
+    /// From one object to the next.
+    const BYTES: u64 = if size_of::<T>() == 0 { 8 } else { (size_of::<T>() as u64).next_multiple_of(Self::ALIGN) };
+
+    /// What a new slab of at most `max_objects` objects is like.
+    #[must_use]
+    pub fn options(max_objects: u64) -> Options<Slab<T>> {
+        Options::new(Self::BYTES, Self::ALIGN, max_objects)
+    }
+
+    /// Opens the slab in a file; see [`RawSlab::open`].
+    ///
+    /// # Errors
+    /// As there, and [`Error::OtherObjects`] when they have another size or alignment.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::try_from(RawSlab::open(path)?)
+    }
+
+    /// Opens the slab in a file that is open; see [`RawSlab::open_file`].
+    ///
+    /// # Errors
+    /// As [`open`](Slab::open).
+    pub fn open_file(file: File) -> Result<Self, Error> {
+        Self::try_from(RawSlab::open_file(file)?)
+    }
+
+    /// A cache for a thread of this process; see [`RawSlab::cache`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn cache(&self) -> Result<Cache<T>, Error> {
+        Ok(Cache { raw: self.raw.cache()?, objects: PhantomData })
+    }
+
+    /// A copy of a published object, or of an orphan; see [`RawSlab::read`].
+    ///
+    /// # Errors
+    /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].
+    pub fn read(&self, handle: Handle) -> Result<T, Error> {
+        let mut copy = T::zeroed();
+        self.raw.read_beginning(handle, bytemuck::bytes_of_mut(&mut copy))?;
+        Ok(copy)
+    }
+
+    /// All objects that are allocated; see [`RawSlab::live`].
+    #[must_use]
+    pub fn live(&self) -> Live<'_> {
+        self.raw.live()
+    }
+
+    /// The slab beneath, for everything that does not depend on the type.
+    #[must_use]
+    pub fn raw(&self) -> &RawSlab {
+        &self.raw
+    }
+}
+
+impl<T> Clone for Slab<T> {
+    fn clone(&self) -> Self {
+        Slab { raw: self.raw.clone(), objects: PhantomData }
+    }
+}
+
+impl<T> std::fmt::Debug for Slab<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Slab").field(&self.raw).finish()
+    }
+}
+
+impl<T: Pod> TryFrom<RawSlab> for Slab<T> {
+    type Error = Error;
+
+    /// The same slab, if its objects are of this type's size and alignment.
+    fn try_from(raw: RawSlab) -> Result<Self, Error> {
+        for (what, expected, found) in
+            [("size", Self::BYTES, raw.object_bytes()), ("alignment", Self::ALIGN, raw.align_bytes())]
+        {
+            if expected != found {
+                return Err(Error::OtherObjects { what, expected, found });
+            }
+        }
+        Ok(Slab { raw, objects: PhantomData })
+    }
+}
+
+/// A thread's access to a [`Slab`]; see [`RawCache`].
+pub struct Cache<T> {
+    raw: RawCache,
+    objects: PhantomData<fn(T) -> T>,
+}
+
+impl<T: Pod> Cache<T> {
+    /// Allocates an object with this value, private to the cache until it is published; see [`RawCache::alloc`].
+    ///
+    /// # Errors
+    /// [`Error::Full`]; [`Error::Damaged`].
+    #[inline]
+    pub fn alloc(&self, value: T) -> Result<Private<'_, T>, Error> {
+        let mut object = Private { raw: self.raw.alloc()?, objects: PhantomData };
+        *object = value;
+        Ok(object)
+    }
+
+    /// Frees a published object, or an orphan; see [`RawCache::free`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn free(&self, handle: Handle) -> Result<(), Error> {
+        self.raw.free(handle)
+    }
+
+    /// Makes a published object, or an orphan, private to this cache; see [`RawCache::claim`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// ```
+    /// use millstream_slab::Slab;
+    ///
+    /// let slab = Slab::<u64>::options(10).private()?;
+    /// let cache = slab.cache()?;
+    /// let handle = cache.alloc(1)?.publish();
+    ///
+    /// let mut object = cache.claim(handle)?;
+    /// *object += 1;
+    /// assert_eq!(object.publish(), handle);
+    /// assert_eq!(slab.read(handle)?, 2);
+    /// # Ok::<(), millstream_slab::Error>(())
+    /// ```
+    #[inline]
+    pub fn claim(&self, handle: Handle) -> Result<Private<'_, T>, Error> {
+        Ok(Private { raw: self.raw.claim(handle)?, objects: PhantomData })
+    }
+
+    /// The cache beneath.
+    #[must_use]
+    pub fn raw(&self) -> &RawCache {
+        &self.raw
+    }
+}
+
+impl<T> std::fmt::Debug for Cache<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Cache").field(&self.raw).finish()
+    }
+}
+
+/// An allocated object that nobody else can reach: a box in shared memory; see [`RawPrivate`].
+#[must_use = "dropped at once, it is freed at once"]
+pub struct Private<'c, T> {
+    raw: RawPrivate<'c>,
+    objects: PhantomData<T>,
+}
+
+impl<T: Pod> Private<'_, T> {
+    /// Makes the object public; see [`RawPrivate::publish`].
+    #[inline]
+    pub fn publish(self) -> Handle {
+        self.raw.publish()
+    }
+
+    /// The handle that it will have when it is published.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.raw.handle()
+    }
+}
+
+impl<T: Pod> Deref for Private<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: a slab of this type has objects of its size and alignment; any bytes are a value; and while the object is
+        // private nobody else may reach it.
+        unsafe { &*self.raw.as_ptr().cast() }
+    }
+}
+
+impl<T: Pod> DerefMut for Private<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { &mut *self.raw.as_mut_ptr().cast() }
+    }
+}
+
+impl<T: Pod + std::fmt::Debug> std::fmt::Debug for Private<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Private").field(&**self).finish()
+    }
+}

@@ -1,0 +1,23 @@
+//! The order of the day.
+
+use std::time::Instant;
+
+/// Runs everything that is wanted.
+pub(crate) fn run() {
+    // What cargo passes to a test; a list is asked for by tools that show tests.
+    if std::env::args().any(|argument| argument == "--list") {
+        return println!("every_instruction: test\nrandom_kills: test");
+    }
+    let wanted = std::env::var("MILLSTREAM_CRASH").unwrap_or_default();
+    let wants = |name: &str| name.contains(&wanted);
+    let began = Instant::now();
+    #[cfg(target_arch = "x86_64")]
+    let mut killed = crate::instructions::kills(&wants);
+    #[cfg(not(target_arch = "x86_64"))]
+    let mut killed = 0;
+    if wants("random") {
+        killed += crate::random::kills();
+    }
+    assert!(killed > 0, "no scene is called {wanted:?}");
+    println!("{killed} kills in {:.1?}", began.elapsed());
+}

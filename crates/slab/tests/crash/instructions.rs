@@ -1,0 +1,78 @@
+//! Kills a child at every instruction of a scene, found by following another one through it.
+
+use crate::scenes::{ALL, RECOVERIES, Scene};
+use crate::stage::{Stage, Survivor, aftermath};
+use crate::tracer::{Child, Point, points, spread};
+
+/// All scenes, and all recoveries from them, whose names are wanted; how many kills that were.
+pub(crate) fn kills(wants: &dyn Fn(&str) -> bool) -> usize {
+    let scenes = ALL.iter().filter(|scene| wants(scene.name)).map(every_instruction).sum::<usize>();
+    scenes + killed_recoveries(wants)
+}
+
+/// A child at the beginning of a scene, with the stage that it plays on.
+fn begin(scene: &Scene) -> (Stage, Child) {
+    let stage = scene.stage();
+    let child = Child::start(|mark| (scene.play)(&stage, mark));
+    (stage, child)
+}
+
+/// Kills a child at every instruction of a scene, with a survivor and without one; how often.
+fn every_instruction(scene: &Scene) -> usize {
+    let mut count = 0;
+    for survivor in [Survivor::Lives, Survivor::Dies] {
+        let trace = begin(scene).1.trace();
+        let points = points(&trace);
+        for &point in points.iter().chain(&[Point::End]) {
+            let (stage, child) = begin(scene);
+            child.kill_at(point);
+            let context = format!("{}, killed at {point:?}, survivor {survivor:?}", scene.name);
+            aftermath(stage, survivor, (point == Point::End).then_some(scene.after), &context);
+        }
+        println!("{}, survivor {survivor:?}: {} points in {} instructions", scene.name, points.len() + 1, trace.len());
+        count += points.len() + 1;
+    }
+    count
+}
+
+/// Kills a child in the middle of a scene, and another one at every instruction of recovering from that.
+fn killed_recoveries(wants: &dyn Fn(&str) -> bool) -> usize {
+    let mut count = 0;
+    for scene in ALL.iter().filter(|scene| scene.moves_chains) {
+        for recovery in &RECOVERIES {
+            let name = format!("{} of {}", recovery.name, scene.name);
+            if !wants(&name) {
+                continue;
+            }
+            let trace = begin(scene).1.trace();
+            // Some places of the first death, and of each the whole recovery.
+            let deaths = spread(&points(&trace), 6);
+            let mut instructions = 0;
+            for death in deaths {
+                let fallen = || {
+                    let (mut stage, child) = begin(scene);
+                    child.kill_at(death);
+                    if recovery.alone {
+                        stage.leave();
+                    }
+                    stage
+                };
+                let trace = {
+                    let stage = fallen();
+                    Child::start(|mark| (recovery.play)(&stage, mark)).trace()
+                };
+                instructions = instructions.max(trace.len());
+                for point in spread(&points(&trace), 400) {
+                    let stage = fallen();
+                    Child::start(|mark| (recovery.play)(&stage, mark)).kill_at(point);
+                    let survivor = if recovery.alone { Survivor::Dies } else { Survivor::Lives };
+                    let context = format!("{name}, first killed at {death:?}, then at {point:?}");
+                    aftermath(stage, survivor, None, &context);
+                    count += 1;
+                }
+            }
+            println!("{name}: up to {instructions} instructions");
+        }
+    }
+    count
+}

@@ -1,0 +1,99 @@
+//! Kills at random moments.
+
+use std::time::{Duration, Instant};
+
+use millstream_slab::Private;
+
+use crate::stage::{Stage, Survivor, aftermath, contents};
+
+const KILLS: usize = 1500;
+
+/// xorshift64*, by Marsaglia and Vigna.
+pub(crate) struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % bound
+    }
+}
+
+/// Forks one or two children that allocate, free, publish and claim as chance has it, and kills them after a while.
+pub(crate) fn kills() -> usize {
+    let stress: usize = std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        now.as_nanos() as u64 | 1
+    });
+    println!("random kills: MILLSTREAM_SEED={seed}");
+    let mut random = Random(seed);
+    let mut killed = 0;
+    while killed < KILLS * stress {
+        let stage = Stage::new(8 + random.below(17));
+        let children: Vec<_> = (0..1 + random.below(2)).map(|_| start(&stage, random.below(u64::MAX) | 1)).collect();
+        let moment = Instant::now() + Duration::from_nanos(random.below(400_000));
+        while Instant::now() < moment {
+            std::hint::spin_loop();
+        }
+        for &child in &children {
+            // SAFETY: our own child, which was not waited for.
+            unsafe {
+                libc::kill(child, libc::SIGKILL);
+                let mut status = 0;
+                libc::waitpid(child, &raw mut status, 0);
+                assert!(libc::WIFSIGNALED(status), "seed {seed}: a child ended by itself: {status:#x}");
+            }
+        }
+        killed += children.len();
+        let survivor = if random.below(2) == 0 { Survivor::Lives } else { Survivor::Dies };
+        aftermath(stage, survivor, None, &format!("seed {seed}, about {killed} kills"));
+    }
+    killed
+}
+
+fn start(stage: &Stage, seed: u64) -> libc::pid_t {
+    // SAFETY: this test has one thread, so the child finds everything as it is here.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
+    if pid == 0 {
+        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(stage, seed))));
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(101) }
+    }
+    pid
+}
+
+/// Never returns, unless something is wrong.
+fn work(stage: &Stage, seed: u64) {
+    let mut random = Random(seed);
+    loop {
+        let cache = stage.slab.cache().unwrap();
+        let (mut objects, mut handles) = (Vec::new(), Vec::new());
+        for _ in 0..random.below(200) {
+            match random.below(6) {
+                0 | 1 => objects.extend(cache.alloc(contents(random.below(1000)))),
+                2 if !objects.is_empty() => {
+                    let chosen = random.below(objects.len() as u64) as usize;
+                    drop(objects.swap_remove(chosen));
+                }
+                3 => handles.extend(objects.pop().map(Private::publish)),
+                4 => {
+                    if let Some(handle) = handles.pop() {
+                        cache.free(handle).unwrap();
+                    }
+                }
+                _ => {
+                    // Both children may want the same one.
+                    let offered = stage.offered[random.below(2) as usize];
+                    if let Ok(mut object) = cache.claim(offered) {
+                        *object = contents(random.below(1000));
+                        object.publish();
+                    }
+                }
+            }
+        }
+        handles.into_iter().for_each(|handle| cache.free(handle).unwrap());
+    }
+}

@@ -1,0 +1,200 @@
+//! What a child does while it is killed.
+
+use millstream_slab::{Error, Holder, Slab};
+
+use crate::stage::{After, OBJECTS, Stage, contents};
+
+pub(crate) struct Scene {
+    pub(crate) name: &'static str,
+    prepare: fn() -> Stage,
+    /// Calls its argument where the scene begins and where it ends.
+    pub(crate) play: fn(&Stage, &dyn Fn()),
+    /// What must be true if it came to the end.
+    pub(crate) after: After,
+    /// Whether chains go to the depot or come from there.
+    pub(crate) moves_chains: bool,
+}
+
+impl Scene {
+    pub(crate) fn stage(&self) -> Stage {
+        (self.prepare)()
+    }
+}
+
+/// A way to recover.
+pub(crate) struct Recovery {
+    pub(crate) name: &'static str,
+    /// Whether nobody else uses the slab.
+    pub(crate) alone: bool,
+    pub(crate) play: fn(&Stage, &dyn Fn()),
+}
+
+pub(crate) const RECOVERIES: [Recovery; 2] = [
+    Recovery {
+        name: "recovery",
+        alone: false,
+        play: |stage, mark| {
+            mark();
+            stage.slab.raw().recover().unwrap();
+            mark();
+        },
+    },
+    Recovery {
+        name: "opening",
+        alone: true,
+        play: |stage, mark| {
+            let file = std::fs::File::from(stage.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
+            mark();
+            Slab::<[u64; 2]>::open_file(file).unwrap();
+            mark();
+        },
+    },
+];
+
+fn full_size() -> Stage {
+    Stage::new(OBJECTS)
+}
+
+fn orphans_are(expected: usize, orphans: usize) {
+    assert_eq!(orphans, expected, "orphans");
+}
+
+pub(crate) const ALL: &[Scene] = &[
+    Scene {
+        name: "allocation",
+        prepare: full_size,
+        play: |stage, mark| {
+            let cache = stage.slab.cache().unwrap();
+            drop(cache.alloc(contents(1)).unwrap());
+            mark();
+            let object = cache.alloc(contents(2)).unwrap();
+            mark();
+            drop(object);
+        },
+        after: |_, orphans| orphans_are(1, orphans),
+        moves_chains: false,
+    },
+    Scene {
+        name: "free of a private object",
+        prepare: full_size,
+        play: |stage, mark| {
+            let cache = stage.slab.cache().unwrap();
+            let object = cache.alloc(contents(1)).unwrap();
+            mark();
+            drop(object);
+            mark();
+        },
+        after: |_, orphans| orphans_are(0, orphans),
+        moves_chains: false,
+    },
+    Scene {
+        name: "publication",
+        prepare: full_size,
+        play: |stage, mark| {
+            let cache = stage.slab.cache().unwrap();
+            let object = cache.alloc(contents(1)).unwrap();
+            mark();
+            object.publish();
+            mark();
+        },
+        after: |stage, orphans| {
+            orphans_are(0, orphans);
+            let published = stage.slab.live().filter(|object| object.holder == Holder::Published).count();
+            assert_eq!(published, stage.kept.len() + stage.offered.len() + 1);
+        },
+        moves_chains: false,
+    },
+    Scene {
+        name: "free of a published object",
+        prepare: full_size,
+        play: |stage, mark| {
+            let cache = stage.slab.cache().unwrap();
+            mark();
+            cache.free(stage.offered[0]).unwrap();
+            mark();
+        },
+        after: |stage, _| {
+            assert!(matches!(stage.slab.read(stage.offered[0]), Err(Error::Stale { .. })));
+            assert!(stage.slab.read(stage.offered[1]).is_ok());
+        },
+        moves_chains: false,
+    },
+    Scene {
+        name: "claim, change and publication",
+        prepare: full_size,
+        play: |stage, mark| {
+            let cache = stage.slab.cache().unwrap();
+            mark();
+            let mut object = cache.claim(stage.offered[0]).unwrap();
+            *object = contents(7);
+            object.publish();
+            mark();
+        },
+        after: |stage, _| assert_eq!(stage.slab.read(stage.offered[0]).unwrap(), contents(7)),
+        moves_chains: false,
+    },
+    Scene {
+        name: "refill from the depot",
+        prepare: full_size,
+        play: |stage, mark| {
+            let cache = stage.slab.cache().unwrap();
+            mark();
+            let object = cache.alloc(contents(1)).unwrap();
+            mark();
+            drop(object);
+        },
+        after: |_, orphans| orphans_are(1, orphans),
+        moves_chains: true,
+    },
+    Scene {
+        name: "refill with fresh objects, and growth",
+        prepare: || {
+            let mut stage = Stage::new(8);
+            stage.exhaust_depot();
+            stage
+        },
+        play: |stage, mark| {
+            let cache = stage.slab.cache().unwrap();
+            mark();
+            let objects: Vec<_> = (0..5).map(|n| cache.alloc(contents(n)).unwrap()).collect();
+            mark();
+            drop(objects);
+        },
+        after: |_, orphans| orphans_are(5, orphans),
+        moves_chains: false,
+    },
+    Scene {
+        name: "spill of a full magazine",
+        prepare: full_size,
+        play: |stage, mark| {
+            let cache = stage.slab.cache().unwrap();
+            let mut objects: Vec<_> = (0..9).map(|n| cache.alloc(contents(n)).unwrap()).collect();
+            // The magazine holds six.
+            let last = objects.pop().unwrap();
+            let before = objects.pop().unwrap();
+            objects.truncate(2);
+            std::mem::forget(objects);
+            mark();
+            drop(before);
+            drop(last);
+            mark();
+        },
+        after: |_, orphans| orphans_are(2, orphans),
+        moves_chains: true,
+    },
+    Scene {
+        name: "life of a cache",
+        prepare: full_size,
+        play: |stage, mark| {
+            mark();
+            let cache = stage.slab.cache().unwrap();
+            let objects: Vec<_> = (0..4).map(|n| cache.alloc(contents(n)).unwrap()).collect();
+            drop(objects);
+            cache.free(stage.offered[1]).unwrap();
+            drop(cache);
+            mark();
+        },
+        after: |_, orphans| orphans_are(0, orphans),
+        moves_chains: true,
+    },
+];

@@ -1,0 +1,133 @@
+//! A slab with a survivor, and what must hold after somebody died on it.
+
+use std::collections::HashSet;
+
+use millstream_slab::{Cache, Error, Handle, Holder, Slab};
+
+/// Any number, and the same number disguised: contents that were written whole are told from others.
+pub(crate) type Contents = [u64; 2];
+
+pub(crate) const OBJECTS: u64 = 24;
+const DISGUISE: u64 = 0x5eed_5eed_5eed_5eed;
+
+pub(crate) fn contents(number: u64) -> Contents {
+    [number, number ^ DISGUISE]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Survivor {
+    /// Works on, and recovers.
+    Lives,
+    /// Is gone as well, and somebody else opens the slab.
+    Dies,
+}
+
+/// A slab, the survivor's cache, and what is in the slab.
+pub(crate) struct Stage {
+    pub(crate) slab: Slab<Contents>,
+    pub(crate) cache: Option<Cache<Contents>>,
+    /// Published, and nobody frees them.
+    pub(crate) kept: Vec<Handle>,
+    /// Published, and the child may free or claim them.
+    pub(crate) offered: Vec<Handle>,
+}
+
+impl Stage {
+    /// Every object has been the survivor's once, so what words say from before is another living process's.
+    pub(crate) fn new(capacity: u64) -> Stage {
+        let slab = Slab::options(OBJECTS).capacity(capacity).chain(3).caches(4).memfd().unwrap();
+        let cache: Cache<Contents> = slab.cache().unwrap();
+        let all: Vec<_> = (0..capacity).map(|n| cache.alloc(contents(n)).unwrap()).collect();
+        drop(all);
+        let kept = (0..2).map(|n| cache.alloc(contents(100 + n)).unwrap().publish()).collect();
+        let offered = (0..2).map(|n| cache.alloc(contents(200 + n)).unwrap().publish()).collect();
+        std::mem::forget(cache.alloc(contents(300)).unwrap());
+        cache.raw().flush().unwrap();
+        Stage { slab, cache: Some(cache), kept, offered }
+    }
+
+    /// The survivor takes everything out of the depot, so that the next one needs fresh objects.
+    pub(crate) fn exhaust_depot(&mut self) {
+        let cache = self.cache.as_ref().unwrap();
+        while self.slab.raw().usage().free > 0 {
+            std::mem::forget(cache.alloc(contents(400)).unwrap());
+        }
+    }
+
+    /// The survivor is gone; what it held is nobody's.
+    pub(crate) fn leave(&mut self) {
+        drop(self.cache.take());
+    }
+}
+
+/// What must be true when the child had finished its scene.
+pub(crate) type After = fn(&Stage, orphans: usize);
+
+/// Looks whether nothing is lost, doubled or leaked.
+pub(crate) fn aftermath(mut stage: Stage, survivor: Survivor, after: Option<After>, context: &str) {
+    let slab = match survivor {
+        Survivor::Lives => {
+            // Works on before it recovers, so that the head of the depot has changed since.
+            if let Some(cache) = &stage.cache {
+                let taken: Vec<_> = (0..2).map_while(|n| cache.alloc(contents(500 + n)).ok()).collect();
+                drop(taken);
+                cache.raw().flush().unwrap();
+            }
+            stage.slab.raw().recover().unwrap_or_else(|error| panic!("{context}: {error}"));
+            stage.slab.clone()
+        }
+        Survivor::Dies => {
+            stage.leave();
+            let file = std::fs::File::from(stage.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
+            Slab::open_file(file).unwrap_or_else(|error| panic!("{context}: {error}"))
+        }
+    };
+    let report = slab.raw().verify();
+    assert!(report.is_sound(), "{context}: {report:#?}");
+    let caches = u64::from(stage.cache.is_some());
+    assert_eq!(report.usage.caches, caches, "{context}: {report:#?}");
+
+    for handle in &stage.kept {
+        slab.read(*handle).unwrap_or_else(|error| panic!("{context}: lost: {error}"));
+    }
+    let mut orphans = 0;
+    for object in slab.live() {
+        match object.holder {
+            Holder::Process { .. } => assert!(stage.cache.is_some(), "{context}: held by the dead"),
+            Holder::Orphan => orphans += 1,
+            Holder::Published => {
+                let [number, disguised] = slab.read(object.handle).unwrap();
+                assert_eq!(number ^ DISGUISE, disguised, "{context}: contents");
+            }
+        }
+    }
+    if survivor == Survivor::Lives
+        && let Some(after) = after
+    {
+        after(&stage, orphans);
+    }
+
+    // Whatever is not allocated can be allocated, each once.
+    let allocated = report.usage.allocated();
+    let cache = slab.cache().unwrap();
+    if let Some(survivor) = &stage.cache {
+        survivor.raw().flush().unwrap();
+    }
+    let mut seen: HashSet<u64> = slab.live().map(|object| object.handle.index()).collect();
+    assert_eq!(seen.len() as u64, allocated, "{context}");
+    let mut objects = Vec::new();
+    loop {
+        match cache.alloc(contents(600)) {
+            Ok(object) => {
+                assert!(seen.insert(object.handle().index()), "{context}: allocated twice");
+                objects.push(object);
+            }
+            Err(Error::Full { .. }) => break,
+            Err(error) => panic!("{context}: {error}"),
+        }
+    }
+    assert_eq!(seen.len() as u64, OBJECTS, "{context}: leaked");
+    for handle in &stage.kept {
+        slab.read(*handle).unwrap_or_else(|error| panic!("{context}: overwritten: {error}"));
+    }
+}

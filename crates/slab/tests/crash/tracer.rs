@@ -1,0 +1,153 @@
+//! A child that is stopped, followed and killed, by ptrace(2).
+
+use std::collections::HashMap;
+
+/// An instruction to be killed at: before it, when it is come to for the `hit`-th time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Point {
+    At {
+        address: u64,
+        hit: usize,
+    },
+    /// After the last one.
+    End,
+}
+
+/// A forked process that has stopped where its scene begins.
+pub(crate) struct Child {
+    pid: libc::pid_t,
+}
+
+/// Instructions that a scene may have: more is a scene that does not end.
+const MOST_INSTRUCTIONS: usize = 1_000_000;
+
+impl Child {
+    /// Forks. The child calls `play`, and that its argument, first where it is to be followed from, then where to.
+    pub(crate) fn start(play: impl FnOnce(&dyn Fn())) -> Child {
+        // SAFETY: this test has one thread, so the child finds everything as it is here.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
+        if pid == 0 {
+            // A panic must not unwind into the parent's code, which both have now.
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                // SAFETY: no memory is touched.
+                unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
+                play(&|| stop());
+            }));
+            // SAFETY: ends the process at once.
+            unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) }
+        }
+        let child = Child { pid };
+        assert_eq!(child.wait(), libc::SIGSTOP, "the scene did not begin");
+        child
+    }
+
+    /// Where it is at each instruction up to the end of the scene, which is the end of the child.
+    pub(crate) fn trace(self) -> Vec<u64> {
+        let mut trace = Vec::new();
+        loop {
+            trace.push(self.registers().rip);
+            assert!(trace.len() < MOST_INSTRUCTIONS, "the scene does not end");
+            self.request(libc::PTRACE_SINGLESTEP, 0, 0);
+            if self.wait() == libc::SIGSTOP {
+                break;
+            }
+        }
+        self.kill();
+        trace
+    }
+
+    /// Lets it run to the point, and kills it there.
+    pub(crate) fn kill_at(self, point: Point) {
+        const BREAKPOINT: i64 = 0xcc;
+        let Point::At { address, hit } = point else {
+            self.request(libc::PTRACE_CONT, 0, 0);
+            assert_eq!(self.wait(), libc::SIGSTOP, "the scene did not end");
+            return self.kill();
+        };
+        // SAFETY: reads a word of the child.
+        let original = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, address, 0) };
+        let planted = original & !0xff | BREAKPOINT;
+        self.request(libc::PTRACE_POKETEXT, address, planted as u64);
+        for now in 1..=hit {
+            self.request(libc::PTRACE_CONT, 0, 0);
+            if self.wait() == libc::SIGSTOP {
+                // Another way than the one that was followed, as chance has it: killed at the end.
+                break;
+            }
+            let mut registers = self.registers();
+            registers.rip = address;
+            self.set_registers(&registers);
+            if now < hit {
+                self.request(libc::PTRACE_POKETEXT, address, original as u64);
+                self.request(libc::PTRACE_SINGLESTEP, 0, 0);
+                if self.wait() == libc::SIGSTOP {
+                    break;
+                }
+                self.request(libc::PTRACE_POKETEXT, address, planted as u64);
+            }
+        }
+        self.kill();
+    }
+
+    fn kill(&self) {
+        // SAFETY: our own child, which was not waited for.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
+        }
+    }
+
+    /// The signal that stopped it.
+    fn wait(&self) -> i32 {
+        let mut status = 0;
+        // SAFETY: our own child; the status is written.
+        let pid = unsafe { libc::waitpid(self.pid, &raw mut status, 0) };
+        assert_eq!(pid, self.pid);
+        assert!(libc::WIFSTOPPED(status), "the child ended: {status:#x}");
+        libc::WSTOPSIG(status)
+    }
+
+    fn request(&self, request: libc::c_uint, address: u64, data: u64) {
+        // SAFETY: changes the child only.
+        let outcome = unsafe { libc::ptrace(request, self.pid, address, data) };
+        assert!(outcome >= 0, "ptrace({request}): {}", std::io::Error::last_os_error());
+    }
+
+    fn registers(&self) -> libc::user_regs_struct {
+        // SAFETY: plain numbers, for which zero is a value.
+        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        self.request(libc::PTRACE_GETREGS, 0, &raw mut registers as u64);
+        registers
+    }
+
+    fn set_registers(&self, registers: &libc::user_regs_struct) {
+        self.request(libc::PTRACE_SETREGS, 0, &raw const *registers as u64);
+    }
+}
+
+#[inline(never)]
+fn stop() {
+    // SAFETY: stops this process until its parent lets it go on.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// Every instruction of a trace, when it is come to first, second and last.
+pub(crate) fn points(trace: &[u64]) -> Vec<Point> {
+    let mut hits: HashMap<u64, usize> = HashMap::new();
+    trace.iter().for_each(|&address| *hits.entry(address).or_default() += 1);
+    let mut seen: HashMap<u64, usize> = HashMap::new();
+    let mut points = Vec::new();
+    for &address in trace {
+        let hit = seen.entry(address).and_modify(|hit| *hit += 1).or_insert(1);
+        if *hit <= 2 || *hit == hits[&address] {
+            points.push(Point::At { address, hit: *hit });
+        }
+    }
+    points
+}
+
+/// About so many of them, evenly.
+pub(crate) fn spread(points: &[Point], most: usize) -> Vec<Point> {
+    points.iter().step_by(points.len().div_ceil(most).max(1)).copied().collect()
+}

@@ -1,0 +1,186 @@
+//! Files that are no sound slab: typed errors, and no crash.
+#![cfg(not(loom))]
+
+use std::fs;
+use std::path::Path;
+
+use millstream_slab::{Error, RawSlab, Slab};
+
+/// xorshift64*, by Marsaglia and Vigna.
+struct Random(u64);
+
+impl Random {
+    fn seeded() -> Self {
+        let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+            now.as_nanos() as u64 | 1
+        });
+        println!("MILLSTREAM_SEED={seed}");
+        Random(seed)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % bound
+    }
+}
+
+/// The bytes of a slab in which some objects are published, some freed, some orphaned.
+fn sound(path: &Path) -> Vec<u8> {
+    let slab = Slab::<u64>::options(50).chain(4).caches(3).create(path).unwrap();
+    let cache = slab.cache().unwrap();
+    let mut objects: Vec<_> = (0..40).map(|n| cache.alloc(n).unwrap()).collect();
+    for object in objects.drain(..20) {
+        object.publish();
+    }
+    objects.truncate(7);
+    std::mem::forget(objects);
+    drop(cache);
+    drop(slab);
+    drop(Slab::<u64>::open(path).unwrap());
+    fs::read(path).unwrap()
+}
+
+/// Uses the slab in the file as far as it lets itself be used; whatever happens is an answer or an error.
+fn use_it(path: &Path) -> Result<(), Error> {
+    let slab = RawSlab::open(path)?;
+    drop(slab.verify());
+    let cache = slab.cache()?;
+    let mut bytes = vec![0; slab.object_bytes() as usize];
+    let live: Vec<_> = slab.live().collect();
+    for object in &live {
+        slab.read(object.handle, &mut bytes)?;
+    }
+    let mut objects = Vec::new();
+    for _ in 0..100 {
+        match cache.alloc() {
+            Ok(mut object) => {
+                object.fill(1);
+                objects.push(object);
+            }
+            Err(Error::Full { .. }) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    live.iter().try_for_each(|object| cache.free(object.handle))
+}
+
+#[test]
+fn a_sound_file_can_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    sound(&path);
+    use_it(&path).unwrap();
+    assert!(RawSlab::open(&path).unwrap().verify().is_sound());
+}
+
+#[test]
+fn flipped_bits_are_errors_or_harmless() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let whole = sound(&path);
+    let mut random = Random::seeded();
+    let stress: u64 = std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let (mut refused, mut used) = (0, 0);
+    for _ in 0..1500 * stress {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + random.below(4) {
+            // Half of them where the slab keeps its books: the header, the slots, the words and the links.
+            let bound = if random.below(2) == 0 { 16384 } else { bytes.len() as u64 };
+            let at = match random.below(3) {
+                0 => random.below(640),
+                _ => random.below(bound),
+            };
+            bytes[at as usize] ^= 1 << random.below(8);
+        }
+        fs::write(&path, &bytes).unwrap();
+        match use_it(&path) {
+            Ok(()) => used += 1,
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 100 && used > 100, "{refused} refused, {used} used");
+}
+
+#[test]
+fn whatever_was_in_links_and_head_the_free_list_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let whole = sound(&path);
+    let mut random = Random::seeded();
+    for _ in 0..300 {
+        let mut bytes = whole.clone();
+        // The depot's head, the slots' announcements, and the links.
+        for byte in (384..400).chain(4096 + 8..4096 + 32).chain(12288..12288 + 400) {
+            bytes[byte] = random.below(256) as u8;
+        }
+        fs::write(&path, &bytes).unwrap();
+        use_it(&path).unwrap();
+        let slab = RawSlab::open(&path).unwrap();
+        assert!(slab.verify().is_sound());
+        assert_eq!(slab.usage().allocated(), 0);
+    }
+}
+
+#[test]
+fn a_file_cut_off_anywhere_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let whole = sound(&path);
+    for length in (0..200).chain((200..whole.len()).step_by(997)) {
+        fs::write(&path, &whole[..length]).unwrap();
+        let error = RawSlab::open(&path).unwrap_err();
+        assert!(matches!(error, Error::Truncated { .. } | Error::NotASlab { .. }), "{length}: {error}");
+    }
+}
+
+#[test]
+fn a_word_that_makes_no_sense_is_named_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let mut bytes = sound(&path);
+    let word = 8192 + 8 * 5;
+    bytes[word..word + 8].copy_from_slice(&0x7fff_ffff_u64.to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    assert!(matches!(RawSlab::open(&path), Err(Error::Damaged { at: 5, .. })));
+    let after = fs::read(&path).unwrap();
+    assert_eq!(after[4096..], bytes[4096..]);
+}
+
+#[test]
+fn users_of_another_namespace_are_respected_unless_the_caller_vouches() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let slab = Slab::<u64>::options(50).create(&path).unwrap();
+    let cache = slab.cache().unwrap();
+    let handle = cache.alloc(7).unwrap().publish();
+    // As if that cache were of a process in another namespace.
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8 * 18] ^= 1;
+    let copy = folder.path().join("copy");
+    fs::write(&copy, bytes).unwrap();
+    assert!(matches!(Slab::<u64>::open(&copy), Err(Error::Namespace { .. })));
+    let slab = RawSlab::open_alone(&copy).unwrap();
+    assert!(slab.check(handle).is_ok());
+    assert!(slab.verify().is_sound());
+    assert_eq!(slab.usage().caches, 0);
+}
+
+#[test]
+fn whoever_was_there_before_the_last_boot_is_dead() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let slab = Slab::<u64>::options(50).create(&path).unwrap();
+    let cache = slab.cache().unwrap();
+    std::mem::forget(cache.alloc(7).unwrap());
+    // A copy, in which this living process's cache is one of an earlier boot.
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8 * 17 + 1] ^= 1;
+    let copy = folder.path().join("copy");
+    fs::write(&copy, bytes).unwrap();
+    let (slab, recovered) = RawSlab::open_and_report(&copy).unwrap();
+    assert_eq!((recovered.caches, recovered.orphans), (1, 1));
+    assert!(slab.verify().is_sound());
+}

@@ -1,0 +1,335 @@
+//! What the slab promises, with all its users alive.
+#![cfg(not(loom))]
+
+use std::collections::HashSet;
+
+use millstream_slab::{Error, Handle, Holder, Private, RawSlab, Slab};
+
+fn sound(slab: &RawSlab) {
+    let report = slab.verify();
+    assert!(report.is_sound(), "{report:?}");
+}
+
+#[test]
+fn all_objects_can_be_allocated_and_each_once() {
+    for (objects, chain) in [(1, 1), (2, 64), (63, 64), (64, 64), (1000, 7), (5000, 64)] {
+        let slab = Slab::<[u64; 3]>::options(objects).chain(chain).private().unwrap();
+        let cache = slab.cache().unwrap();
+        let all: Vec<_> = (0..objects).map(|n| cache.alloc([n; 3]).unwrap()).collect();
+        assert!(matches!(cache.alloc([0; 3]), Err(Error::Full { objects: full }) if full == objects));
+        for (n, object) in (0..).zip(&all) {
+            assert_eq!(**object, [n; 3]);
+        }
+        assert_eq!(all.iter().map(|object| object.handle().index()).collect::<HashSet<_>>().len() as u64, objects);
+        drop(all);
+        sound(slab.raw());
+        drop(cache);
+        let usage = slab.raw().usage();
+        assert_eq!((usage.free, usage.cached, usage.allocated(), usage.caches), (objects, 0, 0, 0));
+        sound(slab.raw());
+    }
+}
+
+#[test]
+fn a_double_free_and_a_stale_handle_are_errors_for_ever() {
+    let slab = Slab::<u64>::options(3).chain(1).private().unwrap();
+    let cache = slab.cache().unwrap();
+    let handle = cache.alloc(1).unwrap().publish();
+    cache.free(handle).unwrap();
+    for round in 0..1000 {
+        for refused in [cache.free(handle), slab.read(handle).map(drop), cache.claim(handle).map(drop)] {
+            assert!(matches!(refused, Err(Error::Stale { generation: 1, found, .. }) if found >= 2), "{round}");
+        }
+        let next = cache.alloc(2).unwrap().publish();
+        assert_ne!(next, handle);
+        cache.free(next).unwrap();
+    }
+    sound(slab.raw());
+}
+
+#[test]
+fn a_foreign_handle_is_an_error() {
+    let ours = Slab::<u64>::options(10).private().unwrap();
+    let other = Slab::<u64>::options(10).private().unwrap();
+    let cache = ours.cache().unwrap();
+    let mine = cache.alloc(1).unwrap().publish();
+    let theirs = other.cache().unwrap().alloc(2).unwrap().publish();
+    assert_eq!((mine.index(), mine.generation()), (theirs.index(), theirs.generation()));
+    let words: [u64; 2] = bytemuck::cast(mine);
+    let outside: Handle = bytemuck::cast([words[0] | 0xffff_ffff, words[1]]);
+    for wrong in [theirs, outside, Handle::default()] {
+        assert!(matches!(cache.free(wrong), Err(Error::Foreign)));
+        assert!(matches!(ours.read(wrong), Err(Error::Foreign)));
+        assert!(matches!(cache.claim(wrong), Err(Error::Foreign)));
+    }
+    assert_eq!(ours.read(mine).unwrap(), 1);
+}
+
+#[test]
+fn of_many_that_free_one_object_one_succeeds() {
+    let slab = Slab::<u64>::options(1000).private().unwrap();
+    let handles: Vec<_> = {
+        let cache = slab.cache().unwrap();
+        (0..500).map(|n| cache.alloc(n).unwrap().publish()).collect()
+    };
+    let freed: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let cache = slab.cache().unwrap();
+                    handles.iter().filter(|&&handle| cache.free(handle).is_ok()).count()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(freed, handles.len());
+    assert_eq!(slab.raw().usage().allocated(), 0);
+    sound(slab.raw());
+}
+
+#[test]
+fn what_is_claimed_is_out_of_reach_and_its_handle_stays_good() {
+    let slab = Slab::<u64>::options(10).private().unwrap();
+    let (cache, other) = (slab.cache().unwrap(), slab.cache().unwrap());
+    let handle = cache.alloc(1).unwrap().publish();
+    let mut object = other.claim(handle).unwrap();
+    *object = 2;
+    let pid = std::process::id();
+    for refused in [cache.free(handle), slab.read(handle).map(drop), cache.claim(handle).map(drop)] {
+        assert!(matches!(refused, Err(Error::Held { pid: found, .. }) if found == pid));
+    }
+    assert_eq!(slab.live().next().unwrap().holder, Holder::Process { pid });
+    assert_eq!(object.publish(), handle);
+    assert_eq!(slab.read(handle).unwrap(), 2);
+
+    // Dropped, it is freed, and its handles are stale.
+    drop(other.claim(handle).unwrap());
+    assert!(matches!(slab.read(handle), Err(Error::Stale { .. })));
+    sound(slab.raw());
+}
+
+#[test]
+fn a_slab_grows_up_to_its_maximum_and_objects_stay_where_they_are() {
+    let slab = Slab::<u64>::options(1000).capacity(10).chain(4).private().unwrap();
+    let cache = slab.cache().unwrap();
+    assert_eq!(slab.raw().usage().capacity, 10);
+    let first = cache.alloc(77).unwrap().publish();
+    let place = slab.raw().pointer(first).unwrap();
+    let others: Vec<_> = (1..1000).map(|n| cache.alloc(n).unwrap()).collect();
+    assert!(matches!(cache.alloc(0), Err(Error::Full { objects: 1000 })));
+    assert_eq!(slab.raw().pointer(first).unwrap(), place);
+    assert_eq!(slab.read(first).unwrap(), 77);
+    drop(others);
+    assert_eq!(slab.raw().usage().capacity, 1000);
+    sound(slab.raw());
+}
+
+#[test]
+fn a_reserved_slab_has_its_blocks_and_another_has_holes() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let blocks = |name: &str, options: millstream_slab::Options<Slab<[u8; 4096]>>| {
+        let path = folder.path().join(name);
+        let slab = options.create(&path).unwrap();
+        drop(slab.cache().unwrap().alloc([1; 4096]).unwrap());
+        let metadata = std::fs::metadata(path).unwrap();
+        (metadata.blocks() * 512, metadata.len())
+    };
+    let options = Slab::<[u8; 4096]>::options(4000).capacity(1000);
+    let (holes, bytes) = blocks("holes", options.clone());
+    assert!(bytes > 4000 * 4096 && holes < 1000 * 4096, "{holes} of {bytes}");
+    let (reserved, _) = blocks("reserved", options.reserve());
+    assert!((1000 * 4096..2000 * 4096).contains(&reserved), "{reserved}");
+}
+
+#[test]
+fn huge_pages_are_asked_for_and_objects_are_aligned_to_them() {
+    let slab = Slab::<[u64; 8]>::options(100_000).huge_pages().private().unwrap();
+    let cache = slab.cache().unwrap();
+    let handle = cache.alloc([1; 8]).unwrap().publish();
+    let start = slab.raw().pointer(handle).unwrap().addr().get() - handle.index() as usize * 64;
+    assert_eq!(start % (2 << 20), 0);
+    assert_eq!(slab.read(handle).unwrap(), [1; 8]);
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mapping = maps.split("\nVmFlags:").find(|mapping| {
+        mapping.lines().any(|line| {
+            let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+            let parsed = range.and_then(|(from, until)| {
+                Some(usize::from_str_radix(from, 16).ok()?..usize::from_str_radix(until, 16).ok()?)
+            });
+            parsed.is_some_and(|range| range.contains(&start))
+        })
+    });
+    let flags = maps.split_once(mapping.unwrap()).unwrap().1.lines().nth(1).unwrap();
+    assert!(flags.split_ascii_whitespace().any(|flag| flag == "hg"), "{flags}");
+}
+
+#[test]
+fn caches_are_limited_and_come_back() {
+    let slab = Slab::<u64>::options(100).caches(2).private().unwrap();
+    let first = slab.cache().unwrap();
+    let second = slab.cache().unwrap();
+    assert!(matches!(slab.cache(), Err(Error::NoCache { caches: 2 })));
+    drop(first);
+    drop(slab.cache().unwrap());
+    drop(second);
+}
+
+#[test]
+fn what_one_cache_keeps_comes_back_when_it_is_flushed() {
+    let slab = Slab::<u64>::options(8).chain(4).private().unwrap();
+    let (one, two) = (slab.cache().unwrap(), slab.cache().unwrap());
+    drop((0..8).map(|n| one.alloc(n).unwrap()).collect::<Vec<_>>());
+    assert_eq!(one.raw().cached(), 8);
+    assert!(matches!(two.alloc(0), Err(Error::Full { .. })));
+    one.raw().flush().unwrap();
+    assert_eq!(one.raw().cached(), 0);
+    let all: Vec<_> = (0..8).map(|n| two.alloc(n).unwrap()).collect();
+    assert_eq!(all.len(), 8);
+}
+
+#[test]
+fn a_file_is_found_again_with_what_was_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let slab = Slab::<u64>::options(1000).tag(99).create(&path).unwrap();
+    assert!(matches!(Slab::<u64>::options(1000).create(&path), Err(Error::Exists { .. })));
+    let handles: Vec<Handle> = {
+        let cache = slab.cache().unwrap();
+        let all: Vec<_> = (0..500).map(|n| cache.alloc(n).unwrap()).collect();
+        all.into_iter().filter(|object| **object % 3 == 0).map(Private::publish).collect()
+    };
+    slab.raw().sync().unwrap();
+    slab.raw().sync_object(handles[0]).unwrap();
+    drop(slab);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a draft was left behind");
+
+    assert!(matches!(Slab::<[u64; 2]>::open(&path), Err(Error::OtherObjects { what: "size", .. })));
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    #[repr(C, align(16))]
+    struct Aligned([u64; 2]);
+    assert!(matches!(Slab::<Aligned>::open(&path), Err(Error::OtherObjects { .. })));
+
+    let slab = Slab::<u64>::open(&path).unwrap();
+    assert_eq!(slab.raw().tag(), 99);
+    assert_eq!(slab.live().map(|object| object.handle).collect::<Vec<_>>(), handles);
+    for (n, &handle) in (0..).zip(&handles) {
+        assert_eq!(slab.read(handle).unwrap(), 3 * n);
+    }
+    let usage = slab.raw().usage();
+    assert_eq!((usage.published, usage.cached, usage.held), (handles.len() as u64, 0, 0));
+    assert_eq!(usage.free + usage.virgin + usage.published, 1000);
+    sound(slab.raw());
+}
+
+#[test]
+fn a_memfd_is_opened_by_its_descriptor() {
+    let slab = Slab::<u64>::options(10).memfd().unwrap();
+    let handle = slab.cache().unwrap().alloc(5).unwrap().publish();
+    let file = std::fs::File::from(slab.raw().file().unwrap().try_clone_to_owned().unwrap());
+    let other = Slab::<u64>::open_file(file).unwrap();
+    assert_eq!(other.read(handle).unwrap(), 5);
+    other.cache().unwrap().free(handle).unwrap();
+    assert!(matches!(slab.read(handle), Err(Error::Stale { .. })));
+    assert!(Slab::<u64>::options(1).private().unwrap().raw().file().is_none());
+}
+
+#[test]
+fn threads_hand_objects_to_each_other_and_none_is_lost() {
+    let rounds = 20_000 * std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let slab = Slab::<[u64; 2]>::options(3000).chain(16).private().unwrap();
+    let (sender, receiver) = std::sync::mpsc::sync_channel::<Handle>(1000);
+    std::thread::scope(|scope| {
+        for thread in 0..3_u64 {
+            let (slab, sender) = (&slab, sender.clone());
+            scope.spawn(move || {
+                let cache = slab.cache().unwrap();
+                for n in 0..rounds {
+                    let object = cache.alloc([thread, thread ^ n]).unwrap();
+                    if n % 4 != 0 {
+                        sender.send(object.publish()).unwrap();
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let slab = &slab;
+        scope.spawn(move || {
+            let cache = slab.cache().unwrap();
+            for handle in receiver {
+                let [thread, n] = slab.read(handle).unwrap();
+                assert!(thread < 3 && n ^ thread < rounds);
+                cache.free(handle).unwrap();
+            }
+        });
+    });
+    assert_eq!(slab.raw().usage().allocated(), 0);
+    sound(slab.raw());
+}
+
+#[test]
+fn a_copy_never_mixes_two_lives() {
+    let slab = Slab::<[u64; 4]>::options(4).chain(1).private().unwrap();
+    let current = std::sync::Mutex::new(slab.cache().unwrap().alloc([0; 4]).unwrap().publish());
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let cache = slab.cache().unwrap();
+            for n in 1.. {
+                let handle = cache.alloc([n; 4]).unwrap().publish();
+                let old = std::mem::replace(&mut *current.lock().unwrap(), handle);
+                cache.free(old).unwrap();
+                if over.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let (mut copies, mut refused) = (0, 0);
+        while (copies < 10_000 || refused < 1000) && std::time::Instant::now() < deadline {
+            let handle = *current.lock().unwrap();
+            for _ in 0..20 {
+                match slab.read(handle) {
+                    Ok(copy) => {
+                        assert!(copy.iter().all(|&word| word == copy[0]), "{copy:?}");
+                        copies += 1;
+                    }
+                    Err(Error::Stale { .. }) => refused += 1,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(copies > 0, "{copies} copies, {refused} refused");
+    });
+}
+
+#[test]
+fn objects_of_odd_sizes_come_back_whole() {
+    let slab = Slab::<[u8; 11]>::options(10).private().unwrap();
+    assert_eq!(slab.raw().object_bytes(), 16);
+    let handle = slab.cache().unwrap().alloc(*b"odd and all").unwrap().publish();
+    assert_eq!(&slab.read(handle).unwrap(), b"odd and all");
+    assert!(matches!(slab.raw().read(handle, &mut [0; 11]), Err(Error::OtherObjects { what: "size", .. })));
+
+    let nothing = Slab::<()>::options(10).private().unwrap();
+    let handle = nothing.cache().unwrap().alloc(()).unwrap().publish();
+    nothing.read(handle).unwrap();
+}
+
+#[test]
+fn options_out_of_range_are_errors() {
+    for options in [
+        RawSlab::options(8, 0),
+        RawSlab::options(8, 10).capacity(11),
+        RawSlab::options(8, 10).capacity(0),
+        RawSlab::options(8, 10).caches(0),
+        RawSlab::options(8, 10).caches(20_000),
+        RawSlab::options(8, 10).chain(65),
+        RawSlab::options(8, 10).chain(0),
+        RawSlab::options(1 << 31, 10),
+    ] {
+        assert!(matches!(options.private(), Err(Error::OutOfRange { .. })), "{options:?}");
+    }
+}

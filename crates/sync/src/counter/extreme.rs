@@ -1,0 +1,76 @@
+//! The largest and the smallest of many numbers.
+
+use super::shards::Shards;
+
+/// The largest number that was recorded.
+///
+/// Costs and progress are those of [`Counter`](super::Counter), and most numbers change nothing: then it is a comparison.
+///
+/// ```
+/// use millstream_sync::counter::{Maximum, Minimum};
+///
+/// let (longest, shortest) = (Maximum::new(), Minimum::new());
+/// for latency_ns in [310, 290, 4000] {
+///     longest.record(latency_ns);
+///     shortest.record(latency_ns);
+/// }
+/// assert_eq!((shortest.value(), longest.value()), (290, 4000));
+/// ```
+#[derive(Debug)]
+pub struct Maximum(Shards<1>);
+
+impl Maximum {
+    /// Of nothing yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Maximum(Shards::new())
+    }
+
+    /// Records a number.
+    #[inline]
+    pub fn record(&self, value: u64) {
+        self.0.words().word(0).raise(value);
+    }
+
+    /// The largest number so far; 0 if there was none. Never smaller than it was before. Takes O(processors).
+    #[must_use]
+    pub fn value(&self) -> u64 {
+        self.0.words().word(0).copies().max().unwrap_or(0)
+    }
+}
+
+impl Default for Maximum {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The smallest number that was recorded; otherwise like [`Maximum`].
+#[derive(Debug)]
+pub struct Minimum(Maximum);
+
+impl Minimum {
+    /// Of nothing yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Minimum(Maximum::new())
+    }
+
+    /// Records a number.
+    #[inline]
+    pub fn record(&self, value: u64) {
+        self.0.record(!value);
+    }
+
+    /// The smallest number so far; [`u64::MAX`] if there was none. Never larger than it was before. Takes O(processors).
+    #[must_use]
+    pub fn value(&self) -> u64 {
+        !self.0.value()
+    }
+}
+
+impl Default for Minimum {
+    fn default() -> Self {
+        Self::new()
+    }
+}

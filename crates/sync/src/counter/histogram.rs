@@ -1,0 +1,148 @@
+//! How many numbers of which size.
+
+use std::ops::RangeInclusive;
+
+use super::shards::Shards;
+
+/// Each power of two is divided into so many buckets, as a power of two.
+const DIVIDED: u32 = 3;
+/// Numbers below this have a bucket each.
+const SMALL: u64 = 1 << DIVIDED;
+/// Of the small ones, and of each of the 61 further powers of two.
+const BUCKETS: usize = (SMALL as usize) * (64 - DIVIDED as usize + 1);
+
+/// How numbers are distributed: counts them in buckets that are an eighth of a power of two wide, over all of `u64`.
+///
+/// Recording is one addition like that of a [`Counter`](super::Counter), to another word each time. One page a processor that is used.
+///
+/// ```
+/// use millstream_sync::counter::Histogram;
+///
+/// let latency_ns = Histogram::new();
+/// (1..=1000).for_each(|ns| latency_ns.record(ns));
+/// let distribution = latency_ns.distribution();
+/// assert_eq!(distribution.count(), 1000);
+/// assert!(distribution.quantile(0.99).unwrap().contains(&990));
+/// ```
+#[derive(Debug)]
+pub struct Histogram(Shards<BUCKETS>);
+
+/// A [`Histogram`]'s counts at one time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Distribution {
+    counts: Vec<u64>,
+    count: u64,
+}
+
+impl Histogram {
+    /// Of nothing yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Histogram(Shards::new())
+    }
+
+    /// Records a number.
+    #[inline]
+    pub fn record(&self, value: u64) {
+        self.0.add(bucket(value), 1);
+    }
+
+    /// What was recorded so far. Each count means what a counter's [sum](super) means. Takes O(processors).
+    #[must_use]
+    pub fn distribution(&self) -> Distribution {
+        let words = self.0.words();
+        let counts: Vec<u64> =
+            (0..BUCKETS).map(|bucket| words.word(bucket).copies().fold(0, u64::wrapping_add)).collect();
+        Distribution { count: counts.iter().copied().fold(0, u64::wrapping_add), counts }
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Distribution {
+    /// How many numbers there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The bucket with the number that is larger than a share `q` of all, less those that are equal to it: from its smallest to its largest
+    /// number, which is at most an eighth larger. None if there are no numbers.
+    ///
+    /// # Panics
+    /// If `q` is not within 0 to 1.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<RangeInclusive<u64>> {
+        assert!((0.0..=1.0).contains(&q), "a quantile is within 0 to 1, not {q}");
+        // The first number is the quantile 0, the last one the quantile 1.
+        let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        self.buckets().find_map(|(values, count)| {
+            seen += count;
+            (seen >= rank).then_some(values)
+        })
+    }
+
+    /// The buckets that are not empty, in ascending order, and their counts.
+    pub fn buckets(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
+        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        filled.map(|(bucket, &count)| (values(bucket), count))
+    }
+}
+
+/// The exponent picks eight buckets, the three bits behind the leading one pick one of them.
+#[inline]
+fn bucket(value: u64) -> usize {
+    if value < SMALL {
+        return value as usize;
+    }
+    let exponent = value.ilog2();
+    let digits = (value >> (exponent - DIVIDED)) & (SMALL - 1);
+    ((exponent - DIVIDED + 1) as usize) * SMALL as usize + digits as usize
+}
+
+/// The numbers of a bucket.
+fn values(bucket: usize) -> RangeInclusive<u64> {
+    let (row, digits) = (bucket / SMALL as usize, bucket as u64 % SMALL);
+    let Some(shift) = row.checked_sub(1) else { return digits..=digits };
+    let first = (SMALL + digits) << shift;
+    first..=first + ((1 << shift) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_each_other_without_gaps_and_are_narrow() {
+        assert_eq!(*values(0).start(), 0);
+        assert_eq!(*values(BUCKETS - 1).end(), u64::MAX);
+        for i in 0..BUCKETS {
+            let values = values(i);
+            assert_eq!((bucket(*values.start()), bucket(*values.end())), (i, i));
+            assert!(values.end() - values.start() <= values.start() / 8);
+            if i > 0 {
+                assert_eq!(*super::values(i - 1).end() + 1, *values.start());
+            }
+        }
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_numbers() {
+        let histogram = Histogram::new();
+        assert_eq!(histogram.distribution().quantile(0.5), None);
+        let numbers: Vec<u64> = (0..10_000_u64).map(|i| i * i).collect();
+        numbers.iter().for_each(|&number| histogram.record(number));
+        let distribution = histogram.distribution();
+        assert_eq!(distribution.count(), 10_000);
+        for q in [0.0, 0.001, 0.5, 0.9, 0.999, 1.0] {
+            let rank = ((q * 10_000.0_f64).ceil() as usize).max(1);
+            let values = distribution.quantile(q).unwrap();
+            assert!(values.contains(&numbers[rank - 1]), "{q}: {values:?}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! The sections on x86-64.
+//!
+//! All begin alike: the slot's number is read inside, and compared as unsigned, so that a negative one is too large. Leaving then
+//! keeps the outcome at "aborted". An instruction that reads and writes is not cut in two by an interrupt, so it may commit.
+
+use std::arch::asm;
+
+use crate::percpu::Area;
+use crate::percpu::raw::{Here, Outcome, Slots};
+
+/// The text of a section after it has the slot's address in `{slot}`.
+macro_rules! section {
+    ($($line:literal),+ $(,)?) => {
+        rseq_section!(
+            "mov {scratch:e}, dword ptr fs:[{index}]",
+            "cmp {scratch:e}, {count:e}",
+            "jae 88f",
+            "shl {scratch}, 12",
+            "add {scratch}, {first}",
+            $($line),+
+        )
+    };
+}
+
+/// Runs a section on `slots` with further operands; evaluates to its outcome.
+macro_rules! run {
+    ($here:ident, $slots:ident, [$($line:literal),+ $(,)?], $($operand:tt)*) => {{
+        let mut outcome = -1_i32;
+        asm!(
+            section!($($line),+),
+            area = in(reg) $here.area.operand(),
+            index = in(reg) $here.index,
+            count = in(reg) $slots.count,
+            first = in(reg) $slots.first.as_ptr(),
+            scratch = out(reg) _,
+            outcome = inout(reg) outcome,
+            $($operand)*
+            options(nostack),
+        );
+        Outcome::from_register(outcome)
+    }};
+}
+
+/// Adds `n` to the slot's word.
+///
+/// # Safety
+/// What [`Slots::new`] asks for, with one word in each slot.
+#[inline(always)]
+pub unsafe fn add(here: Here, slots: Slots, n: u64) -> Outcome {
+    // Without an outcome in a register: of all sections this one is to be the shortest.
+    // SAFETY: the number is below the count, so the word is there by the caller's promise.
+    unsafe {
+        asm!(
+            rseq_section!(
+                aborted: "jmp {aborted}";
+                "mov {scratch:e}, dword ptr fs:[{index}]",
+                "cmp {scratch:e}, {count:e}",
+                "jae {aborted}",
+                "shl {scratch}, 12",
+                "add qword ptr [{first} + {scratch}], {n}",
+            ),
+            area = in(reg) here.area.operand(),
+            index = in(reg) here.index,
+            count = in(reg) slots.count,
+            first = in(reg) slots.first.as_ptr(),
+            n = in(reg) n,
+            scratch = out(reg) _,
+            aborted = label { return Outcome::Aborted },
+            options(nostack),
+        );
+    }
+    Outcome::Done
+}
+
+/// Makes the slot's word at least `value`.
+///
+/// # Safety
+/// What [`Slots::new`] asks for, with one word in each slot.
+#[inline(always)]
+pub unsafe fn raise(here: Here, slots: Slots, value: u64) -> Outcome {
+    // SAFETY: the number is below the count, so the word is there by the caller's promise.
+    unsafe {
+        run!(
+            here,
+            slots,
+            [
+                "mov {outcome:e}, 0",
+                "cmp qword ptr [{scratch}], {value}",
+                "jae 88f",
+                "mov qword ptr [{scratch}], {value}",
+            ],
+            value = in(reg) value,
+        )
+    }
+}
+
+/// Stores `new` in the slot's word if it is `expected`; otherwise [`Different`](Outcome::Different). The second value is
+/// what the word was, unless aborted.
+///
+/// # Safety
+/// What [`Slots::new`] asks for, with one word in each slot.
+#[inline(always)]
+pub unsafe fn compare_and_store(here: Here, slots: Slots, expected: u64, new: u64) -> (Outcome, u64) {
+    let mut found = 0_u64;
+    // SAFETY: the number is below the count, so the word is there by the caller's promise.
+    let outcome = unsafe {
+        run!(
+            here,
+            slots,
+            [
+                "mov {found}, qword ptr [{scratch}]",
+                "mov {outcome:e}, 1",
+                "cmp {found}, {expected}",
+                "jne 88f",
+                "mov {outcome:e}, 0",
+                "mov qword ptr [{scratch}], {new}",
+            ],
+            found = inout(reg) found,
+            expected = in(reg) expected,
+            new = in(reg) new,
+        )
+    };
+    (outcome, found)
+}
+
+/// Stores two words at once if the first one is `expected`; otherwise [`Different`](Outcome::Different). The second value is what
+/// the first word was, unless aborted.
+///
+/// At once for threads on the same processor. One that reads both words from another one may see a new and an old word.
+///
+/// # Safety
+/// What [`Slots::new`] asks for, with two words in each slot, aligned to 16 bytes.
+#[inline(always)]
+pub unsafe fn compare_and_store_two(here: Here, slots: Slots, expected: u64, new: [u64; 2]) -> (Outcome, u64) {
+    let mut found = 0_u64;
+    // SAFETY: the number is below the count, so the words are there by the caller's promise.
+    let outcome = unsafe {
+        run!(
+            here,
+            slots,
+            [
+                "mov {found}, qword ptr [{scratch}]",
+                "mov {outcome:e}, 1",
+                "cmp {found}, {expected}",
+                "jne 88f",
+                "movq {both}, {new}",
+                "movq {upper}, {second}",
+                "punpcklqdq {both}, {upper}",
+                "mov {outcome:e}, 0",
+                "movups xmmword ptr [{scratch}], {both}",
+            ],
+            found = inout(reg) found,
+            expected = in(reg) expected,
+            new = in(reg) new[0],
+            second = in(reg) new[1],
+            both = out(xmm_reg) _,
+            upper = out(xmm_reg) _,
+        )
+    };
+    (outcome, found)
+}
+
+/// Puts a node before the slot's list, whose first word points to the first node and whose second one, unless it is zero, keeps sections away
+/// ([`Frozen`](Outcome::Frozen)). A node's first word points to the next one.
+///
+/// # Safety
+/// What [`Slots::new`] asks for, with two words in each slot; the node's first word is the caller's until it is taken again.
+#[inline(always)]
+pub unsafe fn list_push(here: Here, slots: Slots, node: *mut u64) -> Outcome {
+    // SAFETY: the number is below the count, so the words are there, and the node's word is, by the caller's promise.
+    unsafe {
+        run!(
+            here,
+            slots,
+            [
+                "mov {outcome:e}, 4",
+                "cmp qword ptr [{scratch} + 8], 0",
+                "jne 88f",
+                "mov {next}, qword ptr [{scratch}]",
+                "mov qword ptr [{node}], {next}",
+                "mov {outcome:e}, 0",
+                "mov qword ptr [{scratch}], {node}",
+            ],
+            next = out(reg) _,
+            node = in(reg) node,
+        )
+    }
+}
+
+/// Takes the first node of the slot's list, if there is one.
+///
+/// # Safety
+/// What [`Slots::new`] asks for, with two words in each slot; nodes that were pushed are readable until they were taken.
+#[inline(always)]
+pub unsafe fn list_pop(here: Here, slots: Slots) -> (Outcome, *mut u64) {
+    let mut node = std::ptr::null_mut::<u64>();
+    // SAFETY: the number is below the count, so the words are there, and the node's word is, by the caller's promise.
+    let outcome = unsafe {
+        run!(
+            here,
+            slots,
+            [
+                "mov {outcome:e}, 4",
+                "cmp qword ptr [{scratch} + 8], 0",
+                "jne 88f",
+                "mov {outcome:e}, 2",
+                "mov {node}, qword ptr [{scratch}]",
+                "test {node}, {node}",
+                "jz 88f",
+                "mov {next}, qword ptr [{node}]",
+                "mov {outcome:e}, 0",
+                "mov qword ptr [{scratch}], {next}",
+            ],
+            next = out(reg) _,
+            node = inout(reg) node,
+        )
+    };
+    (outcome, node)
+}
+
+/// Puts a value on the slot's stack: its first word is their number, the second one, unless it is zero, keeps sections away
+/// ([`Frozen`](Outcome::Frozen)), and the `capacity` words after these are the values.
+///
+/// # Safety
+/// What [`Slots::new`] asks for, with `2 + capacity` words in each slot.
+#[inline(always)]
+pub unsafe fn push(here: Here, slots: Slots, capacity: u64, value: u64) -> Outcome {
+    // SAFETY: number and count are below their bounds, so the words are there by the caller's promise.
+    unsafe {
+        run!(
+            here,
+            slots,
+            [
+                "mov {outcome:e}, 4",
+                "cmp qword ptr [{scratch} + 8], 0",
+                "jne 88f",
+                "mov {outcome:e}, 3",
+                "mov {length}, qword ptr [{scratch}]",
+                "cmp {length}, {capacity}",
+                "jae 88f",
+                "mov qword ptr [{scratch} + 8*{length} + 16], {value}",
+                "add {length}, 1",
+                "mov {outcome:e}, 0",
+                "mov qword ptr [{scratch}], {length}",
+            ],
+            length = out(reg) _,
+            capacity = in(reg) capacity,
+            value = in(reg) value,
+        )
+    }
+}
+
+/// Takes the last value of the slot's stack, if there is one.
+///
+/// # Safety
+/// What [`Slots::new`] asks for, with as many words in each slot as [`push`] had.
+#[inline(always)]
+pub unsafe fn pop(here: Here, slots: Slots) -> (Outcome, u64) {
+    let mut value = 0_u64;
+    // SAFETY: the number is below the count and the length is what `push` left, so the words are there by the caller's promise.
+    let outcome = unsafe {
+        run!(
+            here,
+            slots,
+            [
+                "mov {outcome:e}, 4",
+                "cmp qword ptr [{scratch} + 8], 0",
+                "jne 88f",
+                "mov {outcome:e}, 2",
+                "mov {length}, qword ptr [{scratch}]",
+                "sub {length}, 1",
+                "jb 88f",
+                "mov {value}, qword ptr [{scratch} + 8*{length} + 16]",
+                "mov {outcome:e}, 0",
+                "mov qword ptr [{scratch}], {length}",
+            ],
+            length = out(reg) _,
+            value = inout(reg) value,
+        )
+    };
+    (outcome, value)
+}
+
+/// Stores `value` in `place` if `guard` is `expected`; otherwise [`Different`](Outcome::Different). Release: what was written before is visible
+/// to whoever sees the value.
+///
+/// No processor's slot is involved: the section is there to be [restarted](crate::percpu::restart) by whoever changed the guard.
+///
+/// # Safety
+/// Both words are there, and others only read them, change the guard and restart sections before they go on, or write atomically to `place` when the guard
+/// says that they may.
+#[inline(always)]
+pub unsafe fn store_if(area: Area, guard: *const u64, expected: u64, place: *mut u64, value: u64) -> Outcome {
+    let mut outcome = -1_i32;
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!(
+            rseq_section!(
+                "mov {outcome:e}, 1",
+                "cmp qword ptr [{guard}], {expected}",
+                "jne 88f",
+                "mov {outcome:e}, 0",
+                "mov qword ptr [{place}], {value}",
+            ),
+            area = in(reg) area.operand(),
+            scratch = out(reg) _,
+            outcome = inout(reg) outcome,
+            guard = in(reg) guard,
+            expected = in(reg) expected,
+            place = in(reg) place,
+            value = in(reg) value,
+            options(nostack),
+        );
+    }
+    Outcome::from_register(outcome)
+}

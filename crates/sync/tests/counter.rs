@@ -1,0 +1,240 @@
+//! Counters, gauges, extremes and histograms of several threads, and counters of several processes; with every kind of
+//! rseq area.
+#![cfg(not(loom))]
+
+#[path = "support/length.rs"]
+mod length;
+#[path = "support/sources.rs"]
+mod sources;
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use length::stress;
+use millstream_sync::counter::{Approximate, Counter, Gauge, Histogram, Maximum, Minimum, SharedCounters, SharedError};
+
+const THREADS: u64 = 4;
+const EACH: u64 = 100_000;
+
+fn on_threads(work: impl Fn(u64) + Sync) {
+    let work = &work;
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || work(thread));
+        }
+    });
+}
+
+#[test]
+fn nothing_is_lost_by_threads_that_are_more_than_processors() {
+    static COUNTER: Counter = Counter::new();
+    on_threads(|_| (0..EACH).for_each(|_| COUNTER.add(3)));
+    assert_eq!(COUNTER.sum(), 3 * THREADS * EACH);
+}
+
+#[test]
+fn threads_that_died_have_lost_nothing_and_their_words_are_used_again() {
+    let counter = Counter::new();
+    for _ in 0..200 {
+        on_threads(|_| {
+            let local = counter.local();
+            local.add(2);
+            counter.increment();
+            local.increment();
+        });
+    }
+    assert_eq!(counter.sum(), 200 * THREADS * 4);
+}
+
+#[test]
+fn locals_that_are_held_at_a_time_are_apart() {
+    let counter = Counter::new();
+    let locals: Vec<_> = (0..10).map(|_| counter.local()).collect();
+    for (n, local) in locals.iter().enumerate() {
+        local.add(1 << n);
+    }
+    assert_eq!(counter.sum(), (1 << 10) - 1);
+    let text = format!("{locals:?}");
+    assert!((0..10).all(|n| text.contains(&format!("Local({})", 1 << n))), "{text}");
+}
+
+#[test]
+fn a_sum_is_between_what_was_done_before_and_what_was_begun_after() {
+    let (counter, over) = (Counter::new(), AtomicBool::new(false));
+    let (begun, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let until = Instant::now() + Duration::from_millis(500) * stress() as u32;
+    let mut sums = 0;
+    thread::scope(|scope| {
+        for thread in 0..2 {
+            let (counter, begun, done, over) = (&counter, &begun, &done, &over);
+            scope.spawn(move || {
+                let local = (thread == 0).then(|| counter.local());
+                for n in (1..=7).cycle().take_while(|_| !over.load(Relaxed)) {
+                    begun.fetch_add(n, SeqCst);
+                    local.as_ref().map_or_else(|| counter.add(n), |local| local.add(n));
+                    done.fetch_add(n, SeqCst);
+                }
+            });
+        }
+        let mut last = 0;
+        while Instant::now() < until {
+            let before = done.load(SeqCst);
+            let sum = counter.sum();
+            let after = begun.load(SeqCst);
+            assert!(before <= sum && sum <= after, "{sum} is not within {before} to {after}");
+            assert!(last <= sum, "{sum} after {last}");
+            last = sum;
+            sums += 1;
+        }
+        over.store(true, Relaxed);
+    });
+    assert!(sums > 1000, "{sums} sums are too few");
+    assert_eq!((counter.sum(), counter.sum()), (done.into_inner(), begun.into_inner()));
+}
+
+#[test]
+fn a_gauge_is_what_was_added_less_what_was_taken_away() {
+    let gauge = Gauge::new();
+    on_threads(|thread| (0..EACH).for_each(|_| if thread % 2 == 0 { gauge.add(3) } else { gauge.subtract(5) }));
+    assert_eq!(gauge.value(), EACH.cast_signed() * (THREADS / 2).cast_signed() * -2);
+}
+
+#[test]
+fn extremes_are_those_of_all_threads() {
+    let (largest, smallest) = (Maximum::new(), Minimum::new());
+    assert_eq!((largest.value(), smallest.value()), (0, u64::MAX));
+    on_threads(|thread| {
+        (0..EACH).for_each(|i| {
+            let number = 1000 + thread + THREADS * ((i * 7919) % EACH);
+            largest.record(number);
+            smallest.record(number);
+        });
+    });
+    assert_eq!((smallest.value(), largest.value()), (1000, 1000 + THREADS * EACH - 1));
+}
+
+#[test]
+fn a_histogram_has_what_all_threads_recorded() {
+    let histogram = Histogram::new();
+    on_threads(|thread| (0..EACH).for_each(|i| histogram.record(thread * EACH + i)));
+    let distribution = histogram.distribution();
+    assert_eq!(distribution.count(), THREADS * EACH);
+    assert!(distribution.quantile(0.5).unwrap().contains(&(THREADS * EACH / 2 - 1)));
+    assert_eq!(distribution.buckets().map(|(_, count)| count).sum::<u64>(), THREADS * EACH);
+}
+
+#[test]
+fn an_approximate_counter_of_several_threads_is_close() {
+    let counter = Approximate::new();
+    on_threads(|_| (0..EACH).for_each(|_| counter.increment()));
+    let error = counter.estimate() / (THREADS * EACH) as f64 - 1.0;
+    // Eight standard errors.
+    assert!(error.abs() < 8.0 * 0.0192, "off by {error}");
+}
+
+/// The environment variable that makes this program a process that counts.
+const FILE: &str = "MILLSTREAM_COUNTER_FILE";
+/// One that counts until it is killed.
+const FOR_EVER: &str = "MILLSTREAM_COUNTER_FOR_EVER";
+
+#[derive(Clone, Copy)]
+enum How {
+    BySections,
+    ByAtomics,
+    UntilKilled,
+}
+
+#[test]
+fn processes_share_counters_and_may_be_killed() {
+    if let Ok(path) = std::env::var(FILE) {
+        return count(&path);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counters");
+    let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    let counters = SharedCounters::create(&file, 3).unwrap();
+    let start = |how: How| -> Child {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "processes_share_counters_and_may_be_killed"]).env(FILE, &path);
+        match how {
+            How::BySections => &mut command,
+            How::ByAtomics => command.env("MILLSTREAM_RSEQ", "off"),
+            How::UntilKilled => command.env(FOR_EVER, "1"),
+        };
+        command.stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    let mut finishing = [How::BySections, How::BySections, How::ByAtomics].map(start);
+    let mut killed = start(How::UntilKilled);
+    (0..EACH).for_each(|_| counters.add(0, 1));
+    while counters.sum(2) < 1000 {
+        thread::yield_now();
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    for process in &mut finishing {
+        assert!(process.wait().unwrap().success());
+    }
+    assert_eq!(counters.sum(0), 4 * EACH);
+    let (begun, done) = (counters.sum(1), counters.sum(2));
+    assert!(done == begun || done + 1 == begun, "{begun} begun, {done} done");
+    assert_eq!(SharedCounters::open(&file).unwrap().sum(0), 4 * EACH);
+}
+
+/// In counter 0 so often, or in counters 1 and 2 in turn until the end.
+fn count(path: &str) {
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let counters = SharedCounters::open(&file).unwrap();
+    if std::env::var(FOR_EVER).is_ok() {
+        loop {
+            counters.add(1, 1);
+            counters.add(2, 1);
+        }
+    }
+    (0..EACH).for_each(|_| counters.add(0, 1));
+}
+
+#[test]
+fn files_that_are_not_counters_are_refused() {
+    let file = tempfile::tempfile().unwrap();
+    assert!(matches!(SharedCounters::create(&file, 0), Err(SharedError::Number { asked: 0 })));
+    assert!(matches!(SharedCounters::create(&file, 513), Err(SharedError::Number { asked: 513 })));
+    assert!(matches!(SharedCounters::open(&file), Err(SharedError::System(_))));
+    SharedCounters::create(&file, 512).unwrap().add(511, 1);
+    assert_eq!(SharedCounters::open(&file).unwrap().sum(511), 1);
+    let length = file.metadata().unwrap().len();
+    file.set_len(length - 1).unwrap();
+    assert!(matches!(SharedCounters::open(&file), Err(SharedError::Length { .. })));
+    file.set_len(length).unwrap();
+    // Each bit of the header's words, turned over.
+    for bit in 0..4 * 64 {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, bit / 8).unwrap();
+        file.write_all_at(&[byte[0] ^ 1 << (bit % 8)], bit / 8).unwrap();
+        match SharedCounters::open(&file) {
+            Err(SharedError::Foreign { .. }) => assert!(bit < 64),
+            Err(SharedError::Version { .. }) => assert!((64..128).contains(&bit)),
+            // Fewer counters than there were are as good.
+            Ok(counters) => assert!((128..192).contains(&bit) && counters.len() < 512),
+            Err(SharedError::Number { .. }) => assert!((128..192).contains(&bit)),
+            Err(SharedError::Length { .. }) => assert!(bit >= 192),
+            Err(SharedError::System(error)) => panic!("{error}"),
+        }
+        file.write_all_at(&byte, bit / 8).unwrap();
+    }
+    let mut text = tempfile::tempfile().unwrap();
+    text.write_all(&[b'x'; 10_000]).unwrap();
+    assert!(matches!(SharedCounters::open(&text), Err(SharedError::Foreign { .. })));
+}
+
+#[test]
+fn again_with_other_areas() {
+    sources::again_with_other_areas("again_with_other_areas");
+}

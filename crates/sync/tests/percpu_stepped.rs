@@ -1,0 +1,118 @@
+//! Under a debugger that steps through them no section ever ends, and yet everything gets done: after a few attempts another way is
+//! taken. Once with ptrace(2), and once with gdb where it is installed.
+#![cfg(not(loom))]
+
+use std::hint::black_box;
+use std::process::Command;
+
+use millstream_sync::percpu::Words;
+use millstream_sync::percpu::raw::{self, Here, Numbers, Outcome, STRIDE, Slots};
+
+const ADDITIONS: u64 = 50;
+
+/// Adds so often, in both ways; how many sections ended, and what the words have.
+fn add(words: &Words, slots: Slots) -> (u64, u64) {
+    let mut ended = 0;
+    for _ in 0..ADDITIONS {
+        words.word(0).add(1);
+        // SAFETY: there is room.
+        ended += u64::from(
+            Here::current(Numbers::Processor).is_some_and(|here| unsafe { raw::add(here, slots, 1) == Outcome::Done }),
+        );
+    }
+    (ended, words.word(0).copies().sum())
+}
+
+fn slots(memory: &mut [u64]) -> Slots {
+    // SAFETY: a slot for each processor.
+    unsafe { Slots::new(std::ptr::NonNull::from(&mut memory[0]), millstream_sync::percpu::processors()) }
+}
+
+fn memory() -> Vec<u64> {
+    vec![0; millstream_sync::percpu::processors() as usize * STRIDE / 8]
+}
+
+#[test]
+fn every_addition_is_made_although_no_section_ends() {
+    /// What the child tells: the exit status that means success, with as many sections ended.
+    const EXACT: i32 = 100;
+    let words = Words::new(1);
+    let mut memory = memory();
+    let slots = slots(&mut memory);
+    words.word(0).add(0);
+    // SAFETY: the child adds, traces itself and leaves; the parent waits for its own child.
+    unsafe {
+        let child = libc::fork();
+        assert!(child >= 0);
+        if child == 0 {
+            libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+            libc::raise(libc::SIGSTOP);
+            let (ended, sum) = add(&words, slots);
+            libc::_exit(if sum == ADDITIONS { EXACT + ended as i32 } else { 0 });
+        }
+        let mut status = 0;
+        let mut steps = 0_u64;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        while libc::WIFSTOPPED(status) {
+            steps += 1;
+            assert!(steps < 1_000_000, "no progress in {steps} steps");
+            assert_eq!(libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0), 0);
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        }
+        assert!(libc::WIFEXITED(status));
+        let ended = libc::WEXITSTATUS(status) - EXACT;
+        assert!(ended >= 0, "additions are lost");
+        println!("{steps} steps; {ended} of {ADDITIONS} sections ended");
+        // Stepping has to have aborted sections, or this shows nothing: without areas none ended, either.
+        assert!(ended < ADDITIONS as i32, "stepping did not abort sections");
+    }
+}
+
+/// Where gdb begins to step.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn millstream_stepped_from_here() {
+    black_box(());
+}
+
+const UNDER_GDB: &str = "MILLSTREAM_UNDER_GDB";
+
+#[test]
+fn gdb_steps_through_sections_and_every_addition_is_made() {
+    const TEST: &str = "gdb_steps_through_sections_and_every_addition_is_made";
+    if std::env::var(UNDER_GDB).is_ok() {
+        let words = Words::new(1);
+        let mut memory = memory();
+        let slots = slots(&mut memory);
+        millstream_stepped_from_here();
+        let (ended, sum) = add(&words, slots);
+        return println!("stepped: {sum} of {ADDITIONS} added, {ended} sections ended");
+    }
+    if Command::new("gdb").arg("--version").output().is_err() {
+        return println!("skipped: gdb is not installed");
+    }
+    let output = Command::new("gdb")
+        .args(["-batch", "-nx", "-ex", "set pagination off", "-ex", "set debuginfod enabled off"])
+        .args([
+            "-ex",
+            "break millstream_stepped_from_here",
+            "-ex",
+            "run",
+            "-ex",
+            "stepi 4000",
+            "-ex",
+            "continue",
+            "--args",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", TEST, "--nocapture", "--test-threads=1"])
+        .env(UNDER_GDB, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !text.contains("Breakpoint 1, ") {
+        return println!("skipped: gdb may not trace here: {text}");
+    }
+    assert!(text.contains(&format!("stepped: {ADDITIONS} of {ADDITIONS} added, ")), "{text}");
+    assert!(!text.contains(&format!(" {ADDITIONS} sections ended")), "stepping did not abort sections: {text}");
+}

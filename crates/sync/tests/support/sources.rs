@@ -1,0 +1,26 @@
+//! The same tests with each kind of rseq area, and without one.
+
+use std::process::Command;
+
+const SOURCE: &str = "MILLSTREAM_RSEQ";
+const TUNABLES: &str = "GLIBC_TUNABLES";
+
+/// Runs this test program again, three times: glibc told not to register threads, so that the areas are our own;
+/// our own although glibc would, which fails where it did; and no areas at all.
+pub(crate) fn again_with_other_areas(this_test: &str) {
+    if std::env::var(SOURCE).is_ok() {
+        return; // We are one of those processes.
+    }
+    for (source, tunables) in [("own", "glibc.pthread.rseq=0"), ("own", ""), ("off", "")] {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--skip", this_test]).env(SOURCE, source).env(TUNABLES, tunables);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success(),
+            "{SOURCE}={source} {TUNABLES}={tunables}\n{text}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(text.contains("test result: ok") && !text.contains(" 0 passed"), "{text}");
+    }
+}

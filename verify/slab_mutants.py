@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Ten mistakes in the order of the slab's instructions, each of which the crash harness must catch.
+
+Each is made in a copy of the crates, never in the tree. Usage: verify/slab_mutants.py [NUMBER…]
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# File, what is there, what is put in its place, what went wrong.
+MUTANTS = [
+    ("depot.rs", "self.slots[usize::from(slot)].announce(Intent::Give(first), head.tag.wrapping_add(STEP));",
+     "", "a chain is given without an announcement"),
+    ("depot.rs", "            own.announce(Intent::Take(head.first), head.tag.wrapping_add(STEP));\n", "",
+     "a chain is taken without an announcement"),
+    ("depot.rs", "        let taken = self.walk(head.first, |index, word| {\n            if",
+     "        own.settle();\n        let taken = self.walk(head.first, |index, word| {\n            if",
+     "the announcement is withdrawn before the chain's words are written"),
+    ("depot.rs", "other.done.fetch_max(head.tag, Ordering::AcqRel);", "let _ = other;",
+     "nobody notes whose exchange he covers"),
+    ("depot.rs", "Intent::Give(first) => (!done).then_some(first),", "Intent::Give(first) => Some(first),",
+     "a survivor takes a chain that was given already"),
+    ("depot.rs", "Intent::Take(first) => done.then_some(first),", "Intent::Take(_) => None,",
+     "a survivor forgets a chain that was taken"),
+    ("cache.rs", "            for index in from..until {", "            shared.fresh().fetch_max(until, Ordering::AcqRel);\n"
+     "            for index in from..until {", "fresh objects are counted as used before they are in anybody's hands"),
+    ("cache.rs", "word.compare_exchange(published, next.cached(self.slot),",
+     "word.compare_exchange(published, next.free(),", "a freed object is the depot's before it is in the depot"),
+    ("recover.rs", "        let mut is_dead = vec![false; self.slots().len()];",
+     "        for &slot in &dead {\n"
+     "            self.slots()[usize::from(slot)].owner.store(Identity::NOBODY, Ordering::Release);\n        }\n"
+     "        let mut is_dead = vec![false; self.slots().len()];",
+     "a survivor gives a slot up before its objects are found"),
+    ("recover.rs", "        for &slot in &dead {\n            self.depot().settle(slot)?;\n        }\n", "",
+     "a survivor does not bring to an end what the dead cache was doing"),
+    ("cache.rs", "        if self.flush().is_ok() {\n",
+     "        slot.owner.store(Identity::NOBODY, Ordering::Release);\n        if self.flush().is_ok() {\n",
+     "a cache gives its slot up before its objects"),
+    ("cache.rs", "        word.store(cached.allocated(), Ordering::Release);\n", "        let _ = cached;\n",
+     "an allocation is not written down"),
+]
+
+
+def caught(number, scratch):
+    """Whether the crash harness fails with a mutant in the crate."""
+    name, old, new, _ = MUTANTS[number]
+    crate = scratch / "crates/slab"
+    shutil.rmtree(crate, ignore_errors=True)
+    shutil.copytree(ROOT / "crates/slab", crate)
+    file = crate / "src" / name
+    text = file.read_text()
+    assert text.count(old) == 1, f"mutant {number}: {name} has changed: {old!r}"
+    file.write_text(text.replace(old, new))
+    command = ["cargo", "test", "--quiet", "--package", "millstream-slab", "--test", "crash"]
+    build = subprocess.run(command + ["--no-run"], cwd=scratch, capture_output=True, text=True)
+    assert build.returncode == 0, f"mutant {number} does not compile:\n{build.stderr}"
+    run = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=600)
+    panic = [line for line in run.stderr.splitlines() if "killed at" in line or "kills:" in line or "assertion" in line]
+    return run.returncode != 0, (panic or run.stderr.splitlines() or [""])[0][:150]
+
+
+def main():
+    wanted = [int(argument) for argument in sys.argv[1:]] or range(len(MUTANTS))
+    survivors = 0
+    with tempfile.TemporaryDirectory(prefix="slab-mutants-") as folder:
+        scratch = Path(folder)
+        for entry in ("Cargo.toml", "Cargo.lock", "crates", "verify", "bindings", "benches", "xtask", "rustfmt.toml"):
+            source, copy = ROOT / entry, scratch / entry
+            if source.is_dir():
+                shutil.copytree(source, copy, ignore=shutil.ignore_patterns("target"))
+            else:
+                shutil.copy(source, copy)
+        # Its own: packages of the same workspace-relative path would overwrite each other in a shared one.
+        os.environ["CARGO_TARGET_DIR"] = str(scratch / "target")
+        for number in wanted:
+            failed, how = caught(number, scratch)
+            survivors += not failed
+            print(f"{number:2} {'caught' if failed else 'SURVIVED':8} {MUTANTS[number][3]}: {how}", flush=True)
+    sys.exit(1 if survivors else 0)
+
+
+if __name__ == "__main__":
+    main()
