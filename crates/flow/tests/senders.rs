@@ -46,9 +46,14 @@ fn all_units_of_any_number_of_senders_go_through() {
 }
 
 #[test]
-fn who_waits_at_the_entrance_gets_in_although_others_keep_sending() {
+fn a_unit_that_needs_the_whole_budget_gets_in_although_small_ones_keep_coming() {
+    const BUDGET: u64 = 16 * 1024;
     in_time(|| {
-        let service = short(16).start();
+        let mut flow = Flow::builder("weighed");
+        flow.memory(BUDGET);
+        let (weigh, done) = (flow.inlet("weigh"), flow.retire());
+        flow.stage(weigh, |_: &mut u64, cx| Ok(cx.unit())).bytes(|bytes| *bytes).to(done);
+        let service = flow.build(weigh).unwrap().start();
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -56,19 +61,20 @@ fn who_waits_at_the_entrance_gets_in_although_others_keep_sending() {
                 let over = &over;
                 scope.spawn(move || {
                     while !over.load(Ordering::Relaxed) {
-                        own.send(0).unwrap();
+                        own.send(1).unwrap();
                     }
                 });
             }
             thread::sleep(Duration::from_millis(5));
-            let mut overtaken = 0;
-            for n in 0..200 {
-                let before = service.control().snapshot().admitted;
-                let ticket = service.submit(n).unwrap();
-                overtaken = overtaken.max(service.control().snapshot().admitted - before);
-                assert_eq!(ticket.wait().unwrap(), n + 1);
-            }
-            println!("overtaken {overtaken}");
+            let mut passed_by: Vec<u64> = (0..100)
+                .map(|_| {
+                    let before = service.control().snapshot().admitted;
+                    service.submit(BUDGET).unwrap().wait().unwrap() - before
+                })
+                .collect();
+            // Those that were before the gate, 1024 at most, and a few that came while we did; more where this thread lost its core meanwhile.
+            passed_by.sort_unstable();
+            assert!(passed_by[50] <= 1100, "{passed_by:?}");
             over.store(true, Ordering::Relaxed);
         });
         let report = service.drain();
