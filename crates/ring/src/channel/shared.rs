@@ -20,9 +20,12 @@ pub(super) struct Shared<T, P: SequencerParts, C: SequencerParts> {
     ends: Padded<Ends>,
 }
 
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
 /// Read with every send, written when a handle is cloned or dropped.
 #[derive(Debug)]
 struct Ends {
+    /// With [`CLOSED`] they send no more.
     senders: AtomicUsize,
     receivers: AtomicUsize,
 }
@@ -67,15 +70,15 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
 
     /// If false, everything that was ever sent is visible.
     pub(super) fn has_senders(&self) -> bool {
-        // Acquire pairs with the release of each sender that left, which came after all it sent.
-        self.ends.senders.load(Ordering::Acquire) != 0 && !self.is_closed_and_drained()
-    }
-
-    /// Nothing was in the channel after it had been closed.
-    fn is_closed_and_drained(&self) -> bool {
-        // In this order: what is claimed does not grow any more, what is received may. A place in the making is claimed, so whoever
-        // waits for it goes on waiting, and its sender rings.
-        self.producers.is_closed() && self.producers.claimed() == self.consumers.claimed()
+        // Acquire pairs with the release of each sender that left, which came after all it sent, and with that of `close`, after which no
+        // more is claimed.
+        let senders = self.ends.senders.load(Ordering::Acquire);
+        if senders & CLOSED == 0 {
+            // The producers' cursor is not read here: whoever waits would take its line from the sender it waits for.
+            return senders != 0;
+        }
+        // A place in the making is claimed, so whoever waits for it goes on waiting, and its sender rings.
+        senders != CLOSED && self.producers.claimed() != self.consumers.claimed()
     }
 
     /// `events` have been completed. Calls `fenced` as [`Arrivals::came`].
@@ -108,7 +111,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
 
     pub(super) fn sender_left(&self) {
         // Acquire and release: the last one passes on what the others did before.
-        if self.ends.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.ends.senders.fetch_sub(1, Ordering::AcqRel) & !CLOSED == 1 {
             self.arrivals.changed(|| ());
         } else {
             self.room.left();
@@ -126,6 +129,7 @@ impl<T, C: SequencerParts> Shared<T, Multi, C> {
     /// Ends sending, and tells everybody who waits on either side.
     pub(super) fn close(&self) {
         self.producers.close();
+        self.ends.senders.fetch_or(CLOSED, Ordering::Release);
         heavy();
         self.room.wake_all();
         self.arrivals.changed(|| ());
