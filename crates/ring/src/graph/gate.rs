@@ -58,7 +58,8 @@ impl Progress for Gate {
         // Acquire pairs with the release below: of what is before the floor the leaves' completions are not read again, so they have to be
         // seen through whoever read them.
         let slowest = leaves.completed(from.max(self.floor.load(Ordering::Acquire)));
-        self.floor.fetch_max(slowest, Ordering::Release);
+        let higher = |floor| (floor < slowest).then_some(slowest);
+        let _ = self.floor.fetch_update(Ordering::Release, Ordering::Relaxed, higher);
         slowest
     }
 }
