@@ -81,6 +81,34 @@ fn a_closed_channel_loses_nothing_and_wakes_everybody() {
 }
 
 #[test]
+fn closing_wakes_who_waits_on_either_side_without_another_value() {
+    let mut random = Random::seeded();
+    ends(move || {
+        for _ in 0..200 * stress() {
+            let (mut sender, receiver) = channel::mpsc::<u32>(options(1, &mut random));
+            sender.send(1).unwrap();
+            let other = sender.clone();
+            std::thread::scope(|scope| {
+                scope.spawn(|| block_on(async { assert!(sender.send_async(2).await.is_err()) }));
+                scope.spawn(|| assert!(other.send(3).is_err()));
+                linger(&mut random);
+                receiver.close();
+            });
+            assert_eq!((receiver.recv(), receiver.recv()), (Ok(1), Err(Disconnected)));
+
+            let (sender, receiver) = channel::mpmc::<u32>(options(1, &mut random));
+            let own = receiver.clone();
+            std::thread::scope(|scope| {
+                scope.spawn(move || assert_eq!(own.recv(), Err(Disconnected)));
+                linger(&mut random);
+                receiver.close();
+            });
+            drop(sender);
+        }
+    });
+}
+
+#[test]
 fn the_last_sender_wakes_all_receivers_threads_and_tasks() {
     let mut random = Random::seeded();
     ends(move || {
