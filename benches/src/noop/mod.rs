@@ -1,11 +1,12 @@
 //! Four stages that do nothing: what the way itself costs.
 //!
 //! `n` numbers go through four no-op stages; the figure is the time for the whole way per
-//! number. The source runs on the calling thread everywhere.
+//! number. First the source runs on the calling thread everywhere, then many threads send.
 
 pub mod ours;
 pub mod peers;
 
+use std::ops::Range;
 use std::time::Instant;
 
 use crate::args::Args;
@@ -27,6 +28,20 @@ const COMPETITORS: [(&str, Role, Pass); 5] = [
     ("rayon task, no queues", Role::Reference, peers::rayon_tasks),
 ];
 
+/// How many threads send.
+const SENDERS: [u64; 5] = [1, 3, 16, 64, 256];
+
+/// Someone who sends `n` numbers from so many threads.
+type SentPass = fn(n: u64, senders: u64) -> Result<u64, Error>;
+
+const SENT: [(&str, Role, SentPass); 2] =
+    [("millstream", Role::Ours, ours::sent), ("crossbeam threads", Role::Peer, peers::crossbeam_sent)];
+
+/// Each sender's part of `n` numbers.
+fn shares(n: u64, senders: u64) -> impl Iterator<Item = Range<u64>> {
+    (0..senders).map(move |i| n * i / senders..n * (i + 1) / senders)
+}
+
 /// The code of a stage: nothing, but the compiler may not know.
 #[inline(always)]
 pub fn nothing(number: u64) -> u64 {
@@ -40,21 +55,30 @@ pub fn nothing(number: u64) -> u64 {
 pub fn run(args: &Args) -> Result<(), Error> {
     let n = if args.quick { QUICK_UNITS } else { UNITS };
     println!("## noop: four stages that do nothing, {n} units\n");
-    let competitors = COMPETITORS.map(|(name, role, pass)| {
-        Competitor::new(name, role, move || {
-            let began = Instant::now();
-            let out = pass(n)?;
-            let nanoseconds = began.elapsed().as_nanos() as f64;
-            if out == n {
-                Ok(nanoseconds / n as f64)
-            } else {
-                Err(Error::new(format!("{n} units went in, {out} came out")))
-            }
-        })
-    });
+    let competitors = COMPETITORS.map(|(name, role, pass)| per_unit(name.to_owned(), role, n, pass));
     let comparison = alternate("ns per unit", 1, args.rounds, competitors.into())?;
     println!("{}\n", comparison.render());
+    println!("## noop: the same, sent by many threads\n");
+    for senders in SENDERS {
+        let of = |name: &str| format!("{name}, {senders} sending");
+        let competitors = SENT.map(|(name, role, pass)| per_unit(of(name), role, n, move |n| pass(n, senders)));
+        let comparison = alternate("ns per unit", 1, args.rounds, competitors.into())?;
+        println!("{}\n", comparison.render());
+    }
     Ok(())
+}
+
+fn per_unit<'a>(name: String, role: Role, n: u64, pass: impl Fn(u64) -> Result<u64, Error> + 'a) -> Competitor<'a> {
+    Competitor::new(name, role, move || {
+        let began = Instant::now();
+        let out = pass(n)?;
+        let nanoseconds = began.elapsed().as_nanos() as f64;
+        if out == n {
+            Ok(nanoseconds / n as f64)
+        } else {
+            Err(Error::new(format!("{n} units went in, {out} came out")))
+        }
+    })
 }
 
 #[cfg(test)]
@@ -66,6 +90,9 @@ mod tests {
         for n in [0, 1, 63, 64, 65, 5000] {
             for (name, _, pass) in COMPETITORS {
                 assert_eq!(pass(n).unwrap(), n, "{name}");
+            }
+            for (name, _, pass) in SENT {
+                assert_eq!(pass(n, 7).unwrap(), n, "{name}, sent");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use millstream_flow::{Batch, Flow};
 
-use super::nothing;
+use super::{nothing, shares};
 use crate::error::Error;
 
 const BATCH: usize = 64;
@@ -14,6 +14,29 @@ const IN_FLIGHT: u64 = 4096;
 /// # Errors
 /// When the flow is refused.
 pub fn flow(n: u64) -> Result<u64, Error> {
+    Ok(four_stages()?.run(0..n).retired)
+}
+
+/// The same from so many threads that send.
+///
+/// # Errors
+/// When the flow is refused.
+pub fn sent(n: u64, senders: u64) -> Result<u64, Error> {
+    let service = four_stages()?.start();
+    std::thread::scope(|scope| {
+        for range in shares(n, senders) {
+            let submitter = service.submitter();
+            scope.spawn(move || {
+                for number in range {
+                    submitter.send(number).expect("the flow is open until all have sent");
+                }
+            });
+        }
+    });
+    Ok(service.drain().retired)
+}
+
+fn four_stages() -> Result<Flow<u64, u64>, Error> {
     let mut b = Flow::builder::<u64>("noop");
     b.inflight(IN_FLIGHT);
     let inlets = ["one", "two", "three", "four"].map(|name| b.inlet::<u64>(name));
@@ -30,6 +53,5 @@ pub fn flow(n: u64) -> Result<u64, Error> {
             None => stage.to(done),
         };
     }
-    let flow = b.build(inlets[0]).map_err(Error::refused)?;
-    Ok(flow.run(0..n).retired)
+    b.build(inlets[0]).map_err(Error::refused)
 }

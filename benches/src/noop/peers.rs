@@ -3,7 +3,7 @@
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-use super::nothing;
+use super::{nothing, shares};
 use crate::error::Error;
 use crate::machine::cores;
 
@@ -15,7 +15,22 @@ const CAPACITY: usize = 1024;
 /// # Errors
 /// Never.
 pub fn crossbeam_threads(n: u64) -> Result<u64, Error> {
-    through_threads(CAPACITY, 0..n, nothing, |_| 1)
+    through_threads(CAPACITY, send_all(0..n), nothing, |_| 1)
+}
+
+/// The same from so many threads that send.
+///
+/// # Errors
+/// Never.
+pub fn crossbeam_sent(n: u64, senders: u64) -> Result<u64, Error> {
+    let feed = |first: &Sender<u64>| {
+        std::thread::scope(|scope| {
+            shares(n, senders).for_each(|range| {
+                scope.spawn(|| send_all(range)(first));
+            });
+        });
+    };
+    through_threads(CAPACITY, feed, nothing, |_| 1)
 }
 
 /// The same with 64 numbers a message: a sixty-fourth of the queue operations.
@@ -31,12 +46,20 @@ pub fn crossbeam_batches(n: u64) -> Result<u64, Error> {
         }
         numbers
     };
-    through_threads(CAPACITY / batch as usize, batches, stage, |numbers| numbers.len() as u64)
+    through_threads(CAPACITY / batch as usize, send_all(batches), stage, |numbers| numbers.len() as u64)
+}
+
+fn send_all<T>(source: impl Iterator<Item = T>) -> impl FnOnce(&Sender<T>) {
+    |first| {
+        for unit in source {
+            first.send(unit).expect("the stages run until this sender is dropped");
+        }
+    }
 }
 
 fn through_threads<T: Send>(
     capacity: usize,
-    source: impl Iterator<Item = T>,
+    feed: impl FnOnce(&Sender<T>),
     stage: impl Fn(T) -> T + Copy + Send,
     count: impl Fn(T) -> u64 + Send,
 ) -> Result<u64, Error> {
@@ -48,9 +71,7 @@ fn through_threads<T: Send>(
             scope.spawn(move || pump(&own_input, &output, stage));
         }
         let last = scope.spawn(move || input.iter().map(|unit| count(stage(unit))).sum());
-        for unit in source {
-            first.send(unit).expect("the stages run until this sender is dropped");
-        }
+        feed(&first);
         drop(first);
         Ok(last.join().expect("a stage panicked"))
     })

@@ -135,24 +135,18 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     pub fn send(&self, unit: In) -> Result<(), SubmitError<In>> {
         let mut candidate = self.candidate(&unit, false, 0);
         let mut unit = unit;
-        while self.shared.gate_is_attended() && !self.shared.somebody_waits() {
-            match self.gate.stage(candidate, unit) {
+        if self.shared.gate_is_attended() {
+            // Left to the workers, admission brings the units' records into the cache of who will use them.
+            match self.gate.stage(candidate, unit, !self.shared.is_own_thread()) {
                 Staged::Closed(unit) => return Err(SubmitError::Closed(unit)),
                 Staged::Here => {
-                    if !self.shared.gate_is_attended() {
+                    if !self.shared.gate_is_still_attended() {
                         // Nobody else may come by for long.
                         self.shared.change(|_| ());
                     }
                     return Ok(());
                 }
                 Staged::Full(its, back) => (candidate, unit) = (its, back),
-            }
-            if self.shared.is_own_thread() {
-                break;
-            }
-            // Left to the workers, admission brings the units' records into the cache of who will use them.
-            if !self.shared.wait_for_gate() {
-                break;
             }
         }
         self.admit(candidate, unit, None, Patience::Unlimited)
@@ -258,7 +252,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 Patience::Unlimited => None,
             };
             waiting_since.get_or_insert_with(|| self.shared.now());
-            state.entrance.wait(&mut place, bytes, is_source, Wake::Thread(condvar.clone()));
+            let behind = self.behind(&state);
+            state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(condvar.clone()));
             // What was admitted from the gate may concern others.
             self.shared.release(state);
             state = self.shared.lock();
@@ -266,7 +261,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 continue;
             }
             // A wake-up that came meanwhile has been answered just now.
-            state.entrance.wait(&mut place, bytes, is_source, Wake::Thread(condvar.clone()));
+            state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(condvar.clone()));
             state = match pause {
                 None => condvar.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(left) => condvar.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
@@ -282,7 +277,14 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         let now = self.shared.now();
         self.gate.admit_staged(state, now, true);
         state.flow_on(now);
-        self.gate.is_empty() && state.entrance.is_next(place) && state.has_room(bytes)
+        // A newcomer is behind all that are before the gate.
+        let behind = state.entrance.head_is_behind().unwrap_or_else(|| self.behind(state));
+        behind <= state.left_the_gate && state.entrance.is_next(place) && state.has_room(bytes)
+    }
+
+    /// How many units will have left the gate when those have that are there now.
+    fn behind(&self, state: &State) -> u64 {
+        state.left_the_gate + self.gate.len() as u64
     }
 
     fn enter(&self, state: &mut State, candidate: Candidate, unit: In, promise: Option<Promise<R>>, now: u64) {
@@ -337,7 +339,8 @@ impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
             (Poll::Ready(Err(SubmitError::Closed(unit))), state.entrance.leave(this.place.take()))
         } else {
             this.unit = Some(unit);
-            (Poll::Pending, state.entrance.wait(&mut this.place, candidate.bytes, false, wake))
+            let behind = submitter.behind(&state);
+            (Poll::Pending, state.entrance.wait(&mut this.place, behind, candidate.bytes, false, wake))
         };
         shared.release(state);
         drop(replaced);

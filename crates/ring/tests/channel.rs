@@ -171,6 +171,16 @@ fn batches_keep_their_order_and_pass_over_holes() {
 }
 
 #[test]
+fn who_wants_nothing_gets_nothing_at_once() {
+    let (sender, receiver) = channel::mpsc(4);
+    sender.send(1).unwrap();
+    let mut received = Vec::new();
+    assert_eq!((receiver.try_recv_many(&mut received, 0), receiver.recv_many(&mut received, 0)), (Ok(0), Ok(0)));
+    assert_eq!((sender.try_send_many(&mut Vec::new()), sender.send_many(&mut Vec::new())), (Ok(0), Ok(())));
+    assert_eq!(receiver.recv(), Ok(1));
+}
+
+#[test]
 fn a_batch_larger_than_the_ring_goes_through() {
     let (sender, receiver) = channel::spsc(4);
     std::thread::scope(|scope| {

@@ -11,7 +11,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use block_on::block_on;
-use millstream_ring::channel::{self, Disconnected, RecvTimeoutError, TryRecvError};
+use millstream_ring::channel::{self, Disconnected, RecvTimeoutError, TryRecvError, TrySendError};
 use millstream_ring::graph::{Builder, Polled};
 use millstream_ring::{Options, WaitSet, WaitStrategy};
 use support::{Random, stress};
@@ -41,6 +41,71 @@ fn linger(random: &mut Random) {
 fn options(capacity: usize, random: &mut Random) -> Options {
     let strategy = [WaitStrategy::Block, WaitStrategy::Adaptive][random.below(2) as usize];
     Options::new(capacity).wait_strategy(strategy)
+}
+
+#[test]
+fn a_closed_channel_loses_nothing_and_wakes_everybody() {
+    let mut random = Random::seeded();
+    ends(move || {
+        for _ in 0..300 * stress() {
+            let (sender, receiver) = channel::mpmc::<u32>(options(4, &mut random));
+            std::thread::scope(|scope| {
+                let receivers: Vec<_> = (0..3).map(|_| receiver.clone()).collect();
+                let counts: Vec<_> = receivers.into_iter().map(|own| scope.spawn(move || own.iter().count())).collect();
+                let senders: Vec<_> = (0..3).map(|_| sender.clone()).collect();
+                let sent: Vec<_> = senders
+                    .into_iter()
+                    .map(|own| scope.spawn(move || (0..1000).take_while(|&n| own.send(n).is_ok()).count()))
+                    .collect();
+                let mut task = sender.clone();
+                let task = scope.spawn(move || {
+                    block_on(async move {
+                        let mut sent = 0;
+                        while task.send_async(7).await.is_ok() {
+                            sent += 1;
+                        }
+                        sent
+                    })
+                });
+                linger(&mut random);
+                receiver.close();
+                let sent = sent.into_iter().map(|own| own.join().unwrap()).sum::<usize>() + task.join().unwrap();
+                let received: usize = counts.into_iter().map(|own| own.join().unwrap()).sum();
+                assert_eq!(sent, received);
+            });
+            assert_eq!(sender.try_send(1), Err(TrySendError::Disconnected(1)));
+            assert_eq!(sender.try_send_many(&mut vec![1]), Err(Disconnected));
+            assert!(sender.is_disconnected());
+        }
+    });
+}
+
+#[test]
+fn closing_wakes_who_waits_on_either_side_without_another_value() {
+    let mut random = Random::seeded();
+    ends(move || {
+        for _ in 0..200 * stress() {
+            let (mut sender, receiver) = channel::mpsc::<u32>(options(1, &mut random));
+            sender.send(1).unwrap();
+            let other = sender.clone();
+            std::thread::scope(|scope| {
+                scope.spawn(|| block_on(async { assert!(sender.send_async(2).await.is_err()) }));
+                scope.spawn(|| assert!(other.send(3).is_err()));
+                linger(&mut random);
+                receiver.close();
+            });
+            assert_eq!((receiver.recv(), receiver.recv()), (Ok(1), Err(Disconnected)));
+
+            let (sender, receiver) = channel::mpmc::<u32>(options(1, &mut random));
+            let own = receiver.clone();
+            std::thread::scope(|scope| {
+                scope.spawn(move || assert_eq!(own.recv(), Err(Disconnected)));
+                linger(&mut random);
+                receiver.close();
+            });
+            drop(sender);
+        }
+    });
 }
 
 #[test]

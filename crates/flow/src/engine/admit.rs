@@ -123,6 +123,12 @@ impl State {
         plain && self.entry_place.is_none()
     }
 
+    /// How many units may leave the gate before it is the turn of the submitter who waits first at the entrance.
+    pub(crate) fn may_leave_the_gate(&self) -> usize {
+        let behind = self.entrance.head_is_behind();
+        behind.map_or(usize::MAX, |behind| behind.saturating_sub(self.left_the_gate) as usize)
+    }
+
     /// A worker will come by the gate soon (see `gate`).
     pub(crate) fn gate_is_attended(&self) -> bool {
         self.busy_soon > 0 || self.threads.signals > 0
@@ -181,7 +187,8 @@ impl State {
     /// The way to wake the first submitter at the entrance, if it may enter.
     pub(crate) fn wake_entrance(&mut self) -> Option<Wake> {
         let mut entrance = std::mem::take(&mut self.entrance);
-        let wake = entrance.wake_head(|bytes, is_source| self.has_room(bytes) && (!is_source || self.wants_more()));
+        let may_enter = |bytes, is_source: bool| self.has_room(bytes) && (!is_source || self.wants_more());
+        let wake = entrance.wake_head(self.left_the_gate, may_enter);
         self.entrance = entrance;
         wake
     }

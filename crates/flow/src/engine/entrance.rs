@@ -16,6 +16,8 @@ pub(crate) struct Entrance {
 
 struct Waiting {
     place: u64,
+    /// How many units will have left the gate before it is its turn.
+    behind: u64,
     bytes: u64,
     /// A source, which need not be woken for a single unit (see `State::wants_more`).
     is_source: bool,
@@ -54,15 +56,27 @@ impl Entrance {
         self.line.front().is_none_or(|head| Some(head.place) == place)
     }
 
-    /// Waits at the end of the line, or on, with a new way to be woken. Returns what was replaced, to be
-    /// dropped outside of the mutex.
-    pub(crate) fn wait(&mut self, place: &mut Option<u64>, bytes: u64, is_source: bool, wake: Wake) -> Option<Wake> {
+    /// How many units will have left the gate when the head of the line goes in.
+    pub(crate) fn head_is_behind(&self) -> Option<u64> {
+        self.line.front().map(|head| head.behind)
+    }
+
+    /// Waits at the end of the line, or on, with a new way to be woken; a newcomer behind the units that are before the gate now.
+    /// Returns what was replaced, to be dropped outside of the mutex.
+    pub(crate) fn wait(
+        &mut self,
+        place: &mut Option<u64>,
+        behind: u64,
+        bytes: u64,
+        is_source: bool,
+        wake: Wake,
+    ) -> Option<Wake> {
         if let Some(waiting) = self.line.iter_mut().find(|waiting| Some(waiting.place) == *place) {
             waiting.woken = false;
             return Some(std::mem::replace(&mut waiting.wake, wake));
         }
         *place = Some(self.next);
-        self.line.push_back(Waiting { place: self.next, bytes, is_source, wake, woken: false });
+        self.line.push_back(Waiting { place: self.next, behind, bytes, is_source, wake, woken: false });
         self.next += 1;
         None
     }
@@ -73,9 +87,10 @@ impl Entrance {
         self.line.remove(at).map(|waiting| waiting.wake)
     }
 
-    /// The way to wake the head, if it has not been woken and `may_enter(bytes, is_source)`.
-    pub(crate) fn wake_head(&mut self, may_enter: impl FnOnce(u64, bool) -> bool) -> Option<Wake> {
-        let head = self.line.front_mut().filter(|head| !head.woken && may_enter(head.bytes, head.is_source))?;
+    /// The way to wake the head, if it has not been woken, so many units have `left` the gate, and `may_enter(bytes, is_source)`.
+    pub(crate) fn wake_head(&mut self, left: u64, may_enter: impl FnOnce(u64, bool) -> bool) -> Option<Wake> {
+        let is_next = |head: &Waiting| !head.woken && head.behind <= left;
+        let head = self.line.front_mut().filter(|head| is_next(head) && may_enter(head.bytes, head.is_source))?;
         head.woken = true;
         Some(head.wake.share())
     }

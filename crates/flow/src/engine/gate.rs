@@ -1,23 +1,27 @@
 //! The gate before admission: units that were sent while a worker was about to come by.
 //!
 //! Admitting one unit at a time would take the flow's mutex once for each. So while the gate is *attended*,
-//! [`send`](crate::Submitter::send) only puts a unit here, under a mutex of the gate's own, and the next
+//! [`send`](crate::Submitter::send) only puts a unit here, into a ring, and the next
 //! worker that finishes a batch admits all that have come. The gate is attended while at least one shared
 //! worker has a batch that will end within [`SOON_NS`] by the slowest recent unit of its stage, or has just
 //! been woken. If it takes longer after all, the timekeeper comes by (see `watch`). In a flow of longer units
 //! the gate is never used: there the mutex costs nothing.
 //!
 //! No unit is left behind. The sender puts its unit here and *then* looks whether the gate is still attended;
-//! a worker that ends the attendance says so and *then* looks here. Whichever of the two took the gate's
-//! mutex last sees what the other wrote before: the worker the unit, or the sender the end of the attendance,
+//! a worker that ends the attendance says so and *then* looks here; each has a full fence in between. Whichever fence comes
+//! later, whoever passed it sees what the other wrote before: the worker the unit, or the sender the end of the attendance,
 //! and then the sender admits the unit itself.
 //!
-//! The gate holds at most [`STAGED_MOST`] units and a sixteenth of the byte budget; beyond that a sender
-//! waits for admission.
+//! The gate holds at most [`STAGED_MOST`] units and a sixteenth of the byte budget. A sender that finds the ring full waits in the
+//! ring: hundreds may, and none of them is woken for a single unit. One with too many bytes waits for admission, at the entrance. Who
+//! came there first goes in after the units that were before the gate then, and before those that came later.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use millstream_ring::channel::{self, Receiver, SendError, Sender, TryRecvError, TrySendError};
+use millstream_ring::sequencer::{Multi, Single};
 
 use super::admit::Candidate;
 use super::column::Row;
@@ -32,31 +36,45 @@ pub(crate) const SOON_NS: u64 = 200_000;
 
 /// The gate, its payload type hidden.
 pub(crate) trait Gate: Send + Sync {
-    /// Admits units in the order they came, as long as there is room. Looks without the gate's mutex first,
-    /// unless `surely`.
+    /// Admits units in the order they came, as long as there is room and nobody at the entrance came before. Looks without the
+    /// gate's mutex first, unless `surely`.
     fn admit_staged(&self, state: &mut State, now: u64, surely: bool);
-    /// Admits all units, room or not, when a flow is abandoned: they are counted as left.
+    /// Lets nothing in any more and admits all units, room or not, when a flow ends: they are counted as left.
     fn admit_all(&self, state: &mut State, now: u64);
-    /// Lets nothing in any more.
+    /// Lets nothing in any more; senders that wait are told.
     fn close(&self);
     /// Tells the gate the byte budget.
     fn set_memory(&self, bytes: u64);
-    fn is_empty(&self) -> bool;
+    /// How many units wait, those included that are just being put here. For who has the flow's mutex.
+    fn len(&self) -> usize;
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
+
+type Unit<In> = (Candidate, In);
 
 pub(crate) struct TypedGate<In> {
     pub(crate) entry: Arc<Entry<In>>,
-    line: Mutex<Line<In>>,
-    /// The line's length, written under its mutex. Read without it, it may be stale; whoever depends on it
-    /// reads it with the flow's mutex, after somebody else who had both.
-    length: AtomicUsize,
+    sender: Sender<Unit<In>, Multi, Single>,
+    /// Only for who has the flow's mutex, but for `close`.
+    exit: Mutex<Exit<In>>,
+    /// Whether the exit holds a unit; written under the flow's mutex.
+    held: AtomicUsize,
+    bytes: AtomicU64,
+    bytes_most: AtomicU64,
+    /// How long senders waited for a place since somebody asked.
+    waited_ns: AtomicU64,
 }
 
-struct Line<In> {
-    staged: VecDeque<(Candidate, In)>,
-    bytes: u64,
-    bytes_most: u64,
-    closed: bool,
+/// Where units leave the gate.
+struct Exit<In> {
+    receiver: Receiver<Unit<In>, Multi, Single>,
+    /// The first unit, while there is no room for it.
+    held: Option<Unit<In>>,
+    /// Memory for units on their way.
+    taken: Vec<Unit<In>>,
 }
 
 /// What became of a unit that was brought to the gate.
@@ -68,29 +86,66 @@ pub(crate) enum Staged<In> {
     Closed(In),
 }
 
-impl<In> TypedGate<In> {
+impl<In: Send> TypedGate<In> {
     pub(crate) fn new(entry: Arc<Entry<In>>, memory_cap: u64) -> Self {
-        let line = Line { staged: VecDeque::new(), bytes: 0, bytes_most: memory_cap / 16, closed: false };
-        TypedGate { entry, line: Mutex::new(line), length: AtomicUsize::new(0) }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Line<In>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn stage(&self, candidate: Candidate, unit: In) -> Staged<In> {
-        let mut line = self.lock();
-        if line.closed {
-            return Staged::Closed(unit);
+        let (sender, receiver) = channel::mpsc(STAGED_MOST);
+        TypedGate {
+            entry,
+            sender,
+            exit: Mutex::new(Exit { receiver, held: None, taken: Vec::new() }),
+            held: AtomicUsize::new(0),
+            bytes: AtomicU64::new(0),
+            bytes_most: AtomicU64::new(memory_cap / 16),
+            waited_ns: AtomicU64::new(0),
         }
-        let bytes = line.bytes.saturating_add(candidate.bytes);
-        if line.staged.len() >= STAGED_MOST || bytes > line.bytes_most {
+    }
+
+    fn exit(&self) -> MutexGuard<'_, Exit<In>> {
+        self.exit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a unit here. If all places are taken, waits for one if `may_wait`.
+    pub(crate) fn stage(&self, candidate: Candidate, unit: In, may_wait: bool) -> Staged<In> {
+        let bytes = candidate.bytes;
+        if !self.take_bytes(bytes) {
             return Staged::Full(candidate, unit);
         }
-        line.bytes = bytes;
-        line.staged.push_back((candidate, unit));
-        self.length.store(line.staged.len(), Ordering::Relaxed);
-        Staged::Here
+        let refused = match self.sender.try_send((candidate, unit)) {
+            Ok(()) => return Staged::Here,
+            Err(TrySendError::Full(unit)) if may_wait => {
+                let since = Instant::now();
+                let sent = self.sender.send(unit);
+                // Relaxed: a sum that somebody looks at now and then.
+                self.waited_ns.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                match sent {
+                    Ok(()) => return Staged::Here,
+                    Err(SendError((_, unit))) => Staged::Closed(unit),
+                }
+            }
+            Err(TrySendError::Full((candidate, unit))) => Staged::Full(candidate, unit),
+            Err(TrySendError::Disconnected((_, unit))) => Staged::Closed(unit),
+        };
+        self.give_bytes_back(bytes);
+        refused
+    }
+
+    /// Bytes are counted, not handed over, so relaxed is enough.
+    fn take_bytes(&self, bytes: u64) -> bool {
+        if bytes == 0 {
+            return true;
+        }
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let fit = before.saturating_add(bytes) <= self.bytes_most.load(Ordering::Relaxed);
+        if !fit {
+            self.give_bytes_back(bytes);
+        }
+        fit
+    }
+
+    fn give_bytes_back(&self, bytes: u64) {
+        if bytes > 0 {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
     }
 
     /// Puts a unit into a row of its own. Returns whether it is plain.
@@ -99,7 +154,7 @@ impl<In> TypedGate<In> {
         state: &mut State,
         candidate: Candidate,
         unit: In,
-        run: &mut VecDeque<Row>,
+        run: &mut std::collections::VecDeque<Row>,
         now: u64,
         place: impl FnOnce(&mut Row),
     ) -> bool {
@@ -116,63 +171,72 @@ impl<In: Send> Gate for TypedGate<In> {
         if !surely && self.is_empty() {
             return;
         }
-        let mut line = self.lock();
-        if line.staged.is_empty() {
+        let mut exit = self.exit();
+        let Exit { receiver, held, taken } = &mut *exit;
+        let most = state.may_leave_the_gate();
+        let units = self.len().min(most);
+        if units == 0 {
             return;
         }
-        // Taken out under the gate's mutex, admitted after: senders should not wait for that.
-        let (mut units, mut bytes) = (0, 0);
-        if state.has_room_for_all(line.staged.len(), line.bytes) {
-            (units, bytes) = (line.staged.len(), line.bytes);
+        let mut run = state.pocket.spares.take();
+        let (mut bytes, mut plain, mut admitted) = (0, true, 0);
+        if held.is_none() && state.has_room_for_all(units, self.bytes.load(Ordering::Relaxed)) {
+            // Disconnected is no different from empty here.
+            let _ = receiver.try_recv_many(taken, units);
+            admitted = taken.len();
+            for (candidate, unit) in taken.drain(..) {
+                bytes += candidate.bytes;
+                plain &= self.admit_one(state, candidate, unit, &mut run, now, |_| ());
+            }
         } else {
-            for (candidate, _) in &line.staged {
-                if !state.has_room_beside(units, bytes, candidate.bytes) {
+            while admitted < most
+                && let Some((candidate, unit)) = held.take().or_else(|| receiver.try_recv().ok())
+            {
+                if !state.has_room(candidate.bytes) {
+                    *held = Some((candidate, unit));
                     break;
                 }
-                units += 1;
+                admitted += 1;
                 bytes += candidate.bytes;
+                plain &= self.admit_one(state, candidate, unit, &mut run, now, |_| ());
             }
+            // Relaxed: ordered by the flow's mutex.
+            self.held.store(usize::from(held.is_some()), Ordering::Relaxed);
         }
-        let all = units == line.staged.len();
-        let mut taken: VecDeque<(Candidate, In)> =
-            if all { std::mem::take(&mut line.staged) } else { line.staged.drain(..units).collect() };
-        line.bytes -= bytes;
-        self.length.store(line.staged.len(), Ordering::Relaxed);
-        drop(line);
-        let mut run = state.pocket.spares.take();
-        let mut plain = true;
-        for (candidate, unit) in taken.drain(..) {
-            plain &= self.admit_one(state, candidate, unit, &mut run, now, |_| ());
-        }
+        self.give_bytes_back(bytes);
+        state.left_the_gate += admitted as u64;
+        state.room_waited_ns += self.waited_ns.swap(0, Ordering::Relaxed);
         state.enter(run, plain, now);
-        if all {
-            // Gives the line its memory back.
-            let mut line = self.lock();
-            if line.staged.capacity() == 0 {
-                line.staged = taken;
-            }
-        }
     }
 
     fn admit_all(&self, state: &mut State, now: u64) {
-        let staged = std::mem::take(&mut self.lock().staged);
-        self.length.store(0, Ordering::Relaxed);
+        let mut exit = self.exit();
+        exit.receiver.close();
         let mut run = state.pocket.spares.take();
-        for (candidate, unit) in staged {
-            self.admit_one(state, candidate, unit, &mut run, now, |_| ());
+        let mut next = exit.held.take().map(Ok);
+        self.held.store(0, Ordering::Relaxed);
+        loop {
+            match next.take().unwrap_or_else(|| exit.receiver.try_recv()) {
+                Ok((candidate, unit)) => {
+                    self.admit_one(state, candidate, unit, &mut run, now, |_| ());
+                }
+                // A sender has its place and is about to put its unit there.
+                Err(TryRecvError::Empty) => std::thread::yield_now(),
+                Err(TryRecvError::Disconnected) => break,
+            }
         }
         state.enter(run, false, now);
     }
 
     fn close(&self) {
-        self.lock().closed = true;
+        self.exit().receiver.close();
     }
 
     fn set_memory(&self, bytes: u64) {
-        self.lock().bytes_most = bytes / 16;
+        self.bytes_most.store(bytes / 16, Ordering::Relaxed);
     }
 
-    fn is_empty(&self) -> bool {
-        self.length.load(Ordering::Relaxed) == 0
+    fn len(&self) -> usize {
+        self.sender.len() + self.held.load(Ordering::Relaxed)
     }
 }

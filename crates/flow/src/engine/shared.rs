@@ -5,7 +5,7 @@
 //! has taken its batch, so work spreads over sleeping workers as a chain, not as a herd.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -63,10 +63,8 @@ pub(crate) struct Shared {
     /// relaxed is enough.
     abandoned: AtomicBool,
     /// A worker will come by the gate, so a unit may wait there (see `gate`). Written under the mutex;
-    /// ordered by the gate's.
+    /// ordered by fences.
     attended: Apart<AtomicBool>,
-    /// How many submitters wait at the entrance; a hint, written under the mutex.
-    waiting: Apart<AtomicUsize>,
     /// Where shared workers sleep; incremented under the mutex or after it.
     pub(crate) work: Apart<EventCount>,
     /// One for each stage; used by blocking ones.
@@ -117,7 +115,6 @@ impl Shared {
             epoch: Instant::now(),
             abandoned: AtomicBool::new(false),
             attended: Apart(AtomicBool::new(false)),
-            waiting: Apart(AtomicUsize::new(0)),
             work: Apart(EventCount::new()),
             clock: EventCount::new(),
             done: Condvar::new(),
@@ -162,6 +159,13 @@ impl Shared {
 
     pub(crate) fn gate_is_attended(&self) -> bool {
         self.attended.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether the gate is attended after a unit was put there: if not, perhaps nobody has seen the unit.
+    pub(crate) fn gate_is_still_attended(&self) -> bool {
+        // Pairs with the fence in `watch_gate`: if this does not see the end of the attendance, that sees the unit.
+        fence(Ordering::SeqCst);
+        self.gate_is_attended()
     }
 
     /// Whether the calling thread is a worker of this flow.
@@ -276,11 +280,8 @@ impl Shared {
         }
         let entering: Vec<Wake> = match state.is_closed() {
             true => state.entrance.wake_all(),
-            // Those at the gate came first.
-            false if self.gate.is_empty() => state.wake_entrance().into_iter().collect(),
-            false => Vec::new(),
+            false => state.wake_entrance().into_iter().collect(),
         };
-        self.waiting.0.store(state.entrance.len(), Ordering::Relaxed);
         let closes_source = state.is_closed() && state.close_source();
         let over = self.is_over(&state) || (state.phase == Phase::Abandoned && state.nobody_runs());
         drop(state);
@@ -323,29 +324,6 @@ impl Shared {
         self.stage_work.iter().for_each(EventCount::increment);
     }
 
-    /// Waits until a worker has admitted what waits at the gate. `false`: no worker will, or nothing waits.
-    pub(crate) fn wait_for_gate(self: &Arc<Self>) -> bool {
-        let mut state = self.lock();
-        let since = self.now();
-        let condvar = Arc::new(Condvar::new());
-        let mut place = None;
-        while !state.is_closed() && state.gate_is_attended() && !self.gate.is_empty() {
-            state.entrance.wait(&mut place, 0, false, Wake::Thread(condvar.clone()));
-            self.waiting.0.store(state.entrance.len(), Ordering::Relaxed);
-            state = condvar.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.room_waited_ns += self.now() - since;
-        let again = place.is_some() && !state.is_closed();
-        state.entrance.leave(place);
-        self.release(state);
-        again
-    }
-
-    /// Whether a submitter waits at the entrance, as of late.
-    pub(crate) fn somebody_waits(&self) -> bool {
-        self.waiting.0.load(Ordering::Relaxed) > 0
-    }
-
     /// Says whether the gate is attended, and admits what waits there if it is not.
     fn watch_gate(&self, state: &mut State) {
         if state.stopped_by_failure && !state.gate_closed {
@@ -355,6 +333,10 @@ impl Shared {
         let attended = state.gate_is_attended();
         let ends = !attended && self.gate_is_attended();
         self.attended.0.store(attended, Ordering::Relaxed);
+        if ends {
+            // Pairs with the fence in `gate_is_still_attended`.
+            fence(Ordering::SeqCst);
+        }
         if ends || (!attended && !self.gate.is_empty()) {
             let now = self.now();
             self.gate.admit_staged(state, now, ends);

@@ -112,6 +112,8 @@ pub(crate) struct State {
     pub(crate) source: Option<SourceState>,
     /// How long all submitters together have waited for room.
     pub(crate) room_waited_ns: u64,
+    /// Units that came by the gate.
+    pub(crate) left_the_gate: u64,
 }
 
 /// Threads of the flow, as its wake-ups count them.
@@ -566,6 +568,7 @@ impl State {
             entrance: Entrance::default(),
             source: None,
             room_waited_ns: 0,
+            left_the_gate: 0,
         }
     }
 }

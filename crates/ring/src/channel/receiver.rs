@@ -114,8 +114,11 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// # Errors
     /// When all senders are gone and everything they sent was received.
     pub fn try_recv_many(&self, into: &mut Vec<T>, most: usize) -> Result<usize, Disconnected> {
+        if most == 0 {
+            return Ok(0);
+        }
         let received = self.take_many(into, most, self.now());
-        if received > 0 || most == 0 || self.shared.has_senders() {
+        if received > 0 || self.shared.has_senders() {
             return Ok(received);
         }
         match self.take_many(into, most, self.now()) {
@@ -233,6 +236,28 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         let waited = self.shared.wait_for_value(&hand, deadline);
         self.hand.catch_up(hand);
         waited
+    }
+}
+
+impl<T, C: Sequencer> Receiver<T, Multi, C> {
+    /// Lets nothing in any more: senders get their values back, those that wait at once. What is in the channel is still received, and then
+    /// receivers are told that it is disconnected.
+    ///
+    /// Exact: a `send` that returned success before or meanwhile is received; none succeeds later. Cost: one atomic operation and a
+    /// wake-up of everybody who waits.
+    ///
+    /// ```
+    /// use millstream_ring::channel::{self, Disconnected};
+    ///
+    /// let (sender, receiver) = channel::mpsc(4);
+    /// sender.send("last orders").unwrap();
+    /// receiver.close();
+    /// assert_eq!(sender.send("too late").unwrap_err().0, "too late");
+    /// assert_eq!(receiver.recv(), Ok("last orders"));
+    /// assert_eq!(receiver.recv(), Err(Disconnected));
+    /// ```
+    pub fn close(&self) {
+        self.shared.close();
     }
 }
 

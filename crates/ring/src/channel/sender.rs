@@ -29,7 +29,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Release: whoever receives it sees what was written before. Cost without waiting: 2 to 4 ns.
     ///
     /// # Errors
-    /// When all receivers are gone.
+    /// When all receivers are gone or one has closed the channel.
     #[inline(always)]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         if !self.shared.has_receivers() {
@@ -48,7 +48,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends a value if there is room now. Never waits.
     ///
     /// # Errors
-    /// When the channel is full or all receivers are gone.
+    /// When the channel is full, all receivers are gone, or one has closed it.
     #[inline(always)]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         if !self.shared.has_receivers() {
@@ -56,7 +56,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         }
         match self.shared.claim_place(&self.hand) {
             Some(position) => self.fill(position, value),
-            None => return Err(TrySendError::Full(value)),
+            None if self.shared.is_open() => return Err(TrySendError::Full(value)),
+            None => return Err(TrySendError::Disconnected(value)),
         }
         Ok(())
     }
@@ -64,7 +65,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends a value, waiting for room until `deadline`.
     ///
     /// # Errors
-    /// When the deadline has passed or all receivers are gone.
+    /// When the deadline has passed, all receivers are gone, or one has closed the channel.
     pub fn send_deadline(&self, value: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
         self.send_until(value, Some(deadline))
     }
@@ -72,7 +73,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends a value, waiting for room for at most `timeout`; see [`send_deadline`](Self::send_deadline).
     ///
     /// # Errors
-    /// When the time is up or all receivers are gone.
+    /// When the time is up, all receivers are gone, or one has closed the channel.
     pub fn send_timeout(&self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
         // A time beyond the clock's range never comes.
         self.send_until(value, Instant::now().checked_add(timeout))
@@ -83,7 +84,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         let claim = || shared.claim_place(&self.hand).or_else(|| self.wait_for_place(deadline));
         match if shared.has_receivers() { claim() } else { None } {
             Some(position) => self.fill(position, value),
-            None if self.shared.has_receivers() => return Err(SendTimeoutError::Timeout(value)),
+            None if self.shared.is_open() => return Err(SendTimeoutError::Timeout(value)),
             None => return Err(SendTimeoutError::Disconnected(value)),
         }
         Ok(())
@@ -94,7 +95,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Values of other senders may come between. Cost: one claim for each run of free positions; 1 ns a value for small ones.
     ///
     /// # Errors
-    /// When all receivers are gone: the vector holds what was not sent.
+    /// When all receivers are gone or one has closed the channel: the vector holds what was not sent.
     ///
     /// ```
     /// let (sender, receiver) = millstream_ring::channel::mpsc(16);
@@ -121,7 +122,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends as many values from the front of the vector as there is room for now; returns how many. Never waits.
     ///
     /// # Errors
-    /// When all receivers are gone.
+    /// When all receivers are gone or one has closed the channel.
     pub fn try_send_many(&self, values: &mut Vec<T>) -> Result<usize, Disconnected> {
         if !self.shared.has_receivers() {
             return Err(Disconnected);
@@ -133,6 +134,9 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         {
             sent += self.fill_many(claim, &mut batch);
         }
+        if sent == 0 && batch.left() > 0 && !self.shared.is_open() {
+            return Err(Disconnected);
+        }
         Ok(sent)
     }
 
@@ -140,7 +144,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// do not get past it before.
     ///
     /// # Errors
-    /// When all receivers are gone.
+    /// When all receivers are gone or one has closed the channel.
     ///
     /// ```
     /// let (mut sender, receiver) = millstream_ring::channel::mpsc(4);
@@ -161,7 +165,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends a value, waiting for room as a task. It may be dropped while it waits; then nothing was sent.
     ///
     /// # Errors
-    /// When all receivers are gone.
+    /// When all receivers are gone or one has closed the channel.
     pub async fn send_async(&mut self, value: T) -> Result<(), SendError<T>> {
         let shared = &*self.shared;
         let position = match shared.claim_place(&self.hand) {
@@ -182,10 +186,10 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(())
     }
 
-    /// Whether all receivers are gone.
+    /// Whether all receivers are gone, or one has closed the channel.
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
-        !self.shared.has_receivers()
+        !self.shared.is_open()
     }
 
     #[inline(always)]
@@ -205,7 +209,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
             unsafe { (*slot).write(value) };
         });
         shared.producers.complete(position..position + 1);
-        shared.arrivals.came(1, || self.hand.has_completed(position + 1));
+        shared.came(1, || self.hand.has_completed(position + 1));
     }
 
     /// Moves values from the front of the batch into the claim, which is not longer; returns how many.
@@ -216,13 +220,13 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         unsafe { shared.slots.copy_in(claim.clone(), batch.give_up(sent).cast()) };
         let end = claim.end;
         shared.producers.complete(claim);
-        shared.arrivals.came(sent, || self.hand.has_completed(end));
+        shared.came(sent, || self.hand.has_completed(end));
         sent
     }
 
     fn give_up(&self, position: u64) {
         self.shared.producers.skip(position..position + 1);
-        self.shared.arrivals.came(1, || ());
+        self.shared.came(1, || ());
     }
 }
 

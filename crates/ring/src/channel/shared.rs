@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use crate::Options;
 use crate::padded::Padded;
 use crate::primitive::atomic::{AtomicUsize, Ordering};
-use crate::sequencer::SequencerParts;
+use crate::primitive::heavy;
+use crate::sequencer::{Multi, SequencerParts};
 use crate::slots::Slots;
 use crate::wait::{Arrivals, Room};
 
@@ -19,9 +20,12 @@ pub(super) struct Shared<T, P: SequencerParts, C: SequencerParts> {
     ends: Padded<Ends>,
 }
 
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
 /// Read with every send, written when a handle is cloned or dropped.
 #[derive(Debug)]
 struct Ends {
+    /// With [`CLOSED`] they send no more.
     senders: AtomicUsize,
     receivers: AtomicUsize,
 }
@@ -59,10 +63,41 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         self.ends.receivers.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether values may be sent: a receiver is there, and none has closed the channel.
+    pub(super) fn is_open(&self) -> bool {
+        self.has_receivers() && !self.producers.is_closed()
+    }
+
     /// If false, everything that was ever sent is visible.
     pub(super) fn has_senders(&self) -> bool {
-        // Acquire pairs with the release of each sender that left, which came after all it sent.
-        self.ends.senders.load(Ordering::Acquire) != 0
+        // Acquire pairs with the release of each sender that left, which came after all it sent, and with that of `close`, after which no
+        // more is claimed.
+        let senders = self.ends.senders.load(Ordering::Acquire);
+        if senders & CLOSED == 0 {
+            // The producers' cursor is not read here: whoever waits would take its line from the sender it waits for.
+            return senders != 0;
+        }
+        // A place in the making is claimed, so whoever waits for it goes on waiting, and its sender rings.
+        senders != CLOSED && self.producers.claimed() != self.consumers.claimed()
+    }
+
+    /// `events` have been completed. Calls `fenced` as [`Arrivals::came`].
+    #[inline(always)]
+    pub(super) fn came(&self, events: usize, fenced: impl FnOnce()) {
+        if self.arrivals.came(events, fenced) && C::MANY {
+            self.end_all_waits_if_closed();
+        }
+    }
+
+    /// One receiver gets what has just been completed, and in a closed channel the others wait for nothing any more.
+    ///
+    /// Relaxed, but after the light fence that follows the completion: either this sees the end, or who was woken by `close`, after its
+    /// heavy fence, sees the completion.
+    #[cold]
+    fn end_all_waits_if_closed(&self) {
+        if self.producers.is_closed() {
+            self.arrivals.changed(|| ());
+        }
     }
 
     pub(super) fn sender_came(&self) {
@@ -76,7 +111,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
 
     pub(super) fn sender_left(&self) {
         // Acquire and release: the last one passes on what the others did before.
-        if self.ends.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.ends.senders.fetch_sub(1, Ordering::AcqRel) & !CLOSED == 1 {
             self.arrivals.changed(|| ());
         } else {
             self.room.left();
@@ -87,6 +122,17 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         if self.ends.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.room.wake_all();
         }
+    }
+}
+
+impl<T, C: SequencerParts> Shared<T, Multi, C> {
+    /// Ends sending, and tells everybody who waits on either side.
+    pub(super) fn close(&self) {
+        self.producers.close();
+        self.ends.senders.fetch_or(CLOSED, Ordering::Release);
+        heavy();
+        self.room.wake_all();
+        self.arrivals.changed(|| ());
     }
 }
 

@@ -39,7 +39,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
 
     /// A claim once `portion` positions are free, or `Some(None)` if there is no use in waiting.
     pub(super) fn places_or_closed(&self, hand: &P::Hand, portion: u64, most: u64) -> Option<Option<Range<u64>>> {
-        if !self.has_receivers() {
+        if !self.is_open() {
             return Some(None);
         }
         let enough = portion <= 1 || self.producers.available(hand, |from| self.free_until(from)) >= portion;
@@ -72,7 +72,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
                 if gathered > 1 && C::MANY {
                     // One of us was woken for each event, but events become visible in order: one that was
                     // completed behind a gap woke somebody who could not see it.
-                    self.arrivals.came(1, || ());
+                    self.came(1, || ());
                 }
                 Some(Ok(()))
             }

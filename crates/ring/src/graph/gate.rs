@@ -55,9 +55,11 @@ impl Gate {
 impl Progress for Gate {
     fn completed(&self, from: u64) -> u64 {
         let leaves = self.leaves.read().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed: a lower bound, written and read under the lock where it matters.
-        let slowest = leaves.completed(from.max(self.floor.load(Ordering::Relaxed)));
-        self.floor.fetch_max(slowest, Ordering::Relaxed);
+        // Acquire pairs with the release below: of what is before the floor the leaves' completions are not read again, so they have to be
+        // seen through whoever read them.
+        let slowest = leaves.completed(from.max(self.floor.load(Ordering::Acquire)));
+        let higher = |floor| (floor < slowest).then_some(slowest);
+        let _ = self.floor.fetch_update(Ordering::Release, Ordering::Relaxed, higher);
         slowest
     }
 }

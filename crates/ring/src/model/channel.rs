@@ -100,6 +100,32 @@ fn a_sender_learns_that_the_receiver_is_gone_and_nothing_leaks() {
 }
 
 #[test]
+fn what_was_sent_before_the_end_is_received_and_nothing_is_sent_after_it() {
+    explore(2, || {
+        let (sender, receiver) = channel::mpsc(options(1));
+        let other = sender.clone();
+        let producers =
+            [sender, other].map(|sender| thread::spawn(move || usize::from(sender.send(Box::new(0)).is_ok())));
+        receiver.close();
+        let received = drain(&receiver).len();
+        assert_eq!(producers.map(|producer| producer.join().unwrap()).iter().sum::<usize>(), received);
+    });
+}
+
+#[test]
+fn the_end_ends_every_receivers_wait() {
+    explore(1, || {
+        let (sender, receiver) = channel::mpmc(options(1));
+        let other = receiver.clone();
+        let producer = thread::spawn(move || usize::from(sender.send(Box::new(0)).is_ok()));
+        let consumer = thread::spawn(move || drain(&other).len());
+        receiver.close();
+        let received = drain(&receiver).len() + consumer.join().unwrap();
+        assert_eq!(producer.join().unwrap(), received);
+    });
+}
+
+#[test]
 fn tasks_are_woken() {
     explore(2, || {
         let (sender, mut receiver) = channel::spsc(options(1));

@@ -16,6 +16,7 @@
 //! | a flag is stored, or loaded, relaxed (`Multi`) | `a_sender_learns_…` |
 //! | the limit hint is stored, or loaded, relaxed (`Multi`) | `two_consumers_share_…` |
 //! | the cursor is stored, or loaded, relaxed (`Single`) | `a_sender_learns_…` |
+//! | the cursor of claims is loaded and changed relaxed (`Multi`) | `the_end_ends_every_receivers_wait` |
 //! | claims by load and store instead of compare-and-swap | `two_producers_lose_…` |
 //! | a limit one position too far | `a_sender_learns_…` |
 //! | the search for free positions starts at an old hint, not at the cursor | `sequencer::multi`: `an_outdated_hint_…` |
@@ -30,6 +31,7 @@
 //! | completions wake no tasks (`Room::ring`) | `a_task_that_sends_…` |
 //! | a consumer follows the producers only, not those it should | `a_follower_…` |
 //! | producers wait for one leaf of two | `all_see_all_…` |
+//! | the floor below which leaves are not looked at is relaxed | `a_pool_handles_every_event_once`, under ThreadSanitizer |
 //! | between processes: no fence in the wake, or in the sleep; the sleeper does not say that it sleeps; the snapshot comes after the look; a position is stored relaxed | `shared` |
 
 mod channel;

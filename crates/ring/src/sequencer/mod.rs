@@ -133,5 +133,10 @@ pub(crate) mod sealed {
 
         /// The end of what has been claimed (of a `Single`: completed).
         fn claimed(&self) -> u64;
+
+        /// Whether nobody will claim any more. A `Single` has no such end.
+        fn is_closed(&self) -> bool {
+            false
+        }
     }
 }

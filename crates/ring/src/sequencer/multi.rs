@@ -25,12 +25,15 @@ pub struct Multi {
 /// Both words of a claim share a line: whoever is about to change the cursor has it anyway.
 #[derive(Debug)]
 struct Claims {
-    /// The first position that nobody has claimed.
+    /// The first position that nobody has claimed; with [`CLOSED`] nobody will claim it.
     cursor: AtomicU64,
     /// All positions before this were found to be free. A hint: it may lag behind the truth, also by being
     /// overwritten with an older one, never run ahead of it.
     limit: AtomicU64,
 }
+
+/// In the cursor: larger than any position, so that whoever claims finds no free position and looks closer.
+const CLOSED: u64 = 1 << 63;
 
 const LAP: u8 = 1;
 const SKIPPED: u8 = 2;
@@ -44,6 +47,12 @@ impl Multi {
     fn flag(&self, position: u64) -> &AtomicU8 {
         // SAFETY: `mask` is the number of flags less one.
         unsafe { self.flags.get_unchecked(position as usize & self.mask) }
+    }
+
+    /// Ends all claims: none succeeds after this, and those that have are in [`claimed`](Sequencer::claimed).
+    pub(crate) fn close(&self) {
+        // Relaxed: one word decides between claims and the end, and it carries no data.
+        self.claims.cursor.fetch_or(CLOSED, Ordering::Relaxed);
     }
 
     /// What the lap bit of a completed position is: 1 in the first lap, since flags start as 0, then 0, and so on.
@@ -110,11 +119,16 @@ impl Sequencer for Multi {
         let claims = &*self.claims;
         let mut lost = 0;
         loop {
-            let next = claims.cursor.load(Ordering::Relaxed);
+            // Acquire pairs with the release below: the flags of what is before the cursor are seen as their owners left them. With an
+            // older flag of the position before, parity would make the next lap's look complete.
+            let next = claims.cursor.load(Ordering::Acquire);
             // Acquire pairs with the release below: who found the positions free has seen their owners
             // complete them, and now we have, too.
             let mut limit = claims.limit.load(Ordering::Acquire);
             if limit < next + least {
+                if next & CLOSED != 0 {
+                    return None;
+                }
                 // Positions that were claimed were free, so the cursor is as good a start; an old hint could be
                 // more than a lap behind, where flags say nothing.
                 limit = frontier(limit.max(next));
@@ -128,8 +142,7 @@ impl Sequencer for Multi {
                 claims.limit.store(limit, Ordering::Release);
             }
             let end = next + (limit - next).min(most);
-            // Relaxed: the cursor only deals out numbers. What makes a position safe to touch is `limit`.
-            match claims.cursor.compare_exchange(next, end, Ordering::Relaxed, Ordering::Relaxed) {
+            match claims.cursor.compare_exchange(next, end, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Some(next..end),
                 Err(_) => {
                     lost += 1;
@@ -140,7 +153,11 @@ impl Sequencer for Multi {
     }
 
     fn available(&self, _hand: &(), frontier: impl Fn(u64) -> u64) -> u64 {
-        let next = self.claims.cursor.load(Ordering::Relaxed);
+        // Acquire as in `claim`.
+        let next = self.claims.cursor.load(Ordering::Acquire);
+        if next & CLOSED != 0 {
+            return 0;
+        }
         let limit = self.claims.limit.load(Ordering::Acquire).max(next);
         frontier(limit) - next
     }
@@ -178,7 +195,11 @@ impl Sequencer for Multi {
     }
 
     fn claimed(&self) -> u64 {
-        self.claims.cursor.load(Ordering::Relaxed)
+        self.claims.cursor.load(Ordering::Relaxed) & !CLOSED
+    }
+
+    fn is_closed(&self) -> bool {
+        self.claims.cursor.load(Ordering::Relaxed) & CLOSED != 0
     }
 }
 
@@ -254,6 +275,22 @@ mod tests {
             sides.consumers.complete(taken);
             assert_eq!(sides.produce(5, 5), None, "more than a lap");
             assert!(sides.produce(4, 4).is_some());
+        }
+    }
+
+    #[test]
+    fn nobody_claims_after_the_end_and_what_was_claimed_stays() {
+        for passed in 0..20 {
+            let sides = Sides::new();
+            sides.pass(passed);
+            let claim = sides.produce(1, 2).unwrap();
+            sides.producers.close();
+            assert_eq!(sides.produce(1, 1), None);
+            assert_eq!(sides.producers.available(&(), |from| from + 4), 0);
+            assert!(sides.producers.is_closed() && !sides.consumers.is_closed());
+            assert_eq!(sides.producers.claimed(), claim.end);
+            sides.producers.complete(claim.clone());
+            assert_eq!(sides.consume(9), Some(claim));
         }
     }
 

@@ -23,14 +23,16 @@ impl Arrivals {
         Arrivals { bell: set.unwrap_or_default(), alike, temper: Temper::new(strategy) }
     }
 
-    /// `events` have come, each for one waiter. Calls `fenced` after the light fence, before anybody is woken.
+    /// `events` have come, each for one waiter. Calls `fenced` after the light fence, before anybody is woken. Returns whether anybody
+    /// waited.
     #[inline(always)]
-    pub(crate) fn came(&self, events: usize, fenced: impl FnOnce()) {
+    pub(crate) fn came(&self, events: usize, fenced: impl FnOnce()) -> bool {
         let heard = self.bell.is_heard();
         fenced();
         if heard {
             self.bell.wake(if self.alike { events } else { usize::MAX });
         }
+        heard
     }
 
     /// Something has changed that concerns all. Calls `fenced` as [`came`](Self::came).

@@ -38,9 +38,10 @@ fn ends(file: &File, slots: usize, turns: u64) -> Vec<End<'_>> {
 fn a_shared_ring_is_a_bounded_queue_whoever_has_the_roles() {
     let mut random = Random::seeded();
     for (slots, turns) in [(1, u64::MAX), (4, 7), (64, 50)] {
-        for _ in 0..5 * stress() {
+        // Short ones: where the machine is busy, clocks differ so much that the search has many orders to try.
+        for _ in 0..12 * stress() {
             let file = tempfile::tempfile().unwrap();
-            let history = hand_over(ends(&file, slots, turns), 300, Refused::Answers, &mut random);
+            let history = hand_over(ends(&file, slots, turns), 100, Refused::Answers, &mut random);
             holds(&history, &Model::new(Kind::Queue).with_capacity(slots as u64));
         }
         let file = tempfile::tempfile().unwrap();
