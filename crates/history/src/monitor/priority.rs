@@ -71,12 +71,14 @@ impl Free {
 
     /// Covers the moments strictly between two.
     fn cover(&mut self, after: u32, before: u32) {
-        let mut moment = after + 1;
+        if after >= before {
+            return;
+        }
+        let mut moment = self.next(after + 1);
         while moment < before {
-            if self.next[moment as usize] == moment {
-                self.next[moment as usize] = moment + 1;
-            }
-            moment = self.next(moment);
+            // All in between will be covered, too: one step leads past them.
+            self.next[moment as usize] = before;
+            moment = self.next(moment + 1);
         }
     }
 }
