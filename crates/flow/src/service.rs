@@ -48,6 +48,9 @@ impl<In> fmt::Debug for SubmitError<In> {
     }
 }
 
+/// How often a submitter that does not wait looks again for the end of another one's `send`.
+const LOOKS_MOST: u32 = 64;
+
 /// How long a submitter waits for room.
 #[derive(Clone, Copy)]
 enum Patience {
@@ -215,6 +218,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         let mut place = None;
         let mut waiting_since = None;
         let mut has_dropped = false;
+        let mut looks = 0;
         let condvar = Arc::new(Condvar::new());
         let refused = loop {
             if state.is_closed() {
@@ -229,7 +233,20 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 return Ok(());
             }
             let pause = match patience {
-                Patience::None if self.overload == Overload::DropOldest && !has_dropped => {
+                // There is room, and nobody waits: a sender is about to put down the unit whose place it has taken.
+                Patience::None if looks < LOOKS_MOST && state.entrance.is_next(place) && state.has_room(bytes) => {
+                    looks += 1;
+                    self.shared.release(state);
+                    std::thread::yield_now();
+                    state = self.shared.lock();
+                    continue;
+                }
+                Patience::None
+                    if self.overload == Overload::DropOldest
+                        && !has_dropped
+                        && state.entrance.is_next(place)
+                        && !state.has_room(bytes) =>
+                {
                     let Some(mut row) = state.drop_oldest(bytes, self.shared.now()) else {
                         break SubmitError::Full(unit);
                     };
@@ -299,7 +316,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     }
 }
 
-/// The future of [`Submitter::submit_async`]. It keeps its place at the entrance until it is dropped.
+/// The future of [`Submitter::submit_async`]. It keeps its place at the entrance until it is dropped, and nobody who came later passes it:
+/// poll it, or drop it.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct SubmitFuture<'a, In: Send + 'static, R: Send + 'static> {
     submitter: &'a Submitter<In, R>,

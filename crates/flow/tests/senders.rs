@@ -4,8 +4,11 @@
 #[path = "support/watchdog.rs"]
 mod watchdog;
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -103,6 +106,35 @@ fn a_unit_that_comes_when_the_last_worker_goes_is_not_left_behind() {
             }
         }
         assert_eq!(service.drain().retired, 20_000);
+    });
+}
+
+#[test]
+fn a_future_at_the_head_of_the_line_that_nobody_polls_does_not_keep_a_flow_from_draining() {
+    in_time(|| {
+        for _ in 0..20 {
+            let service = short(16).start();
+            let (sent, waits) = (AtomicU64::new(0), service.submitter());
+            let report = thread::scope(|scope| {
+                for _ in 0..4 {
+                    let (own, sent) = (service.submitter(), &sent);
+                    scope.spawn(move || {
+                        while own.send(0).is_ok() {
+                            sent.fetch_add(1, Ordering::Relaxed);
+                        }
+                    });
+                }
+                thread::sleep(Duration::from_millis(1));
+                let mut future = pin!(waits.submit_async(1));
+                let first = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                // Behind it the gate fills.
+                thread::sleep(Duration::from_millis(1));
+                let report = service.drain();
+                assert_eq!(report.admitted, report.retired);
+                report.admitted - u64::from(first.is_ready())
+            });
+            assert_eq!(report, sent.load(Ordering::Relaxed));
+        }
     });
 }
 

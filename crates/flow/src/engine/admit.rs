@@ -125,6 +125,10 @@ impl State {
 
     /// How many units may leave the gate before it is the turn of the submitter who waits first at the entrance.
     pub(crate) fn may_leave_the_gate(&self) -> usize {
+        // Into a closed flow nobody goes from the entrance, whoever is still in line there.
+        if self.is_closed() {
+            return usize::MAX;
+        }
         let behind = self.entrance.head_is_behind();
         behind.map_or(usize::MAX, |behind| behind.saturating_sub(self.left_the_gate) as usize)
     }

@@ -14,9 +14,10 @@
 //!
 //! The gate holds at most [`STAGED_MOST`] units and a sixteenth of the byte budget. A sender that finds the ring full waits in the
 //! ring: hundreds may, and none of them is woken for a single unit. One with too many bytes waits for admission, at the entrance. Who
-//! came there first goes in after the units that were before the gate then, and before those that came later.
+//! came there first goes in after the units that were before the gate then, and before those that came later. Among those who wait in the
+//! ring there is no order: whoever finds the place is next.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -171,6 +172,7 @@ impl<In: Send> Gate for TypedGate<In> {
         if !surely && self.is_empty() {
             return;
         }
+        state.room_waited_ns += self.waited_ns.swap(0, Ordering::Relaxed);
         let mut exit = self.exit();
         let Exit { receiver, held, taken } = &mut *exit;
         let most = state.may_leave_the_gate();
@@ -178,11 +180,14 @@ impl<In: Send> Gate for TypedGate<In> {
         if units == 0 {
             return;
         }
+        // Pairs with the release of a sender that took its place after its bytes: what was counted among the units is among the bytes.
+        fence(Ordering::Acquire);
         let mut run = state.pocket.spares.take();
         let (mut bytes, mut plain, mut admitted) = (0, true, 0);
         if held.is_none() && state.has_room_for_all(units, self.bytes.load(Ordering::Relaxed)) {
-            // Disconnected is no different from empty here.
-            let _ = receiver.try_recv_many(taken, units);
+            // A call may give only what an earlier look has seen; disconnected is no different from empty here.
+            while taken.len() < units && receiver.try_recv_many(taken, units - taken.len()).is_ok_and(|more| more > 0) {
+            }
             admitted = taken.len();
             for (candidate, unit) in taken.drain(..) {
                 bytes += candidate.bytes;
@@ -205,13 +210,13 @@ impl<In: Send> Gate for TypedGate<In> {
         }
         self.give_bytes_back(bytes);
         state.left_the_gate += admitted as u64;
-        state.room_waited_ns += self.waited_ns.swap(0, Ordering::Relaxed);
         state.enter(run, plain, now);
     }
 
     fn admit_all(&self, state: &mut State, now: u64) {
         let mut exit = self.exit();
         exit.receiver.close();
+        state.room_waited_ns += self.waited_ns.swap(0, Ordering::Relaxed);
         let mut run = state.pocket.spares.take();
         let mut next = exit.held.take().map(Ok);
         self.held.store(0, Ordering::Relaxed);
