@@ -720,7 +720,7 @@ int32_t millstream_csm_power(const struct millstream_csm_setup *setup,
                              struct millstream_csm_power_result *out);
 
 /**
- * Makes a slab of at most `max_objects` objects of `object_bytes` bytes in a new file.
+ * Makes a slab of at most `max_objects` objects of `object_bytes` bytes, a multiple of 8, in a new file.
  *
  * # Safety
  * `path` is a C string; `out` points to a pointer.

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use ::millstream_slab::{Handle, Holder, RawCache, RawSlab};
+use ::millstream_slab::{Error, Handle, Holder, RawCache, RawSlab};
 
 use crate::status::{Failure, answer, borrow, release, status, text};
 
@@ -48,7 +48,7 @@ pub struct millstream_slab_object {
     pub holder: i64,
 }
 
-/// Makes a slab of at most `max_objects` objects of `object_bytes` bytes in a new file.
+/// Makes a slab of at most `max_objects` objects of `object_bytes` bytes, a multiple of 8, in a new file.
 ///
 /// # Safety
 /// `path` is a C string; `out` points to a pointer.
@@ -62,6 +62,13 @@ pub unsafe extern "C" fn millstream_slab_create(
     let compute = || {
         // SAFETY: the caller's promise.
         let path = unsafe { text("path", path) }?.ok_or(Failure::Null { what: "path" })?;
+        // Rust rounds up; here the caller's buffers would be too short.
+        if !object_bytes.is_multiple_of(8) {
+            let (least, most) = (object_bytes - object_bytes % 8, object_bytes.saturating_add(8 - object_bytes % 8));
+            return Err(
+                Error::OutOfRange { what: "object_bytes, a multiple of 8,", found: object_bytes, least, most }.into()
+            );
+        }
         let slab = RawSlab::options(object_bytes, max_objects).create(path)?;
         Ok(Box::into_raw(Box::new(millstream_slab { slab })))
     };

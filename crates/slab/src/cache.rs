@@ -10,7 +10,7 @@
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use crate::depot::Entry;
 use crate::error::Error;
@@ -34,6 +34,8 @@ pub struct RawCache {
     objects: NonNull<u8>,
     object_bytes: usize,
     slot: u16,
+    /// The process that made it.
+    pid: u32,
     /// How many entries of the magazine are in use.
     count: Cell<usize>,
     /// Indices of free objects, the youngest last. Their generations are in their words.
@@ -52,6 +54,7 @@ impl RawCache {
             objects: shared.object(0),
             object_bytes: geometry.object_bytes as usize,
             slot,
+            pid: std::process::id(),
             count: Cell::new(0),
             magazine: vec![Cell::new(0); 2 * geometry.chain as usize].into(),
             shared,
@@ -115,6 +118,8 @@ impl RawCache {
         if word.compare_exchange(published, next.cached(self.slot), Ordering::AcqRel, Ordering::Relaxed).is_err() {
             self.change(handle, next.cached(self.slot))?;
         }
+        // Pairs with the fence of a reader: one that sees what the next holder writes sees the word that says so.
+        fence(Ordering::Release);
         self.push(handle.index());
         Ok(())
     }
@@ -135,6 +140,8 @@ impl RawCache {
         if word.compare_exchange(generation.published(), held, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             self.change(handle, held)?;
         }
+        // As in `free`: a reader that sees what is written from now on sees that the object was claimed.
+        fence(Ordering::Release);
         Ok(RawPrivate::new(self, handle.index()))
     }
 
@@ -203,7 +210,7 @@ impl RawCache {
     #[cold]
     #[inline(never)]
     fn refill(&self) -> Result<(), Error> {
-        if self.fetch()? || (self.shared.recover()?.freed > 0 && self.fetch()?) {
+        if self.fetch()? || (self.shared.try_recover()?.freed > 0 && self.fetch()?) {
             return Ok(());
         }
         Err(Error::Full { objects: self.shared.header.geometry.max_objects })
@@ -305,15 +312,13 @@ impl RawCache {
 
 impl Drop for RawCache {
     fn drop(&mut self) {
-        let slot = &self.shared.slots()[usize::from(self.slot)];
-        let Some(owner) = Identity::read(slot.owner.load(Ordering::Relaxed)) else { return };
-        // A copy that `fork` made in a child leaves the parent's cache alone.
-        if owner.pid() != std::process::id() {
+        // A copy that `fork` made in a child leaves the parent's cache alone, whoever has its slot by now.
+        if self.pid != std::process::id() {
             return;
         }
         if self.flush().is_ok() {
             // Release: whoever has the slot next finds nothing of this cache.
-            slot.owner.store(Identity::NOBODY, Ordering::Release);
+            self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NOBODY, Ordering::Release);
         }
     }
 }

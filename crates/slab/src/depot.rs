@@ -25,7 +25,7 @@
 //! The order in which a survivor looks matters: first the head, then the note. If the head is not ours any more when it is
 //! looked at, the note was made before it changed.
 
-use crate::primitive::{AtomicU64, AtomicU128, Ordering};
+use crate::primitive::{AtomicU64, AtomicU128, Ordering, fence};
 use crate::slot::{Intent, Slot};
 use crate::word::{Generation, State, Word};
 
@@ -156,9 +156,12 @@ impl<const STEP: u64> Depot<'_, STEP> {
             self.words[index as usize].store(generation.cached(slot), Ordering::Release);
             keep(Entry { generation, index });
             Ok(())
-        })?;
+        });
+        // Also after an error: what was kept is on its way, and must not be taken back by whoever acts for this cache later.
         own.settle();
-        Ok(taken)
+        // A reader of an object's last life that sees what its next holder writes sees the words of this chain.
+        fence(Ordering::Release);
+        taken
     }
 
     /// Brings to an end what a dead cache was about to do. Afterwards all objects that it had in its hands say so in their
@@ -184,6 +187,9 @@ impl<const STEP: u64> Depot<'_, STEP> {
         };
         if let Some(first) = in_hand {
             self.walk(first, |index, word| {
+                if !matches!(word.state(), Some(State::Free | State::Cached(_))) {
+                    return Err(Damage { what: "an object on its way to or from the depot is not free", at: index });
+                }
                 // Some of them say it already, if the cache or a survivor before us died half-way.
                 self.words[index as usize].store(word.generation().cached(slot), Ordering::Release);
                 Ok(())

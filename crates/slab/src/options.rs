@@ -103,7 +103,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
 
     /// Has every object backed by the file system before it can be handed out, so that a full device is an error of the
     /// allocation that makes the slab grow, and not a SIGBUS of whoever first writes. Without it each page is
-    /// allocated by the processor that first touches it, on its own NUMA node.
+    /// allocated by the processor that first touches it, on its own NUMA node. Processes that open the slab do not reserve what they make it
+    /// grow by: reserve all of it, or grow it here.
     #[must_use]
     pub fn reserve(mut self) -> Self {
         self.reserve = true;
@@ -174,7 +175,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     }
 
     fn geometry(&self) -> Result<Geometry, Error> {
-        let fair = self.max_objects / (8 * self.caches.max(1));
+        let fair = self.max_objects / self.caches.max(1).saturating_mul(8);
         let geometry = Geometry {
             object_bytes: self.object_bytes,
             align_bytes: self.align_bytes,

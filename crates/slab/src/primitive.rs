@@ -3,13 +3,13 @@
 #[cfg(not(loom))]
 mod real {
     pub(crate) use portable_atomic::AtomicU128;
-    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 }
 
 #[cfg(loom)]
 mod real {
     use loom::sync::Mutex;
-    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
     /// Loom has no atomics of 128 bits. Under a mutex every access is one step that acquires and releases, which is
     /// what the free list asks of its head.

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 
 use crate::error::Error;
 
@@ -77,7 +77,8 @@ impl Identity {
             other => other.ok(),
         };
         match stat(self.pid()) {
-            Ok(None) => return false,
+            // Reaped, or hidden from this user: the descriptor tells. Without one only the number is left to ask for.
+            Ok(None) if descriptor.is_none() => return test_kill_process(pid) != Err(rustix::io::Errno::SRCH),
             Ok(Some(stat)) if Self::new(self.pid(), stat.started).started() != self.started() => return false,
             Ok(Some(stat)) if descriptor.is_none() => return !stat.is_over,
             _ => {}

@@ -12,6 +12,7 @@ use crate::attach::Others;
 use crate::cache::RawCache;
 use crate::check::{Report, Usage};
 use crate::error::Error;
+use crate::geometry::PAGE;
 use crate::handle::Handle;
 use crate::header::{FIXED, Header, MAGIC};
 use crate::live::Live;
@@ -47,7 +48,7 @@ impl RawSlab {
     /// What a new slab of at most `max_objects` objects is like. The bytes of an object are rounded up to a multiple of 8.
     #[must_use]
     pub fn options(object_bytes: u64, max_objects: u64) -> Options<RawSlab> {
-        Options::new(object_bytes.max(1).next_multiple_of(8), 8, max_objects)
+        Options::new(object_bytes.max(1).checked_next_multiple_of(8).unwrap_or(u64::MAX), 8, max_objects)
     }
 
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
@@ -81,11 +82,12 @@ impl RawSlab {
     /// Opens the slab in a file on the caller's word that no other process uses it: for a file whose last users ran in
     /// a PID namespace that is gone, and can't be watched. What caches had in their hands is recovered.
     ///
-    /// Should somebody use the slab nevertheless, objects may get lost and be allocated twice.
-    ///
     /// # Errors
     /// As [`open`](RawSlab::open).
-    pub fn open_alone(path: impl AsRef<Path>) -> Result<Self, Error> {
+    ///
+    /// # Safety
+    /// Nobody else uses the slab, neither another process nor this one: objects would be allocated twice, and two would hold one.
+    pub unsafe fn open_alone(path: impl AsRef<Path>) -> Result<Self, Error> {
         Ok(Self::attach(open(path.as_ref())?, Others::Absent)?.0)
     }
 
@@ -216,8 +218,8 @@ impl RawSlab {
         self.shared.memory.sync(0, self.shared.header.geometry.file_bytes())
     }
 
-    /// [`sync`](RawSlab::sync) of one object: its bytes first, then its word, so that after a power failure it is there
-    /// with its contents, or not at all.
+    /// [`sync`](RawSlab::sync) of one object: once it returns, the object is there after a power failure, with its contents. Before, the kernel
+    /// may have written its word without its bytes: tell others of the handle afterwards.
     ///
     /// # Errors
     /// [`Error::System`]; [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].
@@ -226,6 +228,8 @@ impl RawSlab {
         let geometry = &self.shared.header.geometry;
         let index = handle.index();
         self.shared.memory.sync(geometry.objects() + index * geometry.object_bytes, geometry.object_bytes)?;
+        // The first page has the number of objects in use.
+        self.shared.memory.sync(0, PAGE)?;
         self.shared.memory.sync(geometry.words() + 8 * index, 8)
     }
 

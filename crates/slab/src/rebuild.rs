@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::attach::Others;
 use crate::depot::{Entry, Head, NONE};
 use crate::error::Error;
 use crate::process::Identity;
@@ -15,13 +16,18 @@ use crate::word::{State, Word};
 
 /// Makes the free list anew. The caller is at the gate and no cache is in use, so nothing changes meanwhile; if it dies, the
 /// next one begins again.
-pub(crate) fn rebuild(shared: &Shared) -> Result<Recovered, Error> {
+pub(crate) fn rebuild(shared: &Shared, others: Others) -> Result<Recovered, Error> {
     let capacity = check(shared)?;
     let mut recovered = Recovered::default();
     for slot in shared.slots() {
         slot.settle();
         slot.done.store(0, Ordering::Relaxed);
-        recovered.caches += u64::from(slot.owner.swap(Identity::NOBODY, Ordering::AcqRel) != Identity::NOBODY);
+        let found = slot.owner.load(Ordering::SeqCst);
+        // One that lives has come after we looked. It will see us at the gate and step back, and must not find its slot somebody else's then.
+        let is_gone = |owner| others == Others::Absent || !shared.lives(owner);
+        let is_cleared = Identity::read(found).is_some_and(is_gone)
+            && slot.owner.compare_exchange(found, Identity::NOBODY, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        recovered.caches += u64::from(is_cleared);
     }
     shared.head().store(Head { first: NONE, by: 0, tag: 0 }.pack(), Ordering::Release);
 

@@ -25,12 +25,23 @@ pub struct Recovered {
 }
 
 impl Shared {
-    /// Returns what dead processes had in their caches, and marks what they held.
-    pub(crate) fn recover(&self) -> Result<Recovered, Error> {
-        let dead = self.take_over()?;
+    /// Returns what dead processes had in their caches, and marks what they held. The caller is at the gate.
+    pub(crate) fn recover_at_the_gate(&self) -> Result<Recovered, Error> {
+        let taken = self.take_over()?;
+        let recovered = self.act_for(&taken.iter().map(|&(slot, _)| slot).collect::<Vec<_>>());
+        if recovered.is_err() {
+            // What is damaged is for whoever opens the slab alone, and must not seem to be in use until then.
+            for (slot, owner) in taken {
+                self.slots()[usize::from(slot)].owner.store(owner, Ordering::Release);
+            }
+        }
+        recovered
+    }
+
+    fn act_for(&self, dead: &[u16]) -> Result<Recovered, Error> {
         let mut recovered = Recovered { caches: dead.len() as u64, ..Recovered::default() };
         let Some(&actor) = dead.first() else { return Ok(recovered) };
-        for &slot in &dead {
+        for &slot in dead {
             self.depot().settle(slot)?;
         }
         let mut is_dead = vec![false; self.slots().len()];
@@ -55,15 +66,15 @@ impl Shared {
             }
         }
         chains.finish()?;
-        for &slot in &dead {
+        for &slot in dead {
             // Release: whoever has the slot next finds nothing of the old one.
             self.slots()[usize::from(slot)].owner.store(Identity::NOBODY, Ordering::Release);
         }
         Ok(recovered)
     }
 
-    /// Makes the slots of dead processes ours.
-    fn take_over(&self) -> Result<Vec<u16>, Error> {
+    /// Makes the slots of dead processes ours; returns them with their owners.
+    fn take_over(&self) -> Result<Vec<(u16, u64)>, Error> {
         let own = Identity::own()?.recovering().word();
         let (mut alive, mut dead) = (Vec::new(), Vec::new());
         let mut taken = Vec::new();
@@ -77,7 +88,7 @@ impl Shared {
             if dead.contains(&owner)
                 && slot.owner.compare_exchange(found, own, Ordering::AcqRel, Ordering::Relaxed).is_ok()
             {
-                taken.push(number);
+                taken.push((number, found));
             }
         }
         Ok(taken)

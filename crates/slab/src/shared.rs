@@ -26,6 +26,10 @@ pub(crate) struct Shared {
 impl Shared {
     /// Maps a file whose header was read, or new memory.
     pub(crate) fn map(file: Option<File>, header: Header, reserve: bool) -> Result<Self, Error> {
+        if !AtomicU128::is_lock_free() {
+            let source = std::io::ErrorKind::Unsupported;
+            return Err(Error::system("exchange 128 bits at once: this processor can't", source));
+        }
         let Geometry { huge_pages, .. } = header.geometry;
         let memory = Memory::map(file, header.geometry.file_bytes(), huge_pages)?;
         if huge_pages {

@@ -80,6 +80,8 @@ impl Distribution {
         assert!((0.0..=1.0).contains(&q), "a quantile is within 0 to 1, not {q}");
         // The first number is the quantile 0, the last one the quantile 1.
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        // The product is rounded: 55 hundredths of 100 come out above 55.
+        let rank = if rank > 1 && (rank - 1) as f64 / self.count as f64 >= q { rank - 1 } else { rank };
         let mut seen = 0;
         self.buckets().find_map(|(values, count)| {
             seen += count;
@@ -129,6 +131,14 @@ mod tests {
                 assert_eq!(*super::values(i - 1).end() + 1, *values.start());
             }
         }
+    }
+
+    #[test]
+    fn a_rank_that_rounds_up_is_not_the_next_one() {
+        let histogram = Histogram::new();
+        (0..100).for_each(|number| histogram.record(number));
+        assert!(0.07 * 100.0 > 7.0, "as floats go");
+        assert_eq!(histogram.distribution().quantile(0.07), Some(6..=6));
     }
 
     #[test]

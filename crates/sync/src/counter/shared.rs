@@ -91,6 +91,19 @@ unsafe impl Send for SharedCounters {}
 // SAFETY: as above.
 unsafe impl Sync for SharedCounters {}
 
+/// More than any Linux has.
+const PROCESSORS_MOST: u32 = 65_536;
+
+/// Has the file system set the space aside: where it is full, that should be an error here and not a signal in whoever adds first.
+fn allocate(file: &File, bytes: u64) -> std::io::Result<()> {
+    // SAFETY: the descriptor is open.
+    match unsafe { libc::posix_fallocate(std::os::fd::AsRawFd::as_raw_fd(file), 0, bytes as libc::off_t) } {
+        // Not every file system can say; then it is as it was.
+        0 | libc::EOPNOTSUPP | libc::EINVAL => Ok(()),
+        error => Err(std::io::Error::from_raw_os_error(error)),
+    }
+}
+
 impl SharedCounters {
     /// Makes `file` a file of so many counters, all zero; what it held is gone.
     ///
@@ -103,6 +116,7 @@ impl SharedCounters {
         let processors = processors();
         file.set_len(0)?;
         file.set_len(length(processors.into()))?;
+        allocate(file, length(processors.into()))?;
         let this = Self::map(file, counters, processors)?;
         this.header(header::VERSION).store(VERSION, Relaxed);
         this.header(header::COUNTERS).store(counters as u64, Relaxed);
@@ -134,7 +148,7 @@ impl SharedCounters {
         check_number(counters)?;
         let expected = length(processors);
         match u32::try_from(processors) {
-            Ok(processors @ 1..) if expected == found => Self::map(file, counters as usize, processors),
+            Ok(processors @ 1..=PROCESSORS_MOST) if expected == found => Self::map(file, counters as usize, processors),
             _ => Err(SharedError::Length { counters, processors, expected, found }),
         }
     }

@@ -24,7 +24,7 @@ impl Looks {
 
     /// Until the next look: a pause instruction, or every now and then a yield.
     pub(super) fn pause(&mut self) {
-        self.0 += 1;
+        self.0 = self.0.wrapping_add(1);
         if self.0.is_multiple_of(LOOKS_BEFORE_YIELD) {
             yield_now();
         } else {

@@ -30,6 +30,10 @@ pub enum Activity {
 /// ```
 #[must_use]
 pub fn activity(thread: i32) -> Activity {
+    if thread <= 0 {
+        // To the kernel zero is the caller.
+        return Activity::Ended;
+    }
     let Some(before) = time_used_ns(thread) else { return Activity::Ended };
     match time_used_ns(thread) {
         None => Activity::Ended,

@@ -8,8 +8,11 @@ use super::{arch, source};
 #[repr(C, align(32))]
 struct Rseq([u32; 8]);
 
-/// The kernel's words for a thread that is not registered.
-const UNREGISTERED: Rseq = Rseq([0, u32::MAX, 0, 0, 0, 0, 0, 0]);
+/// The word with the concurrency id.
+const CONCURRENCY: usize = super::area::word::CONCURRENCY / size_of::<u32>();
+
+/// The kernel's words for a thread that is not registered, and no concurrency id that any data has a slot for.
+const UNREGISTERED: Rseq = Rseq([0, u32::MAX, 0, 0, 0, 0, u32::MAX, 0]);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -60,6 +63,9 @@ impl Drop for End {
         OWN.with(|own| {
             if own.state.replace(State::Refused) == State::Registered {
                 call(own.area.get(), UNREGISTER);
+                // The kernel leaves a zero there. What this thread's other destructors still add must find no slot by it.
+                // SAFETY: the kernel does not write to the area any more, and it is this thread's.
+                unsafe { (*own.area.get()).0[CONCURRENCY] = u32::MAX };
             }
         });
     }

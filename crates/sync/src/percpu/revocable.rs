@@ -1,7 +1,9 @@
 //! A lock that is held until it is taken away.
 
+use std::cell::Cell;
+use std::marker::PhantomData;
 use std::sync::atomic::{
-    AtomicI32, AtomicU64,
+    AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
@@ -37,10 +39,9 @@ use super::{Activity, Area, activity};
 /// and that they allow to hold a lock until one is preempted, is Paul Khuong's. `examples/flat_combining.rs` builds flat combining on it.
 #[derive(Debug)]
 pub struct Revocable {
-    /// The token of the owner, with [`PINNED`] or not; zero if there is none.
+    /// The token of the owner, with [`PINNED`] or not; zero if there is none. It names the owner's thread, so that who wonders whether the owner
+    /// runs never looks at one that has the lock no more.
     owner: AtomicU64,
-    /// The owner's thread, for who wonders whether it runs.
-    thread: AtomicI32,
     by_sections: bool,
 }
 
@@ -53,8 +54,10 @@ const PINNED: u64 = 1;
 #[derive(Debug)]
 pub struct Ownership<'a> {
     lock: &'a Revocable,
-    /// Even, and never used before.
+    /// Even, and not in use.
     token: u64,
+    /// Two threads that store at once would each take the other's pin for the loss of the lock.
+    _of_one_thread: PhantomData<Cell<()>>,
 }
 
 /// The lock is somebody else's by now: start anew.
@@ -66,7 +69,7 @@ impl Revocable {
     /// Nobody's. One system call.
     #[must_use]
     pub fn new() -> Self {
-        Revocable { owner: AtomicU64::new(0), thread: AtomicI32::new(0), by_sections: restart(Sections::All).is_ok() }
+        Revocable { owner: AtomicU64::new(0), by_sections: restart(Sections::All).is_ok() }
     }
 
     /// The lock, if it is nobody's. Wait-free; acquire.
@@ -121,16 +124,14 @@ impl Revocable {
         self.owned(token)
     }
 
-    /// What the holder does now, or the last one did: a guess, since it may change at any time. [`Ended`](Activity::Ended) if there was none.
+    /// What the holder does now: a guess, since it may change at any time. [`Ended`](Activity::Ended) if there is none.
     #[must_use]
     pub fn holder(&self) -> Activity {
-        activity(self.thread.load(Relaxed))
+        activity(thread_of(self.owner.load(Relaxed)))
     }
 
     fn owned(&self, token: u64) -> Ownership<'_> {
-        // SAFETY: no arguments.
-        self.thread.store(unsafe { libc::gettid() }, Relaxed);
-        Ownership { lock: self, token }
+        Ownership { lock: self, token, _of_one_thread: PhantomData }
     }
 }
 
@@ -184,8 +185,19 @@ impl Drop for Ownership<'_> {
     }
 }
 
-/// Tokens are never used again: 2⁶³ of them last longer than any machine.
+/// A thread's number has at most 22 bits.
+const THREAD_BITS: u32 = 22;
+
+/// A token: the sequence, the thread, the place for [`PINNED`]. Only a thread that still has an ownership from 2⁴¹ tokens ago, two days
+/// of nothing else, could take its own new token for that one.
 fn new_token() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(2);
-    NEXT.fetch_add(2, Relaxed)
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // SAFETY: no arguments.
+    let thread = u64::from(unsafe { libc::gettid() }.cast_unsigned());
+    NEXT.fetch_add(1, Relaxed) << (THREAD_BITS + 1) | thread << 1
+}
+
+/// Whose token it is; zero for nobody's.
+fn thread_of(owner: u64) -> i32 {
+    (owner >> 1 & ((1 << THREAD_BITS) - 1)) as i32
 }

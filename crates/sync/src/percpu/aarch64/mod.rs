@@ -54,6 +54,7 @@ macro_rules! rseq_section {
             $($line, "\n",)+
             "88:\n",
             ".pushsection __rseq_failure, \"ax\", @progbits\n",
+            ".balign 4\n",
             ".inst 0xd428bc00\n",
             "99:\n",
             $($handler, "\n",)+
