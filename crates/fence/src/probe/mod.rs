@@ -10,9 +10,12 @@
 //! ```
 
 mod daemon;
+mod erratum;
 mod kernel;
 mod null_gs;
 mod processor;
+
+pub use erratum::has_erratum_147;
 
 use crate::Fence;
 

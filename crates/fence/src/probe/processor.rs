@@ -30,7 +30,7 @@ pub(super) fn findings() -> Vec<Finding> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut findings = vec![Finding::new("processor", format!("{model}; this process may use {cores} of its cores"))];
     if cfg!(target_arch = "x86_64") {
-        findings.extend([time_stamp_counter(&processor), base_instructions(&processor), erratum(&processor)]);
+        findings.extend([time_stamp_counter(&processor), base_instructions(&processor), erratum()]);
     }
     findings
 }
@@ -49,12 +49,9 @@ fn base_instructions(processor: &Processor) -> Finding {
     Finding::new("FSGSBASE instructions", found)
 }
 
-/// AMD family 15 (0Fh), models 32 to 63: a locked instruction may let a later load pass, under rare conditions.
-fn erratum(processor: &Processor) -> Finding {
-    let number = |key| processor.value(key).and_then(|value| value.parse::<u32>().ok());
-    let vendor = processor.value("vendor_id").unwrap_or_default();
+fn erratum() -> Finding {
     let finding = |found: &str| Finding::new("Opteron erratum 147", found);
-    if is_affected(vendor, number("cpu family"), number("model")) {
+    if super::has_erratum_147() {
         finding("this processor has it")
             .with_note("a lock's acquisition needs a load fence after its locked instruction")
     } else {
@@ -62,21 +59,9 @@ fn erratum(processor: &Processor) -> Finding {
     }
 }
 
-fn is_affected(vendor: &str, family: Option<u32>, model: Option<u32>) -> bool {
-    vendor == "AuthenticAMD" && family == Some(15) && model.is_some_and(|model| (32..=63).contains(&model))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_erratum_is_that_of_models_32_to_63_of_family_15() {
-        for (model, affected) in [(31, false), (32, true), (63, true), (64, false)] {
-            assert_eq!(is_affected("AuthenticAMD", Some(15), Some(model)), affected, "model {model}");
-        }
-        assert!(!is_affected("GenuineIntel", Some(15), Some(40)) && !is_affected("AuthenticAMD", Some(25), Some(40)));
-    }
 
     #[test]
     fn a_flag_is_matched_whole() {

@@ -9,8 +9,10 @@ pub(super) fn after_acquisition() {
 
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod x86_64 {
-    use std::arch::x86_64::{__cpuid, _mm_lfence};
+    use std::arch::x86_64::_mm_lfence;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use millstream_fence::probe::has_erratum_147;
 
     /// Whether this processor is known to be sound.
     static SOUND: AtomicBool = AtomicBool::new(false);
@@ -25,41 +27,14 @@ mod x86_64 {
     #[cold]
     #[inline(never)]
     fn look() {
-        // SAFETY: every x86-64 has both instructions.
-        #[allow(unused_unsafe, reason = "safe in newer compilers")]
-        unsafe {
-            let (vendor, version) = (__cpuid(0), __cpuid(1).eax);
-            if is_affected([vendor.ebx, vendor.edx, vendor.ecx], version) {
+        if has_erratum_147() {
+            // SAFETY: every x86-64 has the instruction.
+            #[allow(unused_unsafe, reason = "safe in newer compilers")]
+            unsafe {
                 _mm_lfence();
-            } else {
-                SOUND.store(true, Relaxed);
             }
-        }
-    }
-
-    /// Family 15 (0Fh), models 32 to 63, of AMD.
-    fn is_affected(vendor: [u32; 3], version: u32) -> bool {
-        const AMD: [u32; 3] =
-            [u32::from_le_bytes(*b"Auth"), u32::from_le_bytes(*b"enti"), u32::from_le_bytes(*b"cAMD")];
-        let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
-        let model = (version >> 4 & 0xf) | (version >> 12 & 0xf0);
-        vendor == AMD && family == 15 && (32..64).contains(&model)
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn opterons_of_revision_e_have_it_and_others_have_not() {
-            let name = |text: &[u8; 12]| {
-                std::array::from_fn(|i| u32::from_le_bytes(text[4 * i..4 * i + 4].try_into().unwrap()))
-            };
-            let amd = name(b"AuthenticAMD");
-            assert!(is_affected(amd, 0x0002_0f10), "Opteron 265, model 33");
-            assert!(!is_affected(amd, 0x0001_0f5a) && !is_affected(amd, 0x0004_0f12), "an earlier and a later one");
-            assert!(!is_affected(amd, 0x00a2_0f10), "Zen 3");
-            assert!(!is_affected(name(b"GenuineIntel"), 0x0002_0f10));
+        } else {
+            SOUND.store(true, Relaxed);
         }
     }
 }

@@ -1,0 +1,49 @@
+//! AMD's erratum 147: early Opterons may let a load that follows a locked instruction read too old a value.
+
+/// Whether the processor is one of those: a lock then needs a load fence after the locked instruction that takes it.
+///
+/// Asks the processor itself, which takes some hundred cycles, and thousands in a virtual machine: remember the answer.
+///
+/// ```
+/// if millstream_fence::probe::has_erratum_147() {
+///     println!("locks take a load fence here");
+/// }
+/// ```
+#[must_use]
+pub fn has_erratum_147() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::__cpuid;
+        // SAFETY: every x86-64 has the instruction, and both leaves.
+        #[allow(unused_unsafe, reason = "safe in newer compilers")]
+        let (vendor, version) = unsafe { (__cpuid(0), __cpuid(1).eax) };
+        is_affected([vendor.ebx, vendor.edx, vendor.ecx], version)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// Family 15 (0Fh), models 32 to 63, of AMD.
+#[cfg(any(target_arch = "x86_64", test))]
+fn is_affected(vendor: [u32; 3], version: u32) -> bool {
+    const AMD: [u32; 3] = [u32::from_le_bytes(*b"Auth"), u32::from_le_bytes(*b"enti"), u32::from_le_bytes(*b"cAMD")];
+    let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+    let model = (version >> 4 & 0xf) | (version >> 12 & 0xf0);
+    vendor == AMD && family == 15 && (32..64).contains(&model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opterons_of_revision_e_have_it_and_others_have_not() {
+        let name =
+            |text: &[u8; 12]| std::array::from_fn(|i| u32::from_le_bytes(text[4 * i..4 * i + 4].try_into().unwrap()));
+        let amd = name(b"AuthenticAMD");
+        assert!(is_affected(amd, 0x0002_0f10), "Opteron 265, model 33");
+        assert!(!is_affected(amd, 0x0001_0f5a) && !is_affected(amd, 0x0004_0f12), "an earlier and a later one");
+        assert!(!is_affected(amd, 0x00a2_0f10), "Zen 3");
+        assert!(!is_affected(name(b"GenuineIntel"), 0x0002_0f10));
+    }
+}
