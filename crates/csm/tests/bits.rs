@@ -62,7 +62,7 @@ fn results_are_the_same_bits_everywhere() {
         digest.add(low.bound);
         digest.add(low.complement);
     }
-    assert_eq!(digest.0, 0xc3a7_9428_a9b8_6a01, "{:#x}", digest.0);
+    assert_eq!(digest.0, 0x9535_98ab_2314_0111, "{:#x}", digest.0);
 }
 
 #[test]
@@ -105,5 +105,5 @@ fn what_is_built_on_them_is_the_same_bits_everywhere() {
     let plan = power::power(&Setup::new(Claim::AtLeast(0.9), 1e-3), 0.95, 2000).expect("a valid question");
     digest.add(plan.holds);
     digest.add(plan.mean_trials);
-    assert_eq!(digest.0, 0xa4f3_d045_a567_936e, "{:#x}", digest.0);
+    assert_eq!(digest.0, 0x945d_dba2_8972_9fa0, "{:#x}", digest.0);
 }

@@ -14,81 +14,159 @@
 //! binomial probabilities", 2000). So plain floats do for it, and the error is relative to the deviance itself,
 //! whatever `a`.
 
-use super::exact::{fast_two_sum, power_of_two, two_prod};
-use super::ln::ln_quotient;
-use super::{Ball, Dd};
+use super::exact::power_of_two;
+use super::kernel::{Rate, Scaled};
+use super::ln::{ln_quotient, ln_to_a_float};
+use super::{Ball, Dd, Rough};
 
-/// Where the series is used: there `|v|` is at most 1/3.
-const LEAST: f64 = -0.5;
-const GREATEST: f64 = 1.0;
+/// Where the series is used, `|v|` is at most this.
+const WIDEST: f64 = 1.0 / 3.0;
 
-/// `2^-51 = 4u`.
-const ROUNDING: f64 = 2.0 * f64::EPSILON;
+/// Up to here, an error relative to the deviance is good enough: `2^14`.
+const MOST: f64 = 16384.0;
+
+/// Up to here, so is one relative to the logarithm: evidence of one in `10^27`.
+const MODERATE: f64 = 64.0;
+
+/// `2^-49 = 16u`.
+const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// More than what underflow takes from a deviance that is not zero.
 const UNDERFLOW: f64 = 1e-290;
 
-/// A count's deviance.
+/// The deviances of two counts from what was expected of their sum.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Deviance {
-    /// With a negative sign.
+pub(super) struct Deviances {
+    /// The sum of both, with a negative sign.
     pub(super) minus: Ball,
-    /// `m - a`, off by `2^-52` of itself and `2^-101 m`.
-    pub(super) difference: f64,
+    /// By how much the first count exceeds what was expected: `a - x n = (1-x) n - b`. Off by `2^-52` of itself and `2^-102`
+    /// of the smaller expected count.
+    pub(super) lead: f64,
 }
 
-/// `a ln(m / a) - (m - a)` for `m = x n 2^e`, which is the deviance with a negative sign. `x` and `n` are as for
-/// [`ln_quotient`].
+/// `a ln(x n / a) + b ln((1-x) n / b)` for `n = a + b`: `-n` times the Kullback-Leibler divergence of `x` from `a / n`.
 ///
-/// With `d = m - a`, the first term is `-d^2 / (a + m)`; its quotient is corrected by its remainder, and is as good as
-/// exact. The other one is off by less than `22u` of itself, and is a sixth of it at most. The difference itself is off by
-/// `2^-102 m`, which moves the result by `z` times that.
+/// The differences of the two counts from what was expected add up to zero, so one is enough: that of the smaller rate, whose
+/// expected count is the more exact one.
 #[inline(always)]
-pub(super) fn minus_deviance(a: f64, x: Dd, n: Dd, e: i32) -> Deviance {
-    // What underflows here is below 2^-900, beside `a`.
-    let m = x.scale(power_of_two(e.max(-1000))) * n;
-    let difference = m + -a;
-    let d = difference.hi;
-    if !(LEAST * a..=GREATEST * a).contains(&d) {
-        return Deviance { minus: far(a, x, n, e, difference), difference: d };
-    }
-    let sum = m + a;
-    let reciprocal = 1.0 / sum.hi;
-    let (square, square_low) = two_prod(d, d);
-    let quotient = square / sum.hi;
-    let (back, back_low) = two_prod(quotient, sum.hi);
-    let rest = (square - back) + ((square_low - back_low) + (2.0 * d * difference.lo - quotient * sum.lo));
-    let (hi, lo) = fast_two_sum(-quotient, a * cubic(d * reciprocal) - rest * reciprocal);
-    let error = ROUNDING * -hi + d.abs() * (2.0 * Dd::RELATIVE_ERROR) + UNDERFLOW;
-    Deviance { minus: Ball::from(Dd { hi, lo }).widen(error), difference: d }
+pub(super) fn minus_deviances(a: f64, b: f64, n: Dd, rate: &Rate) -> Deviances {
+    let (part, count) = if rate.x_is_smaller { (rate.x, a) } else { (rate.y, b) };
+    // What underflows here is below 2^-900, beside a count.
+    let expected = part.m.scale(power_of_two(part.e.max(-1000))) * n;
+    let difference = (expected.hi - count) + expected.lo;
+    let d = if rate.x_is_smaller { difference } else { -difference };
+    let [one, other] = near([a, b], [d, -d]);
+    let minus = if one.holds() && other.holds() {
+        (one.minus() + other.minus()).into()
+    } else {
+        let exact = expected + -count;
+        let exact = if rate.x_is_smaller { exact } else { -exact };
+        let [x_expected, y_expected] = if rate.x_is_smaller { [expected.hi, b - d] } else { [a + d, expected.hi] };
+        one.minus_or_far(a, x_expected, rate.x, n, exact) + other.minus_or_far(b, y_expected, rate.y, n, -exact)
+    };
+    // A zero is a positive one.
+    Deviances { minus, lead: 0.0 - d }
 }
 
-/// As [`minus_deviance`], where nothing cancels: the logarithm itself, in double-double. The difference `m - a` is off by
-/// `2^-101` of the larger of the two.
+/// What the series makes of a count.
+#[derive(Clone, Copy)]
+struct Near {
+    v: f64,
+    deviance: f64,
+    difference: f64,
+}
+
+/// The deviances of two counts from what exceeds them by these differences, `d v - 2 a v^3 (1/3 + v^2/5 + ...)`, where `v = d /
+/// (2 a + d)`.
+///
+/// **Rounding.** Where the series is used, subtracting the count rounds nothing, so that `d` is off by `u = 2^-53` of itself;
+/// and by up to `2^-102 m`, which moves the deviance by `|z|` times that. As `|d| <= (2 a + d) / 3`, `v` is off by less than
+/// `4u`, the first term by less than `6u`, and the second, a sixth of it at most, by less than `27u`: together less than
+/// `(6 + 27/6) 6/5 u < 13u` of the difference of the two, and one rounding more.
+#[inline(always)]
+fn near(counts: [f64; 2], differences: [f64; 2]) -> [Near; 2] {
+    let v: [f64; 2] = std::array::from_fn(|i| differences[i] / (counts[i] + (counts[i] + differences[i])));
+    let cubic = cubic(v);
+    std::array::from_fn(|i| {
+        let deviance = differences[i] * v[i] - counts[i] * cubic[i];
+        Near { v: v[i], deviance, difference: differences[i] }
+    })
+}
+
+impl Near {
+    /// Whether the series may be used.
+    #[inline(always)]
+    fn holds(self) -> bool {
+        self.v.abs() <= WIDEST && self.deviance <= MOST
+    }
+
+    #[inline(always)]
+    fn minus(self) -> Rough {
+        let error = ROUNDING * self.deviance + self.difference.abs() * (2.0 * Dd::RELATIVE_ERROR) + UNDERFLOW;
+        Rough { value: 0.0 - self.deviance, error }
+    }
+
+    /// The deviance from this expected count, `x n`, with a negative sign, by the series or otherwise.
+    #[inline]
+    fn minus_or_far(self, count: f64, expected: f64, x: Scaled, n: Dd, difference: Dd) -> Ball {
+        if self.holds() {
+            return self.minus().into();
+        }
+        middling(count, expected, difference.hi).map_or_else(|| far(count, x, n, difference), Ball::from)
+    }
+}
+
+/// `a ln(m / a) - (m - a)` in floats, beyond the series and where that is good enough. `m` may be off by `5u` of itself.
+///
+/// The quotient is off by `6u`, the logarithm by `8u` of itself and that, the product and the sum are rounded once each, and the
+/// difference is off by `2u`. As the result is at least a fifth of the count, and so on, that is less than `70u` of it.
+#[inline]
+fn middling(a: f64, m: f64, difference: f64) -> Option<Rough> {
+    let ln = ln_to_a_float(m / a);
+    let value = a * ln.value - difference;
+    let error =
+        a * (ln.error + (3.5 + ln.value.abs()) * f64::EPSILON) + (difference.abs() + value.abs()) * f64::EPSILON;
+    (a >= 1.0 && -value <= MODERATE).then_some(Rough { value, error })
+}
+
+/// `a ln(m / a) - (m - a)`, `m = x n`, where either does not cancel or is large: the logarithm itself, in double-double.
 #[inline(never)]
-fn far(a: f64, x: Dd, n: Dd, e: i32, difference: Dd) -> Ball {
-    let ln = ln_quotient(x, n, a, e);
+fn far(a: f64, x: Scaled, n: Dd, difference: Dd) -> Ball {
+    let ln = ln_quotient(x.m, n, a, x.e);
     let mid = ln.mid * a - difference;
     let size = ln.mid.hi.abs() * a + difference.hi.abs() + a;
     Ball::from(mid).widen(ln.radius * a + size * (4.0 * Dd::RELATIVE_ERROR) + UNDERFLOW)
 }
 
 /// `2 v^3 (1/3 + v^2/5 + ... + v^32/35)`, off by less than `14u` of itself and `3` times what `v` is off by. What is cut
-/// off is below `2^-56` of `v^2`.
+/// off is below `2^-56` of `v^2`, and so is what comes after the eighth term up to `v^2 = 1/64`.
 #[inline(always)]
-fn cubic(v: f64) -> f64 {
-    let w = v * v;
-    let fourth = w * w;
-    let eighth = fourth * fourth;
-    let low = (1.0 / 3.0 + w * (1.0 / 5.0)) + fourth * (1.0 / 7.0 + w * (1.0 / 9.0));
-    let middle = (1.0 / 11.0 + w * (1.0 / 13.0)) + fourth * (1.0 / 15.0 + w * (1.0 / 17.0));
-    let high = (1.0 / 19.0 + w * (1.0 / 21.0)) + fourth * (1.0 / 23.0 + w * (1.0 / 25.0));
-    let highest = (1.0 / 27.0 + w * (1.0 / 29.0)) + fourth * ((1.0 / 31.0 + w * (1.0 / 33.0)) + fourth * (1.0 / 35.0));
-    (v + v) * w * ((low + eighth * middle) + eighth * eighth * (high + eighth * highest))
+fn cubic(v: [f64; 2]) -> [f64; 2] {
+    const SMALL: f64 = 1.0 / 64.0;
+    let w = v.map(|v| v * v);
+    let fourth = w.map(|w| w * w);
+    let eighth = fourth.map(|w| w * w);
+    // Four terms, from c on.
+    let four = |i: usize, c: f64| {
+        let term = |k: f64| 1.0 / (c + 2.0 * k);
+        (term(0.0) + w[i] * term(1.0)) + fourth[i] * (term(2.0) + w[i] * term(3.0))
+    };
+    let low: [f64; 2] = std::array::from_fn(|i| four(i, 3.0) + eighth[i] * four(i, 11.0));
+    let sum = if w[0] <= SMALL && w[1] <= SMALL {
+        low
+    } else {
+        std::array::from_fn(|i| {
+            let high = four(i, 19.0) + eighth[i] * (four(i, 27.0) + eighth[i] * (1.0 / 35.0));
+            low[i] + eighth[i] * eighth[i] * high
+        })
+    };
+    std::array::from_fn(|i| (v[i] + v[i]) * w[i] * sum[i])
 }
 
 #[cfg(test)]
 mod tests {
+    use num_rational::BigRational;
+    use num_traits::Signed;
     use proptest::prelude::*;
 
     use super::super::exactly::{ln::ln, rational::of};
@@ -101,13 +179,26 @@ mod tests {
         ) {
             let m = x * n as f64;
             let a = (m * (1.0 + off.powi(3) * (-small * 0.3).exp2())).round().clamp(1.0, n as f64);
-            let ball = minus_deviance(a, x.into(), (n as f64).into(), 0).minus;
-            let expected = of(x) * of(n as f64);
-            let (least, greatest) = ln((&expected / of(a)).numer(), (&expected / of(a)).denom());
-            let (least, greatest) = (least * of(a) - &expected + of(a), greatest * of(a) - &expected + of(a));
+            let n = n as f64;
+            let b = n - a;
+            prop_assume!(b > 0.0);
+            let found = minus_deviances(a, b, n.into(), &Rate::new(x));
+            let part = |count: f64, rate: BigRational| {
+                let quotient = rate * of(n) / of(count);
+                let (least, greatest) = ln(quotient.numer(), quotient.denom());
+                [least * of(count), greatest * of(count)]
+            };
+            let ([least, greatest], [least_b, greatest_b]) = (part(a, of(x)), part(b, of(1.0) - of(x)));
+            let (least, greatest) = (least + least_b, greatest + greatest_b);
+            let ball = found.minus;
             prop_assert!(of(ball.lower()) <= greatest && least <= of(ball.upper()), "{:?}", ball);
             let size = ball.mid.hi.abs();
-            prop_assert!(ball.radius <= size * 2.0 * ROUNDING + a * 1e-22 + 1e-280, "{:?} is wide", ball);
+            let most = size * 5.0 * ROUNDING + n * 1e-22 + 1e-280;
+            prop_assert!(ball.radius <= most, "{:?} is wide", ball);
+            prop_assert!(ball.radius <= 1e-11 + n * 1e-22, "{:?} is wide", ball);
+            let lead = of(a) - of(x) * of(n);
+            let off = (of(found.lead) - &lead).abs();
+            prop_assert!(off <= lead.abs() * of(f64::EPSILON) + of(a.min(b) * 1e-30));
         }
     }
 }

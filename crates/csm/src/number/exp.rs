@@ -19,7 +19,7 @@ const LEAST: f64 = -700.0;
 
 /// `e^x`, for `x` up to 700 and a radius of at most 1. Below -700 the result is the ball of all numbers from 0 to
 /// `1e-304`.
-#[inline]
+#[inline(always)]
 pub(crate) fn exp(x: Ball) -> Ball {
     debug_assert!(x.upper() <= 700.0);
     if x.upper() < LEAST {

@@ -22,7 +22,7 @@
 //! V G' = F(G) = G (1 - G^2 + g V G + w V^2),   G(0) = 1
 //! ```
 //!
-//! Its power series `1 + c_1 V + c_2 V^2 + ...` follows, with `c_1 = g/3` and so on: [`EVEN`], [`ODD`]. Of it, `N` terms are
+//! Its power series `1 + c_1 V + c_2 V^2 + ...` follows, with `c_1 = g/3` and so on: [`COEFFICIENTS`]. Of it, `N` terms are
 //! used, and integrating term by term gives `J` as a sum of `c_j A_j / sigma` with
 //!
 //! ```text
@@ -57,105 +57,58 @@
 //! For each [`Order`], a test derives the coefficients and the residual's in exact rational numbers, bounds the latter for all `w`
 //! from 0 to 1/4, and finds `K` no greater than is used here.
 //!
-//! **Rounding.** `zeta` is off by `2u` of itself, and Mills' ratio `M` by less than `64u`, as `zeta < 10` wherever the error matters.
-//! The sum of the terms' sizes is at most 3 times the sum, and each takes fewer than 20 roundings: less than `128u`.
+//! **Rounding.** A moment `A_j` is the average of `((zeta + u) / sigma)^j` over a bell, so that relative errors of `sigma` and
+//! `zeta` enter it at most `j` times, and those of `zeta` at least once. `zeta` is off by `40u` of itself, as the divergence is off
+//! by `70u` at most, and `1/sigma` by `4u`. With `A_j <= A_0 D^(j/2)` and `D <= 6.25`, the sum of `j |c_j A_j|` is less than `4
+//! A_0`: less than `(1 + 4) 40u + 4 4u = 216u` of `A_0`. Mills' ratio is off by less than `48u`, as `zeta < 10` wherever the error
+//! matters. The sum of the terms' sizes is less than `3 A_0`, and each takes fewer than 20 roundings. Together that is less than
+//! `324u` of `A_0`, which is at most 3 times the sum: less than `972u`.
 
-use super::Ball;
+use super::Rough;
 use super::mills::mills;
 
-/// The coefficients of even powers, as polynomials in `w`, the constant first.
-const EVEN: [[f64; 8]; 8] = [
-    [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-    [0.08333333333333333, -0.08333333333333333, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-    [0.0011574074074074073, -0.0023148148148148147, 0.0011574074074074073, 0.0, 0.0, 0.0, 0.0, 0.0],
-    [-0.0001787551440329218, 0.0005362654320987655, 1.9290123456790123e-5, 0.0001787551440329218, 0.0, 0.0, 0.0, 0.0],
+/// The coefficients `[c_(2k+2), c_(2k+1) / g]`, `k = 0, 1, ...`, as polynomials in `w`, the constants first. `c_16` is not used.
+#[rustfmt::skip]
+const COEFFICIENTS: [[[f64; 2]; 8]; 8] = [
     [
-        -2.185448510679992e-6,
-        8.741794042719968e-6,
-        -6.4989344503233396e-6,
-        2.1280374289633547e-6,
-        -2.185448510679992e-6,
-        0.0,
-        0.0,
-        0.0,
+        [0.08333333333333333, 0.3333333333333333], [-0.08333333333333333, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0],
+        [0.0, 0.0], [0.0, 0.0], [0.0, 0.0],
     ],
     [
-        8.296711340953087e-7,
-        -4.148355670476543e-6,
-        4.128120036118395e-6,
-        4.047126871629615e-8,
-        -2.0235634358148075e-8,
-        -8.296711340953087e-7,
-        0.0,
-        0.0,
+        [0.0011574074074074073, 0.014814814814814815], [-0.0023148148148148147, 0.007407407407407408],
+        [0.0011574074074074073, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0],
     ],
     [
-        6.707853543401498e-9,
-        -4.024712126040899e-8,
-        6.66560692701234e-8,
-        -3.227186922533274e-8,
-        2.072882626384141e-9,
-        -6.285387379509914e-9,
-        6.707853543401498e-9,
-        0.0,
+        [-0.0001787551440329218, -0.0003527336860670194], [0.0005362654320987655, 0.0001763668430335097],
+        [1.9290123456790123e-5, 0.0001763668430335097], [0.0001787551440329218, 0.0], [0.0, 0.0], [0.0, 0.0],
+        [0.0, 0.0], [0.0, 0.0],
     ],
     [
-        -4.382036018453353e-9,
-        3.067425212917347e-8,
-        -6.13055051971713e-8,
-        3.0502255884470866e-8,
-        1.2029438797897155e-10,
-        -3.429626562767029e-11,
-        4.2999061175650634e-11,
-        4.382036018453353e-9,
-    ],
-];
-
-/// The coefficients of odd powers over `g`, likewise.
-const ODD: [[f64; 8]; 8] = [
-    [0.3333333333333333, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-    [0.014814814814814815, 0.007407407407407408, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-    [-0.0003527336860670194, 0.0001763668430335097, 0.0001763668430335097, 0.0, 0.0, 0.0, 0.0, 0.0],
-    [-3.919263178522438e-5, 5.878894767783657e-5, 0.0, -1.959631589261219e-5, 0.0, 0.0, 0.0, 0.0],
-    [
-        1.85406221071516e-6,
-        -4.6351555267879e-6,
-        2.8701674792209774e-7,
-        -3.2000717871774115e-7,
-        -9.2703110535758e-7,
-        0.0,
-        0.0,
-        0.0,
+        [-2.185448510679992e-6, -3.919263178522438e-5], [8.741794042719968e-6, 5.878894767783657e-5],
+        [-6.4989344503233396e-6, 0.0], [2.1280374289633547e-6, -1.959631589261219e-5], [-2.185448510679992e-6, 0.0],
+        [0.0, 0.0], [0.0, 0.0], [0.0, 0.0],
     ],
     [
-        1.7665952736826078e-7,
-        -6.183083457889128e-7,
-        3.466871322381153e-7,
-        3.3159612492031333e-9,
-        3.3159612492031333e-9,
-        8.832976368413039e-8,
-        0.0,
-        0.0,
+        [8.296711340953087e-7, 1.85406221071516e-6], [-4.148355670476543e-6, -4.6351555267879e-6],
+        [4.128120036118395e-6, 2.8701674792209774e-7], [4.047126871629615e-8, -3.2000717871774115e-7],
+        [-2.0235634358148075e-8, -9.2703110535758e-7], [-8.296711340953087e-7, 0.0], [0.0, 0.0], [0.0, 0.0],
     ],
     [
-        -1.0261809784240309e-8,
-        4.6178144029081385e-8,
-        -4.3668615532660644e-8,
-        1.3666121474890463e-9,
-        0.0,
-        1.2547642482103691e-9,
-        5.130904892120154e-9,
-        0.0,
+        [6.707853543401498e-9, 1.7665952736826078e-7], [-4.024712126040899e-8, -6.183083457889128e-7],
+        [6.66560692701234e-8, 3.466871322381153e-7], [-3.227186922533274e-8, 3.3159612492031333e-9],
+        [2.072882626384141e-9, 3.3159612492031333e-9], [-6.285387379509914e-9, 8.832976368413039e-8],
+        [6.707853543401498e-9, 0.0], [0.0, 0.0],
     ],
     [
-        -9.14769958223679e-10,
-        5.031234770230235e-9,
-        -7.2648956221081404e-9,
-        2.153764786355969e-9,
-        7.281836167770802e-12,
-        -9.675092836437443e-12,
-        -2.6632021840645688e-11,
-        -4.573849791118395e-10,
+        [-4.382036018453353e-9, -1.0261809784240309e-8], [3.067425212917347e-8, 4.6178144029081385e-8],
+        [-6.13055051971713e-8, -4.3668615532660644e-8], [3.0502255884470866e-8, 1.3666121474890463e-9],
+        [1.2029438797897155e-10, 0.0], [-3.429626562767029e-11, 1.2547642482103691e-9],
+        [4.2999061175650634e-11, 5.130904892120154e-9], [4.382036018453353e-9, 0.0],
+    ],
+    [
+        [0.0, -9.14769958223679e-10], [0.0, 5.031234770230235e-9], [0.0, -7.2648956221081404e-9],
+        [0.0, 2.153764786355969e-9], [0.0, 7.281836167770802e-12], [0.0, -9.675092836437443e-12],
+        [0.0, -2.6632021840645688e-11], [0.0, -4.573849791118395e-10],
     ],
 ];
 
@@ -169,26 +122,30 @@ struct Order<const PAIRS: usize> {
     remainder: f64,
 }
 
-const SHORT: Order<4> = Order { least_variance: 300.0, spread: 1.0, remainder: 8.4e-6 };
+const SHORT: Order<4> = Order { least_variance: 50.0, spread: 1.0, remainder: 8.4e-6 };
+const MIDDLE: Order<6> = Order { least_variance: 24.0, spread: 2.25, remainder: 6.8e-8 };
 const LONG: Order<8> = Order { least_variance: 14.0, spread: 6.25, remainder: 1.62e-9 };
 
-/// `2^-46 = 128u`.
-const ROUNDING: f64 = 1.421_085_471_520_200_4e-14;
+/// `2^-43 = 1024u`.
+const ROUNDING: f64 = 1.136_868_377_216_160_3e-13;
 
 /// What the series need to know about the shapes and the rate.
 struct Bell {
     w: f64,
     g: f64,
     variance: f64,
-    /// `1 / sigma`.
+    /// `1 / sigma`, and its square.
     precision: f64,
+    square: f64,
     zeta: f64,
+    /// Mills' ratio there.
+    mills: f64,
 }
 
 /// The lower tail over the density on the near side of the mean, where the divergence `zeta^2 / 2` is that of the rate from
-/// `a / (a + b)`; nothing, where the error is not proven to be below `most` of it.
-#[inline]
-pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<Ball> {
+/// `a / (a + b)`; nothing, where the error is not proven to be below `most` of it. It is never below `2^-43`.
+#[inline(always)]
+pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<Rough> {
     let one_over_n = 1.0 / (a + b);
     let q = b * one_over_n;
     let variance = a * q;
@@ -197,47 +154,68 @@ pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<B
     }
     let precision = 1.0 / variance.sqrt();
     let (w, g) = (a * one_over_n * q, (b - a) * one_over_n);
-    let bell = Bell { w, g, variance, precision, zeta: (2.0 * divergence).sqrt() };
-    SHORT.share(&bell, most).or_else(|| LONG.share(&bell, most))
+    let zeta = (2.0 * divergence).sqrt();
+    let bell = Bell { w, g, variance, precision, square: precision * precision, zeta, mills: mills(zeta) };
+    if let Some(share) = SHORT.share(&bell, most) {
+        return Some(share);
+    }
+    if let Some(share) = MIDDLE.share(&bell, most) {
+        return Some(share);
+    }
+    LONG.share(&bell, most)
 }
 
 impl<const PAIRS: usize> Order<PAIRS> {
+    /// Whether the series may be used, and is likely to be good enough: `A_N` is at most `A_0` times the product of `(k + zeta^2)
+    /// / sigma^2`, `k = 1, 3, ..., N - 1`, and that of their mean is some two to eight times as much.
     #[inline(always)]
-    fn share(&self, bell: &Bell, most: f64) -> Option<Ball> {
-        let squares = bell.zeta * bell.zeta + (6 * PAIRS) as f64;
-        if bell.variance < self.least_variance || squares > self.spread * bell.variance {
+    fn is_likely(&self, bell: &Bell, most: f64) -> bool {
+        let squares = bell.zeta * bell.zeta;
+        let ratio = (squares + PAIRS as f64) * bell.square;
+        bell.variance >= self.least_variance
+            && squares + (6 * PAIRS) as f64 <= self.spread * bell.variance
+            && self.remainder * ratio.powi(PAIRS as i32) <= 4.0 * most
+    }
+
+    #[inline(always)]
+    fn share(&self, bell: &Bell, most: f64) -> Option<Rough> {
+        if !self.is_likely(bell, most) {
             return None;
         }
-        let [even, odd] = [&EVEN, &ODD].map(|table| coefficients::<PAIRS>(table, bell.w));
-        let square = bell.precision * bell.precision;
+        let coefficients = coefficients::<PAIRS>(bell.w);
         let ratio = bell.zeta * bell.precision;
-        // A_j for even and for odd j, and zeta^j / sigma^(j+1).
-        let (mut even_moment, mut odd_moment, mut power) = (mills(bell.zeta), bell.precision, ratio * bell.precision);
-        let (mut even_sum, mut odd_sum) = (even_moment, odd[0] * odd_moment);
-        for pair in 1..PAIRS {
-            let j = (2 * pair) as f64;
-            even_moment = power + (j - 1.0) * square * even_moment;
-            odd_moment = power * ratio + j * square * odd_moment;
-            power *= ratio * ratio;
-            even_sum += even[pair] * even_moment;
-            odd_sum += odd[pair] * odd_moment;
+        let square = ratio * ratio;
+        // What A_(2k+2) has beside its multiple of A_0, over zeta / sigma^2, and A_(2k+1), over 1 / sigma; their sums.
+        let (mut power, mut moments, mut sums) = (1.0, [1.0; 2], coefficients[0]);
+        // That multiple, and the sum.
+        let (mut multiple, mut multiples) = (1.0, 1.0);
+        for k in 1..PAIRS {
+            let steps = [(2 * k + 1) as f64 * bell.square, (2 * k) as f64 * bell.square];
+            multiple *= (2 * k - 1) as f64 * bell.square;
+            multiples += coefficients[k - 1][0] * multiple;
+            power *= square;
+            moments = std::array::from_fn(|i| power + steps[i] * moments[i]);
+            sums = std::array::from_fn(|i| sums[i] + coefficients[k][i] * moments[i]);
         }
-        let beyond = power + (2 * PAIRS - 1) as f64 * square * even_moment;
-        let sum = even_sum + bell.g * odd_sum;
+        let rest = ratio * bell.precision;
+        let sum = multiples * bell.mills + (rest * sums[0] + bell.g * bell.precision * sums[1]);
+        let beyond = (2 * PAIRS - 1) as f64 * bell.square * multiple * bell.mills + rest * moments[0];
         let error = self.remainder * beyond + ROUNDING * sum;
-        (error <= most * sum).then(|| Ball::from(sum * bell.precision).widen(error * bell.precision * 1.001))
+        (error <= most * sum).then_some(Rough { value: sum * bell.precision, error: error * bell.precision * 1.001 })
     }
 }
 
-/// The polynomials of the table's first rows at `w`, all at a time: row `i` ends with the `i`-th power.
+/// The polynomials of the table's first rows at `w`, all at a time; the last even one is not used and is zero.
 #[inline(always)]
-fn coefficients<const PAIRS: usize>(table: &[[f64; 8]; 8], w: f64) -> [f64; PAIRS] {
-    let mut sums = [0.0; PAIRS];
-    for power in (0..PAIRS).rev() {
-        for row in power..PAIRS {
-            sums[row] = sums[row] * w + table[row][power];
+fn coefficients<const PAIRS: usize>(w: f64) -> [[f64; 2]; PAIRS] {
+    let mut sums = [[0.0; 2]; PAIRS];
+    for power in (0..8).rev() {
+        // An even row ends with the power after its number.
+        for row in power.max(1) - 1..PAIRS {
+            sums[row] = std::array::from_fn(|i| sums[row][i] * w + COEFFICIENTS[row][power][i]);
         }
     }
+    sums[PAIRS - 1][0] = 0.0;
     sums
 }
 
@@ -247,6 +225,7 @@ mod tests {
     use num_traits::{One, Signed, ToPrimitive, Zero};
     use proptest::prelude::*;
 
+    use super::super::Ball;
     use super::super::exactly::rational::of;
     use super::super::fraction::{Fraction, NARROW, lead};
     use super::super::kernel::{Rate, kernel};
@@ -331,11 +310,18 @@ mod tests {
             .fold(BigRational::zero(), |most, x| if x > most { x } else { most })
     }
 
+    /// That of `w^k V^j`, as it stands in the table.
+    fn coefficient(j: usize, k: usize) -> f64 {
+        match j {
+            0 => f64::from(u8::from(k == 0)),
+            _ => COEFFICIENTS[(j - 1) / 2][k][j % 2],
+        }
+    }
+
     #[test]
     fn the_coefficients_are_those_of_the_solution() {
         for (j, exact) in solution(16).iter().enumerate() {
-            let row = if j % 2 == 0 { EVEN[j / 2] } else { ODD[j / 2] };
-            for (k, &found) in row.iter().enumerate() {
+            for (k, found) in (0..8).map(|k| (k, coefficient(j, k))) {
                 let truth = exact.get(k).cloned().unwrap_or_else(BigRational::zero);
                 let off = (of(found) - &truth).abs();
                 assert!(off <= truth.abs() * of(f64::EPSILON / 2.0), "w^{k} V^{j}: {found:e}");
@@ -368,6 +354,7 @@ mod tests {
     #[test]
     fn the_remainder_is_no_greater_than_claimed() {
         assert_remainder(&SHORT);
+        assert_remainder(&MIDDLE);
         assert_remainder(&LONG);
     }
 
@@ -383,7 +370,7 @@ mod tests {
         /// Both ways to the same tail enclose it, narrowly where that is asked.
         #[test]
         fn the_fraction_agrees(
-            a in 3.0f64..40.0, b in 3.0f64..40.0, deviations in 0.0f64..9.0, near in any::<bool>(), digits in 20i32..44
+            a in 3.0f64..40.0, b in 3.0f64..40.0, deviations in 0.0f64..9.0, near in any::<bool>(), digits in 20i32..42
         ) {
             let (a, b) = (a.exp2(), b.exp2());
             let deviations = if near { deviations / 100.0 } else { deviations };
@@ -394,7 +381,8 @@ mod tests {
             let width = 2f64.powi(-digits);
             prop_assume!(lead(a, b, &rate) >= 0.0);
             let Some(found) = near_share(a, b, kernel(a, b, &rate).divergence(), width) else { return Ok(()) };
-            prop_assert!(found.radius <= 1.01 * width * found.mid.hi, "{:?} is wide", found);
+            prop_assert!(found.error <= 1.01 * width * found.value, "{:?} is wide", found);
+            let found = Ball::from(found);
             let fraction = Fraction::new(a, b, &rate).enclose_to(NARROW);
             let (lower, upper) = (fraction.lower / a * (1.0 - 1e-15), fraction.upper / a * (1.0 + 1e-15));
             prop_assert!(found.lower() <= upper && lower <= found.upper(), "{:?} and {:?}", found, fraction);

@@ -22,6 +22,13 @@ impl From<Ball> for Rough {
     }
 }
 
+impl From<Rough> for Ball {
+    #[inline(always)]
+    fn from(x: Rough) -> Self {
+        Ball { mid: x.value.into(), radius: x.error }
+    }
+}
+
 impl Neg for Rough {
     type Output = Self;
     #[inline(always)]

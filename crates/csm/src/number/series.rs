@@ -13,7 +13,7 @@
 //! **Rounding.** A ratio is off by less than `5u` of itself, `u = 2^-53`, a term by less than `6u` for each of its factors, and
 //! the sum by `u` for each addition: less than `8u` a term, of the whole.
 
-use super::Ball;
+use super::Rough;
 use super::kernel::Rate;
 
 /// Terms are added by fours, and seen to be enough, or not, after each four.
@@ -25,7 +25,7 @@ const MOST_STRIDES: u32 = 64;
 /// The lower tail over the density, to about `width` of itself, on the near side of the mean; nothing, if that takes very many
 /// terms.
 #[inline]
-pub(super) fn near_share(a: f64, b: f64, rate: &Rate, width: f64) -> Option<Ball> {
+pub(super) fn near_share(a: f64, b: f64, rate: &Rate, width: f64) -> Option<Rough> {
     let (x, y) = (rate.x.to_f64(), rate.y.to_f64());
     let odds = x / y;
     let (mut top, mut bottom) = (b - 1.0, a + 1.0);
@@ -43,7 +43,7 @@ pub(super) fn near_share(a: f64, b: f64, rate: &Rate, width: f64) -> Option<Ball
             let rounding = f64::from(stride) * ROUNDING * sum;
             let first = 1.0 / (a * y);
             let middle = (sum + 0.5 * beyond) * first;
-            return Some(Ball::from(middle).widen((0.5 * beyond + rounding) * first));
+            return Some(Rough { value: middle, error: (0.5 * beyond + rounding) * first * 1.001 });
         }
         top -= STRIDE as f64;
         bottom += STRIDE as f64;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! For `z > 0` that series is enveloping: the truth lies between any two successive partial sums (Whittaker and
-//! Watson 12.33), which is Robbins' inequality with more terms. From 16 on, seven terms leave out less than `2.6e-20`.
+//! Watson 12.33), which is Robbins' inequality with more terms. From 16 on, five terms leave out less than `1.1e-16`.
 //! Below, the recurrence `Gamma(z + 1) = z Gamma(z)` moves `z` up, and eighths are in a table.
 
 use super::ln::ln;
@@ -31,19 +31,14 @@ fn below_large(z: Dd) -> Rough {
     small(z)
 }
 
-/// The series, in floats. Taking `z.hi` for `z` and rounding move the first term by less than `6u` of itself,
-/// `u = 2^-53`, and the others, which are less than a 7000th of it, by less than `12u`.
+/// The series, in floats. What is left out is less than `691/360360 / 16^11`, which is `1.1e-16`; taking `z.hi` for `z` and
+/// rounding move the sum, less than `1/192`, by less than `8u = 2^-50` of itself: less than `5e-18`.
 #[inline]
 fn large(z: f64) -> Rough {
     let reciprocal = 1.0 / z;
     let square = reciprocal * reciprocal;
-    let fourth = square * square;
-    let eighth = fourth * fourth;
-    let low = (-1.0 / 360.0 + square * (1.0 / 1260.0)) + fourth * (-1.0 / 1680.0 + square * (1.0 / 1188.0));
-    let tail = low + eighth * (-691.0 / 360_360.0 + square * (1.0 / 156.0));
-    let value = reciprocal * (1.0 / 12.0 + square * tail);
-    // 2^-50, and the first omitted term: 3617/122400 / z^15.
-    Rough { value, error: value * 8.882e-16 + 0.0296 * eighth * eighth * z }
+    let tail = (-1.0 / 360.0 + square * (1.0 / 1260.0)) + square * square * (-1.0 / 1680.0 + square * (1.0 / 1188.0));
+    Rough { value: reciprocal * (1.0 / 12.0 + square * tail), error: 1.15e-16 }
 }
 
 /// `d(z) = d(z + 16) + (z + 31/2) ln(z + 16) - (z - 1/2) ln z - 16 - ln(z (z + 1) ... (z + 15))`.

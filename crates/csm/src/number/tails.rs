@@ -10,6 +10,10 @@ use super::{Ball, Rough, series};
 /// `2^-54`: a probability that cannot be told from none.
 const NEXT_TO_NOTHING: f64 = 0.25 * f64::EPSILON;
 
+/// `2^-42`: to how much of itself a level's smaller tail is computed. Twice that is less than half of the `10^-12` that a level may
+/// exceed the truth by.
+const DIGITS: f64 = 2.273_736_754_432_320_6e-13;
+
 /// `ln I_x(a, b)`, `ln(1 - I_x(a, b))`, and how fast they move.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tails {
@@ -35,13 +39,12 @@ pub(crate) fn tails(a: f64, b: f64, rate: &Rate) -> Tails {
 }
 
 /// The logarithm of the hazard, the [density](Tails::density) over the upper tail, for whole shapes and with the kernel
-/// given: quickly, and off by about `2^-44` times the smaller tail.
-#[inline]
+/// given: quickly, and off by about `2^-42` times the smaller tail.
+#[inline(always)]
 pub(crate) fn ln_hazard(a: f64, b: f64, rate: &Rate, kernel: &Kernel) -> Ball {
     let lead = kernel.lead;
     if lead < 0.0 {
-        let share = whole_share(b, a, &rate.swap(), kernel.divergence(), NARROW);
-        return Ball::ZERO - rough_ln(share.into());
+        return Ball::ZERO - rough_ln(whole_share(b, a, &rate.swap(), kernel.divergence(), DIGITS));
     }
     // The lower tail is at most the density over the lead, as its logarithm's slope only grows on the way down.
     let density = kernel.value();
@@ -50,8 +53,8 @@ pub(crate) fn ln_hazard(a: f64, b: f64, rate: &Rate, kernel: &Kernel) -> Ball {
         return kernel.ln_over(Rough { value: 1.0, error: NEXT_TO_NOTHING });
     }
     // Of a little, a few digits do.
-    let width = NARROW * (lead / most).max(1.0);
-    let lower = density * whole_share(a, b, rate, kernel.divergence(), width).into();
+    let width = DIGITS * (lead / most).max(1.0);
+    let lower = density * whole_share(a, b, rate, kernel.divergence(), width);
     kernel.ln_over(Rough { value: 1.0, error: 0.0 } - lower)
 }
 
@@ -70,22 +73,23 @@ fn below_center(a: f64, b: f64, rate: &Rate) -> bool {
 }
 
 /// `I_x(a, b)` over `e^`[`density`](Tails::density), for `x` on the side where that is not the larger tail, and to about
-/// `width` of itself.
+/// `width` of itself, or [`DIGITS`] where the distribution is much like a normal one.
 #[inline]
 fn near_share(a: f64, b: f64, rate: &Rate, divergence: f64, width: f64) -> Ball {
-    if let Some(share) = expansion::near_share(a, b, divergence, width) {
-        return share;
+    if let Some(share) = expansion::near_share(a, b, divergence, width.max(DIGITS)) {
+        return share.into();
     }
     let found = Fraction::new(a, b, rate).enclose_to(width);
     Ball::between(found.lower, found.upper) / a
 }
 
 /// As [`near_share`], for whole shapes.
-#[inline]
-fn whole_share(a: f64, b: f64, rate: &Rate, divergence: f64, width: f64) -> Ball {
-    expansion::near_share(a, b, divergence, width)
-        .or_else(|| series::near_share(a, b, rate, width))
-        .unwrap_or_else(|| near_share(a, b, rate, divergence, width))
+#[inline(always)]
+fn whole_share(a: f64, b: f64, rate: &Rate, divergence: f64, width: f64) -> Rough {
+    if let Some(share) = expansion::near_share(a, b, divergence, width) {
+        return share;
+    }
+    series::near_share(a, b, rate, width).unwrap_or_else(|| near_share(a, b, rate, divergence, width).into())
 }
 
 #[cfg(test)]
@@ -146,11 +150,12 @@ mod tests {
                     let name = format!("Beta({a}, {b}) at {x}: {found:?}");
                     let (least, greatest) = exactly::ln(&below, &(BigInt::one() << (bits * n)));
                     assert!(of(found.lower()) <= greatest && least <= of(found.upper()), "{name}");
-                    assert!(found.radius <= 3e-13 * found.mid.hi.abs().max(1.0), "{name} is wide");
+                    let most = 4e-13 * found.mid.hi.abs().max(1.0) + 4e-15 * kernel.divergence();
+                    assert!(found.radius <= most, "{name} is wide");
                     let (a, b, rate) = if lead(a, b, &rate) < 0.0 { (b, a, rate.swap()) } else { (a, b, rate) };
-                    let way = match expansion::near_share(a, b, kernel.divergence(), NARROW) {
+                    let way = match expansion::near_share(a, b, kernel.divergence(), DIGITS) {
                         Some(_) => 0,
-                        None => 1 + usize::from(series::near_share(a, b, &rate, NARROW).is_none()),
+                        None => 1 + usize::from(series::near_share(a, b, &rate, DIGITS).is_none()),
                     };
                     ways[way] += 1;
                 }
@@ -174,10 +179,10 @@ mod tests {
             let (a, b, rate) = if lead(a, b, &rate) < 0.0 { (b, a, rate.swap()) } else { (a, b, rate) };
             let divergence = kernel(a, b, &rate).divergence();
             prop_assume!(divergence < 40.0);
-            let width = if divergence < 20.0 { NARROW } else { 2f64.powi(-digits.min(24)) };
+            let width = if divergence < 20.0 { DIGITS } else { 2f64.powi(-digits.min(24)) };
             let share = expansion::near_share(a, b, divergence, width).or_else(|| series::near_share(a, b, &rate, width));
             prop_assert!(share.is_some(), "Beta({}, {}) at {:?}, {}", a, b, rate, divergence);
-            let share = share.unwrap();
+            let share = share.unwrap().into();
             prop_assert!(overlap(share, near_share(a, b, &rate, 1e300, NARROW)), "{:?}", share);
         }
 
