@@ -16,7 +16,7 @@ pub const MOST_TRIALS: u64 = (1 << 53) - 1;
 /// Stirling's series for `ln n!` is enveloping: cut anywhere, the truth is within the first term left out
 /// (Robbins' double inequality is the cut after one term). The terms `n ln n`, `k ln k` and `(n-k) ln(n-k)`
 /// are not summed: their difference is formed first, on paper, so that nothing cancels, and what remains is
-/// evaluated in ball arithmetic on 106 bits, where each operation widens the radius by all that it may be
+/// evaluated in ball arithmetic, on 106 bits where 53 would not do, and each operation widens the radius by all that it may be
 /// off.
 ///
 /// # Errors

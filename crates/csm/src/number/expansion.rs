@@ -59,12 +59,13 @@
 //!
 //! **Rounding.** A moment `A_j` is the average of `((zeta + u) / sigma)^j` over a bell, so that relative errors of `sigma` and
 //! `zeta` enter it at most `j` times, and those of `zeta` at least once. `zeta` is off by `40u` of itself, as the divergence is off
-//! by `70u` at most, and `1/sigma` by `4u`. With `A_j <= A_0 D^(j/2)` and `D <= 6.25`, the sum of `j |c_j A_j|` is less than `4
-//! A_0`: less than `(1 + 4) 40u + 4 4u = 216u` of `A_0`. Mills' ratio is off by less than `48u`, as `zeta < 10` wherever the error
-//! matters. The sum of the terms' sizes is less than `3 A_0`, and each takes fewer than 20 roundings. Together that is less than
-//! `324u` of `A_0`, which is at most 3 times the sum: less than `972u`.
+//! by `70u` at most, up to [`MOST`], and `1/sigma` by `4u`. With `A_j <= A_0 D^(j/2)` and `D <= 6.25`, the sum of `j |c_j A_j|` is less than `4
+//! A_0`: less than `(1 + 4) 40u + 4 4u = 216u` of `A_0`. Mills' ratio, which is multiplied by less than 1.01, is off by less than `48u`, as `zeta < 10`
+//! wherever the error matters. The sum of the terms' sizes is less than `3 A_0`, and each takes fewer than 20 roundings. Together that is less than
+//! `325u` of `A_0`, which is at most 3 times the sum: less than `975u`.
 
 use super::Rough;
+use super::deviance::MOST;
 use super::mills::mills;
 
 /// The coefficients `[c_(2k+2), c_(2k+1) / g]`, `k = 0, 1, ...`, as polynomials in `w`, the constants first. `c_16` is not used.
@@ -149,7 +150,7 @@ pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<R
     let one_over_n = 1.0 / (a + b);
     let q = b * one_over_n;
     let variance = a * q;
-    if variance < LONG.least_variance {
+    if variance < LONG.least_variance || divergence > MOST {
         return None;
     }
     let precision = 1.0 / variance.sqrt();
@@ -166,20 +167,25 @@ pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<R
 }
 
 impl<const PAIRS: usize> Order<PAIRS> {
-    /// Whether the series may be used, and is likely to be good enough: `A_N` is at most `A_0` times the product of `(k + zeta^2)
-    /// / sigma^2`, `k = 1, 3, ..., N - 1`, and that of their mean is some two to eight times as much.
+    /// Whether the remainder is proven.
     #[inline(always)]
-    fn is_likely(&self, bell: &Bell, most: f64) -> bool {
-        let squares = bell.zeta * bell.zeta;
-        let ratio = (squares + PAIRS as f64) * bell.square;
+    fn is_proven(&self, bell: &Bell) -> bool {
         bell.variance >= self.least_variance
-            && squares + (6 * PAIRS) as f64 <= self.spread * bell.variance
-            && self.remainder * ratio.powi(PAIRS as i32) <= 4.0 * most
+            && bell.zeta * bell.zeta + (6 * PAIRS) as f64 <= self.spread * bell.variance
+    }
+
+    /// Whether the series is worth a try: `A_N / A_0` is about the product of `(k + zeta^2) / sigma^2`, `k = 1, 3, ..., N - 1`, and the
+    /// power of their mean is some one to ten times as much.
+    #[inline(always)]
+    fn is_promising(&self, bell: &Bell, most: f64) -> bool {
+        let mean = (bell.zeta * bell.zeta + PAIRS as f64) * bell.square;
+        let guess = (0..PAIRS).fold(self.remainder, |product, _| product * mean);
+        guess <= 4.0 * most
     }
 
     #[inline(always)]
     fn share(&self, bell: &Bell, most: f64) -> Option<Rough> {
-        if !self.is_likely(bell, most) {
+        if !self.is_proven(bell) || !self.is_promising(bell, most) {
             return None;
         }
         let coefficients = coefficients::<PAIRS>(bell.w);

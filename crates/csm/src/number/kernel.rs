@@ -9,8 +9,8 @@
 //! where `d` is what that formula leaves out ([`stirling`](super::stirling)). The large parts, `n ln n` and so on,
 //! have cancelled on paper: the first two terms add up to `-n` times a Kullback-Leibler divergence. As `x n - a` and
 //! `(1-x) n - b` add up to zero, they are a sum of two [`deviances`](super::deviance), which have one sign, so that
-//! nothing cancels any more: up to 64, they are off by `70u`, or `2^-46`, of themselves at most, and less than a quarter of that
-//! near `a / n`; where they are large, by no more than `2^-76 n`.
+//! nothing cancels any more: up to `2^14`, they are off by `70u < 2^-46` of themselves at most, and less than a quarter of that near
+//! `a / n`; where they are larger, by no more than `2^-76 n`.
 //!
 //! Robbins' level is the same sum with another half logarithm ([`level`]); so are the Beta function and binomial
 //! coefficients ([`ln_beta`], [`choose`]), which have no rate, and whose first two terms are double-double logarithms:
@@ -80,7 +80,7 @@ pub(crate) struct Kernel {
     /// smaller expected count.
     pub(crate) lead: f64,
     corrections: Rough,
-    /// Off by four roundings or fewer.
+    /// Off by five roundings or fewer.
     square: f64,
 }
 
@@ -120,7 +120,7 @@ impl Kernel {
     }
 
     /// `a ln(a / (x n)) + b ln(b / ((1-x) n))`: `n` times the Kullback-Leibler divergence of `x` from `a / n`. Off by less
-    /// than `70u` of itself up to 64.
+    /// than `70u` of itself up to `2^14`.
     #[inline(always)]
     pub(crate) fn divergence(&self) -> f64 {
         // A zero may come with either sign.
@@ -183,7 +183,7 @@ fn corrections(a: f64, b: f64, n: Dd) -> Rough {
     correction(n) - (correction(a.into()) + correction(b.into()))
 }
 
-/// Half the logarithm of a number that six roundings or fewer have led to: each moves the result by up to `2^-54`.
+/// Half the logarithm of a number that eight roundings or fewer have led to: each moves the result by up to `2^-54`.
 #[inline(always)]
 fn half_ln(x: f64) -> Rough {
     let ln = ln_to_a_float(x);

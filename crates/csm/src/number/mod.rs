@@ -1,6 +1,6 @@
 //! Real numbers with proven errors, the same bits on every machine.
 //!
-//! Everything here is made of IEEE 754 addition, multiplication and division alone, in a fixed order: no
+//! Everything here is made of IEEE 754 addition, multiplication, division and square roots alone, in a fixed order: no
 //! logarithm of the system's library takes part, so no result moves when that library changes.
 //!
 //! | file | idea |

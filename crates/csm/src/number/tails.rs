@@ -79,6 +79,11 @@ fn near_share(a: f64, b: f64, rate: &Rate, divergence: f64, width: f64) -> Ball 
     if let Some(share) = expansion::near_share(a, b, divergence, width.max(DIGITS)) {
         return share.into();
     }
+    fraction_share(a, b, rate, width)
+}
+
+/// As [`near_share`], by the fraction.
+fn fraction_share(a: f64, b: f64, rate: &Rate, width: f64) -> Ball {
     let found = Fraction::new(a, b, rate).enclose_to(width);
     Ball::between(found.lower, found.upper) / a
 }
@@ -89,7 +94,7 @@ fn whole_share(a: f64, b: f64, rate: &Rate, divergence: f64, width: f64) -> Roug
     if let Some(share) = expansion::near_share(a, b, divergence, width) {
         return share;
     }
-    series::near_share(a, b, rate, width).unwrap_or_else(|| near_share(a, b, rate, divergence, width).into())
+    series::near_share(a, b, rate, width).unwrap_or_else(|| fraction_share(a, b, rate, width).into())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::number::kernel::{kernel, level, ln_beta};
 /// prior has become. The process therefore speaks for "above" where `m >= p`, and for "below" where `m <= p`: from there
 /// on a success, or a failure, raises both the evidence and the mean's distance. Both directions together are one test with error `eps`, not two.
 ///
-/// Cost of a level: 80 to 120 ns, and up to 250.
+/// Cost of a level: 70 to 105 ns, and up to 250.
 #[derive(Debug, Clone, Copy)]
 pub struct BetaMixture {
     threshold: Threshold,

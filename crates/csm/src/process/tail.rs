@@ -14,7 +14,7 @@ use crate::number::tails::ln_hazard;
 ///
 /// Every alternative on a side is favoured by every favourable outcome, so the evidence grows with each of them.
 ///
-/// Cost of a level: 140 to 200 ns, and up to 240; at once where the counts speak against.
+/// Cost of a level: 140 to 170 ns, and up to 250; at once where the counts speak against.
 #[derive(Debug, Clone, Copy)]
 pub struct UniformTail {
     threshold: Threshold,

@@ -5,7 +5,7 @@ use crate::{Direction, MOST_TRIALS};
 
 /// A [`Test`] fed trial by trial. It stops at exactly the trial at which the test itself would, looked at each time.
 ///
-/// **How it keeps up.** A level costs hundreds of nanoseconds, so most are not computed. If the test would not stop
+/// **How it keeps up.** A level costs a hundred nanoseconds and more, so most are not computed. If the test would not stop
 /// even after `k` more successes in a row, and not after `k` more failures in a row, then it stops at none of the
 /// next `k` trials, whatever they are: of all states with `j <= k` more trials, the one with `j` successes is the
 /// most favourable to "above", and more successes only make it more so ([`EProcess`](super::EProcess), promise 2).
