@@ -6,9 +6,12 @@ mod block_on;
 #[path = "support/strategies.rs"]
 mod strategies;
 
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use block_on::block_on;
@@ -129,6 +132,45 @@ fn nobody_waits_for_a_poller_that_was_dropped() {
     });
     drop(after);
     producer.publish_many(100, |n, event| *event = n);
+}
+
+#[test]
+fn a_poller_that_leaves_wakes_the_tasks_that_waited_for_it() {
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = Context::from_waker(&waker);
+    let mut ring = Builder::single(2, || 0u32);
+    let (node, leaver) = ring.poller(&[]);
+    let (_, mut follower) = ring.poller(&[node]);
+    let (mut producer, running) = ring.start();
+    producer.publish_many(2, |_, event| *event = 1);
+
+    {
+        let mut follows = pin!(follower.wait_async());
+        assert!(follows.as_mut().poll(&mut context).is_pending());
+        drop(leaver);
+        assert!(woken.0.swap(false, Ordering::Relaxed), "the follower may go on");
+        assert!(follows.as_mut().poll(&mut context).is_ready());
+    }
+    {
+        let mut claims = pin!(producer.claim_async(1));
+        assert!(claims.as_mut().poll(&mut context).is_pending(), "the follower has both slots");
+        drop(follower);
+        assert!(woken.0.load(Ordering::Relaxed), "there is room");
+        assert!(claims.as_mut().poll(&mut context).is_ready(), "nobody is waited for");
+    }
+    drop(producer);
+    running.join().unwrap();
+}
+
+/// Whether a task was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]

@@ -56,13 +56,28 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_value(&self, hand: &C::Hand, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
-        let found = self.arrivals.wait(deadline, || self.room.drained(|| self.len()), || self.value_or_closed(hand));
+        let look = || self.value_or_closed(hand);
+        // Many receivers have to know how many more could take something.
+        let glance = || if C::MANY { look() } else { self.first_or_closed(hand) };
+        let found = self.arrivals.wait(deadline, || self.room.drained(|| self.len()), look, glance);
         found.unwrap_or(Err(RecvTimeoutError::Timeout))
     }
 
     /// Whether there is something to claim; an error if there is nothing and no sender is left.
     pub(super) fn value_or_closed(&self, hand: &C::Hand) -> Option<Result<(), RecvTimeoutError>> {
-        let available = || self.consumers.available(hand, |from| self.producers.completed(from));
+        self.found_or_closed(|| self.consumers.available(hand, |from| self.producers.completed(from)))
+    }
+
+    /// The same, looking for one value only. For who has slept: then nothing is in the caches, neither data nor code, and what it does not touch
+    /// it does not wait for.
+    #[inline(always)]
+    fn first_or_closed(&self, hand: &C::Hand) -> Option<Result<(), RecvTimeoutError>> {
+        let first = |from| from + u64::from(self.producers.has_passed(from));
+        self.found_or_closed(|| self.consumers.available(hand, first))
+    }
+
+    #[inline(always)]
+    fn found_or_closed(&self, available: impl Fn() -> u64) -> Option<Result<(), RecvTimeoutError>> {
         match available() {
             0 if self.has_senders() => None,
             // The last sender left after our first look, perhaps also after sending.

@@ -109,7 +109,8 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
 
     /// Waits until there is something to consume.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Waited {
-        self.core.arrivals.wait(deadline, || self.core.found_nothing(), || self.look()).unwrap_or(Waited::TimedOut)
+        let look = || self.look();
+        self.core.arrivals.wait(deadline, || self.core.found_nothing(), look, look).unwrap_or(Waited::TimedOut)
     }
 
     /// Whether there is something to consume, without waiting.

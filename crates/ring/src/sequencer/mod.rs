@@ -69,6 +69,12 @@ pub(crate) mod sealed {
         /// All positions before `from` are complete, and what was done with them and with those up to the
         /// result is visible to the caller (acquire).
         fn completed(&self, from: u64) -> u64;
+
+        /// Whether `position` is completed, all before it being so; otherwise as [`completed`](Self::completed).
+        #[inline(always)]
+        fn has_passed(&self, position: u64) -> bool {
+            self.completed(position) > position
+        }
     }
 
     /// What one participant knows of its side. Copies are for calls that are not inlined: a hand whose address

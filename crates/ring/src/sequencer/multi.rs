@@ -94,6 +94,12 @@ impl Progress for Multi {
         }
         from + completed + run(behind, !self.lap(from) & LAP)
     }
+
+    #[inline(always)]
+    fn has_passed(&self, position: u64) -> bool {
+        // Acquire as in `run`.
+        self.flag(position).load(Ordering::Acquire) & LAP == self.lap(position)
+    }
 }
 
 impl Sequencer for Multi {
@@ -257,7 +263,9 @@ mod tests {
             sides.producers.complete(third);
             sides.producers.complete(second);
             assert_eq!(sides.consume(9), None);
+            assert_eq!([0, 1, 2].map(|offset| sides.producers.has_passed(passed + offset)), [false, true, true]);
             sides.producers.complete(first);
+            assert!(sides.producers.has_passed(passed));
             assert_eq!(sides.consume(9), Some(passed..passed + 3));
         }
     }

@@ -45,15 +45,16 @@ impl Arrivals {
         }
     }
 
-    /// Waits until `look` finds something; `None` when the deadline has passed and it still does not. Calls `in_vain` when there is nothing after
-    /// the first pauses, and again before it sleeps.
+    /// Waits until `look` finds something; `None` when the deadline has passed and it still does not. Who sleeps calls `glance` instead, before
+    /// and after: it need not find all, but soon. Calls `in_vain` when there is nothing after the first pauses, and again before it sleeps.
     #[cold]
     #[inline(never)]
     pub(crate) fn wait<R>(
         &self,
         deadline: Option<Instant>,
         in_vain: impl Fn(),
-        mut look: impl FnMut() -> Option<R>,
+        look: impl Fn() -> Option<R>,
+        glance: impl Fn() -> Option<R>,
     ) -> Option<R> {
         let looked = self.temper.start().look(deadline, |pace| {
             let found = look();
@@ -67,9 +68,11 @@ impl Arrivals {
             Looked::TimedOut => None,
             Looked::InVain => {
                 in_vain();
-                let began = Instant::now();
-                let found = self.bell.wait(deadline, look);
-                self.temper.slept_since(began);
+                let began = self.temper.times_sleep().then(Instant::now);
+                let found = self.bell.wait(deadline, glance);
+                if let Some(began) = began {
+                    self.temper.slept_since(began);
+                }
                 found
             }
         }

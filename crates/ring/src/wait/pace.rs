@@ -19,6 +19,10 @@ const YIELDS_MOST: u32 = 32;
 /// take about as long.
 const SHORT_SLEEP: Duration = Duration::from_micros(20);
 
+/// Of so many sleeps of who has given up looking one is timed. To read the clock takes code and data that are not in the caches of who has
+/// slept, and that sleeps have become short is learnt as well from every eighth.
+const SLEEPS_PER_TIMED: u32 = 8;
+
 /// What the waiters of one side of a ring have learnt.
 #[derive(Debug)]
 pub(super) struct Temper {
@@ -33,12 +37,14 @@ struct Learnt {
     yields: AtomicU32,
     /// Pauses between looks.
     gap: AtomicU32,
+    /// Sleeps of who has given up looking.
+    sleeps: AtomicU32,
 }
 
 impl Temper {
     pub(super) fn new(strategy: WaitStrategy) -> Self {
-        let [yields, gap] = [YIELDS_MOST, GAP_LEAST].map(AtomicU32::new);
-        Temper { strategy, learnt: Padded(Learnt { yields, gap }) }
+        let [yields, gap, sleeps] = [YIELDS_MOST, GAP_LEAST, 0].map(AtomicU32::new);
+        Temper { strategy, learnt: Padded(Learnt { yields, gap, sleeps }) }
     }
 
     /// Whether its waiters decide themselves when to sleep.
@@ -67,9 +73,22 @@ impl Temper {
         }
     }
 
+    /// A sleep begins. Whether to tell [`slept_since`](Self::slept_since) when it ends.
+    pub(super) fn times_sleep(&self) -> bool {
+        if !self.is_adaptive() {
+            return false;
+        }
+        if self.learnt.yields.load(Ordering::Relaxed) > 0 {
+            return true;
+        }
+        let sleeps = self.learnt.sleeps.load(Ordering::Relaxed);
+        self.learnt.sleeps.store(sleeps.wrapping_add(1), Ordering::Relaxed);
+        sleeps.is_multiple_of(SLEEPS_PER_TIMED)
+    }
+
     /// A sleep has ended.
     pub(super) fn slept_since(&self, began: Instant) {
-        if self.strategy != WaitStrategy::Adaptive {
+        if !self.is_adaptive() {
             return;
         }
         if began.elapsed() < SHORT_SLEEP {
@@ -199,5 +218,16 @@ mod tests {
         assert_eq!(looks(), 0);
         temper.slept_since(Instant::now());
         assert_eq!(looks(), SPINS + 1);
+    }
+
+    #[test]
+    fn who_has_stopped_looking_times_one_sleep_of_eight() {
+        let temper = Temper::new(WaitStrategy::Adaptive);
+        let timed = || (0..80).filter(|_| temper.times_sleep()).count();
+        assert_eq!(timed(), 80, "how long it was decides how long to look");
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        (0..6).for_each(|_| temper.slept_since(long_ago));
+        assert_eq!(timed(), 10);
+        assert!(!Temper::new(WaitStrategy::Block).times_sleep(), "there is nothing to learn");
     }
 }

@@ -260,7 +260,8 @@ impl<K: Kind, P: Place> Count<K, P> {
             return 0;
         }
         let threads = self.kind.wake(most, &self.sleeping(None));
-        threads + self.place.wake_tasks(most - threads)
+        // The waker may be what the woken thread's core does until it sleeps: no more than needed.
+        if threads == most { threads } else { threads + self.place.wake_tasks(most - threads) }
     }
 
     /// Sets the flag and sleeps, as often as it takes.
