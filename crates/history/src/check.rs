@@ -83,6 +83,11 @@ pub(crate) fn validate(history: &History, kind: Kind) -> Result<(), CheckError> 
     Ok(())
 }
 
+/// Whether values go in and come out, each by itself.
+fn is_container(kind: Kind) -> bool {
+    matches!(kind, Kind::Queue | Kind::Stack | Kind::PriorityQueue)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     GoOn,
@@ -163,9 +168,8 @@ impl<'h> Check<'h> {
 
     /// A bounded container whose accepted operations no unbounded one can have given fails; nothing else is said.
     fn without_bound(&mut self, part: &Part<'_>, model: &Model) -> Option<Next> {
-        let container = matches!(model.kind, Kind::Queue | Kind::Stack | Kind::PriorityQueue);
         let unbounded = Model { capacity: None, ..*model };
-        if !container || model.capacity.is_none() {
+        if !is_container(model.kind) || model.capacity.is_none() {
             return None;
         }
         let refused = |&p: &usize| !part.input(p).is_null() && part.output(p) == Some(Value::FALSE);
@@ -182,13 +186,34 @@ impl<'h> Check<'h> {
         let decide = |part: &Part<'_>, budget: &mut Budget| monitor::try_decide(part, model, budget);
         let failure = match self.explain {
             true => {
-                let failure = explain::earliest(part, violation, decide, &self.budget);
-                let shown = part.with_rows(failure.example.operations.clone());
-                with_spec(model, &shown, InView { part: &shown, failure, decide, budget: &self.budget })
+                let failure = explain::earliest(part, violation, is_container(model.kind), decide, &self.budget);
+                self.in_view(part, model, failure, decide)
             }
             false => explain::as_it_is(part, violation),
         };
         self.fails(failure)
+    }
+
+    /// A failure that can be taken in at a glance, if there is one.
+    fn in_view(
+        &self,
+        part: &Part<'_>,
+        model: &Model,
+        failure: Failure,
+        decide: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
+    ) -> Failure {
+        if !explain::is_large(&failure) {
+            return failure;
+        }
+        let budget = &self.budget;
+        let shown = part.with_rows(failure.example.operations.clone());
+        let failure = with_spec(model, &shown, Fewer { part: &shown, failure, decide, budget });
+        if !explain::is_large(&failure) {
+            return failure;
+        }
+        // What was not known by then is unknown to the specification, too.
+        let shown = shown.until(failure.time);
+        with_spec(model, &shown, Latest { part: &shown, failure, budget })
     }
 
     /// The history of several objects that the specification tells apart.
@@ -273,18 +298,32 @@ impl Task for Objects<'_, '_, '_> {
     }
 }
 
-struct InView<'c, 'p, D> {
+struct Fewer<'c, 'p, D> {
     part: &'c Part<'p>,
     failure: Failure,
     decide: D,
     budget: &'c Budget,
 }
 
-impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Task for InView<'_, '_, D> {
+impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Task for Fewer<'_, '_, D> {
     type Output = Failure;
 
     fn run<S: Spec>(self, spec: &S) -> Failure {
-        explain::in_view(self.part, self.failure, spec, self.decide, self.budget)
+        explain::fewer(self.part, self.failure, spec, self.decide, self.budget)
+    }
+}
+
+struct Latest<'c, 'p> {
+    part: &'c Part<'p>,
+    failure: Failure,
+    budget: &'c Budget,
+}
+
+impl Task for Latest<'_, '_> {
+    type Output = Failure;
+
+    fn run<S: Spec>(self, spec: &S) -> Failure {
+        explain::latest(self.part, self.failure, spec, self.budget)
     }
 }
 

@@ -60,15 +60,45 @@ fn last_return(part: &Part<'_>, rows: &[u32]) -> (u64, u32) {
 /// each leap passes half of those that are left; halves would take twenty steps through the whole history.
 const LEAPS: usize = 8;
 
+/// A failure is looked for before another one so often among a few operations.
+const STEPS: usize = 32;
+
+/// An earlier failure of the same values, if there is one: looks at these and what was open alone, in shorter and shorter prefixes.
+///
+/// Of a container only: there all operations of a value can be left out, and what is in order without any of them stays in order.
+fn sooner(
+    part: &Part<'_>,
+    mut failure: Failure,
+    decide: &impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
+    budget: &Budget,
+) -> Failure {
+    for _ in 0..STEPS {
+        let Some(until) = failure.time.checked_sub(1) else { break };
+        let before = part.until(until);
+        let of_it = |row: &u32| failure.example.operations.binary_search(row).is_ok();
+        let few =
+            (0..before.len()).filter(|&p| before.ret(p) == PENDING || of_it(&before.row(p))).map(|p| before.row(p));
+        let few = before.with_rows(few.collect::<Vec<u32>>());
+        let Some(Ok(Decision::Fails(earlier))) = decide(&few, &mut budget.lend()) else { break };
+        failure = as_it_is(&few, earlier);
+    }
+    failure
+}
+
 /// Looks at shorter and shorter prefixes until one is in order: mostly the first is, and if not, what fails has many
 /// faults, and the time of the first is found by halves.
 pub(crate) fn earliest(
     part: &Part<'_>,
     violation: Violation,
+    is_container: bool,
     decide: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
     budget: &Budget,
 ) -> Failure {
-    let mut failure = as_it_is(part, violation);
+    let failure_of = |part: &Part<'_>, violation: Violation| {
+        let failure = as_it_is(part, violation);
+        if is_container { sooner(part, failure, &decide, budget) } else { failure }
+    };
+    let mut failure = failure_of(part, violation);
     let mut leaps = 0;
     // Whatever happened before is in order.
     let mut floor = 0;
@@ -78,7 +108,7 @@ pub(crate) fn earliest(
         leaps += 1;
         let before = part.until(until);
         match decide(&before, &mut budget.lend()) {
-            Some(Ok(Decision::Fails(earlier))) => failure = as_it_is(&before, earlier),
+            Some(Ok(Decision::Fails(earlier))) => failure = failure_of(&before, earlier),
             Some(Ok(Decision::Holds(_))) => floor = until + 1,
             None | Some(Err(_)) => return Failure { first: false, ..failure },
         }
@@ -195,20 +225,22 @@ fn fewest(mut units: Vec<Vec<u32>>, mut fails: impl FnMut(&[Vec<u32>]) -> bool) 
     units
 }
 
-/// A failure of more operations than can be taken in at a glance becomes one of fewer, or of the last of them, where that is possible.
+/// Whether a failure has more operations than can be taken in at a glance.
+pub(crate) fn is_large(failure: &Failure) -> bool {
+    failure.example.operations.len() > AT_A_GLANCE
+}
+
+/// A failure becomes one of fewer operations, where that is possible.
 ///
 /// `part` is of the failure's rows with all that is known of them in the end: an answer that came after the failure may tell that the
 /// operation has nothing to do with it.
-pub(crate) fn in_view<S: Spec>(
+pub(crate) fn fewer<S: Spec>(
     part: &Part<'_>,
     failure: Failure,
     spec: &S,
     procedure: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
     budget: &Budget,
 ) -> Failure {
-    if part.len() <= AT_A_GLANCE {
-        return failure;
-    }
     // What the procedure leaves open is kept: a search for every attempt would take longer than all else.
     let decide = |part: &Part<'_>, budget: &mut Budget| match procedure(part, budget) {
         Some(Err(exhausted)) => Err(exhausted),
@@ -216,9 +248,17 @@ pub(crate) fn in_view<S: Spec>(
         Some(Ok(Decision::Holds(_))) | None => Ok(Outcome::Holds(Vec::new())),
     };
     let operations = reduce(part, spec, &budget.lend_for(VIEWING), decide);
-    let windowed = (operations.len() > AT_A_GLANCE).then(|| window(&part.until(failure.time), spec, budget)).flatten();
-    let (operations, start) = windowed.map_or((operations, None), |(rows, start)| (rows, Some(start)));
-    Failure { example: Counterexample { operations, start, ..failure.example }, ..failure }
+    Failure { example: Counterexample { operations, ..failure.example }, ..failure }
+}
+
+/// A failure becomes that of its last operations, where that is possible. `part` ends with it.
+pub(crate) fn latest<S: Spec>(part: &Part<'_>, failure: Failure, spec: &S, budget: &Budget) -> Failure {
+    match window(part, spec, budget) {
+        Some((operations, start)) => {
+            Failure { example: Counterexample { operations, start: Some(start), ..failure.example }, ..failure }
+        }
+        None => failure,
+    }
 }
 
 /// The last operations of the part, and the states that they start from: all that the others can lead to.

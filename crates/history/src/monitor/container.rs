@@ -2,11 +2,11 @@
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::life::{Core, Life, Procedure, Step, after_the_end};
+use super::life::{Core, Life, Step, after_the_end};
 use super::pending::{Answer, Pending};
 use super::shrink::shrink;
 use super::span::{OPERATIONS_MOST, Span, Spans};
-use super::{Attempt, Decision, Undecided, Violation, priority, queue, stack};
+use super::{Attempt, Decision, Undecided, Violation};
 use crate::budget::Budget;
 use crate::history::PENDING;
 use crate::operation::Op;
@@ -27,14 +27,6 @@ impl Container {
             Container::Queue => (Op::ENQUEUE, Op::DEQUEUE),
             Container::Stack => (Op::PUSH, Op::POP),
             Container::PriorityQueue => (Op::INSERT, Op::DELETE_MIN),
-        }
-    }
-
-    fn procedure(self) -> Procedure {
-        match self {
-            Container::Queue => queue::decide,
-            Container::Stack => stack::decide,
-            Container::PriorityQueue => priority::decide,
         }
     }
 
@@ -195,8 +187,9 @@ impl Paired {
     ) -> Result<Answer, Undecided> {
         let pending = Pending { calls: &self.pending, end: self.end, hints };
         match container {
-            Container::Queue => Ok(pending.decide_in_order(lives, empties, queue::decide)),
-            _ => pending.decide(lives, empties, container.procedure(), budget),
+            Container::Queue => Ok(pending.decide_in_order(lives, empties)),
+            Container::Stack => pending.decide_by_search(lives, empties, budget),
+            Container::PriorityQueue => pending.decide_by_deadlines(lives, empties, budget),
         }
     }
 

@@ -59,6 +59,3 @@ pub(crate) struct Core {
 
 /// An order of all operations that the container's rule allows, or a core.
 pub(crate) type Outcome = Result<Vec<Step>, Core>;
-
-/// A decision procedure: lives in any order, and the empty removals.
-pub(crate) type Procedure = fn(&[Life], &[Span]) -> Outcome;

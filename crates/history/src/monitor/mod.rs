@@ -14,8 +14,8 @@
 //! | [`lock`] | mutexes | the times between acquisition and release are zones too |
 //!
 //! What they share: [`span`] (time as ranks), [`life`] (a value from insertion to removal), [`cover`] (when
-//! something is surely there), [`container`] (from operations to lives and back), [`pending`] (removals that
-//! never returned), [`shrink`] (smaller counter-examples).
+//! something is surely there), [`container`] (from operations to lives and back), [`pending`] and
+//! [`deadlines`] (removals that never returned), [`shrink`] (smaller counter-examples).
 //!
 //! Each procedure gives an order that explains the history or a few operations that nothing can explain, and is
 //! compared with an exhaustive search on all small histories and on many random ones (see `agreement`).
@@ -23,8 +23,10 @@
 mod allocator;
 mod container;
 mod cover;
+mod deadlines;
 mod evidence;
 mod exhaustion;
+mod free;
 mod life;
 mod lock;
 mod min_tree;

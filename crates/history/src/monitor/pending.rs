@@ -7,23 +7,30 @@
 //! the pending removals in order of their calls. A value that is needed gone draws those inserted before it
 //! along, and the time by which a value must be gone never falls along that order.
 //!
-//! For the *others* the core of a failure tells: one of its values must be taken, whatever else is done, or the
+//! For a *priority queue* deadlines tell (see [`deadlines`](super::deadlines)).
+//!
+//! For a *stack* the core of a failure tells: one of its values must be taken, whatever else is done, or the
 //! failure remains. The alternatives are tried in turn, within bounds; a history that needs more is left to the
 //! general search. In the prefix of a longer history it is known what each removal took in the end, and that is
 //! tried first. In a long history the alternatives are tried on its latest values (see [`recent`](super::recent)):
-//! what fails there fails, and what does not is tried once on all.
+//! what fails there fails, what stays open there is open, and what holds is tried on all. If that fails, what it fails with
+//! belongs to the few from then on.
 
 use super::Undecided;
-use super::life::{Core, Life, Outcome, Procedure, Step};
+use super::life::{Core, Life, Outcome, Step};
 use super::recent::Recent;
 use super::span::Span;
+use super::{queue, stack};
 use crate::budget::{Budget, Exhausted};
 
 /// Runs of the procedure before the question is left open.
-const ATTEMPTS_MOST: usize = 64;
+const ATTEMPTS_MOST: usize = 512;
+
+/// How often all values are gone through before the question is left open.
+const ROUNDS_MOST: usize = 8;
 
 /// Lives that the procedure is run on, over all attempts, before the question is left open.
-const LIVES_MOST: usize = 8_000_000;
+const LIVES_MOST: usize = 1_000_000;
 
 /// Pending removals, in order of their calls.
 pub(crate) struct Pending<'a> {
@@ -47,8 +54,28 @@ impl Pending<'_> {
         Life::new(life.insert, Span { call: self.calls[removal], ret: self.end })
     }
 
+    /// What the hints say, of values that stay, to one removal each.
+    pub(super) fn hinted(&self, lives: &[Life]) -> Vec<Option<u32>> {
+        let mut taken = vec![None; self.calls.len()];
+        for (removal, &hint) in self.hints.iter().enumerate() {
+            taken[removal] = hint.filter(|&i| lives[i as usize].stays() && !taken.contains(&hint));
+        }
+        taken
+    }
+
+    /// The lives when the removals have taken these.
+    pub(super) fn without(&self, lives: &[Life], taken: &[Option<u32>]) -> Vec<Life> {
+        let mut lives = lives.to_vec();
+        for (removal, &i) in taken.iter().enumerate() {
+            if let Some(i) = i {
+                lives[i as usize] = self.take(&lives[i as usize], removal);
+            }
+        }
+        lives
+    }
+
     /// Decides a history of a queue.
-    pub(crate) fn decide_in_order(&self, lives: &[Life], empties: &[Span], procedure: Procedure) -> Answer {
+    pub(crate) fn decide_in_order(&self, lives: &[Life], empties: &[Span]) -> Answer {
         let mut lives = lives.to_vec();
         let mut staying: Vec<u32> = (0..lives.len() as u32).filter(|&i| lives[i as usize].stays()).collect();
         staying.sort_unstable_by_key(|&i| lives[i as usize].insert.ret);
@@ -58,7 +85,7 @@ impl Pending<'_> {
             taken[removal] = Some(i);
         }
         // Without the values that were taken, the removals would be free to take those of the core.
-        let outcome = procedure(&lives, empties).map_err(|mut core| {
+        let outcome = queue::decide(&lives, empties).map_err(|mut core| {
             core.lives.extend(taken.iter().flatten());
             core.lives.sort_unstable();
             core.lives.dedup();
@@ -67,60 +94,54 @@ impl Pending<'_> {
         Answer { outcome, taken }
     }
 
-    /// Decides a history of any container, or leaves the question open.
-    pub(crate) fn decide(
+    /// Decides a history of a stack, or leaves the question open.
+    pub(crate) fn decide_by_search(
         &self,
         lives: &[Life],
         empties: &[Span],
-        procedure: Procedure,
         budget: &mut Budget,
     ) -> Result<Answer, Undecided> {
         if self.calls.is_empty() {
-            return Ok(Answer { outcome: procedure(lives, empties), taken: Vec::new() });
+            return Ok(Answer { outcome: stack::decide(lives, empties), taken: Vec::new() });
         }
-        let Some(recent) = Recent::of(lives, empties) else { return self.try_all(lives, empties, procedure, budget) };
+        let Some(mut recent) = Recent::of(lives, empties) else { return self.try_all(lives, empties, budget) };
         let hints = recent.hints(self.hints);
-        let few = Pending { hints: &hints, ..*self };
-        let answer = match few.try_all(&recent.lives, &recent.empties, procedure, budget) {
-            Err(Undecided::Open) => return self.try_all(lives, empties, procedure, budget),
-            answer => answer?,
-        };
-        match answer.outcome {
-            Err(core) => Ok(Answer { outcome: Err(recent.among_all(&core)), taken: vec![None; self.calls.len()] }),
-            Ok(_) => {
-                let hints = recent.taken_of_all(&answer.taken);
-                Pending { hints: &hints, ..*self }.try_all(lives, empties, procedure, budget)
+        let mut few = Pending { hints: &hints, ..*self }.try_all(&recent.lives, &recent.empties, budget)?;
+        for _ in 0..ROUNDS_MOST {
+            if let Err(core) = &few.outcome {
+                return Ok(Answer { outcome: Err(recent.among_all(core)), taken: vec![None; self.calls.len()] });
             }
+            let taken = recent.taken_of_all(&few.taken);
+            match stack::decide(&self.without(lives, &taken), empties) {
+                Ok(steps) => return Ok(Answer { outcome: Ok(steps), taken }),
+                Err(core) => recent.add(&core, lives, empties),
+            }
+            budget.look_at_the_clock()?;
+            let hints = recent.hints(&taken);
+            few = Pending { hints: &hints, ..*self }.try_all(&recent.lives, &recent.empties, budget)?;
         }
+        Err(Undecided::Open)
     }
 
     /// Tries what the hints say first, and then the alternatives.
-    fn try_all(
-        &self,
-        lives: &[Life],
-        empties: &[Span],
-        procedure: Procedure,
-        budget: &mut Budget,
-    ) -> Result<Answer, Undecided> {
-        let mut taken = vec![None; self.calls.len()];
+    fn try_all(&self, lives: &[Life], empties: &[Span], budget: &mut Budget) -> Result<Answer, Undecided> {
+        let mut taken = self.hinted(lives);
         let mut search = Search {
             pending: self,
-            lives: lives.to_vec(),
+            lives: self.without(lives, &taken),
             empties,
-            procedure,
             budget,
             attempts: 0,
             core: Core::default(),
         };
-        search.follow_hints(&mut taken);
-        let core = match procedure(&search.lives, empties) {
+        let core = match stack::decide(&search.lives, empties) {
             Ok(steps) => return Ok(Answer { outcome: Ok(steps), taken }),
             Err(core) => core,
         };
         search.budget.look_at_the_clock()?;
         // If it fails even when every value that stays is taken by the first of the removals, it fails.
         let every = lives.iter().map(|life| if life.stays() { self.take(life, 0) } else { *life });
-        if let Err(core) = procedure(&every.collect::<Vec<_>>(), empties) {
+        if let Err(core) = stack::decide(&every.collect::<Vec<_>>(), empties) {
             return Ok(Answer { outcome: Err(core), taken });
         }
         search.give_up(&core, lives, &mut taken);
@@ -142,7 +163,6 @@ struct Search<'a> {
     pending: &'a Pending<'a>,
     lives: Vec<Life>,
     empties: &'a [Span],
-    procedure: Procedure,
     budget: &'a mut Budget,
     attempts: usize,
     /// All that took part in a failure.
@@ -156,18 +176,6 @@ enum Branch {
 }
 
 impl Search<'_> {
-    /// Takes what the hints say.
-    fn follow_hints(&mut self, taken: &mut [Option<u32>]) {
-        for (removal, hint) in self.pending.hints.iter().enumerate() {
-            if let Some(i) = *hint
-                && self.lives[i as usize].stays()
-            {
-                self.lives[i as usize] = self.pending.take(&self.lives[i as usize], removal);
-                taken[removal] = Some(i);
-            }
-        }
-    }
-
     /// Leaves untaken what takes part in a failure.
     fn give_up(&mut self, core: &Core, lives: &[Life], taken: &mut [Option<u32>]) {
         for value in taken {
@@ -213,7 +221,7 @@ impl Search<'_> {
         if self.attempts > ATTEMPTS_MOST || self.attempts * self.lives.len() > LIVES_MOST {
             return Ok(Branch::Open);
         }
-        match (self.procedure)(&self.lives, self.empties) {
+        match stack::decide(&self.lives, self.empties) {
             Ok(steps) => Ok(Branch::Holds(steps)),
             Err(core) => self.take_one_of(core, taken),
         }

@@ -10,25 +10,59 @@
 //! allows, and equal moments serve in order of size.
 //!
 //! The sets of covered moments only grow from value to value, so a union-find structure keeps, for each moment,
-//! the next one that is free. O(n log n).
+//! the next one that is free (see [`free`](super::free)). O(n log n).
+//!
+//! A value that is overlooked once makes all removals fail that take larger ones before it goes. The failure is the
+//! one that returns first: what came before it is in order.
 
 use super::cover::chain;
+use super::free::Free;
 use super::life::{Core, Life, Outcome, Step};
 use super::span::Span;
 
 /// Decides a history of a priority queue; `lives` ascend in priority.
 pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
+    moments(lives, empties).map_err(|stuck| {
+        let first = *stuck.iter().min_by_key(|removal| removal.span.ret).expect("one has no moment");
+        first.core(chain(lives, 0..first.below, first.span))
+    })
+}
+
+/// A removal that needs a moment at which none of the smaller values is surely there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Removal {
+    pub(super) span: Span,
+    /// How many values are smaller than what it took; all of them if it found nothing.
+    pub(super) below: u32,
+    /// Which of the removals that found nothing it is.
+    empty: Option<u32>,
+}
+
+impl Removal {
+    /// Whether it took what it took for certain.
+    pub(super) fn has_returned(self, lives: &[Life]) -> bool {
+        self.empty.is_some() || !lives[self.below as usize].stays()
+    }
+
+    /// The removal together with what is in its way.
+    pub(super) fn core(self, mut lives: Vec<u32>) -> Core {
+        if self.empty.is_none() {
+            lives.push(self.below);
+        }
+        Core { lives, empties: self.empty.into_iter().collect() }
+    }
+}
+
+/// An order of all steps, or the removals that have no moment, in order of the values.
+pub(super) fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Vec<Removal>> {
     let last = lives.iter().map(|life| life.remove.call).chain(empties.iter().map(|span| span.ret)).max();
     let mut free = Free::new(last.unwrap_or(0));
-    let core = |smaller: u32, span| chain(lives, 0..smaller, span);
-
+    let mut stuck = Vec::new();
     let mut timed: Vec<(u32, u32, Step)> = Vec::with_capacity(2 * lives.len() + empties.len());
     for (i, life) in (0..).zip(lives) {
         let moment = free.next(life.remove.call);
         if moment > life.remove.ret {
-            let mut lives = core(i, life.remove);
-            lives.push(i);
-            return Err(Core { lives, empties: Vec::new() });
+            stuck.push(Removal { span: life.remove, below: i, empty: None });
         }
         // Removals stand at calls and at moments when another's removal was called; insertions at returns,
         // or right before their own removal. So only removals ever share a moment, and they go by size.
@@ -36,49 +70,17 @@ pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
         timed.push((moment, 2 * i + 1, Step::Remove(i)));
         free.cover(life.insert.ret, life.remove.call);
     }
-    let after_all = 2 * lives.len() as u32;
+    let all = lives.len() as u32;
     for (e, empty) in (0..).zip(empties) {
         let moment = free.next(empty.call);
         if moment > empty.ret {
-            return Err(Core { lives: core(lives.len() as u32, *empty), empties: vec![e] });
+            stuck.push(Removal { span: *empty, below: all, empty: Some(e) });
         }
-        timed.push((moment, after_all + e, Step::Empty(e)));
+        timed.push((moment, 2 * all + e, Step::Empty(e)));
+    }
+    if !stuck.is_empty() {
+        return Err(stuck);
     }
     timed.sort_unstable_by_key(|&(moment, turn, _)| u64::from(moment) << 32 | u64::from(turn));
     Ok(timed.into_iter().map(|(_, _, step)| step).collect())
-}
-
-/// The moments that nothing covers yet.
-struct Free {
-    /// Leads to a later moment if this one is covered, to itself if not.
-    next: Vec<u32>,
-}
-
-impl Free {
-    fn new(last: u32) -> Self {
-        Free { next: (0..=last + 1).collect() }
-    }
-
-    /// The first free moment at or after `moment`.
-    fn next(&mut self, mut moment: u32) -> u32 {
-        while self.next[moment as usize] != moment {
-            let skipped = self.next[self.next[moment as usize] as usize];
-            self.next[moment as usize] = skipped;
-            moment = skipped;
-        }
-        moment
-    }
-
-    /// Covers the moments strictly between two.
-    fn cover(&mut self, after: u32, before: u32) {
-        if after >= before {
-            return;
-        }
-        let mut moment = self.next(after + 1);
-        while moment < before {
-            // All in between will be covered, too: one step leads past them.
-            self.next[moment as usize] = before;
-            moment = self.next(moment + 1);
-        }
-    }
 }

@@ -34,12 +34,28 @@ impl Recent {
         let since = *removed.select_nth_unstable(place).1;
         let lives_at: Vec<u32> = (0..lives.len() as u32).filter(|&i| lives[i as usize].remove.ret >= since).collect();
         let empties_at: Vec<u32> = (0..empties.len() as u32).filter(|&e| empties[e as usize].ret >= since).collect();
-        Some(Recent {
+        Some(Recent::at(lives_at, empties_at, lives, empties))
+    }
+
+    fn at(lives_at: Vec<u32>, empties_at: Vec<u32>, lives: &[Life], empties: &[Span]) -> Self {
+        Recent {
             lives: lives_at.iter().map(|&i| lives[i as usize]).collect(),
             empties: empties_at.iter().map(|&e| empties[e as usize]).collect(),
             lives_at,
             empties_at,
-        })
+        }
+    }
+
+    /// Counts what a failure of all consists of among the latest.
+    pub(super) fn add(&mut self, core: &Core, lives: &[Life], empties: &[Span]) {
+        let union = |ours: &[u32], others: &[u32]| {
+            let mut all = [ours, others].concat();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let (lives_at, empties_at) = (union(&self.lives_at, &core.lives), union(&self.empties_at, &core.empties));
+        *self = Recent::at(lives_at, empties_at, lives, empties);
     }
 
     /// What the removals take, from among all values to among the latest.

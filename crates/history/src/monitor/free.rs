@@ -1,0 +1,37 @@
+//! The moments that nothing covers yet.
+
+/// A set of moments that only shrinks. Near-constant time a step: a union-find structure with halved paths.
+pub(super) struct Free {
+    /// Leads to a later moment if this one is covered, to itself if not.
+    next: Vec<u32>,
+}
+
+impl Free {
+    /// The moments up to `last`, and the one after it, which is never covered.
+    pub(super) fn new(last: u32) -> Self {
+        Free { next: (0..=last + 1).collect() }
+    }
+
+    /// The first free moment at or after `moment`.
+    pub(super) fn next(&mut self, mut moment: u32) -> u32 {
+        while self.next[moment as usize] != moment {
+            let skipped = self.next[self.next[moment as usize] as usize];
+            self.next[moment as usize] = skipped;
+            moment = skipped;
+        }
+        moment
+    }
+
+    /// Covers the moments strictly between two.
+    pub(super) fn cover(&mut self, after: u32, before: u32) {
+        if after >= before {
+            return;
+        }
+        let mut moment = self.next(after + 1);
+        while moment < before {
+            // All in between will be covered, too: one step leads past them.
+            self.next[moment as usize] = before;
+            moment = self.next(moment + 1);
+        }
+    }
+}
