@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ten mistakes in the order of the slab's instructions, each of which the crash harness must catch.
+"""Twelve mistakes in the order of the slab's instructions, each of which the crash harness must catch.
 
 Each is made in a copy of the crates, never in the tree. Usage: verify/slab_mutants.py [NUMBER…]
 """
@@ -28,21 +28,22 @@ MUTANTS = [
      "a survivor takes a chain that was given already"),
     ("depot.rs", "Intent::Take(first) => done.then_some(first),", "Intent::Take(_) => None,",
      "a survivor forgets a chain that was taken"),
-    ("cache.rs", "            for index in from..until {", "            shared.fresh().fetch_max(until, Ordering::AcqRel);\n"
+    ("mapped/cache.rs", "            for index in from..until {", "            shared.fresh().fetch_max(until, Ordering::AcqRel);\n"
      "            for index in from..until {", "fresh objects are counted as used before they are in anybody's hands"),
-    ("cache.rs", "word.compare_exchange(published, next.cached(self.slot),",
+    ("mapped/cache.rs", "word.compare_exchange(published, next.cached(self.slot),",
      "word.compare_exchange(published, next.free(),", "a freed object is the depot's before it is in the depot"),
-    ("recover.rs", "        let mut is_dead = vec![false; self.slots().len()];",
-     "        for &slot in &dead {\n"
+    ("mapped/recover.rs", "        let mut is_dead = vec![false; self.slots().len()];",
+     "        for &slot in dead {\n"
      "            self.slots()[usize::from(slot)].owner.store(Identity::NOBODY, Ordering::Release);\n        }\n"
      "        let mut is_dead = vec![false; self.slots().len()];",
      "a survivor gives a slot up before its objects are found"),
-    ("recover.rs", "        for &slot in &dead {\n            self.depot().settle(slot)?;\n        }\n", "",
+    ("mapped/recover.rs", "        for &slot in dead {\n            self.depot().settle(slot)?;\n        }\n", "",
      "a survivor does not bring to an end what the dead cache was doing"),
-    ("cache.rs", "        if self.flush().is_ok() {\n",
-     "        slot.owner.store(Identity::NOBODY, Ordering::Release);\n        if self.flush().is_ok() {\n",
+    ("mapped/cache.rs", "        if self.flush().is_ok() {\n",
+     "        self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NOBODY, Ordering::Release);\n"
+     "        if self.flush().is_ok() {\n",
      "a cache gives its slot up before its objects"),
-    ("cache.rs", "        word.store(cached.allocated(), Ordering::Release);\n", "        let _ = cached;\n",
+    ("mapped/cache.rs", "        word.store(cached.allocated(), Ordering::Release);\n", "        let _ = cached;\n",
      "an allocation is not written down"),
 ]
 

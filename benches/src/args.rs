@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(10..))]
     pub samples: u32,
 
-    /// Where `fence` and `slab` draw their pictures; without it, nowhere.
+    /// Where `fence`, `slab`, `counter` and `lock` draw their pictures; without it, nowhere.
     #[arg(long, value_name = "DIR")]
     pub pictures: Option<PathBuf>,
 

@@ -36,12 +36,14 @@ pub mod history;
 pub mod lock;
 pub mod machine;
 pub mod noop;
+pub mod picture;
 pub mod queued;
 pub mod random;
 pub mod reclaim;
 pub mod ring;
 pub mod slab;
 pub mod table;
+pub mod times;
 pub mod tree;
 
 use std::process::ExitCode;

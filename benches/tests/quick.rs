@@ -96,7 +96,10 @@ fn fence_reports_every_kind_and_the_daemon_s_cost() {
 #[test]
 fn slab_reports_every_part() {
     let report = report(&["slab"]);
-    assert_rows(&report, &["slab, private", "slab, published", "mimalloc", "jemalloc", "one list, wide CAS"]);
+    assert_rows(
+        &report,
+        &["slab, private", "slab, published", "slab, by parcel", "mimalloc", "jemalloc", "one list, wide CAS"],
+    );
     assert!(report.contains("one process allocates, another frees"), "{report}");
     assert!(report.contains("alone, made anew: "), "{report}");
 }

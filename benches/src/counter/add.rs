@@ -10,6 +10,7 @@ use crate::args::Args;
 use crate::compare::{Comparison, Competitor, Role, alternate, median};
 use crate::error::Error;
 use crate::eventcount::clock;
+use crate::picture::{self, curves::Curves};
 use crate::reclaim::threads::together;
 
 const ADDITIONS: u64 = 20_000_000;
@@ -34,12 +35,13 @@ const WORKS: [(&str, Role, Work); 6] = [
     (RACY, Role::Reference, racy),
 ];
 
-/// Prints a table for each number of threads.
+/// Prints a table for each number of threads and draws the picture.
 ///
 /// # Errors
-/// When something but the racy counter lost an addition.
+/// When something but the racy counter lost an addition, or the picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
     let n = if args.quick { QUICK_ADDITIONS } else { ADDITIONS };
+    let mut curves = Curves::default();
     for threads in [1, 2, 4] {
         println!("### add: {threads} thread(s), {n} times each\n");
         let lost = Cell::new(0);
@@ -66,8 +68,15 @@ pub fn run(args: &Args) -> Result<(), Error> {
             );
         }
         println!("{RACY}: lost {:.0} % in the last round\n", 100.0 * lost.get() as f64 / (n * threads as u64) as f64);
+        curves.add(threads, &comparison, |took| 1e3 * threads as f64 / took);
     }
-    Ok(())
+    picture::save(args.pictures.as_deref(), "counter-add", || {
+        let said = format!(
+            "Up: additions in 1000 {}, all threads together. The one by load and store loses some.",
+            clock::UNIT
+        );
+        curves.draw("Counters that do nothing but count", &said)
+    })
 }
 
 fn of(comparison: &Comparison, name: &str) -> f64 {

@@ -43,10 +43,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
             println!("{line}");
         }
         println!();
-        if let Some(folder) = &args.pictures {
-            let path = folder.join(format!("fences-{}.svg", load.title()));
-            std::fs::write(&path, picture::picture(&samples, load)).map_err(Error::at(&path))?;
-        }
+        crate::picture::save(args.pictures.as_deref(), &format!("fences-{}", load.title()), || {
+            picture::picture(&samples, load)
+        })?;
     }
     cost::run(args, &daemon)
 }

@@ -3,35 +3,18 @@
 use std::fmt::Write;
 
 use crate::fence::load::Load;
-use crate::fence::method::{COUNT, NAMES};
+use crate::fence::method::NAMES;
 use crate::fence::sample::Samples;
 use crate::fence::verdict::sorted;
+use crate::picture::{COLOURS, TOP, page};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
 const LEFT: f64 = 56.0;
-const TOP: f64 = 72.0;
 const PLOT_WIDTH: f64 = 510.0;
 const PLOT_HEIGHT: f64 = 270.0;
 /// From 1 µs to 100 ms.
 const DECADES: std::ops::RangeInclusive<i32> = -3..=2;
-/// Colours that those who see fewer colours can tell apart, after Okabe and Ito.
-const COLOURS: [&str; COUNT] = ["#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7"];
-
-const STYLE: &str = "\
-text { font: 12px system-ui, \"Segoe UI\", Roboto, \"DejaVu Sans\", sans-serif; fill: #1d2126; }
-.page { fill: #ffffff; stroke: #e2dfd7; }
-.title { font-size: 17px; font-weight: 600; }
-.said, .tick { fill: #5d6670; }
-.rule { stroke: #eceae3; }
-.curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6e8ea; }
-  .page { fill: #1c2024; stroke: #30363c; }
-  .said, .tick { fill: #9aa3ac; }
-  .rule { stroke: #2a2f34; }
-}";
-
 fn x(ms: f64) -> f64 {
     let (first, last) = (f64::from(*DECADES.start()), f64::from(*DECADES.end()));
     LEFT + PLOT_WIDTH * ((ms.log10() - first) / (last - first)).clamp(0.0, 1.0)
@@ -49,21 +32,14 @@ fn y(share_above: f64) -> f64 {
 pub fn picture(samples: &Samples, load: Load) -> String {
     let title =
         format!("How long a heavy fence takes on {} machine", if load == Load::Idle { "an idle" } else { "a busy" });
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-         role=\"img\" aria-label=\"{title}\">\n<style>\n{STYLE}\n</style>\n\
-         <rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"8\"/>\n\
-         <text class=\"title\" x=\"16\" y=\"30\">{title}</text>\n\
-         <text class=\"said\" x=\"16\" y=\"50\">Up: the share of fences that took at most so long. {} of each kind.</text>\n",
-        samples[0].len(),
-    );
-    scales(&mut svg);
+    let said = format!("Up: the share of fences that took at most so long. {} of each kind.", samples[0].len());
+    let mut drawing = String::new();
+    scales(&mut drawing);
     for (method, samples) in samples.iter().enumerate() {
-        curve(&mut svg, COLOURS[method], &sorted(samples));
-        legend(&mut svg, method, &sorted(samples));
+        curve(&mut drawing, COLOURS[method], &sorted(samples));
+        legend(&mut drawing, method, &sorted(samples));
     }
-    svg.push_str("</svg>\n");
-    svg
+    page(WIDTH, HEIGHT, &title, &said, &drawing)
 }
 
 fn scales(svg: &mut String) {
@@ -129,6 +105,7 @@ fn legend(svg: &mut String, method: usize, sorted: &[f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fence::method::COUNT;
 
     #[test]
     fn each_kind_has_a_curve_and_times_grow_to_the_right() {

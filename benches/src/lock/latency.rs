@@ -10,17 +10,18 @@ use millstream_sync::lock::{Adaptive, Tas, Ticket, Ttas, TtasBackoff};
 
 use super::section::{Lock, Section};
 use crate::args::Args;
+use crate::error::Error;
 use crate::eventcount::clock;
+use crate::picture::{self, boxes};
 use crate::table;
+use crate::times::{self, Quantiles, Times};
 
 const TIME: Duration = Duration::from_millis(300);
 const QUICK_TIME: Duration = Duration::from_millis(3);
-/// A thread keeps the times of so many of its visits, the first ones.
-const KEPT: usize = 10_000_000;
 const THREADS: usize = 4;
 
-/// The times of all threads' visits for so long, sorted.
-type Work = fn(Duration) -> Vec<u64>;
+/// The times of all threads' visits for so long.
+type Work = fn(Duration) -> Quantiles;
 
 const WORKS: [(&str, Work); 7] = [
     ("Adaptive", visit::<Mutex<Adaptive, u64>>),
@@ -32,42 +33,38 @@ const WORKS: [(&str, Work); 7] = [
     ("Ticket", visit::<Mutex<Ticket, u64>>),
 ];
 
-/// Prints the quantiles.
-pub fn run(args: &Args) {
+/// Prints the quantiles and draws the picture.
+///
+/// # Errors
+/// When the picture cannot be written.
+pub fn run(args: &Args) -> Result<(), Error> {
     let time = if args.quick { QUICK_TIME } else { TIME };
     println!("### latency: {THREADS} threads, {time:?}, {}\n", clock::UNIT);
-    let rows = WORKS.map(|(name, work)| {
-        let times = work(time);
-        let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].to_string();
-        [name.to_owned(), at(0.5), at(0.99), at(0.999), at(1.0)]
-    });
-    println!("{}\n", table::render(["", "p50", "p99", "p99.9", "max"], rows));
+    let all = WORKS.map(|(name, work)| (name, work(time)));
+    println!("{}\n", table::render(times::header(), all.iter().map(|&(name, quantiles)| times::row(name, quantiles))));
+    picture::save(args.pictures.as_deref(), "lock-latency", || {
+        boxes::draw(&format!("How long a visit takes, {THREADS} threads and nothing inside"), clock::UNIT, &all)
+    })
 }
 
-fn visit<L: Lock>(time: Duration) -> Vec<u64> {
+fn visit<L: Lock>(time: Duration) -> Quantiles {
     let (lock, barrier, over) = (L::default(), Barrier::new(THREADS + 1), AtomicBool::new(false));
-    let mut times: Vec<u64> = thread::scope(|scope| {
-        let running: Vec<_> = (0..THREADS)
-            .map(|_| {
-                scope.spawn(|| {
-                    // Written once, so that no page is new when it counts.
-                    let mut times = vec![1; KEPT];
-                    times.clear();
-                    barrier.wait();
-                    while !over.load(Relaxed) && times.len() < KEPT {
-                        let began = clock::now();
-                        lock.visit(Section::Empty);
-                        times.push(clock::now() - began);
-                    }
-                    times
-                })
-            })
-            .collect();
+    let one = || {
+        let mut times = Times::new();
+        barrier.wait();
+        while !over.load(Relaxed) {
+            let began = clock::now();
+            lock.visit(Section::Empty);
+            times.record(clock::now() - began);
+        }
+        times
+    };
+    let times: Vec<Times> = thread::scope(|scope| {
+        let running: Vec<_> = (0..THREADS).map(|_| scope.spawn(one)).collect();
         barrier.wait();
         thread::sleep(time);
         over.store(true, Relaxed);
-        running.into_iter().flat_map(|thread| thread.join().expect("nobody panics")).collect()
+        running.into_iter().map(|thread| thread.join().expect("nobody panics")).collect()
     });
-    times.sort_unstable();
-    times
+    Times::quantiles(&times)
 }

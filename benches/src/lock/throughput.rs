@@ -12,6 +12,7 @@ use super::section::{Lock, Section, Unlocked};
 use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
+use crate::picture::{self, curves::Curves};
 
 const TIME: Duration = Duration::from_millis(150);
 const QUICK_TIME: Duration = Duration::from_millis(2);
@@ -30,20 +31,27 @@ const WORKS: [(&str, Role, Work); 8] = [
     ("no lock", Role::Reference, alone),
 ];
 
-/// Prints a table for each kind of section and number of threads.
+/// Prints a table for each kind of section and number of threads, and draws a picture of each kind.
 ///
 /// # Errors
-/// When a lock let two in at once.
+/// When a lock let two in at once, or a picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
     let time = if args.quick { QUICK_TIME } else { TIME };
-    for section in [Section::Empty, Section::Long] {
+    for (section, name) in [(Section::Empty, "lock-throughput-empty"), (Section::Long, "lock-throughput-100ns")] {
+        let mut curves = Curves::default();
         for threads in [1, 2, 4] {
             println!("### throughput: {}, {threads} thread(s), {time:?} each\n", section.title());
             let works = WORKS.iter().filter(|(name, _, _)| threads == 1 || *name != "no lock");
             let competitors =
                 works.map(|&(name, role, work)| Competitor::new(name, role, move || work(threads, section, time)));
-            println!("{}\n", alternate("ns per section", 1, args.rounds, competitors.collect())?.render());
+            let comparison = alternate("ns per section", 1, args.rounds, competitors.collect())?;
+            println!("{}\n", comparison.render());
+            curves.add(threads, &comparison, |ns| 1e3 / ns);
         }
+        picture::save(args.pictures.as_deref(), name, || {
+            let title = format!("Locks: {}", section.title());
+            curves.draw(&title, "Up: millions of sections a second, all threads together.")
+        })?;
     }
     Ok(())
 }

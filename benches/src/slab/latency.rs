@@ -1,8 +1,11 @@
-//! How late an allocation can be: the time of each, with four threads at work.
+//! How late an allocation can be: the time of each, with four threads at work for the same time whatever they allocate from. The longest
+//! is how long the scheduler let a thread wait, which depends on how long one looks, not on how often.
 
 use std::hint::black_box;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
+use std::time::Duration;
 
 use mimalloc::MiMalloc;
 use tikv_jemallocator::Jemalloc;
@@ -13,49 +16,53 @@ use crate::args::Args;
 use crate::compare;
 use crate::error::Error;
 use crate::eventcount::clock;
+use crate::picture::{self, boxes};
 use crate::table;
+use crate::times::{self, Quantiles, Times};
 
 const THREADS: usize = 4;
-const SAMPLES: usize = 2_000_000;
-const QUICK_SAMPLES: usize = 10_000;
+const TIME: Duration = Duration::from_millis(300);
+const QUICK_TIME: Duration = Duration::from_millis(3);
 
-/// What is shown of a distribution: the box, then the tail.
-const QUANTILES: [f64; 6] = [0.25, 0.5, 0.75, 0.99, 0.999, 1.0];
-
-/// Prints the table.
+/// Prints the table and draws the picture.
 ///
 /// # Errors
-/// Never, but competitors elsewhere can.
+/// When the picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
-    let samples = if args.quick { QUICK_SAMPLES } else { SAMPLES };
-    println!("### latency: allocation, {THREADS} threads, {samples} each, {}\n", clock::UNIT);
+    let time = if args.quick { QUICK_TIME } else { TIME };
+    println!("### latency: allocation, {THREADS} threads, {time:?}, {}\n", clock::UNIT);
     let slab = slab(THREADS, 64);
     let cache = || slab.cache().expect("there are enough caches");
     let list = Shared::new(THREADS * 64);
-    let one = |name: &'static str| -> [f64; 6] {
+    let one = |name: &'static str| -> Quantiles {
         match name {
-            "slab, private" => sample(samples, || Private(cache())),
-            "slab, published" => sample(samples, || Published(cache())),
-            "mimalloc" => sample(samples, || Global(MiMalloc)),
-            "jemalloc" => sample(samples, || Global(Jemalloc)),
-            "one list, wide CAS" => sample(samples, || Listed(&list)),
-            _ => sample(samples, || Nothing),
+            "slab, private" => sample(time, || Private(cache())),
+            "slab, published" => sample(time, || Published(cache())),
+            "mimalloc" => sample(time, || Global(MiMalloc)),
+            "jemalloc" => sample(time, || Global(Jemalloc)),
+            "one list, wide CAS" => sample(time, || Listed(&list)),
+            _ => sample(time, || Nothing),
         }
     };
     let names =
         ["nothing: the clock alone", "slab, private", "slab, published", "mimalloc", "jemalloc", "one list, wide CAS"];
-    let rounds: Vec<Vec<[f64; 6]>> = (0..args.rounds).map(|_| names.map(one).to_vec()).collect();
-    let header = ["", "p25", "p50", "p75", "p99", "p99.9", "max"];
-    let rows = names.iter().enumerate().map(|(competitor, name)| {
-        let figures: [String; 6] = std::array::from_fn(|quantile| {
-            let over_rounds: Vec<f64> = rounds.iter().map(|round| round[competitor][quantile]).collect();
-            format!("{:.0}", compare::median(&over_rounds))
-        });
-        let [p25, p50, p75, p99, p999, max] = figures;
-        [(*name).to_owned(), p25, p50, p75, p99, p999, max]
-    });
-    println!("{}\n\nMedians over {} rounds of each round's quantile.\n", table::render(header, rows), args.rounds);
-    Ok(())
+    let rounds: Vec<_> = (0..args.rounds).map(|_| names.map(one)).collect();
+    let medians: Vec<(&str, Quantiles)> = (0..names.len())
+        .map(|competitor| {
+            let over_rounds =
+                |quantile: usize| rounds.iter().map(|round| round[competitor][quantile]).collect::<Vec<_>>();
+            (names[competitor], std::array::from_fn(|quantile| compare::median(&over_rounds(quantile))))
+        })
+        .collect();
+    let rows = medians.iter().map(|&(name, quantiles)| times::row(name, quantiles));
+    println!(
+        "{}\n\nMedians over {} rounds of each round's quantile.\n",
+        table::render(times::header(), rows),
+        args.rounds
+    );
+    picture::save(args.pictures.as_deref(), "slab-latency", || {
+        boxes::draw(&format!("How long an allocation takes, with {THREADS} threads"), clock::UNIT, &medians)
+    })
 }
 
 /// Does nothing, to see what the clock and the machine do.
@@ -72,28 +79,29 @@ impl Local for Nothing {
 }
 
 /// The quantiles of the times of single allocations, of all threads together.
-fn sample<L: Local>(samples: usize, local: impl Fn() -> L + Sync) -> [f64; 6] {
-    let barrier = Barrier::new(THREADS);
+fn sample<L: Local>(time: Duration, local: impl Fn() -> L + Sync) -> Quantiles {
+    let (barrier, over) = (Barrier::new(THREADS + 1), AtomicBool::new(false));
     let one = || {
         let local = local();
-        // Touched before, so that no page fault is measured.
-        let mut times = vec![u32::MAX; samples];
+        let mut times = Times::new();
         barrier.wait();
-        for time in &mut times {
+        while !over.load(Relaxed) {
             let began = clock::now();
             let object = local.alloc();
             black_box(&raw const object);
-            *time = u32::try_from(clock::now() - began).unwrap_or(u32::MAX);
+            times.record(clock::now() - began);
             local.free(object);
         }
         times
     };
-    let mut times: Vec<u32> = thread::scope(|scope| {
+    let times: Vec<Times> = thread::scope(|scope| {
         let running: Vec<_> = (0..THREADS).map(|_| scope.spawn(one)).collect();
-        running.into_iter().flat_map(|thread| thread.join().expect("the work does not panic")).collect()
+        barrier.wait();
+        thread::sleep(time);
+        over.store(true, Relaxed);
+        running.into_iter().map(|thread| thread.join().expect("the work does not panic")).collect()
     });
-    times.sort_unstable();
-    QUANTILES.map(|quantile| f64::from(times[((times.len() - 1) as f64 * quantile) as usize]))
+    Times::quantiles(&times)
 }
 
 #[cfg(test)]
@@ -103,7 +111,8 @@ mod tests {
     #[test]
     fn quantiles_ascend() {
         let list = Shared::new(THREADS * 64);
-        for quantiles in [sample(1000, || Nothing), sample(1000, || Listed(&list))] {
+        let time = Duration::from_millis(1);
+        for quantiles in [sample(time, || Nothing), sample(time, || Listed(&list))] {
             assert!(quantiles.is_sorted(), "{quantiles:?}");
         }
     }

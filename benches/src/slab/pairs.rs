@@ -7,27 +7,34 @@ use mimalloc::MiMalloc;
 use tikv_jemallocator::Jemalloc;
 
 use super::crew::together;
-use super::heap::{Global, Listed, Local, Private, Published, slab, split};
+use super::heap::{Global, Listed, Local, OBJECT_BYTES, Private, Published, slab, split};
 use super::list::Shared;
 use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
+use crate::picture::{self, curves::Curves};
 
 const PAIRS: u64 = 8_000_000;
 const QUICK_PAIRS: u64 = 10_000;
 
-/// Prints the tables.
+/// Prints the tables and draws a picture for each size of batch.
 ///
 /// # Errors
-/// When the slab is not sound after the work.
+/// When the slab is not sound after the work, or a picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
-    for threads in [1, 2, 4] {
-        for batch in [1, 64] {
+    for (batch, name) in [(1, "slab-pairs-1"), (64, "slab-pairs-64")] {
+        let mut curves = Curves::default();
+        for threads in [1, 2, 4] {
             let n = if args.quick { QUICK_PAIRS } else { PAIRS } / threads as u64;
             println!("### pairs: allocate {batch}, free {batch}, {threads} thread(s)\n");
             let comparison = alternate("ns per pair", 1, args.rounds, competitors(threads, batch, n))?;
             println!("{}\n", comparison.render());
+            curves.add(threads, &comparison, |ns| 1e3 / ns);
         }
+        picture::save(args.pictures.as_deref(), name, || {
+            let title = format!("Allocate {batch}, free {batch}: objects of {OBJECT_BYTES} bytes");
+            curves.draw(&title, "Up: millions of pairs a second, all threads together.")
+        })?;
     }
     Ok(())
 }

@@ -1,11 +1,17 @@
 //! Free by another thread, and by another process: one allocates, the other frees.
+//!
+//! Objects change hands in batches, through rings whose ends never sleep: with a channel that does, most of what is measured is
+//! how long it takes to wake a thread.
 
+use std::fs::File;
 use std::hint::black_box;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
-use millstream_slab::{Handle, RawSlab};
+use millstream_ring::shared::{Consumer, Producer};
+use millstream_slab::{Handle, RawParcel, RawSlab};
 use mimalloc::MiMalloc;
 use tikv_jemallocator::Jemalloc;
 
@@ -18,7 +24,7 @@ const OBJECTS: usize = 4_000_000;
 const QUICK_OBJECTS: usize = 20_000;
 /// Objects that change hands at once.
 const BATCH: usize = 256;
-/// Batches that are on their way.
+/// Batches that are on their way at most.
 const DEPTH: usize = 8;
 
 /// Prints the table.
@@ -39,88 +45,131 @@ pub fn run(args: &Args) -> Result<(), Error> {
 }
 
 fn competitors(slab: &RawSlab, n: usize) -> Vec<Competitor<'_>> {
-    let cache = || Published(slab.cache().expect("there are enough caches"));
+    let cache = || slab.cache().expect("there are enough caches");
+    let parcel = || slab.parcel().expect("there are enough caches");
+    let nothing_left = |took: f64| match slab.usage().allocated() {
+        0 => Ok(took),
+        allocated => Err(Error::new(format!("{allocated} objects are left"))),
+    };
+    let by_parcel = move || {
+        let fill = || {
+            let cache = cache();
+            move |batch: &mut RawParcel| {
+                for _ in 0..BATCH {
+                    let mut object = cache.alloc().expect("the slab is large enough");
+                    object[0] = 1;
+                    batch.push(object).expect("it is the same slab");
+                }
+            }
+        };
+        let empty = || {
+            let cache = cache();
+            move |batch: &mut RawParcel| batch.free(&cache).expect("it is the same slab")
+        };
+        nothing_left(hand_over(n, parcel, fill, empty))
+    };
     vec![
-        Competitor::new("slab, published", Role::Ours, move || {
-            let took = hand_over(n, cache);
-            let allocated = slab.usage().allocated();
-            if allocated == 0 { Ok(took) } else { Err(Error::new(format!("{allocated} objects are left"))) }
-        }),
-        Competitor::new("jemalloc", Role::Peer, move || Ok(hand_over(n, || Global(Jemalloc)))),
-        Competitor::new("mimalloc", Role::Peer, move || Ok(hand_over(n, || Global(MiMalloc)))),
+        Competitor::new("slab, by parcel", Role::Ours, by_parcel),
+        Competitor::new("slab, published", Role::Ours, move || nothing_left(one_by_one(n, || Published(cache())))),
+        Competitor::new("jemalloc", Role::Peer, move || Ok(one_by_one(n, || Global(Jemalloc)))),
+        Competitor::new("mimalloc", Role::Peer, move || Ok(one_by_one(n, || Global(MiMalloc)))),
     ]
 }
 
-/// Nanoseconds for an object from its allocation to its free.
-fn hand_over<O: Send + 'static, L: for<'l> Local<Object<'l> = O> + 'static>(
+/// Objects are named in a vector.
+fn one_by_one<O: Send + 'static, L: for<'l> Local<Object<'l> = O> + 'static>(
     n: usize,
     local: impl Fn() -> L + Sync,
 ) -> f64 {
-    let (full, to_free) = std::sync::mpsc::sync_channel::<Vec<O>>(DEPTH);
-    let (empty, to_fill) = std::sync::mpsc::sync_channel::<Vec<O>>(DEPTH + 2);
+    let fill = || {
+        let local = local();
+        move |batch: &mut Vec<O>| batch.extend((0..BATCH).map(|_| local.alloc()))
+    };
+    let empty = || {
+        let local = local();
+        move |batch: &mut Vec<O>| batch.drain(..).for_each(|object| local.free(black_box(object)))
+    };
+    hand_over(n, || Vec::with_capacity(BATCH), fill, empty)
+}
+
+/// Nanoseconds for an object from its allocation to its free. One thread fills batches, the other empties them.
+fn hand_over<B: Send, F: FnMut(&mut B), E: FnMut(&mut B)>(
+    n: usize,
+    batch: impl Fn() -> B,
+    fill: impl Fn() -> F,
+    empty: impl Fn() -> E + Sync,
+) -> f64 {
+    let (mut full, mut to_free) = rtrb::RingBuffer::<B>::new(DEPTH);
+    let (mut emptied, mut to_fill) = rtrb::RingBuffer::<B>::new(DEPTH);
     for _ in 0..DEPTH {
-        empty.send(Vec::with_capacity(BATCH)).expect("the other end is here");
+        assert!(emptied.push(batch()).is_ok(), "there is room for as many");
     }
     thread::scope(|scope| {
-        let local = &local;
+        let empty = &empty;
         let freeing = scope.spawn(move || {
-            let local = local();
-            for mut batch in to_free {
-                batch.drain(..).for_each(|object| local.free(black_box(object)));
-                // The allocating thread may have gone.
-                drop(empty.send(batch));
+            let mut empty = empty();
+            for _ in 0..n / BATCH {
+                let mut batch = soon(|| to_free.pop().ok());
+                empty(&mut batch);
+                assert!(emptied.push(batch).is_ok(), "there is room for as many");
             }
             Instant::now()
         });
-        let local = local();
+        let mut fill = fill();
         let began = Instant::now();
         for _ in 0..n / BATCH {
-            let mut batch = to_fill.recv().expect("the freeing thread lives");
-            batch.extend((0..BATCH).map(|_| local.alloc()));
-            full.send(batch).expect("the freeing thread lives");
+            let mut batch = soon(|| to_fill.pop().ok());
+            fill(&mut batch);
+            assert!(full.push(batch).is_ok(), "there is room for as many");
         }
-        drop(full);
         let ended = freeing.join().expect("the freeing thread does not panic");
         (ended - began).as_nanos() as f64 / (n / BATCH * BATCH) as f64
     })
 }
 
-/// The same with the freeing thread in another process, by handles through a pipe.
-fn between_processes(n: usize) -> Result<f64, Error> {
-    let folder = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-    let path = folder.path().join("slab");
-    let fail = |error: &dyn std::fmt::Display| Error::new(error.to_string());
-    let objects = (BATCH * 4096).min(n + 1024) as u64;
-    let slab = RawSlab::options(OBJECT_BYTES as u64, objects).chain(64).create(&path).map_err(|error| fail(&error))?;
-    let program = std::env::current_exe().map_err(|error| fail(&error))?;
-    let mut child = Command::new(program)
-        .args(["slab", "--frees"])
-        .arg(&path)
-        .stdin(Stdio::piped())
-        .spawn()
-        .map_err(|error| fail(&error))?;
-    let mut pipe = child.stdin.take().expect("it was asked for");
-    let cache = slab.cache().map_err(|error| fail(&error))?;
-    let began = Instant::now();
-    let mut batch = Vec::with_capacity(BATCH);
-    for _ in 0..n / BATCH {
-        while batch.len() < BATCH {
-            match cache.alloc() {
-                Ok(mut object) => {
-                    object[0] = 1;
-                    batch.push(object.publish());
-                }
-                // The other process is behind.
-                Err(millstream_slab::Error::Full { .. }) => thread::yield_now(),
-                Err(error) => return Err(fail(&error)),
+/// Looks until there is something; lets others run now and then, who may be those who bring it.
+fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    loop {
+        for _ in 0..1000 {
+            if let Some(found) = look() {
+                return found;
             }
+            std::hint::spin_loop();
         }
-        std::io::Write::write_all(&mut pipe, bytemuck::cast_slice(&batch)).map_err(|error| fail(&error))?;
-        batch.clear();
+        thread::yield_now();
     }
-    drop(pipe);
+}
+
+/// Handles on their way to another process, as plain numbers. One of zeros is the last.
+type Sent = [u64; 2 * BATCH];
+
+/// The ring that belongs to a slab.
+fn ring(slab: &Path) -> PathBuf {
+    slab.with_extension("ring")
+}
+
+/// The same with the freeing thread in another process, by handles through a ring in shared memory.
+fn between_processes(n: usize) -> Result<f64, Error> {
+    let fail = |error: &dyn std::fmt::Display| Error::new(error.to_string());
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).map_err(|error| fail(&error))?;
+    let path = folder.path().join("slab");
+    let objects = (BATCH * (DEPTH + 6)) as u64;
+    let slab = RawSlab::options(OBJECT_BYTES as u64, objects).chain(64).create(&path).map_err(|error| fail(&error))?;
+    let file =
+        File::options().read(true).write(true).create_new(true).open(ring(&path)).map_err(|error| fail(&error))?;
+    let mut sent = Producer::<Sent>::attach(&file, DEPTH).map_err(|error| fail(&error))?;
+    let program = std::env::current_exe().map_err(|error| fail(&error))?;
+    let mut child = Command::new(program).args(["slab", "--frees"]).arg(&path).spawn().map_err(|error| fail(&error))?;
+    let cache = Published(slab.cache().map_err(|error| fail(&error))?);
+    let mut send = |batch: &[Handle; BATCH]| soon(|| sent.try_send(bytemuck::cast(*batch)).then_some(()));
+    let batch = || std::array::from_fn(|_| cache.alloc());
+    // Until the ring is full: the other process has come when there is room for one more.
+    (0..=DEPTH).for_each(|_| send(&batch()));
+    let began = Instant::now();
+    (0..n / BATCH).for_each(|_| send(&batch()));
+    let took = began.elapsed().as_nanos() as f64 / (n / BATCH * BATCH) as f64;
+    send(&[Handle::default(); BATCH]);
     let status = child.wait().map_err(|error| fail(&error))?;
-    let took = began.elapsed().as_nanos() as f64 / n as f64;
     let allocated = slab.usage().allocated();
     if status.success() && allocated == 0 {
         Ok(took)
@@ -129,22 +178,29 @@ fn between_processes(n: usize) -> Result<f64, Error> {
     }
 }
 
-/// The other process: frees what comes through standard input.
+/// The other process: frees what comes through the ring beside the slab.
 ///
 /// # Errors
 /// When a handle is refused.
-pub fn frees(path: &std::path::Path) -> Result<(), Error> {
+pub fn frees(path: &Path) -> Result<(), Error> {
     let fail = |error: &dyn std::fmt::Display| Error::new(error.to_string());
     let slab = RawSlab::open(path).map_err(|error| fail(&error))?;
     let cache = slab.cache().map_err(|error| fail(&error))?;
-    let mut input = std::io::stdin().lock();
-    let mut batch = vec![Handle::default(); BATCH];
-    while std::io::Read::read_exact(&mut input, bytemuck::cast_slice_mut(&mut batch)).is_ok() {
-        for &handle in &batch {
-            cache.free(handle).map_err(|error| fail(&error))?;
+    let file = File::options().read(true).write(true).open(ring(path)).map_err(|error| fail(&error))?;
+    let mut sent = Consumer::<Sent>::attach(&file, DEPTH).map_err(|error| fail(&error))?;
+    loop {
+        let freed = soon(|| {
+            sent.try_handle(|handles| {
+                let handles: &[Handle] = bytemuck::cast_slice(handles);
+                let is_last = handles[0] == Handle::default();
+                let free = || handles.iter().try_for_each(|&handle| cache.free(handle));
+                if is_last { Ok(false) } else { free().map(|()| true) }
+            })
+        });
+        if !freed.map_err(|error| fail(&error))? {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@
 //! | --- | --- |
 //! | objects of one type, [`bytemuck::Pod`] | [`Slab`], [`Cache`], [`Private`] |
 //! | objects of so many bytes | [`RawSlab`], [`RawCache`], [`RawPrivate`] |
+//! | objects for another thread of this process to free, or to go on with | [`Parcel`], [`RawParcel`] |
 //! | a name for an object, to store or to send | [`Handle`] |
 //! | a file, a memfd, memory of this process and its children | [`Options::create`], [`Options::memfd`], [`Options::private`] |
 //! | a crash behind you | [`RawSlab::open_and_report`], [`RawSlab::live`], [`RawSlab::recover`] |
@@ -62,57 +63,17 @@
 //!   an object is first touched, unless space was [reserved](Options::reserve).
 //! - A cache is not used in the child of a `fork`, nor are objects that it held: forget them there ([`std::mem::forget`]), since dropping one
 //!   frees it in the parent's name. The slab itself may be used: the child makes caches of its own.
-#[cfg(not(loom))]
-mod attach;
-#[cfg(not(loom))]
-mod cache;
-#[cfg(not(loom))]
-mod check;
 mod depot;
 #[cfg(not(loom))]
-mod error;
-#[cfg(not(loom))]
-mod geometry;
-#[cfg(not(loom))]
-mod handle;
-#[cfg(not(loom))]
-mod header;
-#[cfg(not(loom))]
-mod live;
-#[cfg(not(loom))]
-mod memory;
+mod mapped;
 #[cfg(all(test, loom))]
 mod model;
-#[cfg(not(loom))]
-mod options;
 mod primitive;
-#[cfg(not(loom))]
-mod private;
-#[cfg(not(loom))]
-mod process;
-#[cfg(not(loom))]
-mod raw;
-#[cfg(not(loom))]
-mod rebuild;
-#[cfg(not(loom))]
-mod recover;
-#[cfg(not(loom))]
-mod shared;
 mod slot;
-#[cfg(not(loom))]
-mod typed;
 mod word;
 
 #[cfg(not(loom))]
-pub use crate::{
-    cache::RawCache,
-    check::{Report, Usage},
-    error::Error,
-    handle::Handle,
-    live::{Holder, Live, Object},
-    options::Options,
-    private::RawPrivate,
-    raw::RawSlab,
-    recover::Recovered,
-    typed::{Cache, Private, Slab},
+pub use crate::mapped::{
+    Cache, Error, Handle, Holder, Live, Object, Options, Parcel, Private, RawCache, RawParcel, RawPrivate, RawSlab,
+    Recovered, Report, Slab, Usage,
 };

@@ -333,3 +333,64 @@ fn options_out_of_range_are_errors() {
         assert!(matches!(options.private(), Err(Error::OutOfRange { .. })), "{options:?}");
     }
 }
+
+#[test]
+fn a_parcel_carries_objects_to_another_thread() {
+    let slab = Slab::<u64>::options(1000).memfd().unwrap();
+    let mut parcel = slab.parcel().unwrap();
+    let cache = slab.cache().unwrap();
+    for round in 0..5 {
+        (0..150).for_each(|n| parcel.push(cache.alloc(round * 1000 + n).unwrap()).unwrap());
+        assert_eq!((parcel.raw().len(), slab.raw().usage().allocated()), (150, 150));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let cache = slab.cache().unwrap();
+                let last = parcel.pop(&cache).unwrap().unwrap();
+                assert_eq!(*last, round * 1000 + 149);
+                drop(last);
+                let published = parcel.pop(&cache).unwrap().unwrap().publish();
+                assert_eq!(slab.read(published).unwrap(), round * 1000 + 148);
+                cache.free(published).unwrap();
+                parcel.raw().free(cache.raw()).unwrap();
+            });
+        });
+        assert!(parcel.raw().is_empty() && parcel.pop(&cache).unwrap().is_none());
+        assert_eq!(slab.raw().usage().allocated(), 0);
+    }
+    assert!(slab.raw().verify().is_sound());
+}
+
+#[test]
+fn objects_in_a_parcel_outlive_the_cache_that_made_them_and_end_with_the_parcel() {
+    let slab = Slab::<u64>::options(1000).caches(2).memfd().unwrap();
+    let mut parcel = slab.parcel().unwrap();
+    let cache = slab.cache().unwrap();
+    let stale = {
+        let object = cache.alloc(7).unwrap();
+        let handle = object.handle();
+        parcel.push(object).unwrap();
+        handle
+    };
+    drop(cache);
+    // The slot is somebody else's now, who does not hold the object.
+    let other = slab.cache().unwrap();
+    assert!(matches!(other.free(stale), Err(Error::Held { .. })));
+    assert_eq!(slab.raw().usage().allocated(), 1);
+    drop(parcel);
+    assert_eq!(slab.raw().usage().allocated(), 0);
+    assert!(matches!(other.free(stale), Err(Error::Stale { .. })));
+    assert!(slab.raw().verify().is_sound());
+}
+
+#[test]
+fn a_parcel_is_refused_by_another_slab() {
+    let [ours, foreign] = [(); 2].map(|()| Slab::<u64>::options(1000).memfd().unwrap());
+    let mut parcel = ours.parcel().unwrap();
+    let (cache, other) = (ours.cache().unwrap(), foreign.cache().unwrap());
+    assert!(matches!(parcel.push(other.alloc(1).unwrap()), Err(Error::Foreign)));
+    assert_eq!(foreign.raw().usage().allocated(), 0, "what was refused is freed");
+    parcel.push(cache.alloc(2).unwrap()).unwrap();
+    assert!(matches!(parcel.pop(&other), Err(Error::Foreign)));
+    assert!(matches!(parcel.raw().free(other.raw()), Err(Error::Foreign)));
+    assert_eq!(parcel.pop(&cache).unwrap().map(|object| *object), Some(2));
+}

@@ -8,6 +8,7 @@ mod length;
 #[path = "support/sources.rs"]
 mod sources;
 
+use std::hint;
 use std::sync::Mutex;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU64,
@@ -172,12 +173,18 @@ fn what_is_put_into_a_bag_comes_out_once() {
                         bag.put(Counted::new(&alive));
                     }
                     puts.fetch_add(20, Relaxed);
-                    takes.fetch_add((0..15).filter(|_| bag.take().is_some()).count() as u64, Relaxed);
+                    // As many as were put in, so that a drain has little to drop and the next one comes soon.
+                    takes.fetch_add((0..20).filter(|_| bag.take().is_some()).count() as u64, Relaxed);
                 }
             });
         }
         while Instant::now() < until {
             takes.fetch_add(bag.drain().unwrap().len() as u64, Relaxed);
+            // Threads that met this one wait for its mutex. If the next one came before they are back it would find nobody in a section.
+            let seen = puts.load(Relaxed);
+            while puts.load(Relaxed) == seen && Instant::now() < until {
+                hint::spin_loop();
+            }
         }
     });
     let rest = bag.drain().unwrap();

@@ -21,3 +21,8 @@ pub(crate) fn run() {
     assert!(killed > 0, "no scene is called {wanted:?}");
     println!("{killed} kills in {:.1?}", began.elapsed());
 }
+
+/// How many times as long as usual.
+pub(crate) fn stress() -> usize {
+    std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}

@@ -1,8 +1,12 @@
 //! Kills a child at every instruction of a scene, found by following another one through it.
 
+use crate::harness::stress;
 use crate::scenes::{ALL, RECOVERIES, Scene};
 use crate::stage::{Stage, Survivor, aftermath};
 use crate::tracer::{Child, Point, points, spread};
+
+/// Of each recovery, so many places at which it is killed, times the stress; or all, if there are not so many.
+const RECOVERY_POINTS: usize = 400;
 
 /// All scenes, and all recoveries from them, whose names are wanted; how many kills that were.
 pub(crate) fn kills(wants: &dyn Fn(&str) -> bool) -> usize {
@@ -47,7 +51,7 @@ fn killed_recoveries(wants: &dyn Fn(&str) -> bool) -> usize {
             let trace = begin(scene).1.trace();
             // Some places of the first death, and of each the whole recovery.
             let deaths = spread(&points(&trace), 6);
-            let mut instructions = 0;
+            let (mut instructions, mut killed) = (0, 0);
             for death in deaths {
                 let fallen = || {
                     let (mut stage, child) = begin(scene);
@@ -62,16 +66,17 @@ fn killed_recoveries(wants: &dyn Fn(&str) -> bool) -> usize {
                     Child::start(|mark| (recovery.play)(&stage, mark)).trace()
                 };
                 instructions = instructions.max(trace.len());
-                for point in spread(&points(&trace), 400) {
+                for point in spread(&points(&trace), RECOVERY_POINTS * stress()) {
                     let stage = fallen();
                     Child::start(|mark| (recovery.play)(&stage, mark)).kill_at(point);
                     let survivor = if recovery.alone { Survivor::Dies } else { Survivor::Lives };
                     let context = format!("{name}, first killed at {death:?}, then at {point:?}");
                     aftermath(stage, survivor, None, &context);
-                    count += 1;
+                    killed += 1;
                 }
             }
-            println!("{name}: up to {instructions} instructions");
+            count += killed;
+            println!("{name}: {killed} points, up to {instructions} instructions");
         }
     }
     count

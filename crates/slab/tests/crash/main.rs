@@ -4,7 +4,7 @@
 //! the survivor goes on working, recovers, and looks whether every object is in exactly one pair of hands; or everybody is
 //! dead, and whoever opens the slab next looks.
 //!
-//! `MILLSTREAM_STRESS=n` makes it n times as many random kills. `MILLSTREAM_CRASH=text` runs only scenes whose name contains
+//! `MILLSTREAM_STRESS=n` makes it n times as many random kills, and n times as many places in recoveries, or all of them. `MILLSTREAM_CRASH=text` runs only scenes whose name contains
 //! the text.
 
 #[cfg(not(loom))]

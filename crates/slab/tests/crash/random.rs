@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use millstream_slab::Private;
 
+use crate::harness::stress;
 use crate::stage::{Stage, Survivor, aftermath, contents};
 
 const KILLS: usize = 1500;
@@ -22,7 +23,6 @@ impl Random {
 
 /// Forks one or two children that allocate, free, publish and claim as chance has it, and kills them after a while.
 pub(crate) fn kills() -> usize {
-    let stress: usize = std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         now.as_nanos() as u64 | 1
@@ -30,7 +30,7 @@ pub(crate) fn kills() -> usize {
     println!("random kills: MILLSTREAM_SEED={seed}");
     let mut random = Random(seed);
     let mut killed = 0;
-    while killed < KILLS * stress {
+    while killed < KILLS * stress() {
         let stage = Stage::new(8 + random.below(17));
         let children: Vec<_> = (0..1 + random.below(2)).map(|_| start(&stage, random.below(u64::MAX) | 1)).collect();
         let moment = Instant::now() + Duration::from_nanos(random.below(400_000));

@@ -183,6 +183,37 @@ pub(crate) const ALL: &[Scene] = &[
         moves_chains: true,
     },
     Scene {
+        name: "way of a parcel",
+        prepare: full_size,
+        play: |stage, mark| {
+            let (from, to) = (stage.slab.cache().unwrap(), stage.slab.cache().unwrap());
+            let mut parcel = stage.slab.parcel().unwrap();
+            let objects: Vec<_> = (0..2).map(|n| from.alloc(contents(n)).unwrap()).collect();
+            mark();
+            objects.into_iter().for_each(|object| parcel.push(object).unwrap());
+            let kept = parcel.pop(&to).unwrap();
+            parcel.raw().free(to.raw()).unwrap();
+            mark();
+            drop(kept);
+        },
+        after: |_, orphans| orphans_are(1, orphans),
+        moves_chains: false,
+    },
+    Scene {
+        name: "end of a parcel",
+        prepare: full_size,
+        play: |stage, mark| {
+            let cache = stage.slab.cache().unwrap();
+            let mut parcel = stage.slab.parcel().unwrap();
+            (0..2).for_each(|n| parcel.push(cache.alloc(contents(n)).unwrap()).unwrap());
+            mark();
+            drop(parcel);
+            mark();
+        },
+        after: |_, orphans| orphans_are(0, orphans),
+        moves_chains: false,
+    },
+    Scene {
         name: "life of a cache",
         prepare: full_size,
         play: |stage, mark| {

@@ -183,3 +183,21 @@ impl<'a> Word<'a> {
         unsafe { AtomicU64::from_ptr(first.add(number as usize * STRIDE).cast()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr;
+
+    #[test]
+    fn threads_without_sections_keep_off_the_processors_copies() {
+        let words = Words::new(1);
+        let word = words.word(0);
+        // More threads than copies, so that their numbers come round.
+        for _ in 0..2 * word.processors + 1 {
+            let copy = std::thread::scope(|scope| scope.spawn(|| ptr::from_ref(word.thread_copy()).addr()).join());
+            let copy = copy.expect("nobody panics");
+            assert!((0..word.processors).all(|number| ptr::from_ref(word.copy(number)).addr() != copy));
+        }
+    }
+}

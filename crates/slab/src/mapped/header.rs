@@ -26,8 +26,8 @@
 //! All others are zero. A new minor version may only give a meaning to words that were zero and whose zero means what it
 //! did before, so older files open; a file of a newer minor version does not.
 
-use crate::error::Error;
-use crate::geometry::Geometry;
+use crate::mapped::error::Error;
+use crate::mapped::geometry::Geometry;
 
 /// `MILLSLAB`
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"MILLSLAB");
@@ -92,7 +92,7 @@ impl Header {
         if words[8] & !FLAG_HUGE_PAGES != 0 {
             return Err(Error::Geometry { what: "flags", expected: words[8] & FLAG_HUGE_PAGES, found: words[8] });
         }
-        if words[7] >> crate::handle::IDENTITY_BITS != 0 {
+        if words[7] >> crate::mapped::handle::IDENTITY_BITS != 0 {
             return Err(Error::Geometry { what: "upper bits of the identity", expected: 0, found: words[7] });
         }
         let geometry = Geometry {

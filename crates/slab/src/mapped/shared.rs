@@ -5,12 +5,12 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use crate::depot::{Depot, Head, NONE};
-use crate::error::Error;
-use crate::geometry::{Geometry, PAGE};
-use crate::header::{BOOT, CAPACITY, FRESH, GATE, HEAD, Header, NAMESPACE};
-use crate::memory::Memory;
+use crate::mapped::error::Error;
+use crate::mapped::geometry::{Geometry, PAGE};
+use crate::mapped::header::{BOOT, CAPACITY, FRESH, GATE, HEAD, Header, NAMESPACE};
+use crate::mapped::memory::Memory;
+use crate::mapped::process::{self, Identity};
 use crate::primitive::{AtomicU64, AtomicU128};
-use crate::process::{self, Identity};
 use crate::slot::Slot;
 
 /// What all caches and faces of a slab in this process share.

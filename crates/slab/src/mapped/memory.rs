@@ -6,8 +6,8 @@ use std::ptr::{self, NonNull};
 
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap};
 
-use crate::error::Error;
-use crate::geometry::{HUGE_PAGE, PAGE};
+use crate::mapped::error::Error;
+use crate::mapped::geometry::{HUGE_PAGE, PAGE};
 
 /// Memory that is shared with whoever maps the same file.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //!
 //! | offset | bytes | what |
 //! | --- | --- | --- |
-//! | 0 | 4096 | the [header](crate::header) |
+//! | 0 | 4096 | the [header](crate::mapped::header) |
 //! | 4096 | 128 × caches | the slots of the caches |
 //! | next page | 8 × max_objects | the words of the objects |
 //! | next page | 8 × max_objects | their links |
@@ -10,7 +10,7 @@
 //!
 //! The rest of the file follows from five numbers of the header, so there are no offsets that could be wrong.
 
-use crate::error::Error;
+use crate::mapped::error::Error;
 use crate::word::MAX_CACHES;
 
 /// Everything but huge pages begins at a multiple of this.

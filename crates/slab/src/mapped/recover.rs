@@ -8,9 +8,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::depot::Entry;
-use crate::error::Error;
-use crate::process::Identity;
-use crate::shared::Shared;
+use crate::mapped::error::Error;
+use crate::mapped::process::Identity;
+use crate::mapped::shared::Shared;
 use crate::word::{State, Word};
 
 /// What was found in the hands of dead processes.

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::depot::Entry;
-use crate::error::Error;
-use crate::handle::Handle;
-use crate::live;
+use crate::mapped::error::Error;
+use crate::mapped::handle::Handle;
+use crate::mapped::live;
+use crate::mapped::private::RawPrivate;
+use crate::mapped::process::Identity;
+use crate::mapped::shared::Shared;
 use crate::primitive::AtomicU64;
-use crate::private::RawPrivate;
-use crate::process::Identity;
-use crate::shared::Shared;
 use crate::word::{Generation, State, Word};
 
 /// A thread's access to a slab of raw bytes; [`Cache`](crate::Cache) is the typed form.
@@ -284,6 +284,38 @@ impl RawCache {
         // Release: what was done to the object comes before, for whoever gets it from the depot.
         word.store(cached, Ordering::Release);
         self.push(index);
+    }
+
+    /// Ends the life of an object that somebody else held, who has left it to this cache.
+    #[inline(always)]
+    pub(crate) fn free_held(&self, index: u64) {
+        let word = self.word(index);
+        // Relaxed: whoever wrote it last has synchronised with this thread since. Release: as in `free_private`.
+        let generation = Word(word.load(Ordering::Relaxed)).generation();
+        let Some(next) = generation.next() else { return word.store(generation.retired(), Ordering::Release) };
+        word.store(next.cached(self.slot), Ordering::Release);
+        self.push(index);
+    }
+
+    /// Leaves an object that this cache holds to the holder with another slot. One store: before it the object is this
+    /// cache's, after it the other's.
+    #[inline(always)]
+    pub(crate) fn hand_over(&self, index: u64, slot: u16) {
+        let word = self.word(index);
+        let generation = Word(word.load(Ordering::Relaxed)).generation();
+        // Release, for a survivor: not before what was done to the object.
+        word.store(generation.held(slot), Ordering::Release);
+    }
+
+    /// Takes an object over whose holder has left it to this cache; likewise.
+    #[inline(always)]
+    pub(crate) fn take_over(&self, index: u64) {
+        self.hand_over(index, self.slot);
+    }
+
+    #[inline(always)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Makes a private object public. One store: before it the object is this cache's, after it everybody's.

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use rustix::fs::MemfdFlags;
 
-use crate::attach::Others;
-use crate::error::Error;
-use crate::geometry::{Geometry, MAX_CHAIN};
-use crate::handle::IDENTITY_BITS;
-use crate::header::Header;
-use crate::raw::RawSlab;
-use crate::shared::Shared;
+use crate::mapped::attach::Others;
+use crate::mapped::error::Error;
+use crate::mapped::geometry::{Geometry, MAX_CHAIN};
+use crate::mapped::handle::IDENTITY_BITS;
+use crate::mapped::header::Header;
+use crate::mapped::raw::RawSlab;
+use crate::mapped::shared::Shared;
 
 /// What a new slab is like; `S` is the face that it will have, [`RawSlab`] or [`Slab`](crate::Slab).
 ///
@@ -69,7 +69,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
-    /// How many caches there can be at once, in all processes, 128 bytes each. 64, if not said; at most 16384.
+    /// How many caches and [parcels](crate::RawParcel) there can be at once, in all processes, 128 bytes each. 64, if not said; at most 16384.
     #[must_use]
     pub fn caches(mut self, caches: u64) -> Self {
         self.caches = caches;

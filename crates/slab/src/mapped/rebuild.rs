@@ -6,12 +6,12 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::attach::Others;
 use crate::depot::{Entry, Head, NONE};
-use crate::error::Error;
-use crate::process::Identity;
-use crate::recover::{Chains, Recovered};
-use crate::shared::Shared;
+use crate::mapped::attach::Others;
+use crate::mapped::error::Error;
+use crate::mapped::process::Identity;
+use crate::mapped::recover::{Chains, Recovered};
+use crate::mapped::shared::Shared;
 use crate::word::{State, Word};
 
 /// Makes the free list anew. The caller is at the gate and no cache is in use, so nothing changes meanwhile; if it dies, the

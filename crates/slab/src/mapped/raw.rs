@@ -8,17 +8,18 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use crate::attach::Others;
-use crate::cache::RawCache;
-use crate::check::{Report, Usage};
-use crate::error::Error;
-use crate::geometry::PAGE;
-use crate::handle::Handle;
-use crate::header::{FIXED, Header, MAGIC};
-use crate::live::Live;
-use crate::options::Options;
-use crate::recover::Recovered;
-use crate::shared::Shared;
+use crate::mapped::attach::Others;
+use crate::mapped::cache::RawCache;
+use crate::mapped::check::{Report, Usage};
+use crate::mapped::error::Error;
+use crate::mapped::geometry::PAGE;
+use crate::mapped::handle::Handle;
+use crate::mapped::header::{FIXED, Header, MAGIC};
+use crate::mapped::live::Live;
+use crate::mapped::options::Options;
+use crate::mapped::parcel::RawParcel;
+use crate::mapped::recover::Recovered;
+use crate::mapped::shared::Shared;
 use crate::word::Word;
 
 /// A slab of objects of so many raw bytes, shared by threads and processes; [`Slab`](crate::Slab) is the typed form.
@@ -114,6 +115,14 @@ impl RawSlab {
     /// [`Error::NoCache`]; [`Error::Busy`]; [`Error::System`].
     pub fn cache(&self) -> Result<RawCache, Error> {
         RawCache::new(Arc::clone(&self.shared))
+    }
+
+    /// An empty parcel, to carry private objects from one thread of this process to another.
+    ///
+    /// # Errors
+    /// As [`cache`](RawSlab::cache).
+    pub fn parcel(&self) -> Result<RawParcel, Error> {
+        RawParcel::new(Arc::clone(&self.shared))
     }
 
     /// Copies a published object, or an orphan.

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::handle::Handle;
-use crate::process::Identity;
-use crate::shared::Shared;
+use crate::mapped::handle::Handle;
+use crate::mapped::process::Identity;
+use crate::mapped::shared::Shared;
 use crate::word::{State, Word};
 
 /// In whose hands an allocated object is.

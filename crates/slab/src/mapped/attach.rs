@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::error::Error;
-use crate::process::{self, Identity};
-use crate::rebuild;
-use crate::recover::Recovered;
-use crate::shared::Shared;
+use crate::mapped::error::Error;
+use crate::mapped::process::{self, Identity};
+use crate::mapped::rebuild;
+use crate::mapped::recover::Recovered;
+use crate::mapped::shared::Shared;
 
 /// How long a process waits for another one that opens the slab.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -2,8 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::cache::RawCache;
-use crate::handle::Handle;
+use crate::mapped::cache::RawCache;
+use crate::mapped::handle::Handle;
 
 /// An allocated object of raw bytes that nobody else can reach: a box in shared memory. [`Private`](crate::Private) is the
 /// typed form.
@@ -37,8 +37,14 @@ impl<'c> RawPrivate<'c> {
         RawPrivate { cache, index }
     }
 
+    #[inline(always)]
+    pub(crate) fn cache(&self) -> &'c RawCache {
+        self.cache
+    }
+
     /// The number of the object in its slab.
     #[must_use]
+    #[inline(always)]
     pub fn index(&self) -> u64 {
         self.index
     }

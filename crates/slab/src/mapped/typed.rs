@@ -7,13 +7,14 @@ use std::path::Path;
 
 use bytemuck::Pod;
 
-use crate::cache::RawCache;
-use crate::error::Error;
-use crate::handle::Handle;
-use crate::live::Live;
-use crate::options::Options;
-use crate::private::RawPrivate;
-use crate::raw::RawSlab;
+use crate::mapped::cache::RawCache;
+use crate::mapped::error::Error;
+use crate::mapped::handle::Handle;
+use crate::mapped::live::Live;
+use crate::mapped::options::Options;
+use crate::mapped::parcel::RawParcel;
+use crate::mapped::private::RawPrivate;
+use crate::mapped::raw::RawSlab;
 
 /// A slab of objects of type `T`, shared by threads and processes.
 ///
@@ -81,6 +82,14 @@ impl<T: Pod> Slab<T> {
     /// As there.
     pub fn cache(&self) -> Result<Cache<T>, Error> {
         Ok(Cache { raw: self.raw.cache()?, objects: PhantomData })
+    }
+
+    /// An empty parcel, to carry private objects from one thread of this process to another; see [`RawSlab::parcel`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn parcel(&self) -> Result<Parcel<T>, Error> {
+        Ok(Parcel { raw: self.raw.parcel()?, objects: PhantomData })
     }
 
     /// A copy of a published object, or of an orphan; see [`RawSlab::read`].
@@ -240,5 +249,54 @@ impl<T: Pod> DerefMut for Private<'_, T> {
 impl<T: Pod + std::fmt::Debug> std::fmt::Debug for Private<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Private").field(&**self).finish()
+    }
+}
+
+/// Private objects on their way to another thread of this process; see [`RawParcel`].
+///
+/// ```
+/// use millstream_slab::Slab;
+///
+/// let slab = Slab::<u64>::options(10).private()?;
+/// let mut parcel = slab.parcel()?;
+/// parcel.push(slab.cache()?.alloc(7)?)?;
+/// let other = slab.cache()?; // of another thread
+/// assert_eq!(parcel.pop(&other)?.map(|object| *object), Some(7));
+/// # Ok::<(), millstream_slab::Error>(())
+/// ```
+pub struct Parcel<T> {
+    raw: RawParcel,
+    objects: PhantomData<fn(T) -> T>,
+}
+
+impl<T: Pod> Parcel<T> {
+    /// Puts an object in; see [`RawParcel::push`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn push(&mut self, object: Private<'_, T>) -> Result<(), Error> {
+        self.raw.push(object.raw)
+    }
+
+    /// Takes out the object that was put in last; see [`RawParcel::pop`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn pop<'c>(&mut self, cache: &'c Cache<T>) -> Result<Option<Private<'c, T>>, Error> {
+        Ok(self.raw.pop(&cache.raw)?.map(|raw| Private { raw, objects: PhantomData }))
+    }
+
+    /// The parcel beneath, for what does not depend on the type.
+    #[must_use]
+    pub fn raw(&mut self) -> &mut RawParcel {
+        &mut self.raw
+    }
+}
+
+impl<T> std::fmt::Debug for Parcel<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Parcel").field(&self.raw).finish()
     }
 }

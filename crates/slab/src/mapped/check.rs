@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::depot::{Head, NONE, next_chain};
-use crate::process::Identity;
-use crate::shared::Shared;
+use crate::mapped::process::Identity;
+use crate::mapped::shared::Shared;
 use crate::word::{State, Word};
 
 /// How the objects of a slab are used.

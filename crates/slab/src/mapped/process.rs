@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 
-use crate::error::Error;
+use crate::mapped::error::Error;
 
 /// Bits of a process number: Linux has at most 2^22.
 const PID_BITS: u32 = 22;
@@ -121,7 +121,7 @@ pub(crate) fn boot() -> Result<u64, Error> {
     let path = "/proc/sys/kernel/random/boot_id";
     let text = fs::read(path).map_err(|source| Error::system(format!("read {path}"), source))?;
     let words: Vec<u64> = text.iter().map(|&byte| u64::from(byte)).collect();
-    Ok(crate::header::checksum(&words) | 1)
+    Ok(crate::mapped::header::checksum(&words) | 1)
 }
 
 /// The PID namespace of this process.

@@ -1,0 +1,34 @@
+//! A slab in mapped memory: everything but the depot's algorithm, which is also run by models, where there is no memory to map.
+
+mod attach;
+mod cache;
+mod check;
+mod error;
+mod geometry;
+mod handle;
+mod header;
+mod live;
+mod memory;
+mod options;
+mod parcel;
+mod private;
+mod process;
+mod raw;
+mod rebuild;
+mod recover;
+mod shared;
+mod typed;
+
+pub use self::{
+    cache::RawCache,
+    check::{Report, Usage},
+    error::Error,
+    handle::Handle,
+    live::{Holder, Live, Object},
+    options::Options,
+    parcel::RawParcel,
+    private::RawPrivate,
+    raw::RawSlab,
+    recover::Recovered,
+    typed::{Cache, Parcel, Private, Slab},
+};
