@@ -83,7 +83,7 @@ static int reads(void) {
     for (int nap = 0; nap < NAPS; nap++) {
         write_null_selector();
         if (read_by_gs(words) != 0) {
-            printf("this processor keeps the base when the null selector is written\n");
+            printf("exhibit: this processor keeps the base when the null selector is written\n");
             return 0;
         }
         struct timespec time = {.tv_nsec = 1000000};

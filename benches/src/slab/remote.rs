@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use millstream_ring::shared::{Consumer, Producer};
 use millstream_slab::{Handle, RawParcel, RawSlab};
@@ -127,8 +127,15 @@ fn hand_over<B: Send, F: FnMut(&mut B), E: FnMut(&mut B)>(
     })
 }
 
+/// How long nothing may come before the other side is taken for dead.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Looks until there is something; lets others run now and then, who may be those who bring it.
+///
+/// # Panics
+/// If nothing comes for long: whoever was to bring it has failed.
 fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let mut gives_up = None;
     loop {
         for _ in 0..1000 {
             if let Some(found) = look() {
@@ -136,6 +143,8 @@ fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
             }
             std::hint::spin_loop();
         }
+        let gives_up = *gives_up.get_or_insert_with(|| Instant::now() + PATIENCE);
+        assert!(Instant::now() < gives_up, "the other side of the slab's benchmark has fallen silent");
         thread::yield_now();
     }
 }

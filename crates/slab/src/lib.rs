@@ -61,7 +61,7 @@
 //! - All users run on one machine and see each other's process numbers (one PID namespace); others are refused.
 //! - The file is not cut off while it is mapped: the kernel would answer with SIGBUS. A full file system does the same when
 //!   an object is first touched, unless space was [reserved](Options::reserve).
-//! - A cache is not used in the child of a `fork`, nor are objects that it held: forget them there ([`std::mem::forget`]), since dropping one
+//! - A cache is not used in the child of a `fork`, nor are a parcel and objects that they held: forget them there ([`std::mem::forget`]), since dropping one
 //!   frees it in the parent's name. The slab itself may be used: the child makes caches of its own.
 mod depot;
 #[cfg(not(loom))]

@@ -372,7 +372,7 @@ fn objects_in_a_parcel_outlive_the_cache_that_made_them_and_end_with_the_parcel(
         handle
     };
     drop(cache);
-    // The slot is somebody else's now, who does not hold the object.
+    assert!(slab.raw().verify().is_sound(), "the object is not held by a cache that is gone");
     let other = slab.cache().unwrap();
     assert!(matches!(other.free(stale), Err(Error::Held { .. })));
     assert_eq!(slab.raw().usage().allocated(), 1);
@@ -380,6 +380,21 @@ fn objects_in_a_parcel_outlive_the_cache_that_made_them_and_end_with_the_parcel(
     assert_eq!(slab.raw().usage().allocated(), 0);
     assert!(matches!(other.free(stale), Err(Error::Stale { .. })));
     assert!(slab.raw().verify().is_sound());
+}
+
+#[test]
+fn what_was_taken_out_of_a_parcel_outlives_it() {
+    let slab = Slab::<u64>::options(1000).caches(3).memfd().unwrap();
+    let (from, to) = (slab.cache().unwrap(), slab.cache().unwrap());
+    let mut parcel = slab.parcel().unwrap();
+    (0..3).for_each(|n| parcel.push(from.alloc(n).unwrap()).unwrap());
+    let kept = parcel.pop(&to).unwrap().unwrap();
+    parcel.raw().free(to.raw()).unwrap();
+    drop(parcel);
+    assert!(slab.raw().verify().is_sound(), "the object is not held by a parcel that is gone");
+    assert_eq!(*kept, 2);
+    drop(kept);
+    assert_eq!(slab.raw().usage().allocated(), 0);
 }
 
 #[test]

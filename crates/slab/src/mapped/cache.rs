@@ -313,6 +313,12 @@ impl RawCache {
         self.hand_over(index, self.slot);
     }
 
+    /// The process that made it.
+    #[inline(always)]
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     #[inline(always)]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared

@@ -111,7 +111,9 @@ impl RawParcel {
 
     #[inline(always)]
     fn check(&self, cache: &RawCache) -> Result<(), Error> {
-        if Arc::ptr_eq(&self.shared, cache.shared()) { Ok(()) } else { Err(Error::Foreign) }
+        // In the child of a `fork` the parcel is a copy: what it lists is in the parent's.
+        let is_ours = Arc::ptr_eq(&self.shared, cache.shared()) && self.pid == cache.pid();
+        if is_ours { Ok(()) } else { Err(Error::Foreign) }
     }
 
     /// Frees everything in it, into the depot.

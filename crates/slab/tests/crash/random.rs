@@ -21,7 +21,7 @@ impl Random {
     }
 }
 
-/// Forks one or two children that allocate, free, publish and claim as chance has it, and kills them after a while.
+/// Forks one or two children that allocate, free, publish, claim and pack parcels as chance has it, and kills them after a while.
 pub(crate) fn kills() -> usize {
     let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -70,9 +70,10 @@ fn work(stage: &Stage, seed: u64) {
     let mut random = Random(seed);
     loop {
         let cache = stage.slab.cache().unwrap();
+        let mut parcel = stage.slab.parcel().unwrap();
         let (mut objects, mut handles) = (Vec::new(), Vec::new());
         for _ in 0..random.below(200) {
-            match random.below(6) {
+            match random.below(8) {
                 0 | 1 => objects.extend(cache.alloc(contents(random.below(1000)))),
                 2 if !objects.is_empty() => {
                     let chosen = random.below(objects.len() as u64) as usize;
@@ -84,6 +85,12 @@ fn work(stage: &Stage, seed: u64) {
                         cache.free(handle).unwrap();
                     }
                 }
+                5 => {
+                    if let Some(object) = objects.pop() {
+                        parcel.push(object).unwrap();
+                    }
+                }
+                6 => objects.extend(parcel.pop(&cache).unwrap()),
                 _ => {
                     // Both children may want the same one.
                     let offered = stage.offered[random.below(2) as usize];
@@ -95,5 +102,8 @@ fn work(stage: &Stage, seed: u64) {
             }
         }
         handles.into_iter().for_each(|handle| cache.free(handle).unwrap());
+        if random.below(2) == 0 {
+            parcel.raw().free(cache.raw()).unwrap();
+        }
     }
 }

@@ -191,13 +191,16 @@ pub(crate) const ALL: &[Scene] = &[
             let objects: Vec<_> = (0..2).map(|n| from.alloc(contents(n)).unwrap()).collect();
             mark();
             objects.into_iter().for_each(|object| parcel.push(object).unwrap());
+            // What is in the parcel is nobody else's: not this cache's, and later not the parcel's.
+            drop(from);
             let kept = parcel.pop(&to).unwrap();
             parcel.raw().free(to.raw()).unwrap();
+            drop(parcel);
             mark();
             drop(kept);
         },
         after: |_, orphans| orphans_are(1, orphans),
-        moves_chains: false,
+        moves_chains: true,
     },
     Scene {
         name: "end of a parcel",
@@ -205,13 +208,14 @@ pub(crate) const ALL: &[Scene] = &[
         play: |stage, mark| {
             let cache = stage.slab.cache().unwrap();
             let mut parcel = stage.slab.parcel().unwrap();
-            (0..2).for_each(|n| parcel.push(cache.alloc(contents(n)).unwrap()).unwrap());
+            // More than a chain.
+            (0..5).for_each(|n| parcel.push(cache.alloc(contents(n)).unwrap()).unwrap());
             mark();
             drop(parcel);
             mark();
         },
         after: |_, orphans| orphans_are(0, orphans),
-        moves_chains: false,
+        moves_chains: true,
     },
     Scene {
         name: "life of a cache",

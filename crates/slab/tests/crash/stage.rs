@@ -35,7 +35,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// Every object has been the survivor's once, so what words say from before is another living process's.
     pub(crate) fn new(capacity: u64) -> Stage {
-        let slab = Slab::options(OBJECTS).capacity(capacity).chain(3).caches(4).memfd().unwrap();
+        let slab = Slab::options(OBJECTS).capacity(capacity).chain(3).caches(6).memfd().unwrap();
         let cache: Cache<Contents> = slab.cache().unwrap();
         let all: Vec<_> = (0..capacity).map(|n| cache.alloc(contents(n)).unwrap()).collect();
         drop(all);
