@@ -5,9 +5,11 @@ use std::future::Future;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Instant;
+
+use millstream_sync::eventcount::EventCount;
 
 use crate::engine::{Candidate, Extra, Gate, Shared, Staged, State, TypedGate, Wake};
 use crate::failure::{Cause, DeadLetter};
@@ -219,7 +221,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         let mut waiting_since = None;
         let mut has_dropped = false;
         let mut looks = 0;
-        let condvar = Arc::new(Condvar::new());
+        let bell = Arc::new(EventCount::new());
         let refused = loop {
             if state.is_closed() {
                 break SubmitError::Closed(unit);
@@ -270,7 +272,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             };
             waiting_since.get_or_insert_with(|| self.shared.now());
             let behind = self.behind(&state);
-            state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(condvar.clone()));
+            state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(bell.clone()));
             // What was admitted from the gate may concern others.
             self.shared.release(state);
             state = self.shared.lock();
@@ -278,11 +280,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 continue;
             }
             // A wake-up that came meanwhile has been answered just now.
-            state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(condvar.clone()));
-            state = match pause {
-                None => condvar.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(left) => condvar.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
-            };
+            state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(bell.clone()));
+            state = self.shared.wait_for(&bell, state, pause);
         };
         state.entrance.leave(place);
         self.shared.release(state);

@@ -1,6 +1,6 @@
 //! Why a history fails: the earliest event that cannot be explained, and as few operations as show it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::budget::{Budget, Exhausted};
@@ -65,7 +65,7 @@ const STEPS: usize = 32;
 
 /// An earlier failure of the same values, if there is one: looks at these and what was open alone, in shorter and shorter prefixes.
 ///
-/// Of a container only: there all operations of a value can be left out, and what is in order without any of them stays in order.
+/// Of a container only: there all operations of a value can be left out, and what is in order stays so without them.
 fn sooner(
     part: &Part<'_>,
     mut failure: Failure,
@@ -233,7 +233,8 @@ pub(crate) fn is_large(failure: &Failure) -> bool {
 /// A failure becomes one of fewer operations, where that is possible.
 ///
 /// `part` is of the failure's rows with all that is known of them in the end: an answer that came after the failure may tell that the
-/// operation has nothing to do with it.
+/// operation has nothing to do with it. What is left fails by the time of the failure, without such answers: one of a value that nobody
+/// here has inserted would be a failure by itself.
 pub(crate) fn fewer<S: Spec>(
     part: &Part<'_>,
     failure: Failure,
@@ -247,8 +248,35 @@ pub(crate) fn fewer<S: Spec>(
         Some(Ok(Decision::Fails(_))) => Ok(Outcome::Fails { culprit: None }),
         Some(Ok(Decision::Holds(_))) | None => Ok(Outcome::Holds(Vec::new())),
     };
-    let operations = reduce(part, spec, &budget.lend_for(VIEWING), decide);
+    let fails_by_then = |rows: &[u32]| {
+        let rows = part.with_rows(rows);
+        matches!(decide(&rows.until(failure.time), &mut budget.lend_for(VIEWING)), Ok(Outcome::Fails { .. }))
+    };
+    let mut operations = reduce(part, spec, &budget.lend_for(VIEWING), decide);
+    if !fails_by_then(&operations) {
+        let rows = without_strangers(part, failure.time);
+        if !fails_by_then(&rows) {
+            return failure;
+        }
+        operations = reduce(&part.with_rows(rows).until(failure.time), spec, &budget.lend_for(VIEWING), decide);
+    }
     Failure { example: Counterexample { operations, ..failure.example }, ..failure }
+}
+
+/// The rows without operations that had not answered at that time and then gave a value that no other row knows: they took no part in
+/// what happened to the values that others know.
+fn without_strangers(part: &Part<'_>, time: u64) -> Vec<u32> {
+    let mut known = HashMap::new();
+    for p in 0..part.len() {
+        for value in [Some(part.input(p)), part.output(p)].into_iter().flatten() {
+            *known.entry(value).or_insert(0) += 1;
+        }
+    }
+    let is_stranger = |p: usize| {
+        let gave = part.output(p).filter(|value| !value.is_null() && part.ret(p) > time && part.input(p).is_null());
+        gave.is_some_and(|value| known[&value] == 1)
+    };
+    (0..part.len()).filter(|&p| !is_stranger(p)).map(|p| part.row(p)).collect()
 }
 
 /// A failure becomes that of its last operations, where that is possible. `part` ends with it.

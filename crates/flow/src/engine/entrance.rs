@@ -5,8 +5,10 @@
 //! the whole budget closes admission until the flow is empty.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 use std::task::Waker;
+
+use millstream_sync::eventcount::EventCount;
 
 #[derive(Default)]
 pub(crate) struct Entrance {
@@ -26,21 +28,21 @@ struct Waiting {
 }
 
 pub(crate) enum Wake {
-    Thread(Arc<Condvar>),
+    Thread(Arc<EventCount>),
     Task(Waker),
 }
 
 impl Wake {
     pub(crate) fn wake(&self) {
         match self {
-            Wake::Thread(condvar) => condvar.notify_one(),
+            Wake::Thread(bell) => bell.increment(),
             Wake::Task(waker) => waker.wake_by_ref(),
         }
     }
 
     fn share(&self) -> Wake {
         match self {
-            Wake::Thread(condvar) => Wake::Thread(condvar.clone()),
+            Wake::Thread(bell) => Wake::Thread(bell.clone()),
             Wake::Task(waker) => Wake::Task(waker.clone()),
         }
     }

@@ -6,11 +6,12 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use millstream_sync::eventcount::EventCount;
+use millstream_sync::eventcount::{EventCount, Patience};
+use millstream_sync::lock;
 use smallvec::SmallVec;
 
 use super::chain::Roads;
@@ -57,7 +58,8 @@ pub(crate) struct Shared {
     pub(crate) late_panic: Mutex<Option<Box<dyn Any + Send>>>,
     pub(crate) stamps: Arc<Column<Stamp>>,
     pub(crate) roads: Roads,
-    state: Apart<Mutex<State>>,
+    /// Held for a microsecond or two: to sleep and be woken takes far longer, so who comes in spins for a while first.
+    state: Apart<lock::Mutex<State>>,
     pub(crate) epoch: Instant,
     /// Set with `phase = Abandoned`, for code that runs without the mutex. It publishes nothing else, so
     /// relaxed is enough.
@@ -70,7 +72,7 @@ pub(crate) struct Shared {
     /// One for each stage; used by blocking ones.
     pub(crate) stage_work: Vec<EventCount>,
     pub(crate) clock: EventCount,
-    pub(crate) done: Condvar,
+    pub(crate) done: EventCount,
     pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -111,13 +113,13 @@ impl Shared {
             units: parts.state.units.clone(),
             stamps: parts.state.stamps.clone(),
             roads: parts.state.roads.clone(),
-            state: Apart(Mutex::new(parts.state)),
+            state: Apart(lock::Mutex::new(parts.state)),
             epoch: Instant::now(),
             abandoned: AtomicBool::new(false),
             attended: Apart(AtomicBool::new(false)),
             work: Apart(EventCount::new()),
             clock: EventCount::new(),
-            done: Condvar::new(),
+            done: EventCount::new(),
             threads: Mutex::new(Vec::new()),
         })
     }
@@ -127,24 +129,24 @@ impl Shared {
         self.epoch.elapsed().as_nanos() as u64
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // It is held for a microsecond or two; to sleep and be woken takes far longer.
-        let mut pauses = 4;
-        while pauses <= 256 {
-            match self.state.0.try_lock() {
-                Ok(state) => return state,
-                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => {
-                    for _ in 0..pauses {
-                        std::hint::spin_loop();
-                    }
-                    pauses *= 2;
-                }
-            }
-        }
-        // No user code runs under the mutex, so a panic under it is a defect of the engine; going on with
-        // the state as it is loses less than taking every thread down.
-        self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// No user code runs under the mutex, so a panic under it is a defect of the engine; the mutex does not poison itself, as going on
+    /// with the state as it is loses less than taking every thread down.
+    pub(crate) fn lock(&self) -> lock::MutexGuard<'_, State> {
+        self.state.0.lock()
+    }
+
+    /// Lets go of the state until the event count, which is incremented after changes of it, is or the time has passed.
+    pub(crate) fn wait_for<'a>(
+        &'a self,
+        event: &EventCount,
+        state: lock::MutexGuard<'a, State>,
+        most: Option<Duration>,
+    ) -> lock::MutexGuard<'a, State> {
+        let key = event.snapshot();
+        drop(state);
+        // Either way the caller looks again.
+        let _ = event.wait_patiently(key, most.map(|most| Instant::now() + most), &Patience::NONE);
+        self.lock()
     }
 
     /// The unit's number.
@@ -233,7 +235,7 @@ impl Shared {
     }
 
     /// Lets go of the state and wakes whoever the change concerns.
-    pub(crate) fn release(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    pub(crate) fn release(self: &Arc<Self>, mut state: lock::MutexGuard<'_, State>) {
         let mut hired: SmallVec<[Post; 2]> = SmallVec::new();
         let mut wake_worker = None;
         let mut wake_stages: u64 = 0;
@@ -309,7 +311,7 @@ impl Shared {
             wake.wake();
         }
         if over {
-            self.done.notify_all();
+            self.done.increment();
             self.rouse_all();
         }
         if closes_source {
@@ -370,9 +372,9 @@ impl Shared {
                 if state.nobody_runs() || left.is_zero() {
                     break;
                 }
-                state = self.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                state = self.wait_for(&self.done, state, Some(left));
             } else {
-                state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.wait_for(&self.done, state, None);
             }
         }
         let all_idle = state.nobody_runs() && !state.is_pulling();

@@ -1,10 +1,11 @@
 //! The threads: shared workers, workers of blocking stages, and the timekeeper.
 
 use std::cell::Cell;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use millstream_sync::eventcount::{Patience, Waited};
+use millstream_sync::lock::MutexGuard;
 
 use super::chain::{CHAIN_NS, Chain};
 use super::column::Row;

@@ -12,7 +12,8 @@
 //! those that were there and matter are. So a stretch of time between two moments, with that number, is a
 //! question of its own, and there are polynomially many.
 //!
-//! Only the removals that are stuck otherwise are looked at: those that are stuck with what was taken so far, until none is.
+//! Only the removals that are stuck otherwise are looked at: those that are stuck with what was taken so far, until none is. Bounds on
+//! how many these are, and on the stretches, leave a question open; it is the search's then.
 
 use rustc_hash::FxHashMap;
 
@@ -28,8 +29,11 @@ use crate::budget::Budget;
 /// How often the values are gone through before the question is left open.
 const ROUNDS_MOST: usize = 16;
 
-/// How many removals are looked at more in each round: the first ones that are stuck.
-const REMOVALS: usize = 64;
+/// How many removals are looked at more in the first round, and twice as many in each that follows: the first ones that are stuck.
+const REMOVALS: usize = if cfg!(test) { 1 } else { 64 };
+
+/// How many smaller values that stay the removals may ask for, all together, before the question is left open.
+const STAYING_MOST: usize = 1 << 22;
 
 /// How many stretches of time are looked at in a round before the question is left open.
 const STRETCHES_MOST: usize = 100_000;
@@ -47,7 +51,7 @@ impl Pending<'_> {
         }
         let mut taken = self.hinted(lives);
         let mut removals: Vec<Removal> = Vec::new();
-        for _ in 0..ROUNDS_MOST {
+        for round in 0..=ROUNDS_MOST {
             let mut stuck = match moments(&self.without(lives, &taken), empties) {
                 Ok(steps) => return Ok(Answer { outcome: Ok(steps), taken }),
                 Err(stuck) => stuck,
@@ -56,7 +60,10 @@ impl Pending<'_> {
             // A pending removal that is stuck just takes nothing, or something else.
             stuck.retain(|removal| removal.has_returned(lives));
             stuck.sort_by_key(|removal| removal.span.ret);
-            removals.extend(stuck.into_iter().take(REMOVALS));
+            removals.extend(stuck.into_iter().take(REMOVALS << round));
+            if round == ROUNDS_MOST || removals.len() * (self.calls.len() + 1) > STAYING_MOST {
+                break;
+            }
             removals.sort_by_key(|removal| removal.below);
             let wants = wants(self, lives, &removals);
             match Plan::of(self, &wants)? {

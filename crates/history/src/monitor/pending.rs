@@ -145,13 +145,16 @@ impl Pending<'_> {
             return Ok(Answer { outcome: Err(core), taken });
         }
         search.give_up(&core, lives, &mut taken);
-        if let Branch::Holds(steps) = search.branch(&mut taken)? {
-            return Ok(Answer { outcome: Ok(steps), taken });
+        let is_whole = taken.iter().all(Option::is_none);
+        let mut found = search.branch(&mut taken)?;
+        if !is_whole && !matches!(found, Branch::Holds(_)) {
+            search.lives.copy_from_slice(lives);
+            search.core = Core::default();
+            search.attempts = 0;
+            taken.fill(None);
+            found = search.branch(&mut taken)?;
         }
-        search.lives.copy_from_slice(lives);
-        search.core = Core::default();
-        taken.fill(None);
-        match search.branch(&mut taken)? {
+        match found {
             Branch::Holds(steps) => Ok(Answer { outcome: Ok(steps), taken }),
             Branch::Fails => Ok(Answer { outcome: Err(search.core), taken }),
             Branch::Open => Err(Undecided::Open),

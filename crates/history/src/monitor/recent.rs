@@ -12,8 +12,7 @@ const REMOVED: usize = if cfg!(test) { 2 } else { 2048 };
 /// With more values that stay than these, the latest are not few.
 const STAYING_MOST: usize = 2 * REMOVED;
 
-/// The values removed last, those that stay, and the empty removals since then; in their old order, so that a priority
-/// queue's still ascend.
+/// The values removed last, those that stay, and the empty removals since then; in their old order.
 pub(super) struct Recent {
     pub(super) lives: Vec<Life>,
     pub(super) empties: Vec<Span>,

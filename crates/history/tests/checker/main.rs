@@ -5,12 +5,14 @@
 //! | [`formats`] | what is written is read back, what is malformed is refused at its line |
 //! | [`long`] | one violation among many operations is found, many are explained, and limits are kept |
 //! | [`oracle`] | the verdict is that of a checker which tries every order |
+//! | [`pending`] | what had not returned neither hides a failure nor is blamed for one |
 //! | [`planted`] | every kind of violation is found and shown in a few operations |
 //! | [`valid`] | histories of correct objects raise no alarm |
 
 mod formats;
 mod long;
 mod oracle;
+mod pending;
 mod planted;
 mod support;
 mod valid;

@@ -176,7 +176,7 @@ pub(crate) fn plant(history: &History, violation: &Violation, place: u64) -> His
 }
 
 /// The rows as a history of their own.
-fn part(history: &History, rows: &[u32]) -> History {
+pub(crate) fn part(history: &History, rows: &[u32]) -> History {
     let mut lines = Vec::new();
     write_json(history, &mut lines).expect("memory takes everything");
     let text = String::from_utf8(lines).expect("JSON is text");
