@@ -83,6 +83,8 @@ fn serve() {
     let mut wanted = lock();
     loop {
         if grace::has_ended(*wanted) {
+            // Perhaps by the fence of a thread that holds no ticket: whoever sleeps for it has not been told.
+            SERVED.notify_all();
             wanted = REQUESTED.wait(wanted).unwrap_or_else(PoisonError::into_inner);
             continue;
         }
