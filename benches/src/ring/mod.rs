@@ -22,9 +22,9 @@ const CAPACITY: usize = 1024;
 const EVENTS: u64 = 6_000_000;
 const QUICK_EVENTS: u64 = 12_000;
 /// So many times more pass where there are several producers: it takes some milliseconds until threads have found their cores,
-/// and to start and end 256 of them takes ten, which is to be little for each event.
+/// and to start and end 256 of them takes ten.
 const MORE_EVENTS: u64 = 4;
-const MANY_EVENTS: u64 = 32;
+const MANY_EVENTS: u64 = 8;
 
 /// Sends `per_producer` numbers, from 0, from each of some producers, and returns the sum of what was received.
 type Pass = fn(producers: u64, per_producer: u64) -> u64;
