@@ -120,7 +120,8 @@ impl Near {
 /// `a ln(m / a) - (m - a)` in floats, beyond the series and where that is good enough. `m` may be off by `5u` of itself.
 ///
 /// The quotient is off by `6u`, the logarithm by `8u` of itself and that, the product and the sum are rounded once each, and the
-/// difference is off by `2u`. As the result is at least a fifth of the count, and so on, that is less than `70u` of it.
+/// difference is off by `2u`. As the result is at least 0.19 times the count and 0.2 times the logarithm's
+/// product, that is less than `70u` of it.
 #[inline]
 fn middling(a: f64, m: f64, difference: f64) -> Option<Rough> {
     let ln = ln_to_a_float(m / a);
