@@ -1,4 +1,4 @@
-//! Records a queue of your own under four threads, checks it, and draws what was found.
+//! Records a queue of your own under four threads, which are stopped in the middle of it now and then, checks it, and draws what was found.
 //!
 //! `cargo run -p millstream-history --example my_queue`, then open `my_queue.html`.
 
@@ -6,22 +6,26 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::{fs, thread};
 
-use millstream_history::record::Recorder;
+use millstream_history::record::{Preemption, Recorder};
 use millstream_history::timeline::Timeline;
 use millstream_history::{Kind, Op, Options, check};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queue = Mutex::new(VecDeque::new()); // put yours here
-    let recorder = Recorder::new();
+    let (recorder, _preemption) = (Recorder::new(), Preemption::start()?);
     thread::scope(|scope| {
         for thread in 0..4 {
             let (queue, mut log) = (&queue, recorder.log());
             scope.spawn(move || {
-                for value in (0..10_000).map(|n| 4 * n + thread) {
+                for n in 0..10_000 {
+                    let value = 4 * n + thread;
                     log.record(Op::ENQUEUE, value, || queue.lock().unwrap().push_back(value));
                     // So that it is not always empty: a queue of one value is a stack, too.
-                    if value % 3 > 0 {
+                    if n % 3 > 0 {
                         log.record(Op::DEQUEUE, (), || queue.lock().unwrap().pop_front());
+                    }
+                    if n % 8 == 0 {
+                        thread::yield_now();
                     }
                 }
             });

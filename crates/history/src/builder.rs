@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::history::{History, PENDING, op_name};
 use crate::operation::{Op, Operation, Status};
-use crate::value::Values;
+use crate::value::{Value, Values};
 
 /// Operations that no execution can have.
 ///
@@ -119,11 +119,11 @@ impl Builder {
         Op(u16::try_from(number).expect("operations have few names"))
     }
 
-    /// The processes' clocks differ by at most this much (0 at first), in the unit of the times.
+    /// The processes' clocks differ by at most this much (0 at first; what is said later does not make it less), in the unit of the times.
     ///
     /// [`History::ret`] is later by it; what one process does, by one clock, must be in order without it.
     pub fn skew(&mut self, skew: u64) {
-        self.history.skew = skew;
+        self.history.skew = self.history.skew.max(skew);
     }
 
     pub(crate) fn op_name(&self, op: Op) -> &str {
@@ -164,6 +164,34 @@ impl Builder {
         history.output.push(output);
         history.call.push(call);
         history.ret.push(ret.unwrap_or(PENDING));
+        Ok(())
+    }
+
+    /// Takes what another builder has, as if it had been pushed here.
+    pub(crate) fn append(&mut self, next: Builder) -> Result<(), Contradiction> {
+        let next = next.history;
+        let number = self.len();
+        if number + next.len() > u32::MAX as usize {
+            return Err(Contradiction::TooMany { operation: u32::MAX as usize });
+        }
+        self.skew(next.skew);
+        let ops: Vec<Op> = next.names.iter().map(|name| self.op(name)).collect();
+        let op = |op: Op| usize::from(op.0).checked_sub(Op::NAMES.len()).map_or(op, |own| ops[own]);
+        let history = &mut self.history;
+        let translation = history.values.absorb(&next.values);
+        let value = |value: Value| translation.of(value);
+        if !next.key.is_empty() || !history.key.is_empty() {
+            history.key.resize(number, None);
+            history.key.extend(next.key.iter().map(|key| key.map(value)));
+            history.key.resize(number + next.len(), None);
+        }
+        history.process.extend(next.process);
+        history.op.extend(next.op.into_iter().map(op));
+        history.status.extend(next.status);
+        history.input.extend(next.input.into_iter().map(value));
+        history.output.extend(next.output.into_iter().map(value));
+        history.call.extend(next.call);
+        history.ret.extend(next.ret);
         Ok(())
     }
 
@@ -303,6 +331,38 @@ mod tests {
         let keyed = Operation { key: Some(Value::int(1)), ..operation(0, 5, Some(6)) };
         let history = build(&[operation(0, 1, Some(2)), keyed]).unwrap();
         assert_eq!((history.key(0), history.key(1)), (None, keyed.key));
+    }
+
+    #[test]
+    fn what_is_appended_is_as_if_it_had_been_pushed() {
+        let operation = |builder: &mut Builder, number: u64| {
+            let (name, text) = (["write", "rotate", "turn"][number as usize % 3], format!("text {}", number * 7 % 5));
+            let op = builder.op(name);
+            let text = builder.values().text(&text);
+            let input = [text, builder.values().list(&[Value::TRUE, text]), Value::int(5)][number as usize / 2 % 3];
+            let key = (number > 3).then_some(text);
+            Operation { op, input, key, ..self::operation(number as u32, number, Some(number + 1)) }
+        };
+        const ALL: u64 = 9;
+        let collect = |numbers: std::ops::Range<u64>| {
+            let mut builder = Builder::new();
+            for number in numbers {
+                builder.skew(number % 4);
+                let operation = operation(&mut builder, number);
+                builder.push(operation).unwrap();
+            }
+            builder
+        };
+        let show = |history: &History| {
+            (0..history.len()).map(|row| format!("{} {:?}", history.show(row), history.get(row))).collect::<Vec<_>>()
+        };
+        let whole = collect(0..ALL).finish().unwrap();
+        for cut in 0..=ALL {
+            let mut builder = collect(0..cut);
+            builder.append(collect(cut..ALL)).unwrap();
+            let history = builder.finish().unwrap();
+            assert_eq!((show(&history), history.skew()), (show(&whole), 3), "cut at {cut}");
+        }
     }
 
     #[test]

@@ -98,17 +98,20 @@ pub(crate) fn earliest(
         let failure = as_it_is(part, violation);
         if is_container { sooner(part, failure, &decide, budget) } else { failure }
     };
+    // Whatever happened before is in order.
+    let mut floor = violation.in_order_before;
     let mut failure = failure_of(part, violation);
     let mut leaps = 0;
-    // Whatever happened before is in order.
-    let mut floor = 0;
     while floor < failure.time {
         let latest = failure.time - 1;
         let until = if leaps < LEAPS { latest } else { floor + (latest - floor) / 2 };
         leaps += 1;
         let before = part.until(until);
         match decide(&before, &mut budget.lend()) {
-            Some(Ok(Decision::Fails(earlier))) => failure = failure_of(&before, earlier),
+            Some(Ok(Decision::Fails(earlier))) => {
+                floor = floor.max(earlier.in_order_before);
+                failure = failure_of(&before, earlier);
+            }
             Some(Ok(Decision::Holds(_))) => floor = until + 1,
             None | Some(Err(_)) => return Failure { first: false, ..failure },
         }
@@ -326,4 +329,73 @@ fn describe<S: Spec>(part: &Part<'_>, spec: &S, entries: &[Entry<S::State>]) -> 
         starts.push(format!("another of {untold}"));
     }
     starts.join("; or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{earliest, first_failure};
+    use crate::budget::{Budget, Options};
+    use crate::builder::Builder;
+    use crate::history::History;
+    use crate::monitor::{Decision, Violation};
+    use crate::operation::{Op, Operation};
+    use crate::part::Part;
+    use crate::search::Outcome;
+    use crate::value::Value;
+
+    const COUNT: u64 = 40;
+    const RETURNS: u64 = 100;
+
+    /// Operations that are all called before the first returns; row `n` returns at `RETURNS + n`.
+    fn at_once() -> History {
+        let mut builder = Builder::new();
+        for row in 0..COUNT {
+            let operation = Operation::new(row as u32, Op::WRITE, Value::NULL);
+            builder.push(Operation { call: row, ret: Some(RETURNS + row), ..operation }).expect("a process each");
+        }
+        builder.finish().expect("a process each")
+    }
+
+    #[test]
+    fn the_search_finds_the_first_failure_wherever_it_is() {
+        let history = at_once();
+        for first in 0..COUNT {
+            let fails = |part: &Part<'_>, _: &mut Budget| {
+                let failed = part.cut() >= RETURNS + first;
+                Ok(if failed { Outcome::Fails { culprit: None } } else { Outcome::Holds(Vec::new()) })
+            };
+            let found = first_failure(&Part::whole(&history), &mut Budget::new(&Options::default()), fails);
+            assert_eq!(found, (first as u32, true));
+        }
+    }
+
+    /// Each return from the first failure on is one, and the procedure tells of the last: that leads nowhere soon.
+    #[test]
+    fn a_procedure_finds_the_first_failure_although_it_tells_of_the_last() {
+        let history = at_once();
+        let budget = Budget::new(&Options::default());
+        let last = |part: &Part<'_>| Violation {
+            operations: vec![(part.cut().min(RETURNS + COUNT - 1) - RETURNS) as u32],
+            reason: String::new(),
+            in_order_before: 0,
+        };
+        for first in 0..COUNT {
+            let decide = |part: &Part<'_>, _: &mut Budget| {
+                let failed = part.cut() >= RETURNS + first;
+                Some(Ok(if failed { Decision::Fails(last(part)) } else { Decision::Holds(Vec::new()) }))
+            };
+            let whole = Part::whole(&history);
+            let found = earliest(&whole, last(&whole), false, decide, &budget);
+            assert_eq!((found.time, found.culprit, found.first), (RETURNS + first, first as u32, true));
+        }
+    }
+
+    #[test]
+    fn a_procedure_that_gives_up_has_not_found_the_first() {
+        let history = at_once();
+        let violation = Violation { operations: vec![7], reason: String::new(), in_order_before: 0 };
+        let budget = Budget::new(&Options::default());
+        let found = earliest(&Part::whole(&history), violation, false, |_, _| None, &budget);
+        assert_eq!((found.culprit, found.first), (7, false));
+    }
 }

@@ -26,8 +26,14 @@ impl Split {
         let mut numbers: FxHashMap<Object, u32> = FxHashMap::default();
         let mut counts: Vec<usize> = Vec::new();
         let mut of_position = Vec::with_capacity(part.len());
+        let mut last = None;
         for position in 0..part.len() {
-            let number = *numbers.entry(object(&part.call_at(position))).or_insert(counts.len() as u32);
+            let object = object(&part.call_at(position));
+            let number = match last {
+                Some((before, number)) if before == object => number,
+                _ => *numbers.entry(object).or_insert(counts.len() as u32),
+            };
+            last = Some((object, number));
             if number as usize == counts.len() {
                 budget.charge(3 * size_of::<(Object, u32)>() + 2 * size_of::<usize>())?;
                 counts.push(0);

@@ -226,6 +226,24 @@ impl Values {
         Value::entry(index)
     }
 
+    /// Enters what another table has.
+    pub(crate) fn absorb(&mut self, other: &Values) -> Translation {
+        let known = Values::default().entries.len();
+        let mut translation = Translation { known, entries: Vec::new() };
+        // A list stands behind its values.
+        for entry in other.entries.iter().skip(known) {
+            let here = match entry.datum() {
+                Datum::List(list) => {
+                    let list: Vec<Value> = list.iter().map(|&value| translation.of(value)).collect();
+                    self.list(&list)
+                }
+                datum => self.enter(datum),
+            };
+            translation.entries.push(here);
+        }
+        translation
+    }
+
     /// What the value means.
     ///
     /// # Panics
@@ -274,6 +292,22 @@ impl Values {
     /// The value as JSON writes it.
     pub fn show(&self, value: Value) -> impl fmt::Display + '_ {
         Shown { values: self, value }
+    }
+}
+
+/// What the values of one table are in another.
+pub(crate) struct Translation {
+    /// So many entries are the same in every table.
+    known: usize,
+    /// What the others are.
+    entries: Vec<Value>,
+}
+
+impl Translation {
+    #[inline]
+    pub(crate) fn of(&self, value: Value) -> Value {
+        let own = value.index().and_then(|index| index.checked_sub(self.known));
+        own.map_or(value, |index| self.entries[index])
     }
 }
 

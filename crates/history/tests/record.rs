@@ -96,6 +96,24 @@ fn an_operation_that_panics_is_pending() {
 }
 
 #[test]
+fn who_gives_an_operation_up_goes_on_as_a_new_process_each_time() {
+    let recorder = Recorder::new();
+    let mut logs = [recorder.log(), recorder.log()];
+    for n in 0..3 {
+        for log in &mut logs {
+            log.begin(Op::WRITE, n);
+            log.abandon();
+        }
+    }
+    drop(logs);
+    let history = recorder.finish();
+    let mut processes: Vec<u32> = (0..history.len()).map(|row| history.process(row)).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    assert_eq!(processes.len(), 6, "none of them calls again, as its operation never returns");
+}
+
+#[test]
 fn an_operation_that_failed_is_told_apart() {
     let recorder = Recorder::new();
     let mut log = recorder.log();
@@ -117,8 +135,10 @@ fn a_recording_ends_for_all_when_a_log_is_full() {
     for n in 5..15 {
         long.record(Op::ENQUEUE, n, || ());
     }
+    // The end was when the first operation found no room, and not when others did.
     for n in 15..18 {
         short.record(Op::ENQUEUE, n, || ());
+        long.record(Op::ENQUEUE, 100 + n, || ());
     }
     drop((short, long));
     let history = recorder.finish();

@@ -6,8 +6,9 @@ use std::io::{self, BufRead, Write};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::blocks;
 use super::error::{FormatError, Problem};
-use super::lines::{LineTable, Lines};
+use super::lines::LineTable;
 use crate::builder::{Builder, Contradiction};
 use crate::history::History;
 use crate::model::Kind;
@@ -16,25 +17,20 @@ use crate::spec::accept;
 use crate::value::{Value, Values};
 
 pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, FormatError> {
-    let mut lines = Lines::new(input);
+    let mut lines = 0;
     let mut table = LineTable::default();
     let mut builder = Builder::new();
-    while let Some((line, bytes)) = lines.next()? {
-        if bytes.is_empty() {
-            continue;
-        }
-        if bytes.trim_ascii_start().starts_with(SKEW) {
-            let Skew { skew } = serde_json::from_slice(bytes).map_err(|error| syntax(&error).at(line))?;
-            builder.skew(skew);
-            continue;
-        }
-        let operation = parse(bytes, &mut builder).map_err(|error| syntax(&error).at(line))?;
-        if let Some(kind) = kind {
-            builder.accept(kind, &operation).map_err(|misuse| Problem::Misuse(misuse).at(line))?;
-        }
-        table.note(builder.len(), line);
-        builder.push(operation).map_err(|contradiction| Problem::Contradiction(contradiction).at(line))?;
-    }
+    let read = blocks::in_order(
+        input,
+        |bytes| Block::parse(&bytes, kind),
+        |block| {
+            let block = block.map_err(|error| FormatError { line: lines + error.line, ..error })?;
+            table.append(builder.len(), lines, &block.table);
+            lines += block.lines;
+            builder.append(block.builder).map_err(|contradiction| Problem::Contradiction(contradiction).at(lines))
+        },
+    )?;
+    read.map_err(|error| Problem::Io(error).at(lines + 1))?;
     builder.finish().map_err(|contradiction| {
         let problem = match contradiction {
             Contradiction::TwoAtOnce { process, earlier, .. } => {
@@ -44,6 +40,40 @@ pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, F
         };
         problem.at(table.line(contradiction.operation()))
     })
+}
+
+/// The operations of some lines.
+struct Block {
+    builder: Builder,
+    table: LineTable,
+    lines: u64,
+}
+
+impl Block {
+    fn parse(bytes: &[u8], kind: Option<Kind>) -> Result<Self, FormatError> {
+        let mut builder = Builder::new();
+        let mut table = LineTable::default();
+        let mut lines = 0;
+        for bytes in bytes.split_inclusive(|&byte| byte == b'\n') {
+            lines += 1;
+            let bytes = bytes.trim_ascii();
+            if bytes.is_empty() {
+                continue;
+            }
+            if bytes.starts_with(SKEW) {
+                let Skew { skew } = serde_json::from_slice(bytes).map_err(|error| syntax(&error).at(lines))?;
+                builder.skew(skew);
+                continue;
+            }
+            let operation = parse(bytes, &mut builder).map_err(|error| syntax(&error).at(lines))?;
+            if let Some(kind) = kind {
+                builder.accept(kind, &operation).map_err(|misuse| Problem::Misuse(misuse).at(lines))?;
+            }
+            table.note(builder.len(), lines);
+            builder.push(operation).map_err(|contradiction| Problem::Contradiction(contradiction).at(lines))?;
+        }
+        Ok(Block { builder, table, lines })
+    }
 }
 
 /// How much the processes' clocks may differ: a line of its own.

@@ -47,6 +47,14 @@ impl LineTable {
         }
     }
 
+    /// Takes the table of what comes next: of operations from number `operations` on, on the lines after `lines`.
+    pub(super) fn append(&mut self, operations: usize, lines: u64, next: &LineTable) {
+        self.note(operations, lines + next.line(0));
+        for &(operation, line) in &next.jumps {
+            self.note(operations + operation, lines + line);
+        }
+    }
+
     pub(super) fn line(&self, operation: usize) -> u64 {
         let after = self.jumps.partition_point(|&(number, _)| number <= operation);
         let (number, line) = after.checked_sub(1).map_or((0, 1), |before| self.jumps[before]);
@@ -66,5 +74,22 @@ mod tests {
         }
         assert_eq!((0..6).map(|operation| table.line(operation)).collect::<Vec<_>>(), [1, 2, 5, 6, 7, 9]);
         assert_eq!(table.jumps.len(), 2);
+    }
+
+    #[test]
+    fn tables_follow_each_other() {
+        let lines = [2, 3, 7, 8, 10, 11, 12, 20];
+        for cut in 0..lines.len() {
+            let (mut table, mut next) = (LineTable::default(), LineTable::default());
+            let before = if cut == 0 { 0 } else { lines[cut - 1] };
+            lines[..cut].iter().enumerate().for_each(|(operation, &line)| table.note(operation, line));
+            lines[cut..].iter().enumerate().for_each(|(operation, &line)| next.note(operation, line - before));
+            table.append(cut, before, &next);
+            assert_eq!(
+                (0..lines.len()).map(|operation| table.line(operation)).collect::<Vec<_>>(),
+                lines,
+                "cut at {cut}"
+            );
+        }
     }
 }

@@ -16,11 +16,12 @@
 //! | `status` | `"ok"`; `"fail"`: certainly without effect; `"info"`: nobody knows |
 //!
 //! A line `{"skew":52}` says that the clocks of the processes differ by at most so much, in the unit of the times: an operation that
-//! returned less than that before another was called may have come after it. A recording has such a line.
+//! returned less than that before another was called may have come after it. A recording has such a line; of several the largest counts.
 //!
 //! The other two formats have an event a line, and the events' order is their time. Files are read as a stream: what is
-//! kept is the history.
+//! kept is the history. Long files of JSON lines are parsed by all cores, a block of lines each.
 
+mod blocks;
 mod edn;
 mod error;
 mod etcd;

@@ -2,6 +2,7 @@
 //!
 //! `MILLSTREAM_STRESS=n` makes the random runs n times as long and the exhaustive ones go one operation further.
 
+mod bounds;
 mod oracle;
 mod random;
 mod small;
@@ -89,9 +90,7 @@ impl Seen {
 
     /// What [`compare`](Self::compare) does for what happened until `cut`, as a prefix of the whole.
     fn compare_prefix(&mut self, model: &Model, acts: &[Act], cut: u64) {
-        let called = acts.iter().take_while(|act| act.call <= cut);
-        let prefix: Vec<Act> = called.map(|act| Act { ret: act.ret.filter(|&ret| ret <= cut), ..*act }).collect();
-        self.compare_part(model, &prefix, &Part::whole(&history(acts)).until(cut));
+        self.compare_part(model, &until(acts, cut), &Part::whole(&history(acts)).until(cut));
     }
 
     fn compare_part(&mut self, model: &Model, acts: &[Act], part: &Part<'_>) {
@@ -114,9 +113,20 @@ impl Seen {
                 assert!(rows.is_sorted_by(|a, b| a < b), "{violation:?}");
                 self.largest_core = self.largest_core.max(rows.len());
                 assert!(!oracle.explains(&rows), "{violation:?} can be explained alone: {model} {acts:?}");
+                if let Some(cut) = violation.in_order_before.checked_sub(1) {
+                    let before = until(acts, cut);
+                    let explained = Oracle::new(model, &before).explains(&(0..before.len()).collect::<Vec<_>>());
+                    assert!(explained, "what happened before is not in order, {violation:?}: {model} {acts:?}");
+                }
             }
         }
     }
+}
+
+/// What happened until `cut`.
+fn until(acts: &[Act], cut: u64) -> Vec<Act> {
+    let called = acts.iter().take_while(|act| act.call <= cut);
+    called.map(|act| Act { ret: act.ret.filter(|&ret| ret <= cut), ..*act }).collect()
 }
 
 /// Whether the general search explains the history.

@@ -1,8 +1,7 @@
 //! Queues, stacks and priority queues: from operations to lives, and back.
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
-
 use super::life::{Core, Life, Step, after_the_end};
+use super::numbers::Numbers;
 use super::pending::{Answer, Pending};
 use super::shrink::shrink;
 use super::span::{OPERATIONS_MOST, Span, Spans};
@@ -109,7 +108,7 @@ impl Paired {
         container: Container,
         part: &Part<'_>,
         spans: &[Span],
-        inserted: &FxHashMap<u64, u32>,
+        inserted: &Numbers,
     ) -> Result<Vec<u32>, Violation> {
         let (_, remove) = container.operations();
         let mut removal = vec![NONE; part.len()];
@@ -128,7 +127,7 @@ impl Paired {
                 }
                 Some(value) => value,
             };
-            let Some(&i) = inserted.get(&value.bits()) else {
+            let Some(i) = inserted.get(value) else {
                 return Err(Violation::new(part, [p], "returns a value that nobody inserted"));
             };
             let before = std::mem::replace(&mut removal[i as usize], p);
@@ -166,13 +165,13 @@ impl Paired {
     }
 
     /// Looks up what the pending removals took after the moment at which the part ends.
-    fn hint(&mut self, part: &Part<'_>, inserted: &FxHashMap<u64, u32>) {
+    fn hint(&mut self, part: &Part<'_>, inserted: &Numbers) {
         let history = part.history();
         let later = |&p: &u32| {
             let row = part.row(p as usize) as usize;
             let value = (history.ret(row) != PENDING).then(|| history.output(row))?;
-            let inserted_at = inserted.get(&value.bits())?;
-            self.inserted_at.iter().position(|at| at == inserted_at).map(|i| i as u32)
+            let inserted_at = inserted.get(value)?;
+            self.inserted_at.iter().position(|&at| at == inserted_at).map(|i| i as u32)
         };
         self.hints = self.pending_at.iter().map(later).collect();
     }
@@ -201,16 +200,12 @@ impl Paired {
                 removed_at[*i as usize] = pending;
             }
         }
-        let position = |step: &Step| match *step {
-            Step::Insert(i) => Some(self.inserted_at[i as usize]),
-            Step::Remove(i) => Some(removed_at[i as usize]).filter(|&p| p != NONE),
-            Step::Empty(e) => Some(self.empty_at[e as usize]),
-        };
-        steps.iter().filter_map(position).map(|p| part.row(p as usize)).collect()
+        steps.iter().filter_map(|&step| self.position(step, &removed_at)).map(|p| part.row(p as usize)).collect()
     }
 
     fn violation(&self, container: Container, part: &Part<'_>, core: &Core, budget: &mut Budget) -> Violation {
         let empties = core.empties.iter().map(|&e| Step::Empty(e));
+        let first = core.first;
         let core = shrink(empties.chain(core.lives.iter().map(|&i| Step::Insert(i))).collect(), |core| {
             let mut lives = Vec::new();
             let mut empties = Vec::new();
@@ -250,7 +245,18 @@ impl Paired {
                 "a value is removed, although at every moment of it a smaller one was there"
             }
         };
-        Violation::new(part, positions, reason)
+        let in_order_before =
+            first.and_then(|step| self.position(step, &self.removed_at)).map(|p| part.ret(p as usize));
+        Violation { in_order_before: in_order_before.unwrap_or(0), ..Violation::new(part, positions, reason) }
+    }
+
+    /// Where the step stands, if it is an operation.
+    fn position(&self, step: Step, removed_at: &[u32]) -> Option<u32> {
+        match step {
+            Step::Insert(i) => Some(self.inserted_at[i as usize]),
+            Step::Remove(i) => Some(removed_at[i as usize]).filter(|&p| p != NONE),
+            Step::Empty(e) => Some(self.empty_at[e as usize]),
+        }
     }
 }
 
@@ -267,14 +273,14 @@ fn by_priority(part: &Part<'_>, inserted_at: &[u32]) -> Vec<u32> {
 }
 
 /// Where each value is inserted; open if one is twice, or if an operation is not the container's.
-fn insertions(container: Container, part: &Part<'_>) -> Result<FxHashMap<u64, u32>, Undecided> {
+fn insertions(container: Container, part: &Part<'_>) -> Result<Numbers, Undecided> {
     let (insert, remove) = container.operations();
-    let mut inserted: FxHashMap<u64, u32> = FxHashMap::with_capacity_and_hasher(part.len() / 2, FxBuildHasher);
+    let mut inserted = Numbers::of((0..part.len()).filter(|&p| part.op(p) == insert).map(|p| part.input(p)));
     for p in 0..part.len() {
         let (op, input) = (part.op(p), part.input(p));
         if op == insert {
             let done = matches!(part.output(p), None | Some(Value::NULL | Value::TRUE));
-            if !done || input.is_null() || inserted.insert(input.bits(), p as u32).is_some() {
+            if !done || input.is_null() || !inserted.insert(input, p as u32) {
                 return Err(Undecided::Open);
             }
         } else if op != remove {

@@ -89,17 +89,13 @@ impl Exhaustion<'_> {
     /// Neighbours of a kind change places while all changes still fit into their spans.
     fn tightest(&self, changes: &[u32]) -> Vec<u32> {
         let mut changes = changes.to_vec();
-        let mut latest = vec![u32::MAX; changes.len() + 1];
         for _ in 0..PASSES_MOST {
-            for at in (0..changes.len()).rev() {
-                latest[at] = self.later(changes[at]).ret.min(latest[at + 1]);
-            }
             let mut done = true;
             let mut earliest = 0;
             for at in 0..changes.len() {
                 if let &[one, between, other, ..] = &changes[at..]
                     && self.is_better_first(other, one, at)
-                    && self.fits([other, between, one], earliest, latest[at + 3])
+                    && self.fits([other, between, one], earliest)
                 {
                     changes.swap(at, at + 2);
                     done = false;
@@ -120,15 +116,15 @@ impl Exhaustion<'_> {
         key(change) < key(other)
     }
 
-    /// Whether these changes can come one after the other between two moments.
-    fn fits(&self, changes: [u32; 3], from: u32, to: u32) -> bool {
+    /// Whether these changes can come one after the other from a moment on. What comes after them is as free as before, whatever their
+    /// order: it waits for the last of their calls.
+    fn fits(&self, changes: [u32; 3], from: u32) -> bool {
         let mut earliest = from;
-        let fits = changes.iter().all(|&p| {
+        changes.iter().all(|&p| {
             let Span { call, ret } = self.later(p);
             earliest = call.max(earliest);
             earliest <= ret
-        });
-        fits && earliest <= to
+        })
     }
 
     /// The span in ranks that are one more: gaps are open intervals, and the first begin before the first event.
@@ -201,7 +197,7 @@ impl Exhaustion<'_> {
                         free.push(Certain { since: start, until: moment, shown: [freed, Some(p)] });
                         since = None;
                     }
-                    None if allocated <= 0 => since = Some((moment + 1, Some(p))),
+                    None if allocated <= 0 => since = Some((moment, Some(p))),
                     _ => {}
                 }
             }

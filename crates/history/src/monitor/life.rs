@@ -55,7 +55,32 @@ pub(crate) enum Step {
 pub(crate) struct Core {
     pub(crate) lives: Vec<u32>,
     pub(crate) empties: Vec<u32>,
+    /// The removal until whose return all is in order, where that is known.
+    pub(crate) first: Option<Step>,
 }
 
 /// An order of all operations that the container's rule allows, or a core.
 pub(crate) type Outcome = Result<Vec<Step>, Core>;
+
+#[cfg(test)]
+mod tests {
+    use super::{Life, Span, after_the_end};
+
+    #[test]
+    fn an_insertion_returns_before_the_removal_and_a_removal_is_called_after_the_insertion() {
+        let span = |call, ret| Span { call, ret };
+        let life = Life::new(span(2, 9), span(0, 5));
+        assert_eq!(life, Life { insert: span(2, 5), remove: span(2, 5) });
+        let apart = Life { insert: span(0, 3), remove: span(6, 8) };
+        assert_eq!(Life::new(apart.insert, apart.remove), apart);
+        let covered: Vec<u32> = (0..10).filter(|&rank| apart.covers(rank)).collect();
+        assert_eq!(covered, [4, 5], "neither where it may still come nor where it may be gone");
+    }
+
+    #[test]
+    fn those_that_stay_are_removed_together_after_everything_at_moments_of_their_own() {
+        let removals: Vec<Span> = (0..3).map(|k| after_the_end(7, k)).collect();
+        assert!(removals.iter().all(|removal| removal.call > 7));
+        assert!(removals.windows(2).all(|pair| pair[0].call < pair[1].call && pair[1].call < pair[0].ret));
+    }
+}

@@ -13,7 +13,7 @@
 //! | [`set`], [`allocator`] | sets, allocators | each element goes on and off; see [`switch`] |
 //! | [`lock`] | mutexes | the times between acquisition and release are zones too |
 //!
-//! What they share: [`span`] (time as ranks), [`life`] (a value from insertion to removal), [`cover`] (when
+//! What they share: [`span`] (time as ranks), [`numbers`] (values as numbers), [`life`] (a value from insertion to removal), [`cover`] (when
 //! something is surely there), [`container`] (from operations to lives and back), [`pending`] and
 //! [`deadlines`] (removals that never returned), [`shrink`] (smaller counter-examples).
 //!
@@ -30,6 +30,7 @@ mod free;
 mod life;
 mod lock;
 mod min_tree;
+mod numbers;
 mod peel;
 mod pending;
 mod priority;
@@ -70,6 +71,8 @@ pub(crate) struct Violation {
     pub(crate) operations: Vec<u32>,
     /// What is wrong, in one sentence.
     pub(crate) reason: String,
+    /// What happened before this time is in order; 0 if nothing is known of that.
+    pub(crate) in_order_before: u64,
 }
 
 impl Violation {
@@ -78,7 +81,7 @@ impl Violation {
         let mut operations: Vec<u32> = positions.into_iter().map(|p| part.row(p as usize)).collect();
         operations.sort_unstable();
         operations.dedup();
-        Violation { operations, reason: reason.to_owned() }
+        Violation { operations, reason: reason.to_owned(), in_order_before: 0 }
     }
 }
 

@@ -12,8 +12,11 @@
 //! The sets of covered moments only grow from value to value, so a union-find structure keeps, for each moment,
 //! the next one that is free (see [`free`](super::free)). O(n log n).
 //!
-//! A value that is overlooked once makes all removals fail that take larger ones before it goes. The failure is the
-//! one that returns first: what came before it is in order.
+//! A value that is overlooked once makes all removals fail that take larger ones before it goes. The failure is the one that returns
+//! first: what came before it is in order. For the steps whose moments come before that return are an order of it. Every removal that returned
+//! by then is among them, and whatever had to be gone by a removal's moment is gone: that moment was free for the smaller value, too, so the
+//! smaller value's own, the earliest such, is no later. A removal that has not returned by then has taken its value if its moment was before,
+//! and nothing if not.
 
 use super::cover::chain;
 use super::free::Free;
@@ -24,7 +27,8 @@ use super::span::Span;
 pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     moments(lives, empties).map_err(|stuck| {
         let first = *stuck.iter().min_by_key(|removal| removal.span.ret).expect("one has no moment");
-        first.core(chain(lives, 0..first.below, first.span))
+        let core = first.core(chain(lives, 0..first.below, first.span));
+        Core { first: Some(first.step()), ..core }
     })
 }
 
@@ -44,12 +48,16 @@ impl Removal {
         self.empty.is_some() || !lives[self.below as usize].stays()
     }
 
+    fn step(self) -> Step {
+        self.empty.map_or(Step::Remove(self.below), Step::Empty)
+    }
+
     /// The removal together with what is in its way.
     pub(super) fn core(self, mut lives: Vec<u32>) -> Core {
         if self.empty.is_none() {
             lives.push(self.below);
         }
-        Core { lives, empties: self.empty.into_iter().collect() }
+        Core { lives, empties: self.empty.into_iter().collect(), first: None }
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
             Some(moment) => moments.push((moment, e as u32)),
             None => {
                 let lives = chain(lives, 0..lives.len() as u32, *empty);
-                return Err(Core { lives, empties: vec![e as u32] });
+                return Err(Core { lives, empties: vec![e as u32], first: None });
             }
         }
     }
@@ -75,7 +75,7 @@ fn sort(lives: &[Life]) -> Result<Vec<u32>, Core> {
             // The first to be inserted is free there, so it is not free on the other side, and the other way
             // round: each precedes the other.
             let lives = vec![returns[0][returned[0]], returns[1][returned[1]]];
-            return Err(Core { lives, empties: Vec::new() });
+            return Err(Core { lives, empties: Vec::new(), first: None });
         };
         taken[i as usize] = true;
         order.push(i);
@@ -102,15 +102,14 @@ fn merge(lives: &[Life], order: &[u32], steps: &mut Vec<Step>) {
     let mut next = 0;
     let mut inserted = 0;
     let mut removed = 0;
-    for (k, &i) in order.iter().enumerate() {
+    for &i in order {
         removed = lives[i as usize].remove.call.max(removed);
+        // Its own insertion, and those before it, are among these: no removal is called before its insertion.
         while let Some(&j) = order.get(next) {
             let point = lives[j as usize].insert.call.max(inserted);
-            if next > k && point > removed {
+            if point > removed {
                 break;
             }
-            // A removal waits for its own insertion, which waits for those before it.
-            removed = removed.max(point);
             inserted = point;
             steps.push(Step::Insert(j));
             next += 1;

@@ -73,6 +73,7 @@ impl Recent {
         Core {
             lives: core.lives.iter().map(|&i| self.lives_at[i as usize]).collect(),
             empties: core.empties.iter().map(|&e| self.empties_at[e as usize]).collect(),
+            first: None,
         }
     }
 }

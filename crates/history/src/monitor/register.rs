@@ -7,8 +7,7 @@
 //!
 //! Gibbons and Korach, "Testing shared memories", 1997. O(n log n).
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
-
+use super::numbers::Numbers;
 use super::span::{OPERATIONS_MOST, Span, Spans};
 use super::zones::{Zone, arrange};
 use super::{Attempt, Decision, Undecided, Violation};
@@ -46,12 +45,11 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
         return Err(Undecided::Open);
     }
     // The initial value was written before the first event. Ranks are one more here, to leave room for that.
-    let mut value_of: FxHashMap<u64, u32> = FxHashMap::with_capacity_and_hasher(part.len() / 2 + 1, FxBuildHasher);
-    value_of.insert(model.initial.bits(), INITIAL);
+    let mut written = Numbers::of((0..part.len()).filter(|&p| part.op(p) == Op::WRITE).map(|p| part.input(p)));
     let mut helds = vec![Held { write: NONE, returned_first: NONE, called_last: NONE, is_read: false }];
     for p in 0..part.len() {
         if part.op(p) == Op::WRITE {
-            if value_of.insert(part.input(p).bits(), helds.len() as u32).is_some() {
+            if part.input(p) == model.initial || !written.insert(part.input(p), helds.len() as u32) {
                 return Err(Undecided::Open);
             }
             let p = p as u32;
@@ -75,7 +73,8 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
     }
     for p in (0..part.len() as u32).filter(|&p| part.op(p as usize) == Op::READ) {
         let Some(output) = part.output(p as usize) else { continue };
-        let Some(&value) = value_of.get(&output.bits()) else {
+        let value = if output == model.initial { Some(INITIAL) } else { written.get(output) };
+        let Some(value) = value else {
             return fails(part, [p], "reads a value that nobody wrote");
         };
         value_at[p as usize] = value;

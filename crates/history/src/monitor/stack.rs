@@ -30,7 +30,7 @@ pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
         match cover.gap(*empty) {
             Some(moment) => moments.push((moment, e)),
             None => {
-                return Err(Core { lives: chain(lives, 0..lives.len() as u32, *empty), empties: vec![e] });
+                return Err(Core { lives: chain(lives, 0..lives.len() as u32, *empty), empties: vec![e], first: None });
             }
         }
     }
@@ -202,7 +202,7 @@ impl Pieces {
         let span = Span { call: first + 1, ret: last - 1 };
         let chain = chain(&self.lives, places.map(|place| place as u32), span);
         let stuck = stuck_window(&self.lives, &chain).iter().map(|&place| self.order[place as usize]).collect();
-        Core { lives: stuck, empties: Vec::new() }
+        Core { lives: stuck, empties: Vec::new(), first: None }
     }
 }
 

@@ -22,11 +22,11 @@ impl Stretched {
             earliest
         });
         let earliest = earliest.collect();
+        // That the next insertion returns before that changes nothing: it is no earlier than the next life's earliest.
         let mut before = u32::MAX;
         let latest = in_turn.iter().rev().map(|life| {
-            let latest = life.remove.ret.min(before);
-            before = life.insert.ret.min(latest);
-            latest
+            before = life.remove.ret.min(before);
+            before
         });
         let mut latest: Vec<u32> = latest.collect();
         latest.reverse();

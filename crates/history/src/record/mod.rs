@@ -30,6 +30,7 @@
 //! | --- | --- |
 //! | to record an operation | [`Log::record`]; [`Log::record_as`] when its result needs translating |
 //! | no pause for memory in a long recording | [`Recorder::room`] |
+//! | threads that are stopped in the middle of operations | [`Preemption`] |
 //! | several objects in one recording | [`Log::on`]: each number is an object, checked by itself |
 //! | an operation that begins in one function and ends in another | [`Log::begin`] and [`Log::end`] |
 //! | to keep a recording | [`format::write_json`](crate::format::write_json) |
@@ -62,6 +63,7 @@ mod assemble;
 mod cpus;
 mod log;
 mod memory;
+mod preemption;
 mod recorded;
 mod recorder;
 mod rows;
@@ -69,6 +71,7 @@ mod skew;
 mod stamp;
 
 pub use log::Log;
+pub use preemption::Preemption;
 pub use recorded::Recorded;
 pub use recorder::Recorder;
 

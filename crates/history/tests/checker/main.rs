@@ -2,6 +2,7 @@
 //!
 //! | file | property |
 //! | --- | --- |
+//! | [`explained`] | what is told of a failure is what is to blame for it |
 //! | [`formats`] | what is written is read back, what is malformed is refused at its line |
 //! | [`long`] | one violation among many operations is found, many are explained, and limits are kept |
 //! | [`oracle`] | the verdict is that of a checker which tries every order |
@@ -9,6 +10,7 @@
 //! | [`planted`] | every kind of violation is found and shown in a few operations |
 //! | [`valid`] | histories of correct objects raise no alarm |
 
+mod explained;
 mod formats;
 mod long;
 mod oracle;

@@ -86,3 +86,11 @@ fn many_removals_that_wait_for_pending_ones_are_decided() {
     let found = verdict(&history(&rows), Kind::PriorityQueue);
     assert!(matches!(found, Verdict::Holds(_)), "{found:?}");
 }
+
+/// It has said nothing, so it needs no place.
+#[test]
+fn an_observation_that_did_not_return_is_in_no_order() {
+    let history = history(&[(Op::CONTAINS, Some(1), None, 0, None)]);
+    let Verdict::Holds(witness) = verdict(&history, Kind::Set) else { panic!("there is nothing wrong") };
+    assert_eq!(witness.order, [] as [u32; 0]);
+}

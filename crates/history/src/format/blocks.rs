@@ -1,0 +1,163 @@
+//! A stream in blocks of whole lines, worked on by every core and taken in order.
+//!
+//! The blocks go round the workers, a few ahead of what is taken, so a stream needs no more memory than that, whatever its length.
+
+use std::io::{self, BufRead, Read};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+/// A block has so many bytes and the rest of its last line: enough that handing it over costs nothing beside the work on it.
+const BLOCK: u64 = 1 << 20;
+
+/// So many blocks may wait at a worker, and as many of its results.
+const AHEAD: usize = 2;
+
+/// More workers than this wait for the one that reads.
+const WORKERS_MOST: usize = 8;
+
+/// Does the work on each block, and gives the results in order to `take`, until that has an error.
+///
+/// The last block ends where the stream ends or fails; how it failed is the result's second half.
+///
+/// # Errors
+/// Those of `take`.
+pub(super) fn in_order<T: Send, E>(
+    mut input: impl BufRead,
+    work: impl Fn(Vec<u8>) -> T + Sync,
+    mut take: impl FnMut(T) -> Result<(), E>,
+) -> Result<io::Result<()>, E> {
+    let (mut block, mut failed) = next(&mut input);
+    // A short stream is not worth a thread.
+    if failed.is_err() || (block.len() as u64) < BLOCK {
+        take(work(block))?;
+        return Ok(failed);
+    }
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let spawn = |_| {
+            let (blocks, to_do) = sync_channel::<Vec<u8>>(AHEAD);
+            let (done, results) = sync_channel(AHEAD);
+            let work = &work;
+            scope.spawn(move || to_do.into_iter().map(work).try_for_each(|result| done.send(result)));
+            Worker { blocks, results }
+        };
+        let workers: Vec<Worker<T>> = (0..cores.min(WORKERS_MOST)).map(spawn).collect();
+        let worker = |block: usize| &workers[block % workers.len()];
+        let (mut sent, mut taken) = (0, 0);
+        while !block.is_empty() {
+            if sent - taken == workers.len() * AHEAD {
+                worker(taken).take(&mut take)?;
+                taken += 1;
+            }
+            worker(sent).blocks.send(block).expect("a worker works while there are blocks");
+            sent += 1;
+            if failed.is_err() {
+                break;
+            }
+            (block, failed) = next(&mut input);
+        }
+        (taken..sent).try_for_each(|block| worker(block).take(&mut take))?;
+        Ok(failed)
+    })
+}
+
+struct Worker<T> {
+    blocks: SyncSender<Vec<u8>>,
+    results: Receiver<T>,
+}
+
+impl<T> Worker<T> {
+    fn take<E>(&self, take: &mut impl FnMut(T) -> Result<(), E>) -> Result<(), E> {
+        take(self.results.recv().expect("a worker gives a result for each block"))
+    }
+}
+
+/// The next block: nothing at the end of the stream. Of a line that a failure cuts short nothing is known.
+fn next(input: &mut impl BufRead) -> (Vec<u8>, io::Result<()>) {
+    let mut block = Vec::with_capacity(BLOCK as usize + BLOCK as usize / 16);
+    let read = input.by_ref().take(BLOCK).read_to_end(&mut block);
+    let read = read.and_then(|_| if block.len() as u64 == BLOCK { input.read_until(b'\n', &mut block) } else { Ok(0) });
+    if read.is_err() {
+        block.truncate(block.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+    }
+    (block, read.map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of growing length.
+    fn lines(bytes: u64) -> Vec<u8> {
+        let lines = (0..).flat_map(|n: usize| [n.to_string().repeat(n % 40), "\n".to_owned()]);
+        let mut text = Vec::new();
+        lines
+            .take_while(|line| {
+                text.extend_from_slice(line.as_bytes());
+                (text.len() as u64) < bytes
+            })
+            .for_each(drop);
+        text
+    }
+
+    #[test]
+    fn every_line_comes_once_and_in_order() {
+        for bytes in [0, 1, 100, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 40 * BLOCK + 77] {
+            let text = lines(bytes);
+            let (mut together, mut blocks) = (Vec::new(), 0);
+            let read = in_order(
+                &text[..],
+                |block| block,
+                |block: Vec<u8>| {
+                    let ends_in_a_line = block.ends_with(b"\n") || together.len() + block.len() == text.len();
+                    assert!(ends_in_a_line, "block {blocks} of {bytes} bytes is cut within a line");
+                    blocks += 1;
+                    together.extend(block);
+                    Ok::<(), ()>(())
+                },
+            );
+            assert!(read.is_ok_and(|read| read.is_ok()));
+            assert!(together == text, "{bytes} bytes");
+            assert!(blocks >= bytes / (BLOCK + BLOCK / 16), "{blocks} blocks of {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_taker_ends_it() {
+        let mut taken = 0;
+        let ended = in_order(
+            &lines(40 * BLOCK)[..],
+            |block| block.len(),
+            |_| {
+                taken += 1;
+                if taken == 3 { Err("enough") } else { Ok(()) }
+            },
+        );
+        assert_eq!((ended.unwrap_err(), taken), ("enough", 3));
+    }
+
+    #[test]
+    fn what_came_before_a_failure_is_taken() {
+        struct Fails;
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("the cable is out"))
+            }
+        }
+        for bytes in [10, 3 * BLOCK] {
+            let text = lines(bytes);
+            let mut taken = 0;
+            let input = io::BufReader::new((&text[..]).chain(Fails));
+            let read = in_order(
+                input,
+                |block| block.len(),
+                |bytes| {
+                    taken += bytes;
+                    Ok::<(), ()>(())
+                },
+            );
+            assert_eq!(read.unwrap().unwrap_err().to_string(), "the cable is out");
+            assert_eq!(taken, text.iter().rposition(|&byte| byte == b'\n').unwrap() + 1);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Histories that need all that a procedure does, and one that is beyond its bounds.
+
+use super::{Act, Answer, Decision, Seen, history, try_decide};
+use crate::budget::{Budget, Options};
+use crate::model::{Kind, Model};
+use crate::operation::Op;
+use crate::part::Part;
+
+/// Of two allocations at once the more urgent one was called last. If it comes first, the object is free for too long.
+#[test]
+fn the_allocation_that_was_called_first_comes_first_where_nothing_is_left() {
+    let act = |process, op, input, output, call, ret| Act { op, input, output, call, ret: Some(ret), process };
+    let one = Answer::Int(1);
+    let acts = [
+        act(0, Op::ALLOC, None, one, 0, 100),
+        act(1, Op::ALLOC, None, Answer::Null, 5, 15),
+        act(2, Op::ALLOC, None, one, 20, 90),
+        act(3, Op::FREE, Some(1), Answer::Null, 30, 110),
+        act(4, Op::FREE, Some(1), Answer::Null, 40, 120),
+    ];
+    let mut seen = Seen::default();
+    seen.compare(&Model::new(Kind::Allocator).with_capacity(1), &acts);
+    assert_eq!((seen.held, seen.open), (1, 0), "decided, and not left to the search");
+}
+
+/// So many times a value is popped from below another one, which was gone by then if one of the pending pops took it.
+fn covered(times: u64, pending: u64) -> Vec<Act> {
+    let act =
+        |process: u64, op, input, output, call, ret| Act { op, input, output, call, ret, process: process as u32 };
+    let pops = (0..pending).map(|i| act(i, Op::POP, None, Answer::Null, i, None));
+    let phases = (0..times).flat_map(|phase| {
+        let (at, value) = (100 + 10 * phase, 2 * phase as i64);
+        [
+            act(pending, Op::PUSH, Some(value), Answer::Null, at, Some(at + 1)),
+            act(pending, Op::PUSH, Some(value + 1), Answer::Null, at + 2, Some(at + 3)),
+            act(pending, Op::POP, None, Answer::Int(value), at + 4, Some(at + 5)),
+        ]
+    });
+    pops.chain(phases).collect()
+}
+
+/// With one pending pop too few, all the ways to choose would have to be tried: that is not done, and nothing is said.
+#[test]
+fn a_stack_with_too_many_choices_is_left_open() {
+    let decide = |acts: &[Act]| {
+        let history = history(acts);
+        let mut budget = Budget::new(&Options::default());
+        let answer = try_decide(&Part::whole(&history), &Kind::Stack.into(), &mut budget);
+        answer.map(|answer| answer.expect("there is memory"))
+    };
+    assert!(matches!(decide(&covered(8, 8)), Some(Decision::Holds(_))), "one pending pop for each");
+    assert!(matches!(decide(&covered(3, 2)), Some(Decision::Fails(_))), "few choices are all tried");
+    assert!(decide(&covered(8, 7)).is_none(), "too many are not");
+}

@@ -1,0 +1,185 @@
+//! Threads that lose their processor where nobody thought of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use std::{fs, io, mem, ptr};
+
+/// While it lives, the other threads of this process are stopped at instructions that nobody chose.
+///
+/// A scheduler takes a thread's processor away some hundred times a second, nearly always between two operations. What goes wrong when it happens
+/// in the middle of one, between the look and the swap, needs it more often.
+///
+/// ```
+/// use millstream_history::record::{Preemption, Recorder};
+///
+/// let preemption = Preemption::start()?;
+/// let recorder = Recorder::new();
+/// // ... the threads, each with a log ...
+/// # std::thread::sleep(std::time::Duration::from_millis(1));
+/// println!("{} were stopped in the middle of something", preemption.stops());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// Every 20 to 80 µs, or less often where processors are short, one of the threads, each in its turn, gets a signal, SIGURG, whose
+/// handler yields the processor or sleeps for a moment. System calls that were interrupted go on, except those that never do (signal(7)
+/// lists them: sleeping, polling); what the standard library waits with begins again. All threads of the process are meant, whether they
+/// record or not.
+#[derive(Debug)]
+pub struct Preemption {
+    over: Arc<AtomicBool>,
+    stopper: Option<JoinHandle<()>>,
+    stops_before: u64,
+}
+
+/// Ignored unless somebody asks for it, and in nobody's way.
+const SIGNAL: libc::c_int = libc::SIGURG;
+
+/// Relaxed: a statistic.
+static STOPS: AtomicU64 = AtomicU64::new(0);
+
+impl Preemption {
+    /// Stops threads from now on. One more thread, and a tenth of a processor.
+    ///
+    /// # Errors
+    /// The program handles SIGURG itself (`ResourceBusy`), or the system has no thread left.
+    pub fn start() -> io::Result<Self> {
+        handle_signal()?;
+        let over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&over);
+        let stopper = thread::Builder::new().name("history-preempt".to_owned()).spawn(move || stop_all(&until))?;
+        Ok(Preemption { over, stopper: Some(stopper), stops_before: STOPS.load(Relaxed) })
+    }
+
+    /// How often a thread of this process was stopped since the start.
+    #[must_use]
+    pub fn stops(&self) -> u64 {
+        STOPS.load(Relaxed) - self.stops_before
+    }
+}
+
+impl Drop for Preemption {
+    fn drop(&mut self) {
+        self.over.store(true, Release);
+        if let Some(stopper) = self.stopper.take() {
+            stopper.join().expect("it does not panic");
+        }
+    }
+}
+
+fn handle_signal() -> io::Result<()> {
+    let handler: extern "C" fn(libc::c_int) = stop;
+    let handler = handler as libc::sighandler_t;
+    // SAFETY: sigaction reads one structure and fills another, for both of which zeros are valid; the handler is async-signal-safe.
+    unsafe {
+        let (mut action, mut before): (libc::sigaction, libc::sigaction) = (mem::zeroed(), mem::zeroed());
+        if libc::sigaction(SIGNAL, ptr::null(), &raw mut before) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if ![libc::SIG_DFL, libc::SIG_IGN, handler].contains(&before.sa_sigaction) {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the program handles SIGURG itself"));
+        }
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_RESTART;
+        if libc::sigaction(SIGNAL, &raw const action, ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Yields, which lets others on the same processor pass, or sleeps, which lets those of other processors pass as well.
+extern "C" fn stop(_signal: libc::c_int) {
+    let number = STOPS.fetch_add(1, Relaxed);
+    // SAFETY: both calls are mere system calls. The thread finds its error number as it left it.
+    unsafe {
+        let error = libc::__errno_location();
+        let before = *error;
+        if number.is_multiple_of(2) {
+            libc::sched_yield();
+        } else {
+            // The kernel adds some 50 µs.
+            let moment = libc::timespec { tv_sec: 0, tv_nsec: 1000 };
+            libc::nanosleep(&raw const moment, ptr::null_mut());
+        }
+        *error = before;
+    }
+}
+
+/// Signals each thread in its turn; those that come and go are noticed every few turns.
+fn stop_all(over: &AtomicBool) {
+    const TURNS: u64 = 16;
+    // SAFETY: no preconditions. Without the first call the kernel would let this thread sleep some 50 µs longer; it may refuse.
+    let (process, me) = unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64);
+        (libc::getpid(), libc::gettid())
+    };
+    let mut threads = Vec::new();
+    for turn in 0_u64.. {
+        if over.load(Acquire) {
+            return;
+        }
+        if turn.is_multiple_of(TURNS) {
+            threads = other_threads(me);
+        }
+        if let Some(&thread) = threads.get(turn as usize % threads.len().max(1)) {
+            // SAFETY: a number that is no thread's any more is refused, and other processes are not meant.
+            unsafe { libc::syscall(libc::SYS_tgkill, process, thread, SIGNAL) };
+        }
+        // Weyl's sequence: no rhythm that a loop could fall in with.
+        thread::sleep(Duration::from_micros(20 + turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 60));
+    }
+}
+
+/// The numbers of this process's threads but one; none if the system does not tell.
+fn other_threads(me: libc::pid_t) -> Vec<libc::pid_t> {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    threads.filter_map(number).filter(|&thread| thread != me).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::super::cpus;
+    use super::Preemption;
+
+    #[test]
+    fn threads_lose_their_processor_in_the_middle_of_what_they_do() {
+        let processor = cpus::reachable()[0];
+        let count = AtomicU64::new(0);
+        let preemption = Preemption::start().unwrap();
+        let began = Instant::now();
+        let mut rounds = 0;
+        while preemption.stops() < 500 {
+            assert!(began.elapsed() < Duration::from_secs(60), "{} stops", preemption.stops());
+            rounds += 1;
+            thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        // Both on one processor: the other one gets in between only when this one is stopped there.
+                        cpus::pin(processor).unwrap();
+                        (0..1_000_000).for_each(|_| count.store(count.load(Relaxed) + 1, Relaxed));
+                    });
+                }
+            });
+        }
+        let counted = count.load(Relaxed);
+        assert!(counted < 2_000_000 * rounds, "of {rounds} rounds, no addition is lost");
+    }
+
+    #[test]
+    fn its_end_is_the_end_of_it() {
+        let preemption = Preemption::start().unwrap();
+        let over = std::sync::Arc::clone(&preemption.over);
+        drop(preemption);
+        assert_eq!(std::sync::Arc::strong_count(&over), 1, "the thread is gone");
+    }
+}
