@@ -13,7 +13,7 @@
 //! | [`queued`] | does a unit cost more when many others wait? | the engine with a short queue |
 //! | [`eventcount`] | what do increments and wake-ups cost? | a plain store, a locked addition, a bare futex |
 //! | [`ring`] | throughput, latency and CPU time of rings and channels | rtrb, disruptor, ArrayQueue, crossbeam-channel, kanal, std, flume, and the LMAX Disruptor where there is Java |
-//! | [`reclaim`] | what do readers and writers pay for memory reclamation, and a stack and a queue on top? | crossbeam-epoch, haphazard, seize, arc-swap |
+//! | [`reclaim`] | what do readers and writers pay for memory reclamation, and a stack and a queue on top? | crossbeam-epoch, haphazard, seize, arc-swap, liburcu |
 //! | [`history`] | how long does it take to decide a history, and with how much memory? | porcupine |
 //! | [`slab`] | what do allocation and free cost in a shared slab, and how late can they be? | mimalloc, jemalloc, glibc, lists with wide compare-and-swap |
 //! | [`fence`] | how long do heavy fences take, and what does the daemon cost? | membarrier, mprotect |

@@ -2,6 +2,8 @@
 //!
 //! Readers and writers do nothing else in these loops, so the figures are what is added to a program at most.
 
+#[cfg(liburcu)]
+pub mod liburcu;
 pub mod peers;
 pub mod read;
 pub mod structures;

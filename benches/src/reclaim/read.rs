@@ -19,7 +19,7 @@ use crate::eventcount::clock;
 const READS: u64 = 50_000_000;
 const QUICK_READS: u64 = 50_000;
 /// What is read.
-const NUMBER: u64 = 3;
+pub(super) const NUMBER: u64 = 3;
 
 /// Reads with this many threads so many times each; the time of one, and the sum of what was read.
 type Work = fn(threads: usize, n: u64) -> (f64, u64);
@@ -30,14 +30,20 @@ const OBJECT: [(&str, Role, Work); 3] = [
     ("plain load", Role::Reference, plain_load),
 ];
 
-const SECTION: [(&str, Role, Work); 6] = [
-    ("epoch::pin", Role::Ours, epoch_pin),
-    ("epoch Local::pin", Role::Ours, local_pin),
-    ("crossbeam-epoch pin", Role::Peer, crossbeam_pin),
-    ("crossbeam-epoch LocalHandle::pin", Role::Peer, crossbeam_local_pin),
-    ("seize enter", Role::Peer, seize_enter),
-    ("plain load", Role::Reference, plain_load),
-];
+/// Reading sections, each with a load or with nothing in it.
+fn sections<const LOADS: bool>() -> Vec<(&'static str, Role, Work)> {
+    let mut works: Vec<(_, _, Work)> = vec![
+        ("epoch::pin", Role::Ours, epoch_pin::<LOADS>),
+        ("epoch Local::pin", Role::Ours, local_pin::<LOADS>),
+        ("crossbeam-epoch pin", Role::Peer, crossbeam_pin::<LOADS>),
+        ("crossbeam-epoch LocalHandle::pin", Role::Peer, crossbeam_local_pin::<LOADS>),
+        ("seize enter", Role::Peer, seize_enter::<LOADS>),
+    ];
+    #[cfg(liburcu)]
+    works.push(("liburcu memb", Role::Peer, super::liburcu::section::<LOADS>));
+    works.extend(LOADS.then_some(("plain load", Role::Reference, plain_load as Work)));
+    works
+}
 
 const CELL: [(&str, Role, Work); 3] = [
     ("Snapshot::read", Role::Ours, snapshot_read),
@@ -50,9 +56,13 @@ const CELL: [(&str, Role, Work); 3] = [
 /// # Errors
 /// When a reader read something else.
 pub fn run(args: &Args) -> Result<(), Error> {
+    if !cfg!(liburcu) {
+        println!("Without liburcu, which was not installed when this program was built.\n");
+    }
     for threads in [1, 2] {
         table(args, "an object is protected, read and released", threads, &OBJECT)?;
-        table(args, "a reading section with one load", threads, &SECTION)?;
+        table(args, "a reading section with nothing in it", threads, &sections::<false>())?;
+        table(args, "a reading section with one load", threads, &sections::<true>())?;
         table(args, "a cell's value is read", threads, &CELL)?;
     }
     Ok(())
@@ -111,20 +121,20 @@ fn haphazard_load(threads: usize, n: u64) -> (f64, u64) {
     })
 }
 
-fn epoch_pin(threads: usize, n: u64) -> (f64, u64) {
+fn epoch_pin<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
     let source = AtomicPtr::new(Box::leak(Box::new(NUMBER)));
     let source = black_box(&source);
     together(threads, n, |_| {
         let read = || {
             let guard = epoch::pin();
             // SAFETY: leaked.
-            unsafe { guard.load(source) }.copied().unwrap_or(0)
+            if LOADS { unsafe { guard.load(source) }.copied().unwrap_or(0) } else { NUMBER }
         };
         move |n| (0..n).fold(0, |sum, _| sum + read())
     })
 }
 
-fn local_pin(threads: usize, n: u64) -> (f64, u64) {
+fn local_pin<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
     let (collector, source) = (Collector::new(), AtomicPtr::new(Box::leak(Box::new(NUMBER))));
     let (collector, source) = (&collector, black_box(&source));
     together(threads, n, |_| {
@@ -133,27 +143,27 @@ fn local_pin(threads: usize, n: u64) -> (f64, u64) {
             let read = || {
                 let guard = local.pin();
                 // SAFETY: leaked.
-                unsafe { guard.load(source) }.copied().unwrap_or(0)
+                if LOADS { unsafe { guard.load(source) }.copied().unwrap_or(0) } else { NUMBER }
             };
             (0..n).fold(0, |sum, _| sum + read())
         }
     })
 }
 
-fn crossbeam_pin(threads: usize, n: u64) -> (f64, u64) {
+fn crossbeam_pin<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
     let source = crossbeam_epoch::Atomic::new(NUMBER);
     let source = black_box(&source);
     together(threads, n, |_| {
         let read = || {
             let guard = crossbeam_epoch::pin();
             // SAFETY: never retired.
-            unsafe { source.load(Acquire, &guard).as_ref() }.copied().unwrap_or(0)
+            if LOADS { unsafe { source.load(Acquire, &guard).as_ref() }.copied().unwrap_or(0) } else { NUMBER }
         };
         move |n| (0..n).fold(0, |sum, _| sum + read())
     })
 }
 
-fn crossbeam_local_pin(threads: usize, n: u64) -> (f64, u64) {
+fn crossbeam_local_pin<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
     let (collector, source) = (crossbeam_epoch::Collector::new(), crossbeam_epoch::Atomic::new(NUMBER));
     let (collector, source) = (&collector, black_box(&source));
     together(threads, n, |_| {
@@ -162,14 +172,14 @@ fn crossbeam_local_pin(threads: usize, n: u64) -> (f64, u64) {
             let read = || {
                 let guard = local.pin();
                 // SAFETY: never retired.
-                unsafe { source.load(Acquire, &guard).as_ref() }.copied().unwrap_or(0)
+                if LOADS { unsafe { source.load(Acquire, &guard).as_ref() }.copied().unwrap_or(0) } else { NUMBER }
             };
             (0..n).fold(0, |sum, _| sum + read())
         }
     })
 }
 
-fn seize_enter(threads: usize, n: u64) -> (f64, u64) {
+fn seize_enter<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
     use seize::Guard as _;
 
     let (collector, source) = (seize::Collector::new(), AtomicPtr::new(Box::leak(Box::new(NUMBER))));
@@ -178,7 +188,7 @@ fn seize_enter(threads: usize, n: u64) -> (f64, u64) {
         let read = || {
             let guard = collector.enter();
             // SAFETY: leaked.
-            unsafe { *guard.protect(source, Acquire) }
+            if LOADS { unsafe { *guard.protect(source, Acquire) } } else { NUMBER }
         };
         move |n| (0..n).fold(0, |sum, _| sum + read())
     })
@@ -202,7 +212,7 @@ mod tests {
 
     #[test]
     fn every_reader_reads_the_number() {
-        for (name, _, work) in OBJECT.iter().chain(&SECTION).chain(&CELL) {
+        for (name, _, work) in OBJECT.iter().chain(&sections::<true>()).chain(&sections::<false>()).chain(&CELL) {
             assert_eq!(work(2, 100).1, 2 * 100 * NUMBER, "{name}");
         }
     }

@@ -1,5 +1,6 @@
 //! A ticket is done when a fence has passed that began after it was drawn, and not before.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -69,6 +70,39 @@ fn many_threads_wait_for_one_fence() {
             });
         }
     });
+}
+
+/// The thread that serves quiet tickets takes longer to wake than a fast fence takes. It then finds that there is nothing left
+/// to do, except to tell who has gone to sleep meanwhile.
+#[test]
+fn who_sleeps_for_a_quiet_fence_is_woken_although_a_fast_one_was_sooner() {
+    const LIMIT: Duration = Duration::from_secs(5);
+    if !quiet_is_slow() {
+        return;
+    }
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stop = Stop(&stop);
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                heavy();
+            }
+        });
+        for _ in 0..500 {
+            let drawn = Instant::now();
+            assert!(Fence::QUIET.ticket().wait_until(drawn + LIMIT));
+            assert!(drawn.elapsed() < LIMIT, "the deadline has ended the sleep, and the fence had been passed");
+        }
+    });
+}
+
+/// Also when the test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use millstream_flow::{Flow, Need};
-use millstream_history::record::{Log, Recorder};
+use millstream_history::record::{Log, Preemption, Recorder};
 use millstream_history::timeline::Timeline;
 use millstream_history::{History, Kind, Model, Op, Options, Verdict, check};
 
@@ -32,25 +32,32 @@ fn assert_holds(history: &History, model: &Model) {
     assert_eq!(verdict.holds(), Some(true), "{model}: {verdict:?}");
 }
 
-/// A log for whichever worker runs a stage: logs are lent, because the engine's threads are its own.
+/// A log for whichever worker runs a stage: logs are lent, because the engine's threads are its own. Which are stopped in the middle of
+/// their work now and then, as long as there are logs.
 #[derive(Clone)]
-struct Logs(Arc<Mutex<Vec<Log>>>);
+struct Logs {
+    logs: Arc<Mutex<Vec<Log>>>,
+    _preemption: Arc<Preemption>,
+}
 
 impl Logs {
     fn new(recorder: &Recorder, count: usize) -> Self {
-        Logs(Arc::new(Mutex::new((0..count).map(|_| recorder.log()).collect())))
+        Logs {
+            logs: Arc::new(Mutex::new((0..count).map(|_| recorder.log()).collect())),
+            _preemption: Arc::new(Preemption::start().unwrap()),
+        }
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Log) -> T) -> T {
-        let mut log = self.0.lock().unwrap().pop().expect("a log for each worker");
+        let mut log = self.logs.lock().unwrap().pop().expect("a log for each worker");
         let done = work(&mut log);
-        self.0.lock().unwrap().push(log);
+        self.logs.lock().unwrap().push(log);
         done
     }
 
     /// Ends all logs.
     fn close(self) {
-        self.0.lock().unwrap().clear();
+        self.logs.lock().unwrap().clear();
     }
 }
 

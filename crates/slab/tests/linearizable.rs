@@ -9,24 +9,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 
-use millstream_history::record::{Log, Recorder};
+use millstream_history::record::{Log, Preemption, Recorder};
 use millstream_history::timeline::Timeline;
 use millstream_history::{History, Kind, Op, Options, Verdict, check};
-use millstream_slab::{Handle, Slab};
+use millstream_slab::{Handle, Parcel, Slab};
 
+/// So many threads where nothing is said; the others are one alone, one for each core, and many more than there are cores.
 const THREADS: usize = 4;
+const EACH_THREADS: [usize; 4] = [1, 2, THREADS, 8];
+/// The most that is in a parcel.
+const PARCEL: usize = 4;
 
 fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
 }
 
-/// A history of what `work` does in each thread.
-fn record(work: impl Fn(&mut Log, usize) + Sync) -> History {
+/// A history of what `work` does in each thread, which is stopped in the middle of it now and then. A thread has as many logs as a parcel has
+/// objects.
+fn record(threads: usize, work: impl Fn(&mut [Log; PARCEL], usize) + Sync) -> History {
     let recorder = Recorder::new().room(1 << 12);
+    let _preemption = Preemption::start().unwrap();
     thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (mut log, work) = (recorder.log(), &work);
-            scope.spawn(move || work(&mut log, thread));
+        for thread in 0..threads {
+            let (mut logs, work) = ([(); PARCEL].map(|()| recorder.log()), &work);
+            scope.spawn(move || work(&mut logs, thread));
         }
     });
     recorder.finish()
@@ -36,31 +42,88 @@ fn verdict(history: &History) -> Verdict {
     check(history, &Kind::Allocator.into(), &Options::default()).unwrap()
 }
 
+fn assert_holds(history: &History) {
+    let verdict = verdict(history);
+    assert_eq!(verdict.holds(), Some(true), "{verdict:?}");
+}
+
 #[test]
 fn allocation_and_free_are_linearizable_whoever_frees() {
-    let slab = Slab::<u64>::options(64).chain(2).caches(THREADS as u64).private().unwrap();
-    let passed: Mutex<Vec<Handle>> = Mutex::default();
-    let history = record(|log, thread| {
-        let cache = slab.cache().unwrap();
-        for n in 0..5000 * stress() {
-            let alloc = || cache.alloc(n).ok();
-            let object = log.record_as(Op::ALLOC, (), alloc, |object| object.as_ref().map(|o| o.handle().index()));
-            let Some(object) = object else { continue };
-            match (n + thread as u64) % 3 {
-                // By its owner, while private.
-                0 => log.record(Op::FREE, object.handle().index(), || drop(object)),
-                // By whoever comes.
-                _ => passed.lock().unwrap().push(object.publish()),
+    for threads in EACH_THREADS {
+        let slab = Slab::<u64>::options(64).chain(2).caches(threads as u64).private().unwrap();
+        let passed: Mutex<Vec<Handle>> = Mutex::default();
+        let history = record(threads, |[log, ..], thread| {
+            let cache = slab.cache().unwrap();
+            for n in 0..3000 * stress() {
+                let alloc = || cache.alloc(n).ok();
+                let object = log.record_as(Op::ALLOC, (), alloc, |object| object.as_ref().map(|o| o.handle().index()));
+                let Some(object) = object else { continue };
+                match (n + thread as u64) % 3 {
+                    // By its owner, while private.
+                    0 => log.record(Op::FREE, object.handle().index(), || drop(object)),
+                    // By whoever comes.
+                    _ => passed.lock().unwrap().push(object.publish()),
+                }
+                let other = (n % 2 == 0).then(|| passed.lock().unwrap().pop()).flatten();
+                if let Some(handle) = other {
+                    log.record(Op::FREE, handle.index(), || cache.free(handle).unwrap());
+                }
+                let other = (n % 4 == 0).then(|| passed.lock().unwrap().pop()).flatten();
+                if let Some(handle) = other {
+                    log.record(Op::FREE, handle.index(), || drop(cache.claim(handle).unwrap()));
+                }
             }
-            let other = (n % 2 == 0).then(|| passed.lock().unwrap().pop()).flatten();
-            for handle in other.into_iter().chain(if n % 4 == 0 { passed.lock().unwrap().pop() } else { None }) {
-                log.record(Op::FREE, handle.index(), || cache.free(handle).unwrap());
+        });
+        assert_holds(&history);
+        assert!(slab.raw().verify().is_sound());
+    }
+}
+
+/// One by one, or all at once; then it is as if several processes freed one each.
+#[test]
+fn what_is_in_a_parcel_is_freed_once_by_whoever_has_it() {
+    for threads in EACH_THREADS {
+        let caches = 3 * threads as u64;
+        // Fewer objects than parcels have room for.
+        let slab = Slab::<u64>::options(caches * PARCEL as u64 / 2).chain(2).caches(caches).private().unwrap();
+        let parcels = (0..2 * threads).map(|_| (slab.parcel().unwrap(), Vec::new()));
+        let passed: Mutex<Vec<(Parcel<u64>, Vec<u64>)>> = Mutex::new(parcels.collect());
+        let history = record(threads, |logs, thread| {
+            let cache = slab.cache().unwrap();
+            for n in 0..2000 * stress() {
+                let (mut parcel, mut objects) = passed.lock().unwrap().pop().expect("two for each thread");
+                let turn = (n + thread as u64) % 3;
+                if turn == 0 {
+                    objects.iter().zip(&mut *logs).for_each(|(&object, log)| log.begin(Op::FREE, object));
+                    parcel.raw().free(cache.raw()).unwrap();
+                    objects.drain(..).zip(&mut *logs).for_each(|(_, log)| log.end(()));
+                }
+                let [log, ..] = logs;
+                if turn == 1 {
+                    while let Some(object) = parcel.pop(&cache).unwrap() {
+                        assert_eq!(Some(object.handle().index()), objects.pop());
+                        log.record(Op::FREE, object.handle().index(), || drop(object));
+                    }
+                }
+                while objects.len() < PARCEL {
+                    log.begin(Op::ALLOC, ());
+                    let object = cache.alloc(n).ok();
+                    log.end(object.as_ref().map(|object| object.handle().index()));
+                    let Some(object) = object else { break };
+                    objects.push(object.handle().index());
+                    parcel.push(object).unwrap();
+                }
+                // To the others, which take the one that was put in last.
+                let mut passed = passed.lock().unwrap();
+                let place = n as usize % (passed.len() + 1);
+                passed.insert(place, (parcel, objects));
             }
-        }
-    });
-    let verdict = verdict(&history);
-    assert_eq!(verdict.holds(), Some(true), "{verdict:?}");
-    assert!(slab.raw().verify().is_sound());
+        });
+        assert_holds(&history);
+        drop(passed);
+        assert_eq!(slab.raw().usage().allocated(), 0);
+        assert!(slab.raw().verify().is_sound());
+    }
 }
 
 #[test]
@@ -74,7 +137,7 @@ fn an_allocator_that_looks_before_it_takes_is_caught() {
         Some(free as u64)
     };
     let together = Barrier::new(THREADS);
-    let history = record(|log, _| {
+    let history = record(THREADS, |[log, ..], _| {
         together.wait();
         for _ in 0..1000 {
             if let Some(object) = log.record(Op::ALLOC, (), alloc) {

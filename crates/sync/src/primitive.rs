@@ -2,54 +2,40 @@
 
 pub(crate) use std::sync::PoisonError;
 
+#[cfg(loom)]
+mod asymmetric;
+
 #[cfg(not(loom))]
 mod real {
-    pub(crate) use millstream_fence::{Fence, Ticket, heavy, light};
+    pub(crate) use millstream_fence::{Ticket, heavy, is_asymmetric, light};
     pub(crate) use std::hint::spin_loop;
     pub(crate) use std::sync::Mutex;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+
+    /// A light fence for who knows that it [`is_asymmetric`].
+    #[inline(always)]
+    pub(crate) fn free_light() {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Draws a ticket for a fence of this kind.
+    pub(crate) fn ticket(fence: millstream_fence::Fence) -> Ticket {
+        fence.ticket()
+    }
 }
 
 #[cfg(loom)]
 mod real {
+    pub(crate) use super::asymmetric::{Ticket, heavy, light, light as free_light, ticket};
     pub(crate) use loom::sync::Mutex;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-    pub(crate) use millstream_fence::Fence;
+
+    pub(crate) fn is_asymmetric() -> bool {
+        true
+    }
 
     /// Only time would pass, of which a model has none.
     pub(crate) fn spin_loop() {}
-
-    /// Loom has no asymmetric fences; the full fence on both sides promises the same.
-    pub(crate) fn light() {
-        fence(Ordering::SeqCst);
-    }
-
-    pub(crate) fn heavy() {
-        fence(Ordering::SeqCst);
-    }
-
-    /// A fence that is passed when the ticket is asked whether it was.
-    #[derive(Debug, Clone, Copy)]
-    pub(crate) struct Ticket;
-
-    impl Ticket {
-        pub(crate) fn is_done(self) -> bool {
-            fence(Ordering::SeqCst);
-            true
-        }
-    }
 }
 
 pub(crate) use real::*;
-
-/// Draws a ticket for a fence of this kind.
-#[cfg(not(loom))]
-pub(crate) fn ticket(fence: Fence) -> Ticket {
-    fence.ticket()
-}
-
-/// Draws a ticket for a fence of this kind.
-#[cfg(loom)]
-pub(crate) fn ticket(_fence: Fence) -> Ticket {
-    Ticket
-}

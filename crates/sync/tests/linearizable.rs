@@ -3,36 +3,26 @@
 //! the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
 #![cfg(not(loom))]
 
-use std::fs;
-use std::path::PathBuf;
+#[path = "support/length.rs"]
+mod length;
+#[path = "support/verdict.rs"]
+mod verdict;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_history::record::{Log, Recorder};
-use millstream_history::timeline::Timeline;
-use millstream_history::{History, Kind, Op, Options, Verdict, check};
+use length::stress;
+use millstream_history::record::{Log, Preemption, Recorder};
+use millstream_history::{History, Kind, Op};
 use millstream_sync::eventcount::{
     Count, EventCount, EventCount64, Kind as CountKind, SoleKind, SpEventCount, SpEventCount64, TwoWordEventCount,
     TwoWordEventCount64, Waited,
 };
-
-fn stress() -> u64 {
-    std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
-}
+use verdict::{assert_caught, assert_holds};
 
 /// How long a wait lasts at most.
 const PATIENCE: Duration = Duration::from_micros(200);
-
-fn verdict(history: &History, explain: bool) -> Verdict {
-    let options = Options { time: Some(Duration::from_secs(60)), explain, ..Options::default() };
-    check(history, &Kind::EventCount.into(), &options).unwrap()
-}
-
-fn assert_holds(history: &History) {
-    let verdict = verdict(history, true);
-    assert_eq!(verdict.holds(), Some(true), "{verdict:?}");
-}
 
 /// A waiter's turn: read, and wait until the count is another.
 fn read_and_wait<K: CountKind>(count: &Count<K>, log: &mut Log) {
@@ -64,6 +54,7 @@ fn shared<K: CountKind>(
     add: impl Fn(u64) + Sync,
 ) -> History {
     let recorder = Recorder::new().room(1 << 10);
+    let _preemption = Preemption::start().unwrap();
     thread::scope(|scope| {
         for _ in 0..incrementers {
             let (mut log, add) = (recorder.log(), &add);
@@ -82,14 +73,15 @@ fn counts_of_many_incrementers_are_linearizable() {
     for (incrementers, waiters) in [(1, 1), (2, 2), (3, 5)] {
         let rounds = 300 * stress();
         let (small, large) = (EventCount::new(), EventCount64::new());
-        assert_holds(&shared(&small, incrementers, waiters, rounds, |amount| small.add(amount)));
-        assert_holds(&shared(&large, incrementers, waiters, rounds, |amount| large.add(amount)));
+        assert_holds(&shared(&small, incrementers, waiters, rounds, |amount| small.add(amount)), Kind::EventCount);
+        assert_holds(&shared(&large, incrementers, waiters, rounds, |amount| large.add(amount)), Kind::EventCount);
     }
 }
 
 fn sole<K: CountKind + SoleKind>(mut count: Count<K>, waiters: usize, rounds: u64) -> History {
     let recorder = Recorder::new().room(1 << 10);
     let (mut incrementer, count) = count.split();
+    let _preemption = Preemption::start().unwrap();
     thread::scope(|scope| {
         let mut log = recorder.log();
         scope.spawn(move || {
@@ -107,31 +99,17 @@ fn sole<K: CountKind + SoleKind>(mut count: Count<K>, waiters: usize, rounds: u6
 fn counts_of_one_incrementer_are_linearizable() {
     for waiters in [1, 3, 7] {
         let rounds = 300 * stress();
-        assert_holds(&sole(SpEventCount::new(), waiters, rounds));
-        assert_holds(&sole(SpEventCount64::new(), waiters, rounds));
-        assert_holds(&sole(TwoWordEventCount::new(), waiters, rounds));
-        assert_holds(&sole(TwoWordEventCount64::new(), waiters, rounds));
-    }
-}
-
-/// How often a twin may get away.
-const RUNS_MOST: u32 = 200;
-
-fn assert_caught(name: &str, title: &str, run: impl FnMut(u32) -> History) {
-    let history = (0..RUNS_MOST).map(run).find(|history| verdict(history, false).holds() == Some(false));
-    let history = history.unwrap_or_else(|| panic!("{title} was not caught in {RUNS_MOST} runs"));
-    let verdict = verdict(&history, true);
-    let Verdict::Fails(found) = &verdict else { panic!("{verdict:?}") };
-    assert!((1..=10).contains(&found.operations.len()), "{title}: {found:?}");
-    if let Some(folder) = std::env::var_os("MILLSTREAM_PICTURES").map(PathBuf::from) {
-        fs::write(folder.join(format!("{name}.svg")), Timeline::new(title, &history, &verdict).svg()).unwrap();
+        assert_holds(&sole(SpEventCount::new(), waiters, rounds), Kind::EventCount);
+        assert_holds(&sole(SpEventCount64::new(), waiters, rounds), Kind::EventCount);
+        assert_holds(&sole(TwoWordEventCount::new(), waiters, rounds), Kind::EventCount);
+        assert_holds(&sole(TwoWordEventCount64::new(), waiters, rounds), Kind::EventCount);
     }
 }
 
 /// The single incrementer's addition, a load and a store, in the hands of two.
 #[test]
 fn two_who_add_as_if_alone_are_caught() {
-    assert_caught("lost-increment", "two incrementers who add as if alone", |_| {
+    assert_caught("lost-increment", "two incrementers who add as if alone", Kind::EventCount, || {
         let (twin, recorder) = (AtomicU64::new(0), Recorder::new().room(1 << 8));
         thread::scope(|scope| {
             for _ in 0..2 {
@@ -157,7 +135,7 @@ fn two_who_add_as_if_alone_are_caught() {
 /// A wait that takes any wake-up for the one it waits for.
 #[test]
 fn a_wait_that_does_not_look_again_is_caught() {
-    assert_caught("dropped-recheck", "a wait that does not look again when it wakes up", |_| {
+    assert_caught("dropped-recheck", "a wait that does not look again when it wakes up", Kind::EventCount, || {
         let (twin, recorder) = (AtomicU64::new(0), Recorder::new().room(1 << 8));
         thread::scope(|scope| {
             let (count, mut log) = (&twin, recorder.log());

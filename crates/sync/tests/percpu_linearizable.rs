@@ -1,41 +1,34 @@
 //! Recorded runs of what each processor has of its own, checked for linearizability: no value of a bag is taken twice or made up,
-//! and no addition to a word is lost. And both with a mistake, which the same check must catch: the section is not
-//! restarted when its thread loses the processor in the middle. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
-//! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//! no addition to a word is lost, and nobody stores after a lock was taken away from him. And all three with a mistake, which the same check
+//! must catch: the section is not restarted when its thread loses the processor in the middle. `MILLSTREAM_STRESS=n`
+//! makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 #[path = "support/length.rs"]
 mod length;
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/recorded.rs"]
+mod recorded;
+#[path = "support/sources.rs"]
+mod sources;
+#[path = "support/verdict.rs"]
+mod verdict;
 
-use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use length::stress;
 use millstream_history::record::{Log, Recorder};
-use millstream_history::timeline::Timeline;
-use millstream_history::{History, Kind, Op, Options, Verdict, check};
-use millstream_sync::percpu::{Bag, Words};
+use millstream_history::{History, Kind, Op};
+use millstream_sync::percpu::{Bag, Revocable, Words};
+use random::Random;
+use recorded::{a_while, disturb, record};
+use sources::again_with_other_areas;
+use verdict::{assert_caught, assert_holds};
 
-/// Loses the core, sleeps, or does something.
-fn busy(round: u64) {
-    match round % 32 {
-        0 => thread::sleep(Duration::from_micros(30)),
-        1..8 => thread::yield_now(),
-        _ => (0..round % 100).for_each(|_| std::hint::spin_loop()),
-    }
-}
-
-fn verdict(history: &History, kind: Kind) -> Verdict {
-    let options = Options { time: Some(Duration::from_secs(60)), ..Options::default() };
-    check(history, &kind.into(), &options).unwrap()
-}
-
-fn assert_holds(history: &History, kind: Kind) {
-    let verdict = verdict(history, kind);
-    assert_eq!(verdict.holds(), Some(true), "{kind}: {verdict:?}");
+#[test]
+fn with_other_areas() {
+    again_with_other_areas("with_other_areas");
 }
 
 /// Who takes a value has it until it puts it in. Nothing is promised by "none": other processors may have some.
@@ -49,39 +42,38 @@ fn take(bag: &Bag<u64>, log: &mut Log) -> Option<u64> {
     taken
 }
 
+/// Whoever drains has what was in there.
+fn drain(bag: &Bag<u64>, log: &mut Log) -> Vec<u64> {
+    let drained = bag.drain().unwrap();
+    for &value in &drained {
+        log.record(Op::ALLOC, (), || value);
+    }
+    drained
+}
+
 #[test]
 fn a_value_of_a_bag_is_with_one_at_a_time() {
+    let mut random = Random::new(Random::seed());
     for threads in [1, 2, 8] {
-        let (bag, recorder) = (Bag::new(), Recorder::new().room(1 << 12));
-        thread::scope(|scope| {
-            for thread in 0..threads {
-                let (bag, mut log) = (&bag, recorder.log());
-                scope.spawn(move || {
-                    let own = 10 * thread..10 * thread + 10;
-                    let mut mine: Vec<u64> = own.map(|value| log.record(Op::ALLOC, (), || value)).collect();
-                    for round in 0..2000 * stress() {
-                        busy(thread + round);
-                        if (round + thread) % 5 < 2 {
-                            mine.extend(take(bag, &mut log));
-                        } else if let Some(value) = mine.pop() {
-                            log.record(Op::FREE, value, || bag.put(value));
-                        }
-                        if round % 400 == 399 {
-                            // Whoever drains has what was in there.
-                            let drained = bag.drain().unwrap();
-                            for &value in &drained {
-                                log.record(Op::ALLOC, (), || value);
-                            }
-                            mine.extend(drained);
-                        }
-                    }
-                    for value in mine {
-                        log.record(Op::FREE, value, || bag.put(value));
-                    }
-                });
+        let bag = Bag::new();
+        let history = record(threads, &mut random, |log, random| {
+            let first = 10 * u64::from(log.process());
+            let mut mine: Vec<u64> = (first..first + 10).map(|value| log.record(Op::ALLOC, (), || value)).collect();
+            for round in 1..=8000 * stress() {
+                disturb(random);
+                if random.below(5) < 2 {
+                    mine.extend(take(&bag, log));
+                } else if let Some(value) = mine.pop() {
+                    log.record(Op::FREE, value, || bag.put(value));
+                }
+                if round % 400 == 0 {
+                    mine.extend(drain(&bag, log));
+                }
+            }
+            for value in mine {
+                log.record(Op::FREE, value, || bag.put(value));
             }
         });
-        let history = recorder.finish();
         assert_holds(&history, Kind::Allocator);
         let mut left = bag.drain().unwrap();
         left.sort_unstable();
@@ -92,44 +84,61 @@ fn a_value_of_a_bag_is_with_one_at_a_time() {
 /// While all add ones, a sum of the copies is the count at some moment of its call.
 #[test]
 fn additions_of_one_to_a_word_are_counted() {
+    let mut random = Random::new(Random::seed());
     for threads in [1, 2, 8] {
-        let (words, recorder) = (Words::new(1), Recorder::new().room(1 << 12));
-        thread::scope(|scope| {
-            for thread in 0..threads {
-                let (word, mut log) = (words.word(0), recorder.log());
-                scope.spawn(move || {
-                    for round in 0..2000 * stress() {
-                        busy(thread + round);
-                        if round % 8 == 7 {
-                            log.record(Op::GET, (), || word.copies().sum::<u64>());
-                        } else {
-                            log.record(Op::ADD, 1, || word.add(1));
-                        }
-                    }
-                });
+        let words = Words::new(1);
+        let word = words.word(0);
+        let history = record(threads, &mut random, |log, random| {
+            for _ in 0..8000 * stress() {
+                disturb(random);
+                if random.below(8) == 0 {
+                    log.record(Op::GET, (), || word.copies().sum::<u64>());
+                } else {
+                    log.record(Op::ADD, 1, || word.add(1));
+                }
             }
         });
-        assert_holds(&recorder.finish(), Kind::Counter);
+        assert_holds(&history, Kind::Counter);
     }
 }
 
-fn assert_caught(name: &str, title: &str, history: &History, kind: Kind) {
-    let verdict = verdict(history, kind);
-    let Verdict::Fails(found) = &verdict else { panic!("{title} was not caught: {verdict:?}") };
-    assert!((1..=10).contains(&found.operations.len()), "{title}: {found:?}");
-    if let Some(folder) = std::env::var_os("MILLSTREAM_PICTURES").map(PathBuf::from) {
-        fs::write(folder.join(format!("{name}.svg")), Timeline::new(title, history, &verdict).svg()).unwrap();
+/// Who owns the lock counts on, as long as the lock is his: he looks once, and then only stores. A store that is made after the lock was
+/// taken away would undo what the next owner has counted.
+#[test]
+fn who_has_lost_a_revocable_lock_stores_no_more() {
+    let mut random = Random::new(Random::seed());
+    for threads in [1, 2, 8] {
+        let (lock, place) = (Revocable::new(), AtomicU64::new(0));
+        let history = record(threads, &mut random, |log, random| {
+            for _ in 0..4000 * stress() {
+                disturb(random);
+                let ownership = match random.below(8) {
+                    0 => lock.revoke(),
+                    1..4 => lock.own(),
+                    _ => match lock.try_own() {
+                        Some(ownership) => ownership,
+                        None => continue,
+                    },
+                };
+                let first = place.load(Ordering::Acquire);
+                for count in first..first + random.below(8) {
+                    disturb(random);
+                    log.begin(Op::FETCH_ADD, 1);
+                    if ownership.store(&place, count + 1).is_err() {
+                        log.fail();
+                        break;
+                    }
+                    log.end(count);
+                }
+            }
+            log.record(Op::READ, (), || place.load(Ordering::Acquire));
+        });
+        assert_holds(&history, Kind::FetchAdd);
     }
-}
-
-/// Longer than the clocks of two cores may differ.
-fn a_while() {
-    thread::sleep(Duration::from_micros(10));
 }
 
 /// A processor's copy, added to without a section: its thread loses the processor between the load and the store.
-#[test]
-fn an_addition_that_is_not_restarted_is_caught() {
+fn not_restarted() -> History {
     let (copy, recorder) = (AtomicU64::new(0), Recorder::new());
     let add = |between: &mut dyn FnMut()| {
         let before = copy.load(Ordering::Relaxed);
@@ -147,12 +156,16 @@ fn an_addition_that_is_not_restarted_is_caught() {
     a_while();
     next.record(Op::GET, (), || copy.load(Ordering::Relaxed));
     drop((stopped, next));
-    assert_caught("not-restarted", "an addition that is not restarted", &recorder.finish(), Kind::Counter);
+    recorder.finish()
+}
+
+#[test]
+fn an_addition_that_is_not_restarted_is_caught() {
+    assert_caught("not-restarted", "an addition that is not restarted", Kind::Counter, not_restarted);
 }
 
 /// A processor's list, taken from without a section.
-#[test]
-fn a_value_that_is_taken_without_a_section_is_caught() {
+fn taken_in_two_steps() -> History {
     let (list, recorder) = (AtomicU64::new(1), Recorder::new());
     let (mut stopped, mut next) = (recorder.log(), recorder.log());
     stopped.record(Op::ALLOC, (), || 1_u64);
@@ -172,5 +185,45 @@ fn a_value_that_is_taken_without_a_section_is_caught() {
     });
     stopped.end(taken);
     drop((stopped, next));
-    assert_caught("taken-in-two-steps", "a list taken from in two steps", &recorder.finish(), Kind::Allocator);
+    recorder.finish()
+}
+
+#[test]
+fn a_value_that_is_taken_without_a_section_is_caught() {
+    assert_caught("taken-in-two-steps", "a list taken from in two steps", Kind::Allocator, taken_in_two_steps);
+}
+
+/// A lock's holder looks whether it is still his, and then stores, without a section: he loses it between the two.
+fn stored_after_the_loss() -> History {
+    let (owner, place, recorder) = (AtomicU64::new(1), AtomicU64::new(0), Recorder::new());
+    let store = |me: u64, value: u64, between: &mut dyn FnMut()| {
+        let mine = owner.load(Ordering::Relaxed) == me;
+        between();
+        if mine {
+            place.store(value, Ordering::Relaxed);
+        }
+        mine
+    };
+    let (mut first, mut second) = (recorder.log(), recorder.log());
+    first.begin(Op::FETCH_ADD, 1);
+    assert!(store(1, 1, &mut || {
+        owner.store(2, Ordering::Relaxed);
+        for count in 0..3 {
+            a_while();
+            second.begin(Op::FETCH_ADD, 1);
+            assert!(store(2, count + 1, &mut || ()));
+            second.end(count);
+        }
+    }));
+    first.end(0);
+    a_while();
+    second.record(Op::READ, (), || place.load(Ordering::Relaxed));
+    drop((first, second));
+    recorder.finish()
+}
+
+#[test]
+fn a_store_after_the_lock_was_taken_away_is_caught() {
+    let title = "a store after the lock was taken away";
+    assert_caught("stored-after-the-loss", title, Kind::FetchAdd, stored_after_the_loss);
 }

@@ -268,10 +268,12 @@ impl Drop for Chained {
 #[test]
 fn destructors_may_retire_without_deep_recursion() {
     let depth = Arc::new(AtomicUsize::new(0));
-    let links = 5000;
-    let first = Chained { left: links, depth: Arc::clone(&depth) };
-    // SAFETY: a box that nobody else knows, or that has just been unlinked.
-    unsafe { epoch::pin().retire(Box::into_raw(Box::new(first))) };
+    // Several chains, so that others wait to be freed while one's destructor retires.
+    for _ in 0..4 {
+        let first = Chained { left: 5000, depth: Arc::clone(&depth) };
+        // SAFETY: a box that nobody else knows, or that has just been unlinked.
+        unsafe { epoch::pin().retire(Box::into_raw(Box::new(first))) };
+    }
     while Arc::strong_count(&depth) > 1 {
         // Other tests pin for a while.
         epoch::flush();

@@ -7,21 +7,22 @@
 mod length;
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/recorded.rs"]
+mod recorded;
+#[path = "support/verdict.rs"]
+mod verdict;
 
 use std::array;
-use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::thread;
-use std::time::Duration;
 
 use length::stress;
 use millstream_history::record::Recorder;
-use millstream_history::timeline::Timeline;
-use millstream_history::{History, Kind, Op, Options, Verdict, check};
+use millstream_history::{History, Kind, Op};
 use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Stack};
 use random::Random;
+use recorded::{a_while, disturb, record};
+use verdict::{assert_caught, assert_holds};
 
 /// Something to put numbers in and get them back.
 trait Container: Sync {
@@ -60,44 +61,25 @@ impl<S: Scheme> Container for Queue<u64, S> {
     }
 }
 
-/// Each thread puts and gets at random, and is disturbed.
+/// Each thread puts and gets at random.
 fn run<C: Container>(container: &C, threads: u64, operations: u64, random: &mut Random) -> History {
-    let recorder = Recorder::new().room(1 << 10);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            let (mut log, mut random) = (recorder.log(), Random::new(random.below(u64::MAX)));
-            scope.spawn(move || {
-                let first = u64::from(log.process()) * operations;
-                for number in first..first + operations {
-                    match random.below(256) {
-                        0..4 => thread::yield_now(),
-                        4 => thread::sleep(Duration::from_micros(random.below(50))),
-                        5..64 => (0..random.below(100)).for_each(|_| std::hint::spin_loop()),
-                        _ => (),
-                    }
-                    if random.below(2) == 0 {
-                        log.record(C::PUT, number, || container.put(number));
-                    } else {
-                        log.record(C::GET, (), || container.get());
-                    }
-                }
-            });
+    record(threads, random, |log, random| {
+        let first = u64::from(log.process()) * operations;
+        for number in first..first + operations {
+            disturb(random);
+            if random.below(2) == 0 {
+                log.record(C::PUT, number, || container.put(number));
+            } else {
+                log.record(C::GET, (), || container.get());
+            }
         }
-    });
-    recorder.finish()
-}
-
-fn verdict(history: &History, kind: Kind, explain: bool) -> Verdict {
-    let options = Options { time: Some(Duration::from_secs(60)), explain, ..Options::default() };
-    check(history, &kind.into(), &options).unwrap()
+    })
 }
 
 fn holds<C: Container>(make: impl Fn() -> C) {
     let mut random = Random::new(Random::seed());
     for threads in [1, 2, 3, 8] {
-        let history = run(&make(), threads, 60_000 / threads * stress(), &mut random);
-        let verdict = verdict(&history, C::KIND, true);
-        assert_eq!(verdict.holds(), Some(true), "{threads} threads: {verdict:?}");
+        assert_holds(&run(&make(), threads, 60_000 / threads * stress(), &mut random), C::KIND);
     }
 }
 
@@ -174,8 +156,7 @@ impl Reusing {
 }
 
 /// The interleaving is played by one thread, each process in the midst of the other's operation.
-#[test]
-fn a_stack_that_uses_nodes_again_at_once_is_caught() {
+fn used_again() -> History {
     let (twin, recorder) = (Reusing::new(), Recorder::new());
     let (mut first, mut second, mut third) = (recorder.log(), recorder.log(), recorder.log());
     for number in 1..=3 {
@@ -197,8 +178,12 @@ fn a_stack_that_uses_nodes_again_at_once_is_caught() {
     first.end(popped);
     second.record(Op::POP, (), get);
     drop((first, second, third));
+    recorder.finish()
+}
 
-    caught("reused-node", "a stack that uses its nodes again at once", &recorder.finish(), Kind::Stack);
+#[test]
+fn a_stack_that_uses_nodes_again_at_once_is_caught() {
+    assert_caught("reused-node", "a stack that uses its nodes again at once", Kind::Stack, used_again);
 }
 
 /// The queue whose `push` links its node by a look and a store: of two that saw the same last node, one is lost.
@@ -236,29 +221,21 @@ impl Overwriting {
     }
 }
 
-#[test]
-fn a_queue_that_links_without_comparing_is_caught() {
+fn overwritten() -> History {
     let (twin, recorder) = (Overwriting::new(), Recorder::new());
     let (mut first, mut second, mut third) = (recorder.log(), recorder.log(), recorder.log());
     first.begin(Op::ENQUEUE, 1);
     twin.put(1, 1, || second.record(Op::ENQUEUE, 2, || twin.put(2, 2, || ())));
     first.end(());
-    // Longer than the clocks of two cores may differ.
-    let pause = || thread::sleep(Duration::from_micros(10));
     for _ in 0..2 {
-        pause();
+        a_while();
         third.record(Op::DEQUEUE, (), || twin.get());
     }
     drop((first, second, third));
-    caught("lost-link", "a queue that links without comparing", &recorder.finish(), Kind::Queue);
+    recorder.finish()
 }
 
-/// It does not hold, the counter-example is small, and drawn if pictures are asked for.
-fn caught(name: &str, title: &str, history: &History, kind: Kind) {
-    let verdict = verdict(history, kind, true);
-    let Verdict::Fails(found) = &verdict else { panic!("{title} was not caught: {verdict:?}") };
-    assert!((1..=10).contains(&found.operations.len()), "{title}: {found:?}");
-    if let Some(folder) = std::env::var_os("MILLSTREAM_PICTURES").map(PathBuf::from) {
-        fs::write(folder.join(format!("{name}.svg")), Timeline::new(title, history, &verdict).svg()).unwrap();
-    }
+#[test]
+fn a_queue_that_links_without_comparing_is_caught() {
+    assert_caught("lost-link", "a queue that links without comparing", Kind::Queue, overwritten);
 }

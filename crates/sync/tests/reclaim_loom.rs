@@ -14,7 +14,7 @@ use loom::sync::atomic::Ordering::{AcqRel, Relaxed};
 use loom::thread;
 use millstream_sync::reclaim::epoch::{Collector, Guard};
 use millstream_sync::reclaim::hazard::Domain;
-use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Snapshot, Stack};
+use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Settings, Snapshot, Stack};
 
 /// Explores without bound, or with at most so many preemptions.
 fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
@@ -64,10 +64,11 @@ fn shared_object() -> Arc<AtomicPtr<Object>> {
     Arc::new(AtomicPtr::new(Object::leaked(1)))
 }
 
-#[test]
-fn epochs_an_object_stays_while_a_reader_has_it() {
-    explore(None, || {
-        let (collector, shared) = (Collector::new(), shared_object());
+fn an_object_stays_while_a_reader_has_it(batch: usize) {
+    explore(None, move || {
+        let (collector, shared) = (Collector::with(Settings { batch, ..Settings::DEFAULT }), shared_object());
+        // What all threads share is there before they are: its making would order them.
+        drop(collector.local().pin());
         let reader = {
             let (local, shared) = (collector.local(), Arc::clone(&shared));
             thread::spawn(move || {
@@ -77,16 +78,23 @@ fn epochs_an_object_stays_while_a_reader_has_it() {
             })
         };
         let local = collector.local();
-        {
-            // Before the exchange, for in a model the guard's light fence is a full one.
-            let guard = local.pin();
-            let old = shared.swap(Object::leaked(2), AcqRel);
-            // SAFETY: unlinked.
-            unsafe { retire(&guard, old) };
-        }
+        let old = shared.swap(Object::leaked(2), AcqRel);
+        // SAFETY: unlinked.
+        unsafe { retire(&local.pin(), old) };
         local.flush();
         reader.join().unwrap();
     });
+}
+
+#[test]
+fn epochs_an_object_stays_while_a_reader_has_it() {
+    an_object_stays_while_a_reader_has_it(1);
+}
+
+/// The batch gets its fence from who is not a reader at the same time.
+#[test]
+fn epochs_an_object_of_a_batch_closed_early_stays_while_a_reader_has_it() {
+    an_object_stays_while_a_reader_has_it(2);
 }
 
 #[test]
@@ -258,6 +266,28 @@ fn queue_on_hazards_hands_each_value_to_one_in_order() {
     queue_hands_each_value_to_one_in_order::<Hazards>();
 }
 
+/// On epochs only, for the larger model's sake: what producers do for each other is the same on hazards.
+#[test]
+fn queue_on_epochs_of_two_producers_loses_nothing() {
+    explore(Some(2), || {
+        let queue = Arc::new(Queue::<Object, Epochs>::with_scheme());
+        // As above.
+        assert!(queue.pop().is_none());
+        let other = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || queue.push(Object::new(2)))
+        };
+        queue.push(Object::new(1));
+        let first = queue.pop().expect("ours or the other's is there").read();
+        let second = queue.pop().map(|object| object.read());
+        other.join().unwrap();
+        let last = queue.pop().map(|object| object.read());
+        let mut seen: Vec<u32> = [Some(first), second, last].into_iter().flatten().collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 2]);
+    });
+}
+
 /// Poisons what loom watches when it is dropped.
 struct Watched(&'static Object);
 
@@ -278,19 +308,30 @@ impl Drop for Watched {
     }
 }
 
-#[test]
-fn snapshot_a_value_stays_while_it_is_read() {
-    explore(Some(2), || {
+fn a_value_stays_while_it_is_read(replace: fn(&Snapshot<Watched>)) {
+    explore(Some(2), move || {
         let cell = Arc::new(Snapshot::new(Watched::new(1)));
+        // As above.
+        drop(cell.read());
         let reader = {
             let cell = Arc::clone(&cell);
             thread::spawn(move || cell.read().0.read())
         };
-        cell.set(Watched::new(2));
+        replace(&cell);
         let kept = cell.get();
         assert_eq!(kept.0.read(), 2);
         assert!([1, 2].contains(&reader.join().unwrap()));
     });
+}
+
+#[test]
+fn snapshot_a_value_stays_while_it_is_read() {
+    a_value_stays_while_it_is_read(|cell| cell.set(Watched::new(2)));
+}
+
+#[test]
+fn snapshot_a_value_stays_while_it_is_read_and_updated() {
+    a_value_stays_while_it_is_read(|cell| drop(cell.update(|old| Watched::new(old.0.read() + 1))));
 }
 
 #[test]

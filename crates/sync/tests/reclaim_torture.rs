@@ -5,6 +5,8 @@
 //! release build).
 #![cfg(not(loom))]
 
+#[path = "../../fence/tests/support/race.rs"]
+mod race;
 mod support;
 
 use std::ptr;
@@ -13,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 use std::thread;
 use std::time::Duration;
 
-use millstream_sync::reclaim::epoch::{Collector, Local};
+use millstream_sync::reclaim::epoch::{self, Collector, Local};
 use millstream_sync::reclaim::hazard::Domain;
 use millstream_sync::reclaim::{Fence, Settings};
 use support::{Random, again_with_symmetric_fences, stress};
@@ -243,6 +245,13 @@ fn epochs_hold_under_torture_and_make_room_bounds_garbage() {
 #[test]
 fn epochs_with_quiet_fences_hold_under_torture_and_make_room_bounds_garbage() {
     epochs(Fence::QUIET);
+}
+
+#[test]
+fn who_pins_and_who_passes_a_heavy_fence_do_not_both_miss_the_other() {
+    let rounds = 20_000 * stress() as u32;
+    // Each round enters with the state that the one before has left.
+    assert_eq!(race::both_missed(rounds, || drop(epoch::pin()), || Fence::FAST.heavy()), 0);
 }
 
 #[test]

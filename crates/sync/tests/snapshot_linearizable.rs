@@ -7,53 +7,32 @@
 mod length;
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/recorded.rs"]
+mod recorded;
+#[path = "support/verdict.rs"]
+mod verdict;
 
-use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use length::stress;
 use millstream_history::record::{Log, Recorder};
-use millstream_history::timeline::Timeline;
-use millstream_history::{History, Kind, Model, Op, Options, Value, Verdict, check};
+use millstream_history::{History, Kind, Model, Op, Value};
 use millstream_sync::reclaim::Snapshot;
 use random::Random;
+use recorded::{a_while, disturb, record};
+use verdict::{assert_caught, assert_holds};
 
-/// What the threads do, each disturbed between its turns.
+/// What the threads do, each so many times, with a number of its own.
 fn run(threads: u64, turns: u64, random: &mut Random, turn: impl Fn(&mut Log, u64, &mut Random) + Sync) -> History {
-    let recorder = Recorder::new().room(1 << 10);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            let (mut log, mut random) = (recorder.log(), Random::new(random.below(u64::MAX)));
-            let turn = &turn;
-            scope.spawn(move || {
-                // 0 is what the cell holds at first.
-                let first = 1 + u64::from(log.process()) * turns;
-                for number in first..first + turns {
-                    match random.below(256) {
-                        0..4 => thread::yield_now(),
-                        4 => thread::sleep(Duration::from_micros(random.below(50))),
-                        5..64 => (0..random.below(100)).for_each(|_| std::hint::spin_loop()),
-                        _ => (),
-                    }
-                    turn(&mut log, number, &mut random);
-                }
-            });
+    record(threads, random, |log, random| {
+        // 0 is what the cell holds at first.
+        let first = 1 + u64::from(log.process()) * turns;
+        for number in first..first + turns {
+            disturb(random);
+            turn(log, number, random);
         }
-    });
-    recorder.finish()
-}
-
-fn verdict(history: &History, model: Model) -> Verdict {
-    let options = Options { time: Some(Duration::from_secs(60)), ..Options::default() };
-    check(history, &model, &options).unwrap()
-}
-
-fn assert_holds(history: &History, model: Model) {
-    let verdict = verdict(history, model);
-    assert_eq!(verdict.holds(), Some(true), "{verdict:?}");
+    })
 }
 
 #[test]
@@ -90,13 +69,12 @@ fn a_snapshot_that_is_updated_loses_no_update() {
                 log.record_as(Op::READ, (), || cell.read(), |value| **value);
             }
         });
-        assert_holds(&history, Kind::FetchAdd.into());
+        assert_holds(&history, Kind::FetchAdd);
     }
 }
 
 /// The same cell, whose update is a look and a store: whoever was in between is overwritten.
-#[test]
-fn a_cell_that_updates_without_comparing_is_caught() {
+fn updated_without_comparing() -> History {
     let (twin, recorder) = (AtomicU64::new(0), Recorder::new());
     let update = |between: &mut dyn FnMut()| {
         let before = twin.load(Ordering::Acquire);
@@ -110,17 +88,13 @@ fn a_cell_that_updates_without_comparing_is_caught() {
         other.record(Op::FETCH_ADD, 1, || update(&mut || ()));
     });
     stopped.end(before);
-    // Longer than the clocks of two cores may differ.
-    thread::sleep(Duration::from_micros(10));
+    a_while();
     other.record(Op::READ, (), || twin.load(Ordering::Acquire));
     drop((stopped, other));
+    recorder.finish()
+}
 
-    let history = recorder.finish();
-    let verdict = verdict(&history, Kind::FetchAdd.into());
-    let Verdict::Fails(found) = &verdict else { panic!("a lost update was not caught: {verdict:?}") };
-    assert!((1..=10).contains(&found.operations.len()), "{found:?}");
-    if let Some(folder) = std::env::var_os("MILLSTREAM_PICTURES").map(PathBuf::from) {
-        let title = "a cell that is updated without comparing";
-        fs::write(folder.join("lost-update.svg"), Timeline::new(title, &history, &verdict).svg()).unwrap();
-    }
+#[test]
+fn a_cell_that_updates_without_comparing_is_caught() {
+    assert_caught("lost-update", "a cell that is updated without comparing", Kind::FetchAdd, updated_without_comparing);
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_flow::{Flow, Need, Rate};
-use millstream_history::record::{Log, Recorder};
+use millstream_history::record::{Log, Preemption, Recorder};
 use millstream_history::{Builder, Call, History, Op, Operation, Options, Spec, Value, Verdict, check_spec};
 
 use crate::{busy, must_be_caught, stress};
@@ -73,6 +73,7 @@ fn a_rate_is_a_bucket() {
         .to(retired);
         let units = 150 * stress() as usize;
         let logs: Vec<Log> = (0..units).map(|_| recorder.log()).collect();
+        let _preemption = Preemption::start().unwrap();
         let began = logs.into_iter().map(|mut log| {
             // A quiet time, after which a burst may come.
             if log.process() % 40 == 39 {

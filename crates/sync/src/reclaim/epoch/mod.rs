@@ -36,7 +36,7 @@
 //! ```
 //!
 //! # How it works, and why it is safe
-//! A thread's whole state is one word: 0, or the epoch in which it entered. The argument, case by case, stands at the
+//! A thread's whole state is one word: the epoch in which it entered, or none. The argument, case by case, stands at the
 //! code that it is about (`participant.rs`); `verify/tso` enumerates it on the x86 machine and
 //! `tests/reclaim_loom.rs` on a weak one.
 //!

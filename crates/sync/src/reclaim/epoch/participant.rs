@@ -14,23 +14,30 @@
 //! than it needs to, until it leaves; nothing is freed too early, since the argument nowhere uses that the
 //! published epoch is recent. So one grace period is enough, and there is no second look at the epoch.
 //!
+//! A reader that refreshes its guard publishes a newer epoch and passes no fence. A scan that still finds the older one
+//! holds back more than it needs to; one that finds the newer one is in the first case, by the same acquiring load.
+//!
 //! A list entry that is added after the scan began belongs to a reader whose light fence comes after (3): the addition is
 //! before the fence in its thread, and would be visible otherwise.
 //!
 //! All stores to the state are releasing: the state that the scan reads with acquire, whichever it is, comes after the end
 //! of each earlier reading section in its thread.
+//!
+//! Where light fences are free, a state says so by the absence of a flag, and who enters looks at nothing else.
 
-use crate::primitive::{AtomicU64, Ordering, light};
+use crate::primitive::{AtomicU64, Ordering, free_light, is_asymmetric, light};
 
-/// One epoch; below it are the depth and the flag.
+/// One epoch; below it are the depth and the flags.
 pub(super) const EPOCH: u64 = 1 << 12;
 /// The first epoch. Epochs are counted with a depth of one already in them, which saves readers an addition.
 pub(super) const FIRST: u64 = EPOCH + 1;
 const LOW: u64 = EPOCH - 1;
 const ABANDONED: u64 = 1 << 11;
-const DEPTH: u64 = ABANDONED - 1;
+/// The light fences of this process are full fences. Always there or never.
+const FENCED: u64 = 1 << 10;
+const DEPTH: u64 = FENCED - 1;
 
-/// A thread's state: 0, or the epoch in which it entered and how many guards it has.
+/// A thread's state: the epoch in which it entered, how many guards it has (if none, no epoch either), and flags.
 pub(super) struct Participant(AtomicU64);
 
 /// What remains to be done after leaving.
@@ -43,7 +50,7 @@ pub(super) enum Left {
 
 impl Participant {
     pub(super) fn new() -> Self {
-        Participant(AtomicU64::new(0))
+        Participant(AtomicU64::new(if is_asymmetric() { 0 } else { FENCED }))
     }
 
     /// What the owner, who alone writes it, has written.
@@ -62,17 +69,23 @@ impl Participant {
     /// Enters, or nests.
     #[inline(always)]
     pub(super) fn enter(&self, epoch: &AtomicU64) {
-        let state = self.own();
-        if state == 0 {
+        // Not in, and no flag.
+        if self.own() == 0 {
             self.0.store(epoch.load(Ordering::Acquire), Ordering::Release);
-            light();
+            free_light();
         } else {
-            self.nest(state);
+            self.enter_slowly(epoch);
         }
     }
 
     #[cold]
-    fn nest(&self, state: u64) {
+    fn enter_slowly(&self, epoch: &AtomicU64) {
+        let state = self.own();
+        if state & DEPTH == 0 {
+            self.0.store(epoch.load(Ordering::Acquire) | state, Ordering::Release);
+            light();
+            return;
+        }
         assert!(state & DEPTH < DEPTH, "more than {DEPTH} guards of one thread");
         self.0.store(state + 1, Ordering::Release);
     }
@@ -80,24 +93,21 @@ impl Participant {
     /// Takes one guard back.
     #[inline(always)]
     pub(super) fn leave(&self) -> Left {
-        let state = self.own();
         // No flag, and a depth of one (or, never, none).
-        if state & (LOW - 1) == 0 {
+        if self.own() & (LOW - 1) == 0 {
             self.0.store(0, Ordering::Release);
             Left::Nothing
         } else {
-            self.leave_slowly(state)
+            self.leave_slowly()
         }
     }
 
     #[cold]
-    fn leave_slowly(&self, state: u64) -> Left {
-        if state & DEPTH > 1 {
-            self.0.store(state - 1, Ordering::Release);
-            return Left::Nothing;
-        }
-        self.0.store(0, Ordering::Release);
-        Left::TheThread
+    fn leave_slowly(&self) -> Left {
+        let state = self.own();
+        let last = state & DEPTH == 1;
+        self.0.store(if last { state & FENCED } else { state - 1 }, Ordering::Release);
+        if last && state & ABANDONED != 0 { Left::TheThread } else { Left::Nothing }
     }
 
     /// Leaves and enters again, unless there are other guards.
@@ -105,15 +115,14 @@ impl Participant {
     pub(super) fn refresh(&self, epoch: &AtomicU64) {
         let state = self.own();
         if state & DEPTH == 1 {
-            self.0.store(epoch.load(Ordering::Acquire) | (state & ABANDONED), Ordering::Release);
-            light();
+            self.0.store(epoch.load(Ordering::Acquire) | (state & (ABANDONED | FENCED)), Ordering::Release);
         }
     }
 
     /// The thread ends. Whether it has left already; if not, its last guard will say so.
     pub(super) fn abandon(&self) -> Left {
         let state = self.own();
-        if state == 0 {
+        if state & DEPTH == 0 {
             return Left::TheThread;
         }
         self.0.store(state | ABANDONED, Ordering::Release);
@@ -122,12 +131,12 @@ impl Participant {
 
     /// Forgets guards that were leaked.
     pub(super) fn reset(&self) {
-        self.0.store(0, Ordering::Release);
+        self.0.store(self.own() & FENCED, Ordering::Release);
     }
 
     /// The epoch in which it entered, if it is in.
     pub(super) fn entered(&self) -> Option<u64> {
         let state = self.0.load(Ordering::Acquire);
-        (state != 0).then_some(state & !LOW | 1)
+        (state & DEPTH != 0).then_some(state & !LOW | 1)
     }
 }

@@ -1,0 +1,110 @@
+//! Recorded runs of the counters, checked for linearizability: while all add ones, a sum is the count at some moment of its call. And
+//! a counter with a mistake, which the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
+//! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//!
+//! Gauges, extremes, histograms and approximate counters promise no such moment; `counter.rs` has what they promise.
+#![cfg(not(loom))]
+
+#[path = "support/length.rs"]
+mod length;
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/recorded.rs"]
+mod recorded;
+#[path = "support/verdict.rs"]
+mod verdict;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use length::stress;
+use millstream_history::record::Recorder;
+use millstream_history::{History, Kind, Op};
+use millstream_sync::counter::{Counter, SharedCounters};
+use random::Random;
+use recorded::{a_while, disturb, record};
+use verdict::{assert_caught, assert_holds};
+
+/// Each thread adds by an adder of its own, which it makes anew now and then, and sums.
+fn assert_counts<A: Fn()>(adder: impl Fn() -> A + Sync, sum: impl Fn() -> u64 + Sync) {
+    let mut random = Random::new(Random::seed());
+    for threads in [1, 2, 8] {
+        let before = sum();
+        let history = record(threads, &mut random, |log, random| {
+            let mut add = adder();
+            for _ in 0..12_000 / threads * stress() {
+                disturb(random);
+                match random.below(256) {
+                    0 => add = adder(),
+                    1..32 => {
+                        log.record_as(Op::GET, (), &sum, |sum| sum - before);
+                    }
+                    _ => log.record(Op::ADD, 1, &add),
+                }
+            }
+        });
+        assert_holds(&history, Kind::Counter);
+    }
+}
+
+#[test]
+fn a_counter_of_ones_is_a_counter_from_anywhere() {
+    let counter = Counter::new();
+    assert_counts(|| || counter.increment(), || counter.sum());
+}
+
+#[test]
+fn a_counter_of_ones_is_a_counter_by_adders() {
+    let counter = Counter::new();
+    assert_counts(
+        || {
+            let adder = counter.adder();
+            move || adder.increment()
+        },
+        || counter.sum(),
+    );
+}
+
+#[test]
+fn a_counter_of_ones_is_a_counter_by_locals() {
+    let counter = Counter::new();
+    assert_counts(
+        || {
+            let local = counter.local();
+            move || local.increment()
+        },
+        || counter.sum(),
+    );
+}
+
+#[test]
+fn a_shared_counter_of_ones_is_a_counter() {
+    let file = tempfile::tempfile().unwrap();
+    let (here, elsewhere) = (SharedCounters::create(&file, 3).unwrap(), SharedCounters::open(&file).unwrap());
+    assert_counts(|| || here.add(1, 1), || elsewhere.sum(1));
+}
+
+/// A share of one's own that is added to the sum every third time: what was counted is not there yet.
+fn handed_in_late() -> History {
+    let (total, recorder) = (AtomicU64::new(0), Recorder::new());
+    let (mut counting, mut summing) = (recorder.log(), recorder.log());
+    let mut share = 0;
+    for number in 1..=4 {
+        counting.record(Op::ADD, 1, || {
+            share += 1;
+            if number % 3 == 0 {
+                total.fetch_add(share, Ordering::Relaxed);
+                share = 0;
+            }
+        });
+        a_while();
+        summing.record(Op::GET, (), || total.load(Ordering::Relaxed));
+        a_while();
+    }
+    drop((counting, summing));
+    recorder.finish()
+}
+
+#[test]
+fn a_share_that_is_handed_in_late_is_caught() {
+    assert_caught("handed-in-late", "a share that is handed in late", Kind::Counter, handed_in_late);
+}
