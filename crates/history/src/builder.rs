@@ -63,6 +63,20 @@ impl Contradiction {
             | Contradiction::TooMany { operation } => operation,
         }
     }
+
+    /// The same with so many operations before those that are numbered.
+    pub(crate) fn after(mut self, operations: usize) -> Self {
+        match &mut self {
+            Contradiction::TwoAtOnce { earlier, operation, .. } => {
+                *earlier += operations;
+                *operation += operations;
+            }
+            Contradiction::ReturnBeforeCall { operation, .. }
+            | Contradiction::TimeTooLarge { operation }
+            | Contradiction::TooMany { operation } => *operation += operations,
+        }
+        self
+    }
 }
 
 /// Collects operations, in any order, and makes a [`History`] of them.

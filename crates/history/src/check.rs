@@ -161,7 +161,7 @@ impl<'h> Check<'h> {
     fn unambiguous(&mut self, part: &Part<'_>, model: &Model) -> Option<Next> {
         Some(match monitor::try_decide(part, model, &mut self.budget.lend())? {
             Ok(Decision::Holds(order)) => self.holds(part, order),
-            Ok(Decision::Fails(violation)) => self.violated(part, model, violation),
+            Ok(Decision::Fails(violation)) => self.violated(part, model, violation, true),
             Err(exhausted) => self.gave_up(exhausted, Reach::default()),
         })
     }
@@ -177,12 +177,14 @@ impl<'h> Check<'h> {
         let accepted: Vec<u32> = accepted.map(|p| part.row(p)).collect();
         let accepted = &part.with_rows(accepted);
         match monitor::try_decide(accepted, &unbounded, &mut self.budget.lend())? {
-            Ok(Decision::Fails(violation)) => Some(self.violated(accepted, &unbounded, violation)),
+            // That what came before has an order does not say that it has one within the bound.
+            Ok(Decision::Fails(violation)) => Some(self.violated(accepted, &unbounded, violation, false)),
             _ => None,
         }
     }
 
-    fn violated(&mut self, part: &Part<'_>, model: &Model, violation: Violation) -> Next {
+    /// A procedure's violation. `all` says that the part and the model are all there is to look at.
+    fn violated(&mut self, part: &Part<'_>, model: &Model, violation: Violation, all: bool) -> Next {
         let decide = |part: &Part<'_>, budget: &mut Budget| monitor::try_decide(part, model, budget);
         let failure = match self.explain {
             true => {
@@ -191,7 +193,7 @@ impl<'h> Check<'h> {
             }
             false => explain::as_it_is(part, violation),
         };
-        self.fails(failure)
+        self.fails(Failure { first: failure.first && all, ..failure })
     }
 
     /// A failure that can be taken in at a glance, if there is one.

@@ -1,4 +1,7 @@
-//! Why a history fails: the earliest event that cannot be explained, and as few operations as show it.
+//! Why a history fails: the earliest event that cannot be explained (of what a procedure refused, see [`first`]), and as few operations as
+//! show it.
+
+mod first;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -11,6 +14,8 @@ use crate::part::Part;
 use crate::search::{Entry, Outcome, Reach, decide, entries};
 use crate::spec::Spec;
 use crate::verdict::Counterexample;
+
+pub(crate) use first::earliest;
 
 /// Shrinking may take so long; what is smallest by then is the answer.
 const SHRINKING: Duration = Duration::from_secs(2);
@@ -54,69 +59,6 @@ fn last_return(part: &Part<'_>, rows: &[u32]) -> (u64, u32) {
     let returned = rows.iter().filter(|&&row| history.ret(row as usize) <= part.cut());
     let last = returned.map(|&row| (history.ret(row as usize), row)).max();
     last.unwrap_or((part.cut(), rows.last().copied().unwrap_or_default()))
-}
-
-/// How often the last failure found says where to look for an earlier one; then halves do. A fault mostly shows in some values at once, and
-/// each leap passes half of those that are left; halves would take twenty steps through the whole history.
-const LEAPS: usize = 8;
-
-/// A failure is looked for before another one so often among a few operations.
-const STEPS: usize = 32;
-
-/// An earlier failure of the same values, if there is one: looks at these and what was open alone, in shorter and shorter prefixes.
-///
-/// Of a container only: there all operations of a value can be left out, and what is in order stays so without them.
-fn sooner(
-    part: &Part<'_>,
-    mut failure: Failure,
-    decide: &impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
-    budget: &Budget,
-) -> Failure {
-    for _ in 0..STEPS {
-        let Some(until) = failure.time.checked_sub(1) else { break };
-        let before = part.until(until);
-        let of_it = |row: &u32| failure.example.operations.binary_search(row).is_ok();
-        let few =
-            (0..before.len()).filter(|&p| before.ret(p) == PENDING || of_it(&before.row(p))).map(|p| before.row(p));
-        let few = before.with_rows(few.collect::<Vec<u32>>());
-        let Some(Ok(Decision::Fails(earlier))) = decide(&few, &mut budget.lend()) else { break };
-        failure = as_it_is(&few, earlier);
-    }
-    failure
-}
-
-/// Looks at shorter and shorter prefixes until one is in order: mostly the first is, and if not, what fails has many
-/// faults, and the time of the first is found by halves.
-pub(crate) fn earliest(
-    part: &Part<'_>,
-    violation: Violation,
-    is_container: bool,
-    decide: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
-    budget: &Budget,
-) -> Failure {
-    let failure_of = |part: &Part<'_>, violation: Violation| {
-        let failure = as_it_is(part, violation);
-        if is_container { sooner(part, failure, &decide, budget) } else { failure }
-    };
-    // Whatever happened before is in order.
-    let mut floor = violation.in_order_before;
-    let mut failure = failure_of(part, violation);
-    let mut leaps = 0;
-    while floor < failure.time {
-        let latest = failure.time - 1;
-        let until = if leaps < LEAPS { latest } else { floor + (latest - floor) / 2 };
-        leaps += 1;
-        let before = part.until(until);
-        match decide(&before, &mut budget.lend()) {
-            Some(Ok(Decision::Fails(earlier))) => {
-                floor = floor.max(earlier.in_order_before);
-                failure = failure_of(&before, earlier);
-            }
-            Some(Ok(Decision::Holds(_))) => floor = until + 1,
-            None | Some(Err(_)) => return Failure { first: false, ..failure },
-        }
-    }
-    failure
 }
 
 /// The operations that show that the first return that cannot be explained cannot have been. Few, if few are found. `culprit`
@@ -333,11 +275,10 @@ fn describe<S: Spec>(part: &Part<'_>, spec: &S, entries: &[Entry<S::State>]) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::{earliest, first_failure};
+    use super::first_failure;
     use crate::budget::{Budget, Options};
     use crate::builder::Builder;
     use crate::history::History;
-    use crate::monitor::{Decision, Violation};
     use crate::operation::{Op, Operation};
     use crate::part::Part;
     use crate::search::Outcome;
@@ -367,35 +308,5 @@ mod tests {
             let found = first_failure(&Part::whole(&history), &mut Budget::new(&Options::default()), fails);
             assert_eq!(found, (first as u32, true));
         }
-    }
-
-    /// Each return from the first failure on is one, and the procedure tells of the last: that leads nowhere soon.
-    #[test]
-    fn a_procedure_finds_the_first_failure_although_it_tells_of_the_last() {
-        let history = at_once();
-        let budget = Budget::new(&Options::default());
-        let last = |part: &Part<'_>| Violation {
-            operations: vec![(part.cut().min(RETURNS + COUNT - 1) - RETURNS) as u32],
-            reason: String::new(),
-            in_order_before: 0,
-        };
-        for first in 0..COUNT {
-            let decide = |part: &Part<'_>, _: &mut Budget| {
-                let failed = part.cut() >= RETURNS + first;
-                Some(Ok(if failed { Decision::Fails(last(part)) } else { Decision::Holds(Vec::new()) }))
-            };
-            let whole = Part::whole(&history);
-            let found = earliest(&whole, last(&whole), false, decide, &budget);
-            assert_eq!((found.time, found.culprit, found.first), (RETURNS + first, first as u32, true));
-        }
-    }
-
-    #[test]
-    fn a_procedure_that_gives_up_has_not_found_the_first() {
-        let history = at_once();
-        let violation = Violation { operations: vec![7], reason: String::new(), in_order_before: 0 };
-        let budget = Budget::new(&Options::default());
-        let found = earliest(&Part::whole(&history), violation, false, |_, _| None, &budget);
-        assert_eq!((found.culprit, found.first), (7, false));
     }
 }

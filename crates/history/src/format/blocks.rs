@@ -1,13 +1,15 @@
-//! A stream in blocks of whole lines, worked on by every core and taken in order.
+//! A stream in blocks of whole lines, worked on by several cores and taken in order.
 //!
-//! The blocks go round the workers, a few ahead of what is taken, so a stream needs no more memory than that, whatever its length.
+//! The blocks go round the workers, a few ahead of what is taken, so a stream needs no more memory than that, however many lines it has. The
+//! price is that an error is told when its block is taken, and not before a block is full.
 
 use std::io::{self, BufRead, Read};
+use std::iter;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 /// A block has so many bytes and the rest of its last line: enough that handing it over costs nothing beside the work on it.
-const BLOCK: u64 = 1 << 20;
+const BLOCK: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
 /// So many blocks may wait at a worker, and as many of its results.
 const AHEAD: usize = 2;
@@ -22,43 +24,42 @@ const WORKERS_MOST: usize = 8;
 /// # Errors
 /// Those of `take`.
 pub(super) fn in_order<T: Send, E>(
-    mut input: impl BufRead,
+    input: impl BufRead,
     work: impl Fn(Vec<u8>) -> T + Sync,
     mut take: impl FnMut(T) -> Result<(), E>,
 ) -> Result<io::Result<()>, E> {
-    let (mut block, mut failed) = next(&mut input);
+    let mut blocks = Blocks { input, ended: Ok(()) };
+    let first = blocks.next().unwrap_or_default();
     // A short stream is not worth a thread.
-    if failed.is_err() || (block.len() as u64) < BLOCK {
-        take(work(block))?;
-        return Ok(failed);
-    }
-    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let is_short = (first.len() as u64) < BLOCK;
+    let cores = if is_short { 0 } else { thread::available_parallelism().map_or(1, usize::from) };
     thread::scope(|scope| {
         let spawn = |_| {
             let (blocks, to_do) = sync_channel::<Vec<u8>>(AHEAD);
             let (done, results) = sync_channel(AHEAD);
             let work = &work;
-            scope.spawn(move || to_do.into_iter().map(work).try_for_each(|result| done.send(result)));
-            Worker { blocks, results }
+            let works = move || to_do.into_iter().map(work).try_for_each(|result| done.send(result));
+            thread::Builder::new().spawn_scoped(scope, works).ok().map(|_| Worker { blocks, results })
         };
-        let workers: Vec<Worker<T>> = (0..cores.min(WORKERS_MOST)).map(spawn).collect();
+        // As many as the system lets be.
+        let workers: Vec<Worker<T>> = (0..cores.min(WORKERS_MOST)).map_while(spawn).collect();
+        let mut blocks = iter::once(first).chain(&mut blocks);
+        if workers.is_empty() {
+            return blocks.try_for_each(|block| take(work(block)));
+        }
         let worker = |block: usize| &workers[block % workers.len()];
         let (mut sent, mut taken) = (0, 0);
-        while !block.is_empty() {
+        for block in blocks {
             if sent - taken == workers.len() * AHEAD {
                 worker(taken).take(&mut take)?;
                 taken += 1;
             }
             worker(sent).blocks.send(block).expect("a worker works while there are blocks");
             sent += 1;
-            if failed.is_err() {
-                break;
-            }
-            (block, failed) = next(&mut input);
         }
-        (taken..sent).try_for_each(|block| worker(block).take(&mut take))?;
-        Ok(failed)
-    })
+        (taken..sent).try_for_each(|block| worker(block).take(&mut take))
+    })?;
+    Ok(blocks.ended)
 }
 
 struct Worker<T> {
@@ -72,15 +73,32 @@ impl<T> Worker<T> {
     }
 }
 
-/// The next block: nothing at the end of the stream. Of a line that a failure cuts short nothing is known.
-fn next(input: &mut impl BufRead) -> (Vec<u8>, io::Result<()>) {
-    let mut block = Vec::with_capacity(BLOCK as usize + BLOCK as usize / 16);
-    let read = input.by_ref().take(BLOCK).read_to_end(&mut block);
-    let read = read.and_then(|_| if block.len() as u64 == BLOCK { input.read_until(b'\n', &mut block) } else { Ok(0) });
-    if read.is_err() {
-        block.truncate(block.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+/// The blocks of a stream. Of a line that a failure cuts short nothing is known.
+struct Blocks<R> {
+    input: R,
+    ended: io::Result<()>,
+}
+
+impl<R: BufRead> Iterator for Blocks<R> {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        if self.ended.is_err() {
+            return None;
+        }
+        // Room for what is mostly left of the last line.
+        let mut block = Vec::with_capacity(BLOCK as usize + BLOCK as usize / 16);
+        self.ended = self.input.by_ref().take(BLOCK).read_to_end(&mut block).and_then(|read| {
+            if read as u64 == BLOCK && !block.ends_with(b"\n") {
+                self.input.read_until(b'\n', &mut block)?;
+            }
+            Ok(())
+        });
+        if self.ended.is_err() {
+            block.truncate(block.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+        }
+        (!block.is_empty()).then_some(block)
     }
-    (block, read.map(drop))
 }
 
 #[cfg(test)]
@@ -102,8 +120,12 @@ mod tests {
 
     #[test]
     fn every_line_comes_once_and_in_order() {
-        for bytes in [0, 1, 100, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 40 * BLOCK + 77] {
-            let text = lines(bytes);
+        let long = [lines(2 * BLOCK), vec![b'x'; 3 * BLOCK as usize], lines(BLOCK)].concat();
+        // A block that ends with its line, and the first of another.
+        let even = "a line of 16 by\n".repeat(3 * BLOCK as usize / 16).into_bytes();
+        let texts = [0, 1, 100, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 40 * BLOCK + 77].map(lines);
+        for text in texts.into_iter().chain([long, even]) {
+            let bytes = text.len() as u64;
             let (mut together, mut blocks) = (Vec::new(), 0);
             let read = in_order(
                 &text[..],
@@ -118,7 +140,7 @@ mod tests {
             );
             assert!(read.is_ok_and(|read| read.is_ok()));
             assert!(together == text, "{bytes} bytes");
-            assert!(blocks >= bytes / (BLOCK + BLOCK / 16), "{blocks} blocks of {bytes} bytes");
+            assert!(blocks * 4 * BLOCK >= bytes, "{blocks} blocks of {bytes} bytes");
         }
     }
 

@@ -66,6 +66,17 @@ pub enum Problem {
     Misuse(#[from] Misuse),
 }
 
+impl FormatError {
+    /// The same error of a text that has so many lines and operations before this one.
+    pub(super) fn after(self, lines: u64, operations: usize) -> Self {
+        let problem = match self.problem {
+            Problem::Contradiction(contradiction) => Problem::Contradiction(contradiction.after(operations)),
+            other => other,
+        };
+        problem.at(lines + self.line)
+    }
+}
+
 impl Problem {
     pub(super) fn at(self, line: u64) -> FormatError {
         FormatError { line, problem: self }

@@ -24,10 +24,13 @@ pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, F
         input,
         |bytes| Block::parse(&bytes, kind),
         |block| {
-            let block = block.map_err(|error| FormatError { line: lines + error.line, ..error })?;
+            let block = block.map_err(|error| error.after(lines, builder.len()))?;
             table.append(builder.len(), lines, &block.table);
             lines += block.lines;
-            builder.append(block.builder).map_err(|contradiction| Problem::Contradiction(contradiction).at(lines))
+            builder.append(block.builder).map_err(|contradiction| {
+                let line = table.line(contradiction.operation());
+                Problem::Contradiction(contradiction).at(line)
+            })
         },
     )?;
     read.map_err(|error| Problem::Io(error).at(lines + 1))?;
@@ -295,4 +298,87 @@ pub fn write_json(history: &History, mut output: impl Write) -> io::Result<()> {
         output.write_all(b"}\n")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    /// Many lines of every kind: blank ones, keys that begin late, names and values of one's own, more than one of each.
+    fn lines() -> Vec<String> {
+        let line = |n: usize| {
+            let (call, ret) = (10 * n, 10 * n + 5);
+            let mut line = format!(
+                r#"{{"process":{},"op":"{}","call":{call},"return":{ret}"#,
+                n % 7,
+                ["write", "turn", "read"][n % 3]
+            );
+            match n % 5 {
+                0 => write!(line, r#","in":"text {}""#, n % 11),
+                1 => write!(line, r#","in":[{n},"text {}",[true,"deep {}"]]"#, n % 13, n % 3),
+                2 => write!(line, r#","in":{}"#, i64::MAX - n as i64 % 4),
+                _ => write!(line, r#","out":{n}"#),
+            }
+            .expect("texts take all");
+            if n > 300 && n.is_multiple_of(2) {
+                write!(line, r#","key":"key {}""#, n % 9).expect("texts take all");
+            }
+            match n % 17 {
+                0 => line + "}\n\n",
+                1 => format!("{{\"skew\":{}}}\n{line}}}\r\n", n % 19),
+                _ => line + "}\n",
+            }
+        };
+        (0..600).map(line).collect()
+    }
+
+    fn read_all(text: &str) -> Result<History, FormatError> {
+        super::read(text.as_bytes(), None)
+    }
+
+    fn rows(history: &History) -> Vec<String> {
+        let row = |row| {
+            format!(
+                "{} {:?}",
+                history.show(row),
+                Operation { key: None, input: Value::NULL, output: Value::NULL, ..history.get(row) }
+            )
+        };
+        (0..history.len()).map(row).collect()
+    }
+
+    #[test]
+    fn a_text_of_many_blocks_is_read_as_its_lines_are() {
+        let lines = lines();
+        let history = read_all(&lines.concat()).unwrap();
+        let mut one_by_one = Builder::new();
+        for line in &lines {
+            one_by_one.append(Block::parse(line.as_bytes(), None).unwrap().builder).unwrap();
+        }
+        let expected = one_by_one.finish().unwrap();
+        assert_eq!((rows(&history), history.skew()), (rows(&expected), 18));
+        assert_eq!(history.len(), lines.len());
+    }
+
+    #[test]
+    fn errors_of_later_blocks_have_the_lines_and_numbers_of_the_whole() {
+        let good = lines();
+        for at in [0, 1, 100, 350, 599] {
+            let before: usize = good[..at].iter().map(|text| text.lines().count()).sum();
+            let with = |line: &str| [&good[..at], &[line.to_owned() + "\n"], &good[at..]].concat().concat();
+            let error = read_all(&with("nonsense")).unwrap_err();
+            assert_eq!(error.line, before as u64 + 1, "{error}");
+            let error = read_all(&with(r#"{"process":9,"op":"read","call":7,"return":3}"#)).unwrap_err();
+            assert_eq!(error.line, before as u64 + 1, "{error}");
+            let Problem::Contradiction(contradiction) = error.problem else { panic!("{error}") };
+            assert_eq!(contradiction, Contradiction::ReturnBeforeCall { operation: at, call: 7, ret: 3 });
+        }
+        let twice = |process| format!(r#"{{"process":{process},"op":"read","call":1}}"#) + "\n";
+        let error = read_all(&[twice(99), good.concat(), twice(99)].concat()).unwrap_err();
+        let last = good.concat().lines().count() as u64 + 2;
+        assert!(matches!(error.problem, Problem::TwoAtOnce { process: 99, earlier: 1 }), "{error}");
+        assert_eq!(error.line, last, "{error}");
+    }
 }

@@ -19,7 +19,8 @@
 //! returned less than that before another was called may have come after it. A recording has such a line; of several the largest counts.
 //!
 //! The other two formats have an event a line, and the events' order is their time. Files are read as a stream: what is
-//! kept is the history. Long files of JSON lines are parsed by all cores, a block of lines each.
+//! kept is the history. Long files of JSON lines are parsed by several cores, a block of lines each;
+//! so an error in a pipe that stays open is told a block or two later.
 
 mod blocks;
 mod edn;

@@ -11,7 +11,7 @@ mod ties;
 use super::{Decision, try_decide};
 use crate::budget::{Budget, Options};
 use crate::builder::Builder;
-use crate::check::check_spec;
+use crate::check::{check, check_spec};
 use crate::history::History;
 use crate::model::{Kind, Model};
 use crate::operation::{Op, Operation};
@@ -121,6 +121,22 @@ impl Seen {
             }
         }
     }
+}
+
+/// Compares when an explanation says that the history fails with when the oracle finds that it does.
+fn compare_first(model: &Model, acts: &[Act]) {
+    let history = history(acts);
+    let verdict = check(&history, model, &Options::default()).expect("the model's operations");
+    let crate::verdict::Verdict::Fails(example) = verdict else { return };
+    let Some(prefix) = example.prefix else { return };
+    let explained = |cut: u64| {
+        let acts = until(acts, cut);
+        Oracle::new(model, &acts).explains(&(0..acts.len()).collect::<Vec<_>>())
+    };
+    let time = history.ret(prefix.culprit as usize);
+    assert!(time > prefix.until, "{prefix:?}: {model} {acts:?}");
+    assert!(explained(time - 1), "it fails before {time}, {prefix:?}: {model} {acts:?}");
+    assert!(!explained(time), "it has an order until {time}, {prefix:?}: {model} {acts:?}");
 }
 
 /// What happened until `cut`.

@@ -36,8 +36,8 @@ impl Numbers {
                 None => are_integers = false,
             }
         }
-        // Integers of 63 bits: the difference of two fits.
-        match most.checked_sub(least).and_then(|width| usize::try_from(width).ok()) {
+        // Integers of 63 bits: the difference of two fits. It is negative if there are none.
+        match usize::try_from(most - least).ok() {
             Some(width) if are_integers && width / SPARSEST < count => {
                 Numbers::Placed { least, numbers: vec![NONE; width + 1] }
             }
@@ -48,7 +48,7 @@ impl Numbers {
     /// Gives the value a number; false if it has one already.
     ///
     /// # Panics
-    /// If there is no room for the value.
+    /// Perhaps, if no room was made for the value.
     pub(super) fn insert(&mut self, value: Value, number: u32) -> bool {
         let before = match self {
             Numbers::Placed { least, numbers } => {
@@ -72,10 +72,10 @@ impl Numbers {
     }
 }
 
-/// The place of an integer; beyond the end of the array for one below `least`, too.
+/// The place of an integer that is not below `least`.
 #[inline]
 fn place(least: i64, value: Value) -> Option<usize> {
-    usize::try_from(value.as_int()?.wrapping_sub(least)).ok()
+    usize::try_from(value.as_int()? - least).ok()
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@
 //! the next one that is free (see [`free`](super::free)). O(n log n).
 //!
 //! A value that is overlooked once makes all removals fail that take larger ones before it goes. The failure is the one that returns
-//! first: what came before it is in order. For the steps whose moments come before that return are an order of it. Every removal that returned
+//! first: what came before its return is in order. (That it fails by then, with removals open that have not said what they took, is not
+//! said.) For the steps whose moments come before that return are an order of it. Every removal that returned
 //! by then is among them, and whatever had to be gone by a removal's moment is gone: that moment was free for the smaller value, too, so the
 //! smaller value's own, the earliest such, is no later. A removal that has not returned by then has taken its value if its moment was before,
 //! and nothing if not.

@@ -39,19 +39,61 @@ fn what_was_in_order_ends_with_the_event_before_the_culprits_return() {
 #[test]
 fn of_the_failures_of_several_objects_the_first_is_told() {
     let (null, one) = (Value::NULL, Value::int(1));
-    for keys in [[0, 1], [1, 0]] {
-        // Each object is read once before anybody wrote; they differ in when.
-        let rows = [0, 1, 1, 0].map(|key| keys[key]);
-        let [a, b, c, d] = rows.map(Some);
+    // The object that is seen first fails first, and then the other one does.
+    for [c, d] in [[0, 1], [1, 0]].map(|keys| keys.map(Some)) {
         let history = in_turn(&[
-            (a, Op::WRITE, Value::int(2), null),
-            (b, Op::WRITE, Value::int(2), null),
+            (Some(0), Op::WRITE, Value::int(2), null),
+            (Some(1), Op::WRITE, Value::int(2), null),
             (c, Op::READ, null, one),
             (d, Op::READ, null, one),
         ]);
         let prefix = failure(&history, &Kind::Register.into()).prefix.expect("it was found");
-        assert_eq!(prefix.culprit, 2, "keys {keys:?}");
+        assert_eq!(prefix.culprit, 2, "keys {c:?} and {d:?}");
     }
+}
+
+/// 1 and 2 are there, and 2 is gone at 9. Only at 20 is it known that the other removal did not take 1.
+#[test]
+fn what_an_open_removal_may_have_excused_fails_when_it_answers() {
+    for (kind, insert, remove) in
+        [(Kind::Queue, Op::ENQUEUE, Op::DEQUEUE), (Kind::PriorityQueue, Op::INSERT, Op::DELETE_MIN)]
+    {
+        for others in [false, true] {
+            let mut builder = Builder::new();
+            let key = |key: i64| others.then_some(Value::int(key));
+            let mut push = |key, process, op, [input, output]: [Option<i64>; 2], call, ret| {
+                let [input, output] = [input, output].map(|value| value.map_or(Value::NULL, Value::int));
+                let operation = Operation::new(process, op, input);
+                builder.push(Operation { key, output, call, ret: Some(ret), ..operation }).expect("in order");
+            };
+            for (value, call) in [(1, 0), (2, 2), (3, 4)] {
+                push(key(0), 0, insert, [Some(value), None], call, call + 1);
+            }
+            push(key(0), 1, remove, [None, Some(3)], 6, 20);
+            push(key(0), 2, remove, [None, Some(2)], 7, 9);
+            // The other object fails before.
+            if others {
+                push(key(1), 3, remove, [None, Some(99)], 14, 15);
+            }
+            let history = builder.finish().expect("in order");
+            let prefix = failure(&history, &kind.into()).prefix.expect("it was found");
+            let expected = if others { (5, 14) } else { (3, 9) };
+            assert_eq!((prefix.culprit, prefix.until), expected, "{kind:?}, others: {others}");
+        }
+    }
+}
+
+/// The bound was passed long before 99 came out, so it cannot be said that all was in order until then.
+#[test]
+fn nothing_is_said_of_what_came_before_a_failure_without_the_bound() {
+    let null = Value::NULL;
+    let history = in_turn(&[
+        (None, Op::ENQUEUE, Value::int(1), null),
+        (None, Op::ENQUEUE, Value::int(2), null),
+        (None, Op::DEQUEUE, null, Value::int(99)),
+    ]);
+    let example = failure(&history, &Model::new(Kind::Queue).with_capacity(1));
+    assert!(example.prefix.is_none_or(|prefix| prefix.culprit == 1), "{example:?}");
 }
 
 /// Without the events that filled it, "full" would be wrong, too; it was not.

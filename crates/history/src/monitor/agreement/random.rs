@@ -1,7 +1,7 @@
 //! Random histories: some that an object could have produced, some that are a little off.
 
 use super::oracle::Oracle;
-use super::{Act, Answer, CONTAINERS, Decision, Seen, history, stress, try_decide};
+use super::{Act, Answer, CONTAINERS, Decision, Seen, compare_first, history, stress, try_decide};
 use crate::budget::{Budget, Options};
 use crate::model::{Kind, Model};
 use crate::operation::Op;
@@ -178,6 +178,7 @@ fn agree(model: &Model, cases: u64, longest: usize) {
         }
         if random.one_in(8) {
             seen.compare_both(model, &acts);
+            compare_first(model, &acts);
         } else {
             seen.compare(model, &acts);
         }

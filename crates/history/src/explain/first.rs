@@ -1,0 +1,239 @@
+//! When a history that a procedure refused first fails.
+//!
+//! The procedure's proof does not tell. Something else may have failed long before it was complete. And what is complete may yet have an order:
+//! a removal that is open by then may have taken the value that is in the way, until it answers that it took another.
+//!
+//! So two times are known: before the one all is in order, and by the other something fails. The history is decided up to times in between,
+//! until no return is left there. Of a container, a few operations guess the time, and mostly one look is enough: right before that.
+
+use rustc_hash::FxHashSet;
+
+use super::{failure, last_return};
+use crate::budget::{Budget, Exhausted};
+use crate::check::Failure;
+use crate::history::PENDING;
+use crate::monitor::{Decision, Violation};
+use crate::part::Part;
+use crate::value::Value;
+
+/// How often the next look is right before the last failure; then halves do. A fault mostly shows in some values at once, and each such look
+/// passes half of those that are left; halves would take twenty steps through the whole history.
+const LEAPS: usize = if cfg!(test) { 2 } else { 8 };
+
+/// So many failures in a row are found by a few operations only.
+const STEPS: usize = if cfg!(test) { 2 } else { 32 };
+
+/// So many of the latest operations are looked at with the suspects: what is open may excuse less if what is around it is there.
+const LATEST: usize = if cfg!(test) { 2 } else { 100 };
+
+/// A violation that is complete may wait for so many answers to be one.
+const ANSWERS: usize = if cfg!(test) { 2 } else { 32 };
+
+/// The failure by the earliest time at which there is one. `violation` is what `decide` has found in `part`.
+///
+/// `is_container` says that all operations of a value may be left out: what is in order stays so. Then few operations can show that all fail.
+pub(crate) fn earliest(
+    part: &Part<'_>,
+    violation: Violation,
+    is_container: bool,
+    decide: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
+    budget: &Budget,
+) -> Failure {
+    let (fails_by, culprit) = last_return(part, part.rows());
+    let search = Search { part, is_container, decide, budget };
+    let suspects = violation.operations.clone();
+    search.first(Known { in_order_before: violation.in_order_before, fails_by, culprit, violation, suspects })
+}
+
+struct Search<'a, D> {
+    part: &'a Part<'a>,
+    is_container: bool,
+    decide: D,
+    budget: &'a Budget,
+}
+
+/// What is known of the time at which the part first fails.
+struct Known {
+    in_order_before: u64,
+    /// A return, by which something fails for certain.
+    fails_by: u64,
+    /// Whose return it is.
+    culprit: u32,
+    /// What fails by then.
+    violation: Violation,
+    /// The operations of all violations so far, ascending.
+    suspects: Vec<u32>,
+}
+
+impl Known {
+    fn fails(&mut self, part: &Part<'_>, violation: Violation) {
+        (self.fails_by, self.culprit) = last_return(part, part.rows());
+        self.suspects.extend(&violation.operations);
+        self.suspects.sort_unstable();
+        self.suspects.dedup();
+        self.violation = violation;
+    }
+
+    fn failure(self, first: bool) -> Failure {
+        let Violation { operations, reason, .. } = self.violation;
+        Failure { first, ..failure(operations, reason, None, self.fails_by, self.culprit) }
+    }
+}
+
+impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Search<'_, D> {
+    fn first(&self, mut known: Known) -> Failure {
+        let (mut leaps, mut steps) = (0, 0);
+        loop {
+            let between = known.in_order_before..known.fails_by;
+            if !(0..self.part.len()).any(|p| between.contains(&self.part.ret(p))) {
+                return known.failure(true);
+            }
+            let (complete, _) = last_return(&self.part.until(known.fails_by), &known.violation.operations);
+            if self.is_container
+                && steps < STEPS
+                && let Some((ret, violation)) = self.few_fail_soon(&known, complete)
+            {
+                steps += 1;
+                known.fails(&self.part.until(ret), violation);
+                continue;
+            }
+            let until = match between.end - 1 {
+                _ if !self.is_container && between.contains(&complete) => complete,
+                before if leaps < LEAPS => before,
+                before => between.start + (before - between.start) / 2,
+            };
+            let part = self.part.until(until);
+            match (self.decide)(&part, &mut self.budget.lend()) {
+                Some(Ok(Decision::Fails(violation))) => {
+                    (leaps, steps) = (leaps + 1, 0);
+                    known.in_order_before = known.in_order_before.max(violation.in_order_before);
+                    known.fails(&part, violation);
+                }
+                Some(Ok(Decision::Holds(_))) => known.in_order_before = until + 1,
+                None | Some(Err(_)) => return known.failure(false),
+            }
+        }
+    }
+
+    /// The time before the failure at which the suspects and the latest operations fail for themselves, and what fails then: looks when the
+    /// violation is complete, and when each of the next has answered.
+    fn few_fail_soon(&self, known: &Known, complete: u64) -> Option<(u64, Violation)> {
+        let before = self.part.until(known.fails_by - 1);
+        let from = complete.clamp(known.in_order_before, before.cut());
+        let mut answers: Vec<u64> =
+            (0..before.len()).map(|p| before.ret(p)).filter(|ret| (from + 1..PENDING).contains(ret)).collect();
+        if answers.len() > ANSWERS {
+            answers.select_nth_unstable(ANSWERS);
+            answers.truncate(ANSWERS);
+        }
+        answers.push(from);
+        answers.sort_unstable();
+        let soon = before.until(*answers.last().expect("there is one"));
+        let start = soon.call(soon.len().checked_sub(1)?.saturating_sub(LATEST));
+        let latest = few(&soon, |p| soon.ret(p) >= start || known.suspects.binary_search(&soon.row(p)).is_ok());
+        let latest = soon.with_rows(latest);
+        let fails_by = |ret: u64| Some((ret, self.fails_alone(&latest.until(ret))?));
+        // What fails by an answer does so by those that follow, too.
+        let (mut holds, mut fails) = (0, answers.len() - 1);
+        let mut found = fails_by(answers[fails])?;
+        while holds < fails {
+            let middle = (holds + fails) / 2;
+            match fails_by(answers[middle]) {
+                Some(earlier) => (found, fails) = (earlier, middle),
+                None => holds = middle + 1,
+            }
+        }
+        Some(found)
+    }
+
+    /// What fails in operations of which none is left out that is open in the end, or that did something to a value that is inserted here.
+    fn fails_alone(&self, part: &Part<'_>) -> Option<Violation> {
+        let inserted: FxHashSet<Value> = (0..part.len()).map(|p| part.input(p)).collect();
+        let is_known = |value: Value| value.is_null() || inserted.contains(&value);
+        let few = few(part, |p| !part.input(p).is_null() || part.output(p).is_none_or(is_known));
+        match (self.decide)(&part.with_rows(few), &mut self.budget.lend()) {
+            // That these were in order says nothing of the others.
+            Some(Ok(Decision::Fails(violation))) => Some(Violation { in_order_before: 0, ..violation }),
+            _ => None,
+        }
+    }
+}
+
+/// The rows at the positions that are kept.
+fn few(part: &Part<'_>, keep: impl Fn(usize) -> bool) -> Vec<u32> {
+    (0..part.len()).filter(|&p| keep(p)).map(|p| part.row(p)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::budget::Options;
+    use crate::builder::Builder;
+    use crate::history::History;
+    use crate::operation::{Op, Operation};
+
+    const COUNT: u64 = 40;
+    const RETURNS: u64 = 100;
+
+    /// Operations that are all called before the first returns; row `n` returns at `RETURNS + n`.
+    fn at_once() -> History {
+        let mut builder = Builder::new();
+        for row in 0..COUNT {
+            let operation = Operation::new(row as u32, Op::WRITE, Value::NULL);
+            builder.push(Operation { call: row, ret: Some(RETURNS + row), ..operation }).expect("a process each");
+        }
+        builder.finish().expect("a process each")
+    }
+
+    fn violation(operation: u64, in_order_before: u64) -> Violation {
+        Violation { operations: vec![operation as u32], reason: String::new(), in_order_before }
+    }
+
+    /// The failure that is found, and after how many looks, where each return from `first` on is a failure and the procedure tells of the
+    /// operation that `told` makes of the last that returned.
+    fn found(first: u64, told: impl Fn(u64) -> Violation) -> (Failure, usize) {
+        let history = at_once();
+        let looks = Cell::new(0);
+        let last = |part: &Part<'_>| part.cut().min(RETURNS + COUNT - 1) - RETURNS;
+        let decide = |part: &Part<'_>, _: &mut Budget| {
+            looks.set(looks.get() + 1);
+            let failed = part.cut() >= RETURNS + first;
+            Some(Ok(if failed { Decision::Fails(told(last(part))) } else { Decision::Holds(Vec::new()) }))
+        };
+        let whole = Part::whole(&history);
+        let failure = earliest(&whole, told(COUNT - 1), false, decide, &Budget::new(&Options::default()));
+        (failure, looks.get())
+    }
+
+    #[test]
+    fn the_first_failure_is_found_wherever_the_procedure_tells_of() {
+        for first in 0..COUNT {
+            for told in 0..COUNT {
+                let of = |failure: Failure| (failure.time, failure.culprit, failure.first);
+                let expected = (RETURNS + first, first as u32, true);
+                assert_eq!(of(found(first, |last| violation(told.min(last), 0)).0), expected, "it tells of {told}");
+                // This one leads nowhere soon.
+                assert_eq!(of(found(first, |last| violation(last, 0)).0), expected, "it tells of the last");
+            }
+        }
+    }
+
+    #[test]
+    fn a_first_look_is_enough_where_the_procedure_tells_of_the_first_failure_and_what_was_in_order() {
+        for first in 0..COUNT - 1 {
+            assert_eq!(found(first, |_| violation(first, RETURNS + first)).1, 1, "{first}");
+            assert_eq!(found(first, |_| violation(first, 0)).1, if first == 0 { 1 } else { 2 }, "{first}");
+        }
+        assert_eq!(found(COUNT - 1, |_| violation(COUNT - 1, RETURNS + COUNT - 1)).1, 0, "the last return of all");
+    }
+
+    #[test]
+    fn a_procedure_that_gives_up_has_not_found_the_first() {
+        let history = at_once();
+        let budget = Budget::new(&Options::default());
+        let found = earliest(&Part::whole(&history), violation(7, 0), false, |_, _| None, &budget);
+        assert_eq!((found.culprit, found.first), (COUNT as u32 - 1, false), "that it fails in the end is certain");
+    }
+}
