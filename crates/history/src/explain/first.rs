@@ -128,8 +128,10 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         }
         answers.push(from);
         answers.sort_unstable();
+        let at = before.until(from);
+        let start = at.call(at.len().checked_sub(1)?.saturating_sub(LATEST));
         let soon = before.until(*answers.last().expect("there is one"));
-        let start = soon.call(soon.len().checked_sub(1)?.saturating_sub(LATEST));
+        // Whatever is open at one of the looks returns after the start.
         let latest = few(&soon, |p| soon.ret(p) >= start || known.suspects.binary_search(&soon.row(p)).is_ok());
         let latest = soon.with_rows(latest);
         let fails_by = |ret: u64| Some((ret, self.fails_alone(&latest.until(ret))?));
