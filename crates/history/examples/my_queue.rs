@@ -12,7 +12,7 @@ use millstream_history::{Kind, Op, Options, check};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queue = Mutex::new(VecDeque::new()); // put yours here
-    let (recorder, _preemption) = (Recorder::new(), Preemption::start()?);
+    let (recorder, preemption) = (Recorder::new(), Preemption::start()?);
     thread::scope(|scope| {
         for thread in 0..4 {
             let (queue, mut log) = (&queue, recorder.log());
@@ -31,6 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             });
         }
     });
+    drop(preemption);
     let history = recorder.finish();
     let verdict = check(&history, &Kind::Queue.into(), &Options::default())?;
     fs::write("my_queue.html", Timeline::new("my queue", &history, &verdict).html())?;

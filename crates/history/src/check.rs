@@ -83,11 +83,6 @@ pub(crate) fn validate(history: &History, kind: Kind) -> Result<(), CheckError> 
     Ok(())
 }
 
-/// Whether values go in and come out, each by itself.
-fn is_container(kind: Kind) -> bool {
-    matches!(kind, Kind::Queue | Kind::Stack | Kind::PriorityQueue)
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     GoOn,
@@ -169,10 +164,8 @@ impl<'h> Check<'h> {
     /// A bounded container whose accepted operations no unbounded one can have given fails; nothing else is said.
     fn without_bound(&mut self, part: &Part<'_>, model: &Model) -> Option<Next> {
         let unbounded = Model { capacity: None, ..*model };
-        if !is_container(model.kind) || model.capacity.is_none() {
-            return None;
-        }
-        let refused = |&p: &usize| !part.input(p).is_null() && part.output(p) == Some(Value::FALSE);
+        let (insert, _) = monitor::operations(model.kind).filter(|_| model.capacity.is_some())?;
+        let refused = |&p: &usize| part.op(p) == insert && part.output(p) == Some(Value::FALSE);
         let accepted = (0..part.len()).filter(|p| !refused(p));
         let accepted: Vec<u32> = accepted.map(|p| part.row(p)).collect();
         let accepted = &part.with_rows(accepted);
@@ -188,7 +181,7 @@ impl<'h> Check<'h> {
         let decide = |part: &Part<'_>, budget: &mut Budget| monitor::try_decide(part, model, budget);
         let failure = match self.explain {
             true => {
-                let failure = explain::earliest(part, violation, is_container(model.kind), decide, &self.budget);
+                let failure = explain::earliest(part, violation, monitor::operations(model.kind), decide, &self.budget);
                 self.in_view(part, model, failure, decide)
             }
             false => explain::as_it_is(part, violation),

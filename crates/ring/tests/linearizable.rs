@@ -17,7 +17,7 @@ mod twins;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use drive::{End, Refused, broadcast, caught, hand_over, holds};
+use drive::{Conditions, End, Refused, broadcast, caught, hand_over, holds};
 use millstream_history::record::Recorder;
 use millstream_history::{History, Kind, Model, Op};
 use millstream_ring::channel::{self, Receiver, Sender};
@@ -96,6 +96,7 @@ fn channels_of_many_are_queues() {
 /// test above takes it as none.
 #[test]
 fn a_stopped_sender_hides_what_others_sent_after_it() {
+    let _quiet = Conditions::quiet();
     let (mut stopped, receiver) = channel::mpsc(4);
     let other = stopped.clone();
     let recorder = Recorder::new();
@@ -249,6 +250,7 @@ fn a_broadcast_that_waits_for_one_consumer_only_is_caught() {
 /// The same, step by step: the second consumer sleeps while the first makes room.
 #[test]
 fn a_consumer_that_is_forgotten_misses_an_event() {
+    let _quiet = Conditions::quiet();
     let ring = twins::Forgetful::<2>::new();
     let recorder = Recorder::new();
     let (mut producer, mut quick, mut slow) = (recorder.log(), recorder.log(), recorder.log());

@@ -6,6 +6,8 @@
 //! So two times are known: before the one all is in order, and by the other something fails. The history is decided up to times in between,
 //! until no return is left there. Of a container, a few operations guess the time, and mostly one look is enough: right before that.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashSet;
 
 use super::{failure, last_return};
@@ -13,6 +15,7 @@ use crate::budget::{Budget, Exhausted};
 use crate::check::Failure;
 use crate::history::PENDING;
 use crate::monitor::{Decision, Violation};
+use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
@@ -24,30 +27,31 @@ const LEAPS: usize = if cfg!(test) { 2 } else { 8 };
 const STEPS: usize = if cfg!(test) { 2 } else { 32 };
 
 /// So many of the latest operations are looked at with the suspects: what is open may excuse less if what is around it is there.
-const LATEST: usize = if cfg!(test) { 2 } else { 100 };
+const LATEST: usize = if cfg!(test) { 1 } else { 100 };
 
 /// A violation that is complete may wait for so many answers to be one.
 const ANSWERS: usize = if cfg!(test) { 2 } else { 32 };
 
 /// The failure by the earliest time at which there is one. `violation` is what `decide` has found in `part`.
 ///
-/// `is_container` says that all operations of a value may be left out: what is in order stays so. Then few operations can show that all fail.
+/// With the operations that insert and remove the values of a container: there all operations of a value may be left out, what is in order stays
+/// so. Then few operations can show that all fail.
 pub(crate) fn earliest(
     part: &Part<'_>,
     violation: Violation,
-    is_container: bool,
+    container: Option<(Op, Op)>,
     decide: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
     budget: &Budget,
 ) -> Failure {
     let (fails_by, culprit) = last_return(part, part.rows());
-    let search = Search { part, is_container, decide, budget };
+    let search = Search { part, container, decide, budget };
     let suspects = violation.operations.clone();
     search.first(Known { in_order_before: violation.in_order_before, fails_by, culprit, violation, suspects })
 }
 
 struct Search<'a, D> {
     part: &'a Part<'a>,
-    is_container: bool,
+    container: Option<(Op, Op)>,
     decide: D,
     budget: &'a Budget,
 }
@@ -82,30 +86,37 @@ impl Known {
 
 impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Search<'_, D> {
     fn first(&self, mut known: Known) -> Failure {
-        let (mut leaps, mut steps) = (0, 0);
+        let (mut leaps, mut steps, mut answers) = (0, 0, 1);
+        let mut by_few = false;
         loop {
             let between = known.in_order_before..known.fails_by;
-            if !(0..self.part.len()).any(|p| between.contains(&self.part.ret(p))) {
-                return known.failure(true);
-            }
+            let Some(next) = self.nth_return(&between, answers) else { return known.failure(true) };
             let (complete, _) = last_return(&self.part.until(known.fails_by), &known.violation.operations);
-            if self.is_container
-                && steps < STEPS
+            if steps < STEPS
                 && let Some((ret, violation)) = self.few_fail_soon(&known, complete)
             {
-                steps += 1;
+                (steps, by_few) = (steps + 1, true);
                 known.fails(&self.part.until(ret), violation);
                 continue;
             }
-            let until = match between.end - 1 {
-                _ if !self.is_container && between.contains(&complete) => complete,
-                before if leaps < LEAPS => before,
-                before => between.start + (before - between.start) / 2,
+            let last = between.end - 1;
+            let until = if by_few {
+                last
+            } else if complete < between.start {
+                // What is complete is in order, yet fails when somebody has answered: soon.
+                answers *= 2;
+                next
+            } else if complete < between.end {
+                complete
+            } else if leaps < LEAPS {
+                last
+            } else {
+                between.start + (last - between.start) / 2
             };
             let part = self.part.until(until);
             match (self.decide)(&part, &mut self.budget.lend()) {
                 Some(Ok(Decision::Fails(violation))) => {
-                    (leaps, steps) = (leaps + 1, 0);
+                    (leaps, steps, answers, by_few) = (leaps + 1, 0, 1, false);
                     known.in_order_before = known.in_order_before.max(violation.in_order_before);
                     known.fails(&part, violation);
                 }
@@ -115,9 +126,18 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         }
     }
 
+    /// When the `n`-th operation of those returned that did in between, or the last if they are fewer; `None` if none did.
+    fn nth_return(&self, between: &Range<u64>, n: usize) -> Option<u64> {
+        let returns = (0..self.part.len()).map(|p| self.part.ret(p));
+        let mut returns: Vec<u64> = returns.filter(|ret| between.contains(ret)).collect();
+        let last = returns.len().checked_sub(1)?;
+        Some(*returns.select_nth_unstable(last.min(n - 1)).1)
+    }
+
     /// The time before the failure at which the suspects and the latest operations fail for themselves, and what fails then: looks when the
     /// violation is complete, and when each of the next has answered.
     fn few_fail_soon(&self, known: &Known, complete: u64) -> Option<(u64, Violation)> {
+        let (insert, remove) = self.container?;
         let before = self.part.until(known.fails_by - 1);
         let from = complete.clamp(known.in_order_before, before.cut());
         let mut answers: Vec<u64> =
@@ -131,10 +151,22 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         let at = before.until(from);
         let start = at.call(at.len().checked_sub(1)?.saturating_sub(LATEST));
         let soon = before.until(*answers.last().expect("there is one"));
-        // Whatever is open at one of the looks returns after the start.
-        let latest = few(&soon, |p| soon.ret(p) >= start || known.suspects.binary_search(&soon.row(p)).is_ok());
+        // Whatever is open at one of the looks returns after the start, and is there. Of each value all operations are there, or none.
+        let value = |p: usize| match soon.op(p) {
+            op if op == insert => Some(soon.input(p)),
+            op if op == remove => soon.output(p).filter(|value| !value.is_null()),
+            _ => None,
+        };
+        let is_late = |p: usize| soon.ret(p) >= start || known.suspects.binary_search(&soon.row(p)).is_ok();
+        let values: FxHashSet<Value> = (0..soon.len()).filter(|&p| is_late(p)).filter_map(value).collect();
+        let latest = (0..soon.len()).filter(|&p| value(p).is_some_and(|value| values.contains(&value)) || is_late(p));
+        let latest: Vec<u32> = latest.map(|p| soon.row(p)).collect();
         let latest = soon.with_rows(latest);
-        let fails_by = |ret: u64| Some((ret, self.fails_alone(&latest.until(ret))?));
+        let fails_by = |ret: u64| match (self.decide)(&latest.until(ret), &mut self.budget.lend()) {
+            // That these were in order says nothing of the others.
+            Some(Ok(Decision::Fails(violation))) => Some((ret, Violation { in_order_before: 0, ..violation })),
+            _ => None,
+        };
         // What fails by an answer does so by those that follow, too.
         let (mut holds, mut fails) = (0, answers.len() - 1);
         let mut found = fails_by(answers[fails])?;
@@ -147,23 +179,6 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         }
         Some(found)
     }
-
-    /// What fails in operations of which none is left out that is open in the end, or that did something to a value that is inserted here.
-    fn fails_alone(&self, part: &Part<'_>) -> Option<Violation> {
-        let inserted: FxHashSet<Value> = (0..part.len()).map(|p| part.input(p)).collect();
-        let is_known = |value: Value| value.is_null() || inserted.contains(&value);
-        let few = few(part, |p| !part.input(p).is_null() || part.output(p).is_none_or(is_known));
-        match (self.decide)(&part.with_rows(few), &mut self.budget.lend()) {
-            // That these were in order says nothing of the others.
-            Some(Ok(Decision::Fails(violation))) => Some(Violation { in_order_before: 0, ..violation }),
-            _ => None,
-        }
-    }
-}
-
-/// The rows at the positions that are kept.
-fn few(part: &Part<'_>, keep: impl Fn(usize) -> bool) -> Vec<u32> {
-    (0..part.len()).filter(|&p| keep(p)).map(|p| part.row(p)).collect()
 }
 
 #[cfg(test)]
@@ -174,7 +189,7 @@ mod tests {
     use crate::budget::Options;
     use crate::builder::Builder;
     use crate::history::History;
-    use crate::operation::{Op, Operation};
+    use crate::operation::Operation;
 
     const COUNT: u64 = 40;
     const RETURNS: u64 = 100;
@@ -205,7 +220,7 @@ mod tests {
             Some(Ok(if failed { Decision::Fails(told(last(part))) } else { Decision::Holds(Vec::new()) }))
         };
         let whole = Part::whole(&history);
-        let failure = earliest(&whole, told(COUNT - 1), false, decide, &Budget::new(&Options::default()));
+        let failure = earliest(&whole, told(COUNT - 1), None, decide, &Budget::new(&Options::default()));
         (failure, looks.get())
     }
 
@@ -235,7 +250,7 @@ mod tests {
     fn a_procedure_that_gives_up_has_not_found_the_first() {
         let history = at_once();
         let budget = Budget::new(&Options::default());
-        let found = earliest(&Part::whole(&history), violation(7, 0), false, |_, _| None, &budget);
+        let found = earliest(&Part::whole(&history), violation(7, 0), None, |_, _| None, &budget);
         assert_eq!((found.culprit, found.first), (COUNT as u32 - 1, false), "that it fails in the end is certain");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) enum Container {
 }
 
 impl Container {
-    fn operations(self) -> (Op, Op) {
+    pub(super) fn operations(self) -> (Op, Op) {
         match self {
             Container::Queue => (Op::ENQUEUE, Op::DEQUEUE),
             Container::Stack => (Op::PUSH, Op::POP),

@@ -53,6 +53,7 @@ use container::Container;
 
 use crate::budget::{Budget, Exhausted};
 use crate::model::{Kind, Model};
+use crate::operation::Op;
 use crate::part::Part;
 
 /// What a procedure found out.
@@ -105,6 +106,17 @@ type Attempt = Result<Decision, Undecided>;
 
 /// The most memory that a procedure needs for an operation.
 const BYTES_PER_OPERATION: usize = 96;
+
+/// What inserts a value into such a container and what removes one; `None` if it is none.
+pub(crate) fn operations(kind: Kind) -> Option<(Op, Op)> {
+    let container = match kind {
+        Kind::Queue => Container::Queue,
+        Kind::Stack => Container::Stack,
+        Kind::PriorityQueue => Container::PriorityQueue,
+        _ => return None,
+    };
+    Some(container.operations())
+}
 
 /// Decides the part, if one of the procedures can: `None` if the history is ambiguous, or of another kind.
 ///

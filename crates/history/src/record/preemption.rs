@@ -7,7 +7,7 @@ use std::sync::atomic::{
 };
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use std::{fs, io, mem, ptr};
+use std::{fs, io, mem, process, ptr};
 
 /// While it lives, the other threads of this process are stopped at instructions that nobody chose.
 ///
@@ -27,13 +27,15 @@ use std::{fs, io, mem, ptr};
 ///
 /// Every 20 to 80 µs, or less often where processors are short, one of the threads, each in its turn, gets a signal, SIGURG, whose
 /// handler yields the processor or sleeps for a moment. System calls that were interrupted go on, except those that never do (signal(7)
-/// lists them: sleeping, polling); what the standard library waits with begins again. All threads of the process are meant, whether they
+/// lists them: sleeping, polling, sockets with a time-out); what the standard library waits with begins again. The handler stays when it is over. All threads of the process are meant, whether they
 /// record or not.
 #[derive(Debug)]
 pub struct Preemption {
     over: Arc<AtomicBool>,
     stopper: Option<JoinHandle<()>>,
     stops_before: u64,
+    /// A child of a fork has no such thread.
+    process: u32,
 }
 
 /// Ignored unless somebody asks for it, and in nobody's way.
@@ -52,7 +54,7 @@ impl Preemption {
         let over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&over);
         let stopper = thread::Builder::new().name("history-preempt".to_owned()).spawn(move || stop_all(&until))?;
-        Ok(Preemption { over, stopper: Some(stopper), stops_before: STOPS.load(Relaxed) })
+        Ok(Preemption { over, stopper: Some(stopper), stops_before: STOPS.load(Relaxed), process: process::id() })
     }
 
     /// How often a thread of this process was stopped since the start.
@@ -65,7 +67,7 @@ impl Preemption {
 impl Drop for Preemption {
     fn drop(&mut self) {
         self.over.store(true, Release);
-        if let Some(stopper) = self.stopper.take() {
+        if let Some(stopper) = self.stopper.take().filter(|_| self.process == process::id()) {
             stopper.join().expect("it does not panic");
         }
     }
@@ -84,7 +86,7 @@ fn handle_signal() -> io::Result<()> {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the program handles SIGURG itself"));
         }
         action.sa_sigaction = handler;
-        action.sa_flags = libc::SA_RESTART;
+        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
         if libc::sigaction(SIGNAL, &raw const action, ptr::null_mut()) != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -99,7 +101,8 @@ extern "C" fn stop(_signal: libc::c_int) {
     unsafe {
         let error = libc::__errno_location();
         let before = *error;
-        if number.is_multiple_of(2) {
+        // Not every second one: of two threads that get signals in turn, one would never sleep.
+        if number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0 {
             libc::sched_yield();
         } else {
             // The kernel adds some 50 µs.

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::Duration;
 
-use millstream_history::record::{Log, Recorder};
+use millstream_history::record::{Log, Preemption, Recorder};
 use millstream_history::timeline::Timeline;
 use millstream_history::{History, Model, Op, Options, Verdict, check};
 
@@ -48,6 +49,7 @@ fn run(ends: Vec<End<'_>>, numbers: u64, refused: Refused, [put, get]: [Op; 2], 
     let recorder = Recorder::new().room(1 << 10);
     let senders = ends.iter().filter(|end| matches!(end, End::Sender(_))).count();
     let sending = AtomicUsize::new(senders);
+    let conditions = if refused == Refused::Answers { Conditions::quiet() } else { Conditions::stopping() };
     thread::scope(|scope| {
         for end in ends {
             let (mut log, mut random) = (recorder.log(), random.fork());
@@ -82,7 +84,7 @@ fn run(ends: Vec<End<'_>>, numbers: u64, refused: Refused, [put, get]: [Op; 2], 
             });
         }
     });
-    recorder.finish()
+    conditions.afterwards(|| recorder.finish())
 }
 
 fn put_once(log: &mut Log, op: Op, value: u64, refused: Refused, send: &mut impl FnMut(u64) -> bool) -> bool {
@@ -104,6 +106,41 @@ fn get_once(log: &mut Log, op: Op, refused: Refused, receive: &mut impl FnMut() 
         _ => log.end(value),
     }
     value.is_some()
+}
+
+/// What a run's threads go through. Signals go to all threads of the process, so whoever wants them is alone meanwhile.
+///
+/// Where "full" and "empty" are answers the history is searched, and no search gets through operations that were stopped beside hundreds of
+/// others; or through a skew that was measured meanwhile.
+pub(crate) enum Conditions {
+    Quiet(RwLockReadGuard<'static, ()>),
+    Stopping(Preemption, RwLockWriteGuard<'static, ()>),
+}
+
+static ALONE: RwLock<()> = RwLock::new(());
+
+impl Conditions {
+    /// Nobody is stopped.
+    pub(crate) fn quiet() -> Self {
+        Conditions::Quiet(ALONE.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Threads are stopped at instructions that nobody chose.
+    pub(crate) fn stopping() -> Self {
+        let alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+        Conditions::Stopping(Preemption::start().expect("SIGURG is free"), alone)
+    }
+
+    /// What is to be done when nobody is stopped any more.
+    pub(crate) fn afterwards<T>(self, then: impl FnOnce() -> T) -> T {
+        match self {
+            Conditions::Quiet(_others) => then(),
+            Conditions::Stopping(preemption, _alone) => {
+                drop(preemption);
+                then()
+            }
+        }
+    }
 }
 
 /// Loses the core, sleeps, or pauses for longer than the clocks of two cores may differ.

@@ -9,7 +9,7 @@ use millstream_history::{History, Kind, Model, Op};
 use millstream_ring::graph::{Builder, Place, Producer};
 use millstream_ring::sequencer::Sequencer;
 
-use crate::drive::{caught, disturb, holds};
+use crate::drive::{Conditions, caught, disturb, holds};
 use crate::support::{Random, stress};
 use crate::{Cell64, must_be_caught};
 
@@ -65,10 +65,11 @@ fn handlers_see_every_event_in_the_order_of_all_producers() {
             for _ in 0..handlers {
                 ring.handle(&[], recorded(recorder.log(), random.fork(), consume));
             }
+            let conditions = Conditions::quiet();
             let (producer, running) = ring.start();
             publish(vec![producer; producers], &recorder, Op::PUBLISH, 120 / producers as u64, &mut random);
             running.join().unwrap();
-            holds(&recorder.finish(), &Model::new(Kind::Ring).with_capacity(capacity as u64));
+            holds(&conditions.afterwards(|| recorder.finish()), &Model::new(Kind::Ring).with_capacity(capacity as u64));
         }
     }
 }
@@ -96,11 +97,12 @@ fn a_follower_handles_what_all_it_follows_have_handled() {
                 }
             }),
         );
+        let conditions = Conditions::stopping();
         let (producer, running) = ring.start();
         let publishing = Recorder::new().room(1 << 10);
         publish(vec![producer; producers], &publishing, Op::PUBLISH, 10_000 / producers as u64 * stress(), &mut random);
         running.join().unwrap();
-        holds(&recorder.finish(), &Kind::Queue.into());
+        holds(&conditions.afterwards(|| recorder.finish()), &Kind::Queue.into());
     }
 }
 
@@ -118,11 +120,12 @@ fn a_pool_handles_every_event_once() {
             })
             .collect();
         ring.pool(&[], pool);
+        let conditions = Conditions::stopping();
         let (producer, running) = ring.start();
         let events = 10_000 / producers as u64 * stress();
         publish(vec![producer; producers], &recorder, Op::ADD, events, &mut random);
         running.join().unwrap();
-        let history = recorder.finish();
+        let history = conditions.afterwards(|| recorder.finish());
         assert_eq!(history.len() as u64, 2 * events * producers as u64, "each came in once and out once");
         holds(&history, &Kind::Set.into());
     }
@@ -154,6 +157,7 @@ impl<const WAITS: bool> Followed<WAITS> {
 
 /// The leader sleeps while the follower looks.
 fn followed<const WAITS: bool>() -> History {
+    let _quiet = Conditions::quiet();
     let (ring, recorder) = (Followed::<WAITS>::default(), Recorder::new());
     let (mut leader, mut follower) = (recorder.log(), recorder.log());
     // Longer than the clocks of two cores may differ.

@@ -8,7 +8,7 @@ use millstream_history::record::Recorder;
 use millstream_history::{History, Kind, Model, Op};
 use millstream_ring::shared::{Consumer, Producer};
 
-use crate::drive::{End, Refused, caught, hand_over, holds};
+use crate::drive::{Conditions, End, Refused, caught, hand_over, holds};
 use crate::support::{Random, stress};
 
 /// Both ends; after so many turns each gives its role up and takes it again.
@@ -86,6 +86,7 @@ impl<const RIGHT_PLACE: bool> Memory<RIGHT_PLACE> {
 
 /// The first producer ends with a value on its way.
 fn taken_over<const RIGHT_PLACE: bool>() -> History {
+    let _quiet = Conditions::quiet();
     let (memory, recorder) = (Memory::<RIGHT_PLACE>::new(), Recorder::new());
     let mut consumer = recorder.log();
     for value in 1..=2 {
