@@ -90,7 +90,9 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         let mut by_few = false;
         loop {
             let between = known.in_order_before..known.fails_by;
-            let Some(next) = self.nth_return(&between, answers) else { return known.failure(true) };
+            if !(0..self.part.len()).any(|p| between.contains(&self.part.ret(p))) {
+                return known.failure(true);
+            }
             let (complete, _) = last_return(&self.part.until(known.fails_by), &known.violation.operations);
             if steps < STEPS
                 && let Some((ret, violation)) = self.few_fail_soon(&known, complete)
@@ -105,7 +107,7 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
             } else if complete < between.start {
                 // What is complete is in order, yet fails when somebody has answered: soon.
                 answers *= 2;
-                next
+                self.nth_return(&between, answers / 2)
             } else if complete < between.end {
                 complete
             } else if leaps < LEAPS {
@@ -126,12 +128,12 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         }
     }
 
-    /// When the `n`-th operation of those returned that did in between, or the last if they are fewer; `None` if none did.
-    fn nth_return(&self, between: &Range<u64>, n: usize) -> Option<u64> {
+    /// When the `n`-th operation of those returned that did in between, of which there is one, or the last if they are fewer.
+    fn nth_return(&self, between: &Range<u64>, n: usize) -> u64 {
         let returns = (0..self.part.len()).map(|p| self.part.ret(p));
         let mut returns: Vec<u64> = returns.filter(|ret| between.contains(ret)).collect();
-        let last = returns.len().checked_sub(1)?;
-        Some(*returns.select_nth_unstable(last.min(n - 1)).1)
+        let last = returns.len() - 1;
+        *returns.select_nth_unstable(last.min(n - 1)).1
     }
 
     /// The time before the failure at which the suspects and the latest operations fail for themselves, and what fails then: looks when the
@@ -157,10 +159,13 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
             op if op == remove => soon.output(p).filter(|value| !value.is_null()),
             _ => None,
         };
-        let is_late = |p: usize| soon.ret(p) >= start || known.suspects.binary_search(&soon.row(p)).is_ok();
-        let values: FxHashSet<Value> = (0..soon.len()).filter(|&p| is_late(p)).filter_map(value).collect();
-        let latest = (0..soon.len()).filter(|&p| value(p).is_some_and(|value| values.contains(&value)) || is_late(p));
-        let latest: Vec<u32> = latest.map(|p| soon.row(p)).collect();
+        let suspects = known.suspects.iter().filter_map(|row| soon.rows().binary_search(row).ok());
+        let late: Vec<usize> = (0..soon.len()).filter(|&p| soon.ret(p) >= start).chain(suspects).collect();
+        let values: FxHashSet<Value> = late.iter().filter_map(|&p| value(p)).collect();
+        let of_them = (0..soon.len()).filter(|&p| value(p).is_some_and(|value| values.contains(&value)));
+        let mut latest: Vec<u32> = of_them.chain(late).map(|p| soon.row(p)).collect();
+        latest.sort_unstable();
+        latest.dedup();
         let latest = soon.with_rows(latest);
         let fails_by = |ret: u64| match (self.decide)(&latest.until(ret), &mut self.budget.lend()) {
             // That these were in order says nothing of the others.
