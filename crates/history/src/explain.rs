@@ -284,11 +284,11 @@ mod tests {
     use crate::search::Outcome;
     use crate::value::Value;
 
-    const COUNT: u64 = 40;
-    const RETURNS: u64 = 100;
+    pub(super) const COUNT: u64 = 40;
+    pub(super) const RETURNS: u64 = 100;
 
     /// Operations that are all called before the first returns; row `n` returns at `RETURNS + n`.
-    fn at_once() -> History {
+    pub(super) fn at_once() -> History {
         let mut builder = Builder::new();
         for row in 0..COUNT {
             let operation = Operation::new(row as u32, Op::WRITE, Value::NULL);

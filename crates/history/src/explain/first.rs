@@ -190,24 +190,9 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
 mod tests {
     use std::cell::Cell;
 
+    use super::super::tests::{COUNT, RETURNS, at_once};
     use super::*;
     use crate::budget::Options;
-    use crate::builder::Builder;
-    use crate::history::History;
-    use crate::operation::Operation;
-
-    const COUNT: u64 = 40;
-    const RETURNS: u64 = 100;
-
-    /// Operations that are all called before the first returns; row `n` returns at `RETURNS + n`.
-    fn at_once() -> History {
-        let mut builder = Builder::new();
-        for row in 0..COUNT {
-            let operation = Operation::new(row as u32, Op::WRITE, Value::NULL);
-            builder.push(Operation { call: row, ret: Some(RETURNS + row), ..operation }).expect("a process each");
-        }
-        builder.finish().expect("a process each")
-    }
 
     fn violation(operation: u64, in_order_before: u64) -> Violation {
         Violation { operations: vec![operation as u32], reason: String::new(), in_order_before }

@@ -52,7 +52,7 @@
 //!
 //! # Cost
 //! A reading of the counter that waits for what precedes it, the drained store buffer, stores into memory that was touched before, and
-//! after a pause a second reading: 24 ns, 30 and more after a pause, see [`Log`]. Memory: 40 bytes an operation, and what was recorded into
+//! after a pause a second reading: 24 to 27 ns, 30 and more after a pause, see [`Log`]. Memory: 40 bytes an operation, and what was recorded into
 //! once is kept for the recordings to come, up to 256 MiB.
 //!
 //! # Assumptions

@@ -101,7 +101,7 @@ impl<'l> Guard<'l> {
     /// As if the guard were dropped and made anew: what was loaded before is not protected any more, and nothing is held
     /// back any more on its account. Does nothing while the thread has other guards.
     ///
-    /// Wait-free; costs what making a guard costs.
+    /// Wait-free: two loads and a store, and no fence.
     #[inline]
     pub fn refresh(&mut self) {
         self.member.participant.refresh(&self.shared.epoch);

@@ -1,7 +1,7 @@
 //! What a thread publishes while it reads, and the proof that it suffices.
 //!
 //! A reader that enters reads the epoch, publishes it in its own state, and passes a [light](millstream_fence::light)
-//! fence. When it leaves it publishes 0. Who reclaims first unlinks the objects (1), makes the epoch one larger (2),
+//! fence. When it leaves it publishes that it holds none. Who reclaims first unlinks the objects (1), makes the epoch one larger (2),
 //! passes a heavy fence (3), and looks at all states (4). The objects are freed once no state holds an epoch from before
 //! (2). For any reader and any such object one of these is the case:
 //!
