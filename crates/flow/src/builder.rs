@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::check::{BuildError, Graph};
 use crate::cx::Cx;
 use crate::draft::{Draft, NeedDraft};
-use crate::engine::{Body, Column, Making, Parts, Shared, Updating};
+use crate::engine::{Body, Column, LiveSettings, Making, Parts, Settings, Shared, Updating, Workers};
 use crate::engine::{State, TypedGate};
 use crate::exit::{Entry, Inlet, Retire};
 use crate::failure::{DeadLetter, Failure};
@@ -280,12 +280,16 @@ impl<R: Send + 'static> FlowBuilder<R> {
         let plan = self.plan(&drafts, &proof, &places);
 
         let n = self.resources.len();
-        let setups = drafts.iter().map(|draft| draft.setup(self.workers, n)).collect();
+        let setups = drafts.iter().map(|draft| draft.setup(n)).collect();
         let mut order: Vec<u16> = (0..drafts.len() as u16).collect();
         order.sort_by_key(|&s| (proof.distance[usize::from(s)], std::cmp::Reverse(s)));
-        let mut state = State::new(setups, &self.resources, &proof.ranks, order, entry.index, entry_place);
-        state.inflight_cap = self.inflight;
-        state.memory_cap = self.memory;
+        let settings = Arc::new(LiveSettings::new(Settings {
+            inflight: self.inflight,
+            memory: self.memory,
+            workers: drafts.iter().map(|draft| draft.workers(self.workers)).collect(),
+        }));
+        let mut state =
+            State::new(settings.get(), setups, &self.resources, &proof.ranks, order, entry.index, entry_place);
         state.workers = self.workers;
         state.follow_settings();
 
@@ -300,9 +304,17 @@ impl<R: Send + 'static> FlowBuilder<R> {
             })
         });
         let (lanes, configs) = drafts.into_iter().map(|draft| (draft.lane, draft.config)).unzip();
-        let gate = Arc::new(TypedGate::new(entry_handle, self.memory));
-        let parts =
-            Parts { name: self.name, flow_id: self.id, stages: configs, lanes, letters, gate: gate.clone(), state };
+        let gate = Arc::new(TypedGate::new(entry_handle, settings.clone()));
+        let parts = Parts {
+            name: self.name,
+            flow_id: self.id,
+            stages: configs,
+            settings,
+            lanes,
+            letters,
+            gate: gate.clone(),
+            state,
+        };
         Ok(Flow { shared: Shared::new(parts), gate, sink: self.sink, kept, plan })
     }
 
@@ -419,7 +431,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         order.sort_by_key(|&r| proof.ranks[r]);
         let name_of = |s: &u16| self.names[usize::from(*s)].clone();
         let stages = drafts.iter().zip(&self.names).zip(places).map(|((draft, name), place)| {
-            let (workers_min, workers_max) = draft.workers(self.workers);
+            let Workers { floor: workers_min, ceiling: workers_max } = draft.workers(self.workers);
             PlanStage {
                 name: name.clone(),
                 queue_bound: place.map_or(self.inflight, |_| draft.queue.unwrap_or(self.inflight)),

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::builder::WORKERS_MOST;
-use crate::engine::Shared;
+use crate::engine::{Shared, Workers};
 use crate::resource::{Rate, Supply};
 use crate::snapshot::Snapshot;
 
@@ -71,7 +71,7 @@ impl Control {
             let must = "it must be from 1 to 4 billion units";
             return Err(SetError::BadValue { what: "inflight".into(), value: units.to_string(), must });
         }
-        self.shared.change(|state| state.inflight_cap = units);
+        self.shared.steer(|settings| settings.inflight = units);
         Ok(())
     }
 
@@ -84,8 +84,7 @@ impl Control {
             let must = "it must be at least one byte";
             return Err(SetError::BadValue { what: "memory".into(), value: "0".into(), must });
         }
-        self.shared.gate.set_memory(bytes);
-        self.shared.change(|state| state.memory_cap = bytes);
+        self.shared.steer(|settings| settings.memory = bytes);
         Ok(())
     }
 
@@ -142,23 +141,20 @@ impl Control {
     /// If there is no such stage, the ceiling is zero, or the floor is above it.
     pub fn set_workers(&self, stage: &str, floor_to_ceiling: RangeInclusive<usize>) -> Result<(), SetError> {
         let (floor, ceiling) = (*floor_to_ceiling.start(), *floor_to_ceiling.end());
-        self.shared.try_change(|state| {
-            let Some(index) = state.stages.iter().position(|s| &*s.name == stage) else {
-                let known = names(state.stages.iter().map(|s| &*s.name));
-                return Err(SetError::UnknownStage { stage: stage.into(), known });
-            };
-            if ceiling == 0 || floor > ceiling || ceiling > WORKERS_MOST {
-                return Err(SetError::BadValue {
-                    what: format!("workers of stage `{stage}`"),
-                    value: format!("{floor}..={ceiling}"),
-                    must: "the ceiling must be from 1 to 65536 and at least the floor",
-                });
-            }
-            state.stages[index].floor = floor;
-            state.stages[index].ceiling = ceiling;
-            state.mark_pump(index as u16);
-            Ok(())
-        })
+        let stages = &self.shared.stages;
+        let Some(index) = stages.iter().position(|s| &*s.name == stage) else {
+            let known = names(stages.iter().map(|s| &*s.name));
+            return Err(SetError::UnknownStage { stage: stage.into(), known });
+        };
+        if ceiling == 0 || floor > ceiling || ceiling > WORKERS_MOST {
+            return Err(SetError::BadValue {
+                what: format!("workers of stage `{stage}`"),
+                value: format!("{floor}..={ceiling}"),
+                must: "the ceiling must be from 1 to 65536 and at least the floor",
+            });
+        }
+        self.shared.steer(|settings| settings.workers[index] = Workers { floor, ceiling });
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::builder::DEFAULT_BLOCKING_WORKERS;
 use crate::check::{Asked, Node};
-use crate::engine::{Lane, NO_STAGE, StageConfig, StageSetup, Want, Wants};
+use crate::engine::{Lane, NO_STAGE, StageConfig, StageSetup, Want, Wants, Workers};
 use crate::need::Hold;
 use crate::policy::Batch;
 
@@ -31,9 +31,10 @@ pub(crate) struct NeedDraft {
 }
 
 impl Draft {
-    pub(crate) fn workers(&self, shared: usize) -> (usize, usize) {
+    pub(crate) fn workers(&self, shared: usize) -> Workers {
         let default = if self.blocking { (0, DEFAULT_BLOCKING_WORKERS) } else { (0, shared) };
-        self.workers.unwrap_or(default)
+        let (floor, ceiling) = self.workers.unwrap_or(default);
+        Workers { floor, ceiling }
     }
 
     pub(crate) fn node(&self, name: &str) -> Node {
@@ -45,8 +46,7 @@ impl Draft {
         Node { name: name.into(), next: self.edges.clone(), retires: self.retires, asks: asks.collect() }
     }
 
-    pub(crate) fn setup(&self, shared: usize, resources: usize) -> StageSetup {
-        let (floor, ceiling) = self.workers(shared);
+    pub(crate) fn setup(&self, resources: usize) -> StageSetup {
         let mut wants = Wants::new();
         let mut permits = Wants::new();
         for need in self.needs.iter().filter(|need| !need.keyed) {
@@ -71,8 +71,6 @@ impl Draft {
             wants,
             permits,
             batch: self.batch,
-            floor,
-            ceiling,
             resources,
         }
     }

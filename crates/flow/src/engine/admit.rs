@@ -31,8 +31,8 @@ impl State {
 
     /// Whether so many units of so many bytes together may surely enter now.
     pub(crate) fn has_room_for_all(&self, units: usize, bytes: u64) -> bool {
-        self.in_flight + units as u64 <= self.inflight_cap
-            && self.bytes.saturating_add(bytes) <= self.memory_cap
+        self.in_flight + units as u64 <= self.settings.inflight
+            && self.bytes.saturating_add(bytes) <= self.settings.memory
             && self.entry_place.is_none()
             && self.memory_waiters.is_empty()
     }
@@ -40,7 +40,7 @@ impl State {
     /// The same if `units` units with `their_bytes` were in flight beside those that are.
     pub(crate) fn has_room_beside(&self, units: usize, their_bytes: u64, bytes: u64) -> bool {
         let in_flight = self.in_flight + units as u64;
-        let memory = self.bytes.saturating_add(their_bytes).saturating_add(bytes) <= self.memory_cap;
+        let memory = self.bytes.saturating_add(their_bytes).saturating_add(bytes) <= self.settings.memory;
         let place = self.entry_place.is_none_or(|place| {
             let instance = &self.instances[usize::from(place)];
             let capacity = self.resources[usize::from(place)].capacity();
@@ -48,7 +48,7 @@ impl State {
         });
         // Units that wait for memory come first, unless nothing moves but by and by: then others may pass.
         let nobody_waits = self.memory_waiters.is_empty() || (self.delayed > 0 && self.is_idle());
-        in_flight < self.inflight_cap && (memory || in_flight == 0) && place && nobody_waits
+        in_flight < self.settings.inflight && (memory || in_flight == 0) && place && nobody_waits
     }
 
     /// No unit runs or could run.
@@ -104,7 +104,7 @@ impl State {
             let bytes = unit.bytes;
             self.bytes = self.bytes.saturating_add(bytes);
             self.peak_bytes = self.peak_bytes.max(self.bytes);
-            self.oversize += u64::from(bytes > self.memory_cap);
+            self.oversize += u64::from(bytes > self.settings.memory);
         }
         let entry = self.entry;
         if let Some(resource) = self.entry_place {
@@ -145,8 +145,8 @@ impl State {
         let units = self.units.clone();
         let makes_room = |state: &State, row: &mut Row| {
             let left = state.bytes - units.unit(row).bytes;
-            state.in_flight <= state.inflight_cap
-                && (left.saturating_add(bytes) <= state.memory_cap || state.in_flight == 1)
+            state.in_flight <= state.settings.inflight
+                && (left.saturating_add(bytes) <= state.settings.memory || state.in_flight == 1)
                 && state.memory_waiters.is_empty()
         };
         // The first in one of the lines of what the stage needs, or the first in the queue itself.
@@ -201,9 +201,9 @@ impl State {
     /// the flow is empty: waking it for every unit would cost more than the units do.
     pub(crate) fn wants_more(&self) -> bool {
         let enough = 2 * self.workers as u64;
-        let room = self.inflight_cap.saturating_sub(self.in_flight);
+        let room = self.settings.inflight.saturating_sub(self.in_flight);
         room > 0
-            && (room >= self.inflight_cap / 2 || {
+            && (room >= self.settings.inflight / 2 || {
                 let batch = self.stages[usize::from(self.entry)].batch_target();
                 (self.could_run() as u64) < enough * batch as u64
             })

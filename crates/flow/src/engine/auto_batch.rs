@@ -67,9 +67,9 @@ impl State {
     /// Sizes the batches of all stages, after what it depends on has changed.
     pub(crate) fn size_batches(&mut self) {
         let has_source = self.source.is_some();
-        let (in_flight, workers) = (usize::try_from(self.inflight_cap).unwrap_or(usize::MAX), self.workers);
+        let (in_flight, workers) = (usize::try_from(self.settings.inflight).unwrap_or(usize::MAX), self.workers);
         for stage in &mut self.stages {
-            let threads = if stage.blocking { stage.ceiling } else { stage.ceiling.min(workers) };
+            let threads = if stage.blocking { stage.workers.ceiling } else { stage.workers.ceiling.min(workers) };
             // Two for each: one that runs, and one that is next.
             let share = in_flight / threads.saturating_mul(2).max(1);
             let lasts_ns = if has_source && !stage.blocking { FROM_SOURCE_NS } else { SHORT_NS };

@@ -109,7 +109,7 @@ impl State {
         let is_open = state.needs_nothing()
             && !state.blocking
             && state.batch.wait.is_zero()
-            && state.ceiling >= self.threads_most
+            && state.workers.ceiling >= self.threads_most
             && state.stats.mean_ns > 0;
         let most = if is_open { state.batch_most_in_chain() } else { 0 };
         self.roads.set(stage, most as u32);
@@ -118,7 +118,7 @@ impl State {
     /// Brings up to date what depends on settings, after one has changed.
     pub(crate) fn follow_settings(&mut self) {
         self.size_batches();
-        let floors: usize = self.stages.iter().filter(|stage| !stage.blocking).map(|stage| stage.floor).sum();
+        let floors: usize = self.stages.iter().filter(|stage| !stage.blocking).map(|stage| stage.workers.floor).sum();
         self.threads_most = self.workers + floors;
         (0..self.stages.len() as u16).for_each(|stage| self.update_road(stage));
     }

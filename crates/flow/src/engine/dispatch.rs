@@ -74,7 +74,7 @@ pub(crate) struct RunningBatch {
 impl StageState {
     /// Whether a worker may take this stage's first batch now.
     fn can_dispatch(&self, now: u64) -> bool {
-        self.busy < self.ceiling && self.batches.front().is_some_and(|batch| self.is_ripe(batch, now))
+        self.busy < self.workers.ceiling && self.batches.front().is_some_and(|batch| self.is_ripe(batch, now))
     }
 
     fn is_ripe(&self, batch: &GrantedBatch, now: u64) -> bool {
@@ -100,7 +100,7 @@ impl State {
     fn choose_shared(&self, now: u64) -> Option<Job> {
         // Workers up to a stage's floor stand beside the shared ones.
         let beyond_floors = self.stages.iter().filter(|stage| !stage.blocking);
-        let beyond_floors: usize = beyond_floors.map(|stage| stage.busy.saturating_sub(stage.floor)).sum();
+        let beyond_floors: usize = beyond_floors.map(|stage| stage.busy.saturating_sub(stage.workers.floor)).sum();
         let spare = beyond_floors + self.seated_pulls() < self.workers;
         let mut nearest = None;
         let mut overdue = None;
@@ -110,7 +110,7 @@ impl State {
             if state.blocking || !state.can_dispatch(now) {
                 continue;
             }
-            if state.busy < state.floor {
+            if state.busy < state.workers.floor {
                 return Some(Job::Batch(stage));
             }
             if spare {

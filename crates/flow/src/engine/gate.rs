@@ -26,6 +26,7 @@ use millstream_ring::sequencer::{Multi, Single};
 
 use super::admit::Candidate;
 use super::column::Row;
+use super::settings::LiveSettings;
 use super::state::State;
 use crate::exit::Entry;
 
@@ -44,8 +45,6 @@ pub(crate) trait Gate: Send + Sync {
     fn admit_all(&self, state: &mut State, now: u64);
     /// Lets nothing in any more; senders that wait are told.
     fn close(&self);
-    /// Tells the gate the byte budget.
-    fn set_memory(&self, bytes: u64);
     /// How many units wait, those included that are just being put here. For who has the flow's mutex.
     fn len(&self) -> usize;
 
@@ -64,7 +63,7 @@ pub(crate) struct TypedGate<In> {
     /// Whether the exit holds a unit; written under the flow's mutex.
     held: AtomicUsize,
     bytes: AtomicU64,
-    bytes_most: AtomicU64,
+    settings: Arc<LiveSettings>,
     /// How long senders waited for a place since somebody asked.
     waited_ns: AtomicU64,
 }
@@ -88,7 +87,7 @@ pub(crate) enum Staged<In> {
 }
 
 impl<In: Send> TypedGate<In> {
-    pub(crate) fn new(entry: Arc<Entry<In>>, memory_cap: u64) -> Self {
+    pub(crate) fn new(entry: Arc<Entry<In>>, settings: Arc<LiveSettings>) -> Self {
         let (sender, receiver) = channel::mpsc(STAGED_MOST);
         TypedGate {
             entry,
@@ -96,7 +95,7 @@ impl<In: Send> TypedGate<In> {
             exit: Mutex::new(Exit { receiver, held: None, taken: Vec::new() }),
             held: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
-            bytes_most: AtomicU64::new(memory_cap / 16),
+            settings,
             waited_ns: AtomicU64::new(0),
         }
     }
@@ -136,7 +135,7 @@ impl<In: Send> TypedGate<In> {
             return true;
         }
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let fit = before.saturating_add(bytes) <= self.bytes_most.load(Ordering::Relaxed);
+        let fit = before.saturating_add(bytes) <= self.settings.read().memory / 16;
         if !fit {
             self.give_bytes_back(bytes);
         }
@@ -235,10 +234,6 @@ impl<In: Send> Gate for TypedGate<In> {
 
     fn close(&self) {
         self.exit().receiver.close();
-    }
-
-    fn set_memory(&self, bytes: u64) {
-        self.bytes_most.store(bytes / 16, Ordering::Relaxed);
     }
 
     fn len(&self) -> usize {

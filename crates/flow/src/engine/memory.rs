@@ -13,7 +13,7 @@ impl State {
         let Some(head) = self.memory_waiters.front_mut() else { return false };
         let unit = self.units.unit(&mut head.row);
         let grows = head.wants_bytes.saturating_sub(unit.bytes);
-        let fits = self.bytes.saturating_add(grows) <= self.memory_cap;
+        let fits = self.bytes.saturating_add(grows) <= self.settings.memory;
         if !fits && !stuck {
             return false;
         }

@@ -6,6 +6,7 @@
 //! | `unit` | what the engine knows of a unit |
 //! | `state` | everything behind the mutex |
 //! | `source`, `staging`, or `entrance`, `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
+//! | `settings` | what can be changed while a flow runs |
 //! | `queue`, `line`, `key`, `in_order`, `memory` | where and how units wait |
 //! | `auto_batch` | how large batches are where nobody has said so |
 //! | `lane`, `chain` | a stage's code with its types; a batch that goes through several stages |
@@ -30,6 +31,7 @@ mod memory;
 mod observe;
 mod pocket;
 mod queue;
+mod settings;
 mod settle;
 mod shared;
 mod source;
@@ -46,6 +48,7 @@ pub(crate) use entrance::Wake;
 pub(crate) use gate::{Gate, Staged, TypedGate};
 pub(crate) use lane::Body;
 pub(crate) use lane::{Lane, Making, TicketBook, TypedLane, Updating};
+pub(crate) use settings::{LiveSettings, Settings, Workers};
 pub(crate) use shared::{Parts, Shared, StageConfig};
 pub use source::SourceEnd;
 pub(crate) use source::{Source, TypedSource};

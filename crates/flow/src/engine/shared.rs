@@ -20,6 +20,7 @@ use super::dispatch::Post;
 use super::entrance::Wake;
 use super::gate::Gate;
 use super::lane::Lane;
+use super::settings::LiveSettings;
 use super::source::{Source, SourceEnd};
 use super::state::State;
 use super::unit::{Stamp, Unit};
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) flow_id: u64,
     pub(crate) stages: Vec<StageConfig>,
+    pub(crate) settings: Arc<LiveSettings>,
     pub(crate) lanes: Vec<Box<dyn Lane>>,
     pub(crate) units: Arc<Column<Unit>>,
     pub(crate) letters: Box<dyn Fn(DeadLetter) + Send + Sync>,
@@ -91,6 +93,7 @@ pub(crate) struct Parts {
     pub(crate) name: String,
     pub(crate) flow_id: u64,
     pub(crate) stages: Vec<StageConfig>,
+    pub(crate) settings: Arc<LiveSettings>,
     pub(crate) lanes: Vec<Box<dyn Lane>>,
     pub(crate) letters: Box<dyn Fn(DeadLetter) + Send + Sync>,
     pub(crate) gate: Arc<dyn Gate>,
@@ -104,6 +107,7 @@ impl Shared {
             name: parts.name,
             flow_id: parts.flow_id,
             stages: parts.stages,
+            settings: parts.settings,
             lanes: parts.lanes,
             letters: parts.letters,
             gate: parts.gate,
@@ -220,10 +224,10 @@ impl Shared {
     pub(crate) fn grow(&self, unit: &mut Unit, stage: u16, total_bytes: u64) -> bool {
         let mut state = self.lock();
         let grows = total_bytes - unit.bytes;
-        let fits = state.bytes.saturating_add(grows) <= state.memory_cap;
+        let fits = state.bytes.saturating_add(grows) <= state.settings.memory;
         let alone = state.in_flight == 1;
         if fits || unit.privileged || alone || !self.stages[usize::from(stage)].idempotent {
-            if total_bytes > state.memory_cap && unit.bytes <= state.memory_cap {
+            if total_bytes > state.settings.memory && unit.bytes <= state.settings.memory {
                 state.oversize += 1;
             }
             state.bytes += grows;

@@ -245,7 +245,7 @@ impl State {
         self.busy_shared += 1;
         self.busy_soon += usize::from(soon);
         let places = self.entry_place.map_or(usize::MAX, |place| self.units_for(place.into(), 1));
-        let units = chunk.min(self.inflight_cap - self.in_flight).min(places as u64);
+        let units = chunk.min(self.settings.inflight - self.in_flight).min(places as u64);
         while (rows.len() as u64) < units {
             let row = self.free_row();
             rows.push(row);
@@ -256,7 +256,7 @@ impl State {
         if let Some(source) = &mut self.source {
             source.next_id = self.next_id;
         }
-        Some(PullOrder { bytes_most: self.memory_cap.saturating_sub(self.bytes).max(1), first })
+        Some(PullOrder { bytes_most: self.settings.memory.saturating_sub(self.bytes).max(1), first })
     }
 
     /// Takes back what a pull brought, and the rows it did not use.

@@ -19,6 +19,7 @@ use super::column::{Column, Row};
 use super::entrance::Entrance;
 use super::pocket::Pocket;
 use super::queue::Queue;
+use super::settings::{Settings, Workers};
 use super::source::SourceState;
 use super::stats::StageStats;
 use super::unit::{Ask, Grant, Grants, InstanceId, NO_STAGE, Stamp, Unit, Want, Wants};
@@ -41,6 +42,8 @@ pub(crate) struct State {
     pub(crate) instances: Vec<Instance>,
     pub(crate) free_instances: Vec<InstanceId>,
 
+    /// Those handed over last.
+    pub(crate) settings: Arc<Settings>,
     pub(crate) phase: Phase,
     pub(crate) stopped_by_failure: bool,
     /// The gate knows of that.
@@ -57,9 +60,7 @@ pub(crate) struct State {
     pub(crate) pocket: Pocket,
     pub(crate) rows_made: u32,
     pub(crate) in_flight: u64,
-    pub(crate) inflight_cap: u64,
     pub(crate) bytes: u64,
-    pub(crate) memory_cap: u64,
     pub(crate) admitted: u64,
     /// The next unit's number.
     pub(crate) next_id: u64,
@@ -158,9 +159,8 @@ pub(crate) struct StageState {
     pub(crate) batch: Batch,
     /// What its batches are like where its flow sets no size.
     pub(crate) auto: AutoBatch,
-    // What can be steered.
-    pub(crate) floor: usize,
-    pub(crate) ceiling: usize,
+    /// As the settings say.
+    pub(crate) workers: Workers,
     // The queue.
     pub(crate) waiting: Queue,
     /// Granted batches; the last one may still be filling.
@@ -187,7 +187,7 @@ impl StageState {
     /// Units that may be granted at once: what its workers can run now. Beyond that units wait without
     /// holding anything.
     pub(crate) fn seats(&self) -> usize {
-        self.ceiling.saturating_mul(self.batch_target()).saturating_mul(self.turn_batches())
+        self.workers.ceiling.saturating_mul(self.batch_target()).saturating_mul(self.turn_batches())
     }
 
     /// How many batches a worker may take in a turn: several where they are short and hold nothing.
@@ -492,13 +492,12 @@ pub(crate) struct StageSetup {
     pub(crate) permits: Wants,
     pub(crate) places: Arc<[InstanceId]>,
     pub(crate) batch: Batch,
-    pub(crate) floor: usize,
-    pub(crate) ceiling: usize,
     pub(crate) resources: usize,
 }
 
 impl State {
     pub(crate) fn new(
+        settings: Arc<Settings>,
         stages: Vec<StageSetup>,
         resources: &[ResourceSpec],
         ranks: &[u16],
@@ -530,9 +529,7 @@ impl State {
             pocket: Pocket::default(),
             rows_made: 0,
             in_flight: 0,
-            inflight_cap: 1,
             bytes: 0,
-            memory_cap: u64::MAX,
             admitted: 0,
             next_id: 0,
             retired: 0,
@@ -556,7 +553,12 @@ impl State {
             threads_most: 1,
             chains: Vec::new(),
             roads: Roads::new(stages.len()),
-            stages: stages.into_iter().map(StageState::new).collect(),
+            stages: stages
+                .into_iter()
+                .zip(&settings.workers)
+                .map(|(setup, &workers)| StageState::new(setup, workers))
+                .collect(),
+            settings,
             busy_shared: 0,
             busy_soon: 0,
             watch_at: None,
@@ -574,7 +576,7 @@ impl State {
 }
 
 impl StageState {
-    fn new(setup: StageSetup) -> Self {
+    fn new(setup: StageSetup, workers: Workers) -> Self {
         StageState {
             name: setup.name,
             blocking: setup.blocking,
@@ -585,8 +587,7 @@ impl StageState {
             places: setup.places,
             batch: setup.batch,
             auto: AutoBatch::ONE,
-            floor: setup.floor,
-            ceiling: setup.ceiling,
+            workers,
             waiting: Queue::default(),
             batches: VecDeque::new(),
             granted: 0,

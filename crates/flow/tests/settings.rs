@@ -1,0 +1,68 @@
+//! Caps and workers that are changed while a flow runs.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use millstream_flow::Flow;
+use millstream_sync::reclaim::epoch;
+
+#[test]
+fn what_several_threads_set_at_once_is_all_kept() {
+    let mut flow = Flow::builder("steered");
+    let (first, last, done) = (flow.inlet("first"), flow.inlet("last"), flow.retire());
+    flow.stage(first, |n: &mut u64, _| Ok(*n)).to(last);
+    flow.stage(last, |n: &mut u64, _| Ok(*n)).to(done);
+    let service = flow.build(first).unwrap().start();
+    let control = service.control();
+    for round in 1..300_u64 {
+        let (start, workers) = (&Barrier::new(4), round as usize);
+        let setters: [&(dyn Fn() + Sync); 4] = [
+            &|| control.set_inflight(round).unwrap(),
+            &|| control.set_memory(round).unwrap(),
+            &|| control.set_workers("first", 0..=workers).unwrap(),
+            &|| control.set_workers("last", 1..=workers).unwrap(),
+        ];
+        thread::scope(|scope| {
+            for set in setters {
+                scope.spawn(move || {
+                    start.wait();
+                    set();
+                });
+            }
+        });
+        let now = control.snapshot();
+        assert_eq!((now.inflight_cap, now.memory_cap), (round, round));
+        let bounds = now.stages.iter().map(|stage| (stage.workers_min, stage.workers_max));
+        assert!(bounds.eq([(0, round), (1, round)]), "round {round}");
+    }
+    let _report = service.drain();
+}
+
+/// Looks at the flow when it is dropped.
+struct Onlooker(millstream_flow::Control);
+
+static LOOKED: AtomicBool = AtomicBool::new(false);
+
+impl Drop for Onlooker {
+    fn drop(&mut self) {
+        let _snapshot = self.0.snapshot();
+        LOOKED.store(true, Relaxed);
+    }
+}
+
+#[test]
+fn destructors_that_run_where_a_setting_is_replaced_may_use_the_flow() {
+    let mut flow = Flow::builder("watched");
+    let (only, done) = (flow.inlet("only"), flow.retire());
+    flow.stage(only, |n: &mut u64, _| Ok(*n)).to(done);
+    let control = flow.build(only).unwrap().control();
+    let onlooker = Onlooker(control.clone());
+    epoch::pin().defer(move || drop(onlooker));
+    // Enough for a batch to be looked at and freed, by and by.
+    let mut units = 1;
+    while !LOOKED.load(Relaxed) {
+        units = units % 1000 + 1;
+        control.set_inflight(units).unwrap();
+    }
+}
