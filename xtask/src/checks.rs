@@ -1,5 +1,6 @@
 //! The steps of `cargo xtask test`, cheapest first.
 
+use crate::bare;
 use crate::models::{self, LOOM_PACKAGES};
 use crate::python;
 use crate::step::Step;
@@ -21,6 +22,7 @@ pub(crate) fn all() -> Vec<Step> {
             ["check", "--package=millstream-flow"],
         )
         .then_cargo(["check", "--package=millstream", "--no-default-features"]),
+        Step::inspect("bare", "hazard pointers build and hold without the standard library", bare::check),
         Step::cargo(
             "test",
             "unit, property and integration tests, the examples in the docs; examples compile",

@@ -3,6 +3,7 @@
 //! `cargo xtask test` is the one command that says whether the tree is good:
 //! continuous integration runs it and nothing else.
 
+mod bare;
 mod checks;
 mod models;
 mod python;

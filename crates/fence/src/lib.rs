@@ -70,24 +70,51 @@
 //!
 //! The environment variable `MILLSTREAM_FENCE`, read once, takes the named back-end for all wishes, if it works here.
 //!
+//! # Without the standard library
+//! Without the feature `std` the crate is `no_std` and knows no operating system: both sides are full fences, unless
+//! the program gives a heavy fence of its own, say an interrupt to all processors. Then it has [`light`], [`heavy`],
+//! [`ticket`], [`is_asymmetric`] and [`Fence::FAST`], and `give`.
+//!
 //! # Source of the idea
 //! Linux's membarrier(2) by Mathieu Desnoyers, and Paul Khuong's use of it to move the cost of hazard pointers
 //! and epochs to the side that reclaims.
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+#[cfg(feature = "std")]
 mod backend;
+#[cfg(not(feature = "std"))]
+mod bare;
+#[cfg(feature = "std")]
 pub mod barrierd;
+#[cfg(feature = "std")]
 mod choice;
+#[cfg(feature = "std")]
 mod fence;
+#[cfg(feature = "std")]
 mod global;
+#[cfg(feature = "std")]
 mod grace;
+#[cfg(feature = "std")]
 mod membarrier;
+#[cfg(feature = "std")]
 mod mprotect;
+#[cfg(feature = "std")]
 pub mod probe;
+#[cfg(feature = "std")]
 mod server;
+#[cfg(feature = "std")]
 pub mod shared;
+#[cfg(feature = "std")]
 mod symmetric;
+#[cfg(feature = "std")]
 mod ticket;
 
+#[cfg(not(feature = "std"))]
+pub use bare::{Fence, Ticket, give, heavy, is_asymmetric, light, ticket};
+#[cfg(feature = "std")]
 pub use choice::light;
+#[cfg(feature = "std")]
 pub use fence::{Fence, describe, heavy, is_asymmetric, ticket};
+#[cfg(feature = "std")]
 pub use ticket::Ticket;

@@ -22,12 +22,21 @@
 //! });
 //! assert_eq!(letter, 42);
 //! ```
+//!
+//! Without the feature `std` the crate is `no_std` and has [`reclaim::hazard`] in domains of one's own; the heavy fence is the one
+//! that the program gives to `millstream_fence`, or a full fence on both sides.
 
-#[cfg(not(loom))]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+#[cfg(all(feature = "std", not(loom)))]
 pub mod counter;
+#[cfg(feature = "std")]
 pub mod eventcount;
+#[cfg(feature = "std")]
 pub mod lock;
-#[cfg(not(loom))]
+#[cfg(all(feature = "std", not(loom)))]
 pub mod percpu;
 mod primitive;
 pub mod reclaim;

@@ -1,5 +1,6 @@
 //! The atomics, the mutex and the fences that everything here is made of: the real ones, or loom's in a model.
 
+#[cfg(feature = "std")]
 pub(crate) use std::sync::PoisonError;
 
 #[cfg(loom)]
@@ -7,15 +8,23 @@ mod asymmetric;
 
 #[cfg(not(loom))]
 mod real {
-    pub(crate) use millstream_fence::{Ticket, heavy, is_asymmetric, light};
-    pub(crate) use std::hint::spin_loop;
+    pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+    pub(crate) use millstream_fence::{Ticket, heavy, light};
+
+    #[cfg(feature = "std")]
+    pub(crate) use core::hint::spin_loop;
+    #[cfg(feature = "std")]
+    pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, fence};
+    #[cfg(feature = "std")]
+    pub(crate) use millstream_fence::is_asymmetric;
+    #[cfg(feature = "std")]
     pub(crate) use std::sync::Mutex;
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
     /// A light fence for who knows that it [`is_asymmetric`].
+    #[cfg(feature = "std")]
     #[inline(always)]
     pub(crate) fn free_light() {
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 
     /// Draws a ticket for a fence of this kind.

@@ -35,22 +35,32 @@
 //! [`Fence::FAST`] interrupts other cores and takes some 10 µs; [`Fence::QUIET`] takes milliseconds, which nobody waits for:
 //! the batch keeps a [`Ticket`](millstream_fence::Ticket). Destructors run two at a time, on a thread that retires.
 
+#[cfg(feature = "std")]
 mod backoff;
+#[cfg(feature = "std")]
 pub mod epoch;
 pub mod hazard;
 mod orphans;
+#[cfg(feature = "std")]
 mod queue;
 mod ready;
 pub(crate) mod registry;
 mod retired;
+#[cfg(feature = "std")]
 mod scheme;
 mod settings;
+#[cfg(feature = "std")]
 mod snapshot;
+#[cfg(feature = "std")]
 mod stack;
 
 pub use millstream_fence::Fence;
+#[cfg(feature = "std")]
 pub use queue::Queue;
+#[cfg(feature = "std")]
 pub use scheme::{Epochs, Hazards, Scheme};
 pub use settings::Settings;
+#[cfg(feature = "std")]
 pub use snapshot::{Reading, Snapshot};
+#[cfg(feature = "std")]
 pub use stack::Stack;

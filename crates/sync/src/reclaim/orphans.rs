@@ -1,6 +1,7 @@
 //! What threads leave behind when they end, for whoever reclaims next.
 
-use std::ptr;
+use alloc::boxed::Box;
+use core::ptr;
 
 use crate::primitive::{AtomicPtr, Ordering};
 

@@ -1,7 +1,8 @@
 //! Objects that may be freed, a few at a time: so that no single `retire` pays for a whole batch, and the allocator gets
 //! memory back at the pace at which it is asked for.
 
-use std::cell::{Cell, UnsafeCell};
+use alloc::vec::Vec;
+use core::cell::{Cell, UnsafeCell};
 
 use super::retired::Retired;
 
@@ -26,7 +27,7 @@ impl Ready {
         // SAFETY: as above.
         let ready = unsafe { &mut *self.objects.get() };
         if ready.is_empty() {
-            std::mem::swap(ready, objects);
+            core::mem::swap(ready, objects);
         } else {
             ready.append(objects);
         }

@@ -1,8 +1,9 @@
 //! The list of all records of one kind: readers write theirs, who reclaims reads all.
 
-use std::iter;
-use std::ops::Deref;
-use std::ptr;
+use alloc::boxed::Box;
+use core::iter;
+use core::ops::Deref;
+use core::ptr;
 
 use crate::primitive::{AtomicBool, AtomicPtr, Ordering};
 
@@ -72,6 +73,7 @@ impl<R> Registry<R> {
     }
 }
 
+#[cfg(feature = "std")]
 impl<R> Entry<R> {
     /// Whether somebody has it.
     pub(crate) fn is_taken(&self) -> bool {

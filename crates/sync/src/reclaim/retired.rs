@@ -1,5 +1,7 @@
 //! An object that nobody can find any more, and what to do when nobody looks at it any more.
 
+use alloc::boxed::Box;
+
 /// A destructor that runs later.
 pub(super) struct Retired {
     object: *mut (),
@@ -26,6 +28,7 @@ impl Retired {
         Retired { object, free }
     }
 
+    #[cfg(feature = "std")]
     pub(super) fn closure<F: FnOnce() + Send + 'static>(closure: F) -> Self {
         unsafe fn call<F: FnOnce()>(closure: *mut ()) {
             // SAFETY: made from a box of this type below, and called once.

@@ -1,7 +1,8 @@
 //! A thread's garbage: objects that gather, and a batch that waits for its fence.
 
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use alloc::vec::Vec;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::primitive::{Ticket, heavy, ticket};
 use crate::reclaim::ready::Ready;
@@ -81,7 +82,7 @@ impl Garbage {
             }
             self.sift(lists, shared, objects);
         }
-        let objects = std::mem::replace(&mut lists.filling, Vec::with_capacity(shared.settings.batch));
+        let objects = core::mem::replace(&mut lists.filling, Vec::with_capacity(shared.settings.batch));
         let ticket = ticket(shared.settings.fence);
         if ticket.is_done() {
             self.sift(lists, shared, objects);
@@ -120,7 +121,7 @@ pub(super) fn resign(garbage: &Entry<Garbage>, shared: &Shared) {
     garbage.flush(shared);
     // SAFETY: still the owner.
     let lists = unsafe { &mut *garbage.lists.get() };
-    let mut left = std::mem::take(&mut lists.filling);
+    let mut left = core::mem::take(&mut lists.filling);
     left.extend(lists.waiting.take().into_iter().flat_map(|(objects, _)| objects));
     if !left.is_empty() {
         shared.orphans.leave(left);

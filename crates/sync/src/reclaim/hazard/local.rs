@@ -1,6 +1,6 @@
 //! A thread's place to retire to.
 
-use std::marker::PhantomData;
+use core::marker::PhantomData;
 
 use crate::reclaim::registry::Entry;
 use crate::reclaim::retired::Retired;
@@ -14,7 +14,7 @@ pub struct Local<'d> {
     shared: &'d Shared,
     garbage: &'d Entry<Garbage>,
     /// Its garbage is not shared.
-    not_sync: PhantomData<std::cell::Cell<()>>,
+    not_sync: PhantomData<core::cell::Cell<()>>,
 }
 
 impl<'d> Local<'d> {

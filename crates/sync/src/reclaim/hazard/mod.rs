@@ -52,6 +52,7 @@ mod domain;
 mod garbage;
 mod local;
 mod pointer;
+#[cfg(feature = "std")]
 mod process;
 mod shared;
 mod slot;
@@ -60,6 +61,8 @@ mod stats;
 pub use domain::Domain;
 pub use local::Local;
 pub use pointer::{Hazard, Protected};
+#[cfg(feature = "std")]
 pub(super) use process::with_hazards;
+#[cfg(feature = "std")]
 pub use process::{flush, hazard, retire, stats};
 pub use stats::Stats;

@@ -1,7 +1,7 @@
 //! A hazard pointer and what it protects.
 
-use std::marker::PhantomData;
-use std::ops::Deref;
+use core::marker::PhantomData;
+use core::ops::Deref;
 
 use crate::primitive::AtomicPtr;
 use crate::reclaim::registry::{Entry, Registry};
@@ -14,7 +14,7 @@ use super::slot::Slot;
 pub struct Hazard<'d> {
     slot: &'d Entry<Slot>,
     /// One thread at a time writes the slot.
-    not_sync: PhantomData<std::cell::Cell<()>>,
+    not_sync: PhantomData<core::cell::Cell<()>>,
 }
 
 impl<'d> Hazard<'d> {
@@ -39,11 +39,13 @@ impl<'d> Hazard<'d> {
     }
 
     /// The same for who frees the slot otherwise, or not at all before the next object.
+    #[cfg(feature = "std")]
     #[inline(always)]
     pub(in crate::reclaim) fn protect_raw<T>(&self, source: &AtomicPtr<T>) -> *mut T {
         self.slot.protect(source)
     }
 
+    #[cfg(feature = "std")]
     #[inline(always)]
     pub(in crate::reclaim) fn clear(&self) {
         self.slot.clear();

@@ -1,5 +1,7 @@
 //! What all threads of a domain share.
 
+use alloc::vec::Vec;
+
 use crate::reclaim::orphans::Orphans;
 use crate::reclaim::registry::Registry;
 use crate::reclaim::retired::Retired;

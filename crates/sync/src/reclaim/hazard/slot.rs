@@ -15,7 +15,7 @@
 //! All stores to the slot are releasing: the value that the scan reads with acquire, whichever it is, comes after all use of
 //! what the slot held before.
 
-use std::ptr;
+use core::ptr;
 
 use crate::primitive::{AtomicPtr, Ordering, light};
 

@@ -1,0 +1,103 @@
+//! Fences where no operating system is known: full ones on both sides, or a heavy one that the program gives.
+
+use core::mem;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence, fence};
+
+/// The heavy fence that was given, a `fn()`; null if none was.
+static HEAVY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// Takes `heavy` for the heavy fence of this program; from then on [`light`] is free.
+///
+/// # Safety
+/// Every other thread of the program passes a full fence, or is interrupted by something as good, between each call of
+/// `heavy` and its return. And nobody has passed a fence of this crate before, or does so without knowing of this call (who
+/// starts a processor or a thread afterwards lets it know).
+///
+/// ```ignore
+/// fn interrupt_all_processors() { /* and wait until each has answered */ }
+///
+/// // SAFETY: the other processors are not started yet.
+/// unsafe { millstream_fence::give(interrupt_all_processors) };
+/// ```
+pub unsafe fn give(heavy: fn()) {
+    // Relaxed, as all accesses to it: the caller orders this before all fences.
+    HEAVY.store(heavy as *mut (), Ordering::Relaxed);
+}
+
+fn given() -> Option<fn()> {
+    let heavy = HEAVY.load(Ordering::Relaxed);
+    // SAFETY: null, which is `None`, or made from a `fn()` in `give`.
+    unsafe { mem::transmute::<*mut (), Option<fn()>>(heavy) }
+}
+
+/// The hot side's fence: a compiler fence if a heavy one was [given](give), otherwise a full one.
+#[inline]
+pub fn light() {
+    if is_asymmetric() {
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// Whether [`light`] is free of fence instructions.
+#[inline]
+#[must_use]
+pub fn is_asymmetric() -> bool {
+    !HEAVY.load(Ordering::Relaxed).is_null()
+}
+
+/// The cold side's fence: the one that was [given](give), otherwise a full one.
+pub fn heavy() {
+    fence(Ordering::SeqCst);
+    if let Some(heavy) = given() {
+        heavy();
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// [`Fence::FAST`]`.ticket()`.
+#[must_use]
+pub fn ticket() -> Ticket {
+    Fence::FAST.ticket()
+}
+
+/// The heavy fence; there is one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fence(());
+
+impl Fence {
+    /// The heavy fence.
+    pub const FAST: Fence = Fence(());
+
+    /// [`heavy`].
+    pub fn heavy(self) {
+        heavy();
+    }
+
+    /// Stands for a heavy fence that begins after this call.
+    #[must_use]
+    pub fn ticket(self) -> Ticket {
+        Ticket(())
+    }
+
+    /// [`is_asymmetric`].
+    #[must_use]
+    pub fn is_asymmetric(self) -> bool {
+        is_asymmetric()
+    }
+}
+
+/// A fence to come: it is passed by who asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Ticket(());
+
+impl Ticket {
+    /// Passes the fence, and is done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        heavy();
+        true
+    }
+}
