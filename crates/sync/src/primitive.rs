@@ -35,13 +35,9 @@ mod real {
 
 #[cfg(loom)]
 mod real {
-    pub(crate) use super::asymmetric::{Ticket, heavy, light, light as free_light, ticket};
+    pub(crate) use super::asymmetric::{Ticket, heavy, is_asymmetric, light, light as free_light, ticket};
     pub(crate) use loom::sync::Mutex;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-
-    pub(crate) fn is_asymmetric() -> bool {
-        true
-    }
 
     /// Only time would pass, of which a model has none.
     pub(crate) fn spin_loop() {}

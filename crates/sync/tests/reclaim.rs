@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use millstream_sync::reclaim::epoch::{self, Collector, Stalled};
 use millstream_sync::reclaim::hazard::{self, Domain};
@@ -225,6 +226,40 @@ fn a_stalled_hazard_holds_back_its_object_and_nothing_else() {
 }
 
 #[test]
+fn each_of_many_hazards_holds_back_its_own_object() {
+    const MANY: usize = 50;
+    let domain = Domain::with(small_batches(Fence::FAST));
+    let alive: Vec<_> = (0..MANY).map(|_| alive()).collect();
+    let sources: Vec<_> = alive.iter().map(|alive| AtomicPtr::new(Counted::boxed(alive))).collect();
+    let mut hazards: Vec<_> = (0..MANY).map(|_| domain.hazard()).collect();
+    let mut protected: Vec<_> = hazards
+        .iter_mut()
+        .zip(&sources)
+        // SAFETY: what the sources hold is retired to this domain.
+        .map(|(hazard, source)| unsafe { hazard.protect(source) })
+        .collect();
+    let local = domain.local();
+    for source in &sources {
+        // SAFETY: just unlinked.
+        unsafe { local.retire(source.swap(std::ptr::null_mut(), AcqRel)) };
+    }
+    let left = |place: usize| alive[place].load(Relaxed);
+    for place in (0..MANY).step_by(2) {
+        local.flush();
+        assert!(
+            (0..MANY).all(|other| left(other) == usize::from(other % 2 == 1 || other >= place)),
+            "{place} released"
+        );
+        protected[place] = None;
+    }
+    local.flush();
+    assert!((0..MANY).all(|other| left(other) == other % 2));
+    drop(protected);
+    local.flush();
+    assert!((0..MANY).all(|other| left(other) == 0));
+}
+
+#[test]
 fn a_hazard_protects_until_it_is_dropped() {
     let (domain, alive) = (Domain::new(), alive());
     let source = AtomicPtr::new(Counted::boxed(&alive));
@@ -281,6 +316,39 @@ fn destructors_may_retire_without_deep_recursion() {
     assert_eq!(depth.load(Relaxed), 1);
 }
 
+/// A value whose destructor uses the structures, too.
+struct Using<S: Scheme>(u64, Arc<(Queue<u64, S>, Stack<u64, S>)>);
+
+impl<S: Scheme> Drop for Using<S> {
+    fn drop(&mut self) {
+        self.1.0.push(self.0);
+        self.1.1.push(self.0);
+        assert!(self.1.0.pop().is_some() && self.1.1.pop().is_some(), "there is always one more than is taken");
+    }
+}
+
+fn destructors_may_use_the_structures<S: Scheme>(retire: fn(*mut Using<S>)) {
+    let others = Arc::new((Queue::with_scheme(), Stack::with_scheme()));
+    others.0.push(0);
+    others.1.push(0);
+    let (queue, stack) = (Queue::<_, S>::with_scheme(), Stack::<_, S>::with_scheme());
+    // Enough for nodes and values to be freed inside of operations.
+    for number in 1..20_000 {
+        retire(Box::into_raw(Box::new(Using(number, Arc::clone(&others)))));
+        queue.push(number);
+        stack.push(number);
+        assert_eq!((queue.pop(), stack.pop()), (Some(number), Some(number)));
+    }
+}
+
+#[test]
+fn destructors_that_run_inside_of_operations_may_use_the_structures() {
+    // SAFETY: boxes that nobody else knows.
+    destructors_may_use_the_structures::<Epochs>(|object| unsafe { epoch::pin().retire(object) });
+    // SAFETY: as above.
+    destructors_may_use_the_structures::<Hazards>(|object| unsafe { hazard::retire(object) });
+}
+
 #[test]
 fn what_a_thread_leaves_is_freed_by_others() {
     let alive = alive();
@@ -315,9 +383,20 @@ impl Drop for LateUser {
     }
 }
 
+/// Refreshes a guard and retires once more when it is dropped.
+struct Kept(epoch::Guard<'static>, Arc<AtomicUsize>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.refresh();
+        // SAFETY: a box that nobody else knows.
+        unsafe { self.0.retire(Counted::boxed(&self.1)) };
+    }
+}
+
 thread_local! {
     static LATE: Cell<Option<LateUser>> = const { Cell::new(None) };
-    static KEPT: Cell<Option<epoch::Guard<'static>>> = const { Cell::new(None) };
+    static KEPT: Cell<Option<Kept>> = const { Cell::new(None) };
 }
 
 #[test]
@@ -355,8 +434,9 @@ fn a_guard_in_thread_storage_outlives_its_thread_s_membership() {
     let alive = alive();
     let (pinned, wait) = mpsc::channel();
     let (go_on, may) = mpsc::channel::<()>();
+    let late = Arc::clone(&alive);
     let thread = thread::spawn(move || {
-        KEPT.with(|kept| kept.set(Some(epoch::pin())));
+        KEPT.with(|kept| kept.set(Some(Kept(epoch::pin(), late))));
         pinned.send(()).unwrap();
         may.recv().unwrap();
     });
@@ -367,7 +447,9 @@ fn a_guard_in_thread_storage_outlives_its_thread_s_membership() {
     assert_eq!(alive.load(Relaxed), 1);
     go_on.send(()).unwrap();
     thread.join().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
     while alive.load(Relaxed) > 0 {
+        assert!(Instant::now() < deadline, "the last guard has left nothing to others");
         epoch::flush();
         thread::yield_now();
     }

@@ -5,6 +5,9 @@
 //! ordered after the reader's last access.
 #![cfg(loom)]
 
+#[path = "support/fences.rs"]
+mod fences;
+
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
@@ -371,4 +374,9 @@ fn two_threads_never_have_the_same_slot() {
         assert_eq!(other.join().unwrap(), 2);
         let _last = source.load(Relaxed);
     });
+}
+
+#[test]
+fn all_of_it_holds_with_symmetric_fences() {
+    fences::again_with_symmetric_fences("all_of_it_holds_with_symmetric_fences");
 }

@@ -4,13 +4,16 @@
 //! others, one after the other, as an interrupt reaches one core after the other. So a light and a heavy fence order each other,
 //! and two light fences do not, as two full fences would.
 //!
+//! Where the environment asks for symmetric fences, as it may ask the real ones, both are full fences and nothing else.
+//!
 //! These are accesses, not fences of loom's, for another reason, too: loom lets another thread go on between two accesses, but
 //! never between an access and a fence that follows it.
 
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
+use loom::thread;
 
 /// Threads of a model that pass fences, at most.
 const THREADS: usize = 3;
@@ -57,11 +60,30 @@ std::thread_local! {
     static LATEST: RefCell<Option<Arc<Words>>> = const { RefCell::new(None) };
 }
 
+/// The same for all models of a run.
+pub(crate) fn is_asymmetric() -> bool {
+    static SYMMETRIC: LazyLock<bool> =
+        LazyLock::new(|| std::env::var("MILLSTREAM_FENCE").is_ok_and(|asked| asked == "symmetric"));
+    !*SYMMETRIC
+}
+
+/// A full fence; another thread may go on before it.
+fn full() {
+    thread::yield_now();
+    fence(Ordering::SeqCst);
+}
+
 pub(crate) fn light() {
+    if !is_asymmetric() {
+        return full();
+    }
     OWN.with(|own| own.words.words[own.word].fetch_add(1, Ordering::AcqRel));
 }
 
 pub(crate) fn heavy() {
+    if !is_asymmetric() {
+        return full();
+    }
     fence(Ordering::SeqCst);
     match OWN.try_with(|own| (Arc::clone(&own.words), Some(own.word))) {
         Ok((words, own)) => visit(&words, own),

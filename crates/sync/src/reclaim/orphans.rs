@@ -57,3 +57,31 @@ impl<G> Drop for Orphans<G> {
         self.adopt(drop);
     }
 }
+
+#[cfg(all(test, loom))]
+mod tests {
+    use std::sync::Arc;
+
+    use loom::cell::UnsafeCell;
+
+    use super::*;
+
+    #[test]
+    fn what_was_done_to_garbage_before_it_was_left_is_visible_to_who_adopts_it() {
+        loom::model(|| {
+            let orphans = Arc::new(Orphans::new());
+            let leaver = {
+                let orphans = Arc::clone(&orphans);
+                loom::thread::spawn(move || (1..3).for_each(|number| orphans.leave(UnsafeCell::new(number))))
+            };
+            let mut sum = 0;
+            for _ in 0..2 {
+                // SAFETY: it is ours; loom checks that.
+                orphans.adopt(|garbage| sum += garbage.with(|number| unsafe { *number }));
+            }
+            leaver.join().unwrap();
+            orphans.adopt(|garbage| sum += garbage.with(|number| unsafe { *number }));
+            assert_eq!(sum, 3, "each was handed over once");
+        });
+    }
+}

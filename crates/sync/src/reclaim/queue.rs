@@ -115,21 +115,20 @@ impl<T, S: Scheme> Queue<T, S> {
                 let head = section.protect(0, &self.head.0);
                 // SAFETY: protected.
                 let next = section.protect(1, unsafe { &(*head).next });
-                // A hazard on `next` counts only if `head` was still the first when it was set: `next` is retired after it.
-                if self.head.0.load(Ordering::Acquire) != head {
-                    continue;
-                }
                 if next.is_null() {
                     return None;
                 }
-                // `tail` must not stay behind on a node that is retired.
+                // `tail` must not stay behind on a node that is retired: who pushes would find it there, perhaps after
+                // the hazards have been looked at.
                 if self.tail.0.load(Ordering::Acquire) == head {
                     self.move_tail(head, next);
                 }
                 // Release: whoever finds `next` as the head finds it filled.
                 if self.head.0.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                    // SAFETY: `next` is protected; who moves the head to it takes its value, once. The old dummy is
-                    // unreachable: `head` and `tail` are past it.
+                    // SAFETY: `next` is protected, though `head` was not looked at again after its hazard was set: it can be
+                    // retired only after it was the head, and a heavy fence after that comes after our light one, or else the
+                    // exchange would have found the head gone. Who moves the head to it takes its value, once. The old dummy
+                    // is unreachable: `head` and `tail` are past it.
                     unsafe {
                         let value = ptr::read((*next).value.get());
                         section.retire(head);
@@ -182,5 +181,31 @@ impl<T, S: Scheme> Drop for Queue<T, S> {
 impl<T, S: Scheme> fmt::Debug for Queue<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue").field("is_empty", &self.is_empty()).finish()
+    }
+}
+
+#[cfg(all(test, loom))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A third thread could find it there, just before it is freed.
+    #[test]
+    fn the_tail_is_not_on_a_node_that_was_retired() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| {
+            let queue = Arc::new(Queue::new());
+            let pusher = {
+                let queue = Arc::clone(&queue);
+                loom::thread::spawn(move || queue.push(1))
+            };
+            let first = queue.head.0.load(Ordering::Relaxed);
+            if queue.pop().is_some() {
+                assert_ne!(queue.tail.0.load(Ordering::Acquire), first);
+            }
+            pusher.join().unwrap();
+        });
     }
 }

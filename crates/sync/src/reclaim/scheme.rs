@@ -34,6 +34,8 @@ pub(super) mod sealed {
         /// What `source` holds, kept until `place` protects something else. There are two places.
         fn protect<T>(&self, place: usize, source: &AtomicPtr<T>) -> *mut T;
 
+        /// May run destructors, which use the same places: nothing that is protected may be used afterwards.
+        ///
         /// # Safety
         /// Made by a box, not reachable any more, retired once; may be freed on any thread at any later time.
         unsafe fn retire<T>(&self, object: *mut T);

@@ -52,6 +52,13 @@ impl<'d> Hazard<'d> {
     }
 }
 
+#[cfg(all(test, not(loom)))]
+impl Hazard<'_> {
+    pub(super) fn is_set(&self) -> bool {
+        !self.slot.protected().is_null()
+    }
+}
+
 impl Drop for Hazard<'_> {
     fn drop(&mut self) {
         self.slot.clear();

@@ -1,6 +1,6 @@
 //! The process's own domain, and what each thread has of it.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 
 use crate::reclaim::settings::Settings;
 
@@ -32,18 +32,12 @@ fn shared() -> &'static Shared {
 struct Own {
     hazards: [Hazard<'static>; PLACES],
     local: Local<'static>,
-    /// The hazards are in use further up the stack.
-    busy: Cell<bool>,
 }
 
 impl Own {
     fn new() -> Self {
         let shared = shared();
-        Own {
-            hazards: std::array::from_fn(|_| Hazard::new(&shared.hazards)),
-            local: Local::new(shared),
-            busy: Cell::new(false),
-        }
+        Own { hazards: std::array::from_fn(|_| Hazard::new(&shared.hazards)), local: Local::new(shared) }
     }
 }
 
@@ -107,27 +101,22 @@ pub fn stats() -> Stats {
     shared().stats()
 }
 
-/// Calls `work` with this thread's hazards, or with others if those are in use.
+/// Calls `work` with this thread's hazards, and clears them. If it retires, that comes last: destructors may come back here.
 #[inline(always)]
 pub(in crate::reclaim) fn with_hazards<R>(work: impl FnOnce(&[Hazard<'static>; PLACES], &Local<'static>) -> R) -> R {
     with_own(|own| {
-        if own.busy.replace(true) {
-            let hazards = std::array::from_fn(|_| hazard());
-            return work(&hazards, &own.local);
-        }
-        let busy = Busy(own);
-        work(&busy.0.hazards, &busy.0.local)
+        let _cleared = Cleared(&own.hazards);
+        work(&own.hazards, &own.local)
     })
 }
 
-/// Clears the hazards and lends them to the next, also when the work panics.
-struct Busy<'a>(&'a Own);
+/// Clears the hazards, also when the work panics.
+struct Cleared<'a>(&'a [Hazard<'static>; PLACES]);
 
-impl Drop for Busy<'_> {
+impl Drop for Cleared<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.0.hazards.iter().for_each(Hazard::clear);
-        self.0.busy.set(false);
+        self.0.iter().for_each(Hazard::clear);
     }
 }
 
@@ -139,5 +128,36 @@ fn with_own<R>(work: impl FnOnce(&Own) -> R) -> R {
         Ok(result) => result,
         // This thread's storage has been destroyed: hazards for this call alone.
         Err(_) => call(&Own::new()),
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::primitive::AtomicPtr;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_protected_after_an_operation() {
+        let source = AtomicPtr::new(Box::into_raw(Box::new(1)));
+        let protecting = |hazards: &[Hazard<'_>; PLACES]| hazards.iter().filter(|hazard| hazard.is_set()).count();
+        let operation = || {
+            with_hazards(|hazards, _| {
+                hazards.iter().for_each(|hazard| assert!(!hazard.protect_raw(&source).is_null()));
+                assert_eq!(protecting(hazards), PLACES);
+            })
+        };
+        operation();
+        assert_eq!(with_own(|own| protecting(&own.hazards)), 0);
+        let panicked = std::panic::catch_unwind(|| {
+            with_hazards(|hazards, _| {
+                let _object = hazards[1].protect_raw(&AtomicPtr::new(std::ptr::dangling_mut::<u64>()));
+                panic!("by intent");
+            })
+        });
+        assert!(panicked.is_err());
+        assert_eq!(with_own(|own| protecting(&own.hazards)), 0);
+        // SAFETY: a box that nobody else knows.
+        drop(unsafe { Box::from_raw(source.into_inner()) });
     }
 }
