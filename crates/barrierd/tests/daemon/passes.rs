@@ -1,6 +1,6 @@
 //! What the page says is so: the race that fences decide, whatever the daemon works with.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, compiler_fence};
 use std::time::{Duration, Instant};
 use std::{hint, thread};
 
@@ -62,15 +62,45 @@ fn polling_alone_is_a_heavy_fence() {
 }
 
 #[test]
+fn a_moment_passes_on_every_processor_and_not_when_it_is_drawn() {
+    for with in [With::Bpf, With::FallBacks] {
+        let Some(daemon) = Daemon::start(with) else { continue };
+        let client = daemon.client();
+        let (view, mut waited) = (client.view(), (false, false));
+        for _ in 0..30 {
+            let (since, since_ns) = (client.now(), monotonic_ns());
+            let begun = Instant::now();
+            loop {
+                let passed = (client.has_passed(since), client.has_passed_clock(since_ns));
+                assert!(!passed.0 || (0..view.cpus()).all(|cpu| view.virtual_time(cpu) > since.0), "{with:?}");
+                assert!(!passed.1 || (0..view.cpus()).all(|cpu| view.time(cpu) > since_ns), "{with:?}, by the clock");
+                waited = (waited.0 || !passed.0, waited.1 || !passed.1);
+                if passed == (true, true) {
+                    break;
+                }
+                assert!(begun.elapsed() < LIMIT);
+                client.ask(client.now());
+            }
+        }
+        assert_eq!(waited, (true, true), "{with:?}: no fence is passed while its moment is drawn");
+    }
+}
+
+/// Behind a full fence.
+fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    // SAFETY: room for a time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[test]
 fn the_clock_s_fence_holds_as_well() {
     let Some(daemon) = Daemon::start(With::Bpf) else { return };
     let client = daemon.client();
     let by_clock = || {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-        // SAFETY: room for a time.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-        let since_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        let since_ns = monotonic_ns();
         while !client.has_passed_clock(since_ns) {
             pass(&client);
         }
@@ -88,9 +118,11 @@ fn no_time_goes_backwards_and_none_is_ahead() {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(300) {
             client.ask(client.now());
+            let least = view.page().least_virtual.load(Acquire);
             for (cpu, last) in last.iter_mut().enumerate() {
                 let time = view.virtual_time(cpu);
                 assert!(time >= *last, "{with:?}: processor {cpu} went from {last} to {time}");
+                assert!(time >= least, "{with:?}: processor {cpu} is behind the minimum");
                 assert!(time <= client.now().0, "{with:?}: processor {cpu} is ahead of virtual time");
                 *last = time;
             }

@@ -72,16 +72,24 @@ mod tests {
             let orphans = Arc::new(Orphans::new());
             let leaver = {
                 let orphans = Arc::clone(&orphans);
-                loom::thread::spawn(move || (1..3).for_each(|number| orphans.leave(UnsafeCell::new(number))))
+                loom::thread::spawn(move || {
+                    for number in 1..3 {
+                        let garbage = UnsafeCell::new(0);
+                        // SAFETY: not left yet. Loom watches this write.
+                        garbage.with_mut(|place| unsafe { *place = number });
+                        orphans.leave(garbage);
+                    }
+                })
             };
-            let mut sum = 0;
-            for _ in 0..2 {
+            let mut adopted = Vec::new();
+            while adopted.len() < 2 {
                 // SAFETY: it is ours; loom checks that.
-                orphans.adopt(|garbage| sum += garbage.with(|number| unsafe { *number }));
+                orphans.adopt(|garbage| adopted.push(garbage.with(|number| unsafe { *number })));
+                loom::thread::yield_now();
             }
             leaver.join().unwrap();
-            orphans.adopt(|garbage| sum += garbage.with(|number| unsafe { *number }));
-            assert_eq!(sum, 3, "each was handed over once");
+            adopted.sort_unstable();
+            assert_eq!(adopted, [1, 2], "each was handed over once");
         });
     }
 }

@@ -58,7 +58,8 @@ impl Member {
         if bags.filling.len() >= shared.settings.batch {
             self.seal(shared);
             self.collect(shared);
-        } else if !self.ready.is_empty() {
+        }
+        if !self.ready.is_empty() {
             self.free(FREED_PER_RETIRED);
         }
     }

@@ -61,7 +61,8 @@ impl Garbage {
         lists.filling.push(object);
         if lists.filling.len() >= lists.enough.max(shared.settings.batch) {
             self.collect(shared);
-        } else if !self.ready.is_empty() {
+        }
+        if !self.ready.is_empty() {
             self.free(FREED_PER_RETIRED);
         }
     }

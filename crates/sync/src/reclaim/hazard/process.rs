@@ -145,7 +145,7 @@ mod tests {
             with_hazards(|hazards, _| {
                 hazards.iter().for_each(|hazard| assert!(!hazard.protect_raw(&source).is_null()));
                 assert_eq!(protecting(hazards), PLACES);
-            })
+            });
         };
         operation();
         assert_eq!(with_own(|own| protecting(&own.hazards)), 0);
