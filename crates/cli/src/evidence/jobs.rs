@@ -24,6 +24,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::error::EvidenceError;
+use super::launch::is_ignored;
 use super::program::{Program, Run};
 
 /// How many runs may have been started after the oldest one that is still under way, for each job.
@@ -60,7 +61,7 @@ pub(super) struct Allowance {
     pub(super) first: u64,
 }
 
-/// SIGINT and SIGTERM, counted.
+/// SIGINT and SIGTERM, counted, but for what the process was started to ignore, as a shell's background job is.
 #[derive(Debug, Clone)]
 pub(super) struct Interrupts {
     count: Arc<AtomicUsize>,
@@ -80,7 +81,7 @@ impl Interrupts {
     pub(super) fn listen(&self) -> Result<(), EvidenceError> {
         let heard = self.clone();
         let listen = || -> io::Result<()> {
-            let mut signals = Signals::new([SIGINT, SIGTERM])?;
+            let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal)))?;
             thread::Builder::new().name("signals".to_owned()).spawn(move || {
                 for _ in signals.forever() {
                     heard.note();

@@ -159,17 +159,21 @@ impl Drop for Attributes {
 /// finds so, and the one that Rust ignores on its own account. `posix_spawn` need not ask for the action of these.
 fn default_signals() -> sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the first call initialises the set. Asking for a signal's action changes nothing; where there is no such
-    // signal, the call fails and the action stays what it was made here.
+    // SAFETY: the first call initialises the set. Where there is no such signal, adding it changes nothing.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in 1..=libc::SIGRTMAX() {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            let known = libc::sigaction(signal, ptr::null(), &raw mut action) == 0;
-            if known && (action.sa_sigaction != libc::SIG_IGN || signal == libc::SIGPIPE) {
-                libc::sigaddset(set.as_mut_ptr(), signal);
-            }
+        for signal in (1..=libc::SIGRTMAX()).filter(|&signal| !is_ignored(signal) || signal == libc::SIGPIPE) {
+            libc::sigaddset(set.as_mut_ptr(), signal);
         }
         set.assume_init()
+    }
+}
+
+/// Whether this process ignores the signal, or is not told.
+pub(super) fn is_ignored(signal: c_int) -> bool {
+    // SAFETY: zeros are an action. Asking for a signal's action changes nothing; where there is no such signal, the call fails and writes nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, ptr::null(), &raw mut action) != 0 || action.sa_sigaction == libc::SIG_IGN
     }
 }

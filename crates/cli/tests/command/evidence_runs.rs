@@ -52,9 +52,10 @@ fn what_a_run_says_explains_its_own_failure() {
 #[test]
 fn a_run_finds_the_environment_and_the_signals_of_its_parent() {
     let room = room();
-    // SIGHUP is ignored as under nohup; SIGPIPE is not, although the command ignores it for itself.
+    // SIGHUP is ignored as under nohup, SIGINT and SIGQUIT as in the background of a shell; SIGPIPE is not, although the command
+    // ignores it for itself.
     let script = r#"
-        trap '' HUP
+        trap '' HUP INT QUIT
         signals="$(sed -n 's/Sig[BI][lg][kn]://p' /proc/self/status | tr -d '\n\t')"
         echo "$signals"
         exec "$0" slo --at-least 0.9 --limit 1 --match "^here 1 $signals\$" --quiet -- sh -c '

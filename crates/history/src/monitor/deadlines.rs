@@ -47,14 +47,19 @@ impl Pending<'_> {
         budget: &mut Budget,
     ) -> Result<Answer, Undecided> {
         if self.calls.is_empty() {
-            return Ok(Answer { outcome: decide(lives, empties), taken: Vec::new() });
+            return Ok(Answer { outcome: decide(lives, empties, budget), taken: Vec::new() });
         }
+        self.plan(lives, empties, budget)
+    }
+
+    /// The same, but no failure is known as the first.
+    pub(super) fn plan(&self, lives: &[Life], empties: &[Span], budget: &mut Budget) -> Result<Answer, Undecided> {
         let mut taken = self.hinted(lives);
         let mut removals: Vec<Removal> = Vec::new();
         for round in 0..=ROUNDS_MOST {
             let mut stuck = match moments(&self.without(lives, &taken), empties) {
                 Ok(steps) => return Ok(Answer { outcome: Ok(steps), taken }),
-                Err(stuck) => stuck,
+                Err(unplaced) => unplaced.stuck,
             };
             budget.look_at_the_clock()?;
             // A pending removal that is stuck just takes nothing, or something else.

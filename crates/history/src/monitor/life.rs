@@ -55,7 +55,7 @@ pub(crate) enum Step {
 pub(crate) struct Core {
     pub(crate) lives: Vec<u32>,
     pub(crate) empties: Vec<u32>,
-    /// The removal before whose return all is in order, where that is known.
+    /// The removal before whose return all is in order, where one is known.
     pub(crate) first: Option<Step>,
 }
 

@@ -15,7 +15,7 @@
 //!
 //! What they share: [`span`] (time as ranks), [`numbers`] (values as numbers), [`life`] (a value from insertion to removal), [`cover`] (when
 //! something is surely there), [`container`] (from operations to lives and back), [`pending`] and
-//! [`deadlines`] (removals that never returned), [`shrink`] (smaller counter-examples).
+//! [`deadlines`] (removals that never returned), [`extension`] (how far all is in order), [`shrink`] (smaller counter-examples).
 //!
 //! Each procedure gives an order that explains the history or a few operations that nothing can explain, and is
 //! compared with an exhaustive search on all small histories and on many random ones (see `agreement`).
@@ -26,6 +26,7 @@ mod cover;
 mod deadlines;
 mod evidence;
 mod exhaustion;
+mod extension;
 mod free;
 mod life;
 mod lock;

@@ -6,15 +6,17 @@ use super::life::{Life, Step};
 /// The most places that are taken apart so; few in tests, whose histories are short.
 pub(super) const SMALL: usize = if cfg!(test) { 3 } else { 32 };
 
-/// Takes the values at these places apart, which are at most [`SMALL`] and ascend in their pops' calls, as `lives` do. The error
-/// is places among which no value can lie at the bottom, although something is there at every moment.
+/// What comes out, in order.
+pub(super) enum Found<'p> {
+    Step(Step),
+    /// Places among which no value can lie at the bottom, although something is there at every moment.
+    Stuck(&'p [u32]),
+}
+
+/// Takes the values at these places apart, which are at most [`SMALL`] and ascend in their pops' calls, as `lives` do.
 ///
 /// Changes the order of `places`.
-pub(super) fn take_apart<'p>(
-    lives: &[Life],
-    places: &'p mut [u32],
-    step: &mut impl FnMut(Step),
-) -> Result<(), &'p [u32]> {
+pub(super) fn take_apart(lives: &[Life], places: &mut [u32], found: &mut impl FnMut(Found<'_>)) {
     let life = |place: u32| &lives[place as usize];
     // At each place, when the first push of the values from there on returns.
     let mut pushed = [u32::MAX; SMALL + 1];
@@ -36,12 +38,14 @@ pub(super) fn take_apart<'p>(
         let pushed = piece.iter().map(|&place| life(place).insert.ret).min().unwrap_or(u32::MAX);
         let popped = life(piece[width - 1]).remove.call;
         let lies_below = |&place: &u32| life(place).insert.call <= pushed && life(place).remove.ret >= popped;
-        let Some(bottom) = piece.iter().position(lies_below) else { return Err(piece) };
+        let Some(bottom) = piece.iter().position(lies_below) else {
+            found(Found::Stuck(piece));
+            continue;
+        };
         piece[..=bottom].rotate_right(1);
         let (bottom, above) = piece.split_first_mut().expect("the bottom is there");
-        step(Step::Insert(*bottom));
-        take_apart(lives, above, step)?;
-        step(Step::Remove(*bottom));
+        found(Found::Step(Step::Insert(*bottom)));
+        take_apart(lives, above, found);
+        found(Found::Step(Step::Remove(*bottom)));
     }
-    Ok(())
 }

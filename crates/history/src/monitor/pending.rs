@@ -102,8 +102,18 @@ impl Pending<'_> {
         budget: &mut Budget,
     ) -> Result<Answer, Undecided> {
         if self.calls.is_empty() {
-            return Ok(Answer { outcome: stack::decide(lives, empties), taken: Vec::new() });
+            return Ok(Answer { outcome: stack::decide_and_tell(lives, empties, budget), taken: Vec::new() });
         }
+        self.decide_pending(lives, empties, budget)
+    }
+
+    /// The same, but of a failure it is not told what is in order before it.
+    pub(super) fn decide_pending(
+        &self,
+        lives: &[Life],
+        empties: &[Span],
+        budget: &mut Budget,
+    ) -> Result<Answer, Undecided> {
         let Some(mut recent) = Recent::of(lives, empties) else { return self.try_all(lives, empties, budget) };
         let hints = recent.hints(self.hints);
         let mut few = Pending { hints: &hints, ..*self }.try_all(&recent.lives, &recent.empties, budget)?;

@@ -13,23 +13,32 @@
 //! the next one that is free (see [`free`](super::free)). O(n log n).
 //!
 //! A value that is overlooked once makes all removals fail that take larger ones before it goes. The failure is the one that returns
-//! first: what came before its return is in order. (That it fails by then, with removals open that have not said what they took, is not
+//! first: what came before its return is in order, and mostly a little more (see [`extension`](super::extension)). (That it fails by then, with removals open that have not said what they took, is not
 //! said.) For the steps whose moments come before that return are an order of it. Every removal that returned
 //! by then is among them, and whatever had to be gone by a removal's moment is gone: that moment was free for the smaller value, too, so the
 //! smaller value's own, the earliest such, is no later. A removal that has not returned by then has taken its value if its moment was before,
 //! and nothing if not.
 
 use super::cover::chain;
+use super::extension::{answered, before_what_is_open, first_failure};
 use super::free::Free;
 use super::life::{Core, Life, Outcome, Step};
 use super::span::Span;
+use crate::budget::Budget;
 
 /// Decides a history of a priority queue; `lives` ascend in priority.
-pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
-    moments(lives, empties).map_err(|stuck| {
-        let first = *stuck.iter().min_by_key(|removal| removal.span.ret).expect("one has no moment");
-        let core = first.core(chain(lives, 0..first.below, first.span));
-        Core { first: Some(first.step()), ..core }
+pub(crate) fn decide(lives: &[Life], empties: &[Span], budget: &mut Budget) -> Outcome {
+    moments(lives, empties).map_err(|unplaced| {
+        let stuck = *unplaced.stuck.iter().min_by_key(|removal| removal.span.ret).expect("one has no moment");
+        let moment = before_what_is_open(lives, empties, stuck.span.call);
+        let done: Vec<Step> =
+            unplaced.timed.into_iter().filter(|&(at, ..)| at <= moment).map(|(_, _, step)| step).collect();
+        let during = stuck.span.ret..=answered(lives, empties, stuck.span.ret);
+        let first = first_failure(lives, empties, &done, moment, during, |pending, lives, empties| {
+            pending.plan(lives, empties, budget).is_ok_and(|answer| answer.outcome.is_ok())
+        });
+        let core = stuck.core(chain(lives, 0..stuck.below, stuck.span));
+        Core { first: Some(first.unwrap_or(stuck.step())), ..core }
     })
 }
 
@@ -62,8 +71,16 @@ impl Removal {
     }
 }
 
-/// An order of all steps, or the removals that have no moment, in order of the values.
-pub(super) fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Vec<Removal>> {
+/// What is known where not every removal has a moment.
+pub(super) struct Unplaced {
+    /// The removals that have none, in order of the values.
+    pub(super) stuck: Vec<Removal>,
+    /// The moments of all steps, and turns that tell which comes first of those at one moment. Where there is none, it comes after the return.
+    timed: Vec<(u32, u32, Step)>,
+}
+
+/// An order of all steps, or the removals that have no moment.
+pub(super) fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Unplaced> {
     let last = lives.iter().map(|life| life.remove.call).chain(empties.iter().map(|span| span.ret)).max();
     let mut free = Free::new(last.unwrap_or(0));
     let mut stuck = Vec::new();
@@ -88,7 +105,7 @@ pub(super) fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Vec
         timed.push((moment, 2 * all + e, Step::Empty(e)));
     }
     if !stuck.is_empty() {
-        return Err(stuck);
+        return Err(Unplaced { stuck, timed });
     }
     timed.sort_unstable_by_key(|&(moment, turn, _)| u64::from(moment) << 32 | u64::from(turn));
     Ok(timed.into_iter().map(|(_, _, step)| step).collect())

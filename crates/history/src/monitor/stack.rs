@@ -12,18 +12,54 @@
 //! last, of its piece always can, and each value is found once for each side. O(n log n). Most pieces are of a
 //! few values, and those are taken apart without looking up anything (see [`peel`]).
 //!
+//! Where no value can lie at the bottom, the rest is taken apart nevertheless, for it tells when the history first fails. While none of
+//! the *stuck* piece's pops has returned, all is in order: its pushes and pops can take its place, with those that were not called yet left out, and
+//! everything else stands around it as it does. How much longer it is in order tells [`extension`](super::extension).
+//!
 //! The scheme is the decrease and conquer of Lee and Mathur ("Efficient decrease-and-conquer linearizability
 //! monitoring", 2024).
 
 use super::cover::{Cover, chain};
+use super::extension::{answered, before_what_is_open, first_failure};
 use super::life::{Core, Life, Outcome, Step};
 use super::min_tree::MinTree;
-use super::peel::{self, SMALL};
-use super::span::{Span, by_rank};
+use super::peel::{self, Found, SMALL};
+use super::span::{NEVER, Span, by_rank};
 use super::zero_tree::ZeroTree;
+use crate::budget::Budget;
 
 /// Decides a history of a last-in-first-out stack.
 pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
+    let (steps, stuck) = take_apart(lives, empties)?;
+    stuck.first().map_or(Ok(steps), |piece| Err(core(lives, piece)))
+}
+
+/// Decides a history, all of whose pops have returned, and tells of a failure what is in order before it.
+pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Budget) -> Outcome {
+    let (steps, stuck) = take_apart(lives, empties)?;
+    let first_return = |piece: &Stuck| piece.iter().map(|&i| lives[i as usize].remove.ret).min().unwrap_or(NEVER);
+    let Some(piece) = stuck.iter().min_by_key(|piece| first_return(piece)) else { return Ok(steps) };
+
+    let returns = piece.iter().map(|&i| lives[i as usize].remove.ret).filter(|&ret| ret != NEVER);
+    let answered = answered(lives, empties, returns.max().unwrap_or(0));
+    let calls = stuck.iter().flatten().map(|&i| lives[i as usize].insert.call).filter(|&call| call <= answered);
+    let moment = before_what_is_open(lives, empties, calls.min().unwrap_or(0));
+    let called = |step: &Step| match *step {
+        Step::Insert(i) => lives[i as usize].insert.call,
+        Step::Remove(i) => lives[i as usize].remove.call,
+        Step::Empty(e) => empties[e as usize].call,
+    };
+    // Each comes as soon as it can.
+    let done = steps.iter().take_while(|step| called(step) <= moment).count();
+    let during = first_return(piece)..=answered;
+    let first = first_failure(lives, empties, &steps[..done], moment, during, |pending, lives, empties| {
+        pending.decide_pending(lives, empties, budget).is_ok_and(|answer| answer.outcome.is_ok())
+    });
+    Err(Core { first, ..core(lives, piece) })
+}
+
+/// The steps in order, but for the pieces that are stuck.
+fn take_apart(lives: &[Life], empties: &[Span]) -> Result<(Vec<Step>, Vec<Stuck>), Core> {
     let cover = Cover::of(lives);
     let mut moments = Vec::with_capacity(empties.len());
     for (e, empty) in (0..).zip(empties) {
@@ -37,17 +73,29 @@ pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     moments.sort_unstable();
 
     let mut pieces = Pieces::of(lives);
-    let mut steps = Vec::with_capacity(2 * lives.len() + empties.len());
     let mut from = 0;
     for (moment, empty) in moments {
         // The moment is uncovered, so the places on its left are a piece of their own.
         let to = from + pieces.lives[from..].partition_point(|life| life.remove.call <= moment);
-        pieces.take_apart(from, to, &mut steps)?;
-        steps.push(Step::Empty(empty));
+        pieces.take_apart(from, to);
+        pieces.steps.push(Step::Empty(empty));
         from = to;
     }
-    pieces.take_apart(from, lives.len(), &mut steps)?;
-    Ok(steps)
+    pieces.take_apart(from, lives.len());
+    Ok((pieces.steps, pieces.stuck))
+}
+
+/// Values among which none can lie at the bottom, although something is there at every moment.
+type Stuck = Vec<u32>;
+
+/// Few of the values of a stuck piece, that cover the whole of its time.
+fn core(lives: &[Life], piece: &Stuck) -> Core {
+    let of_piece = || piece.iter().map(|&i| lives[i as usize]);
+    let first = of_piece().map(|life| life.insert.ret).min().expect("a piece is not empty");
+    let last = of_piece().map(|life| life.remove.call).max().expect("a piece is not empty");
+    let span = Span { call: first + 1, ret: last - 1 };
+    let chain = chain(lives, piece.iter().copied(), span);
+    Core { lives: stuck_window(lives, &chain).to_vec(), empties: Vec::new(), first: None }
 }
 
 /// The values at their places, and what is left of them.
@@ -67,6 +115,10 @@ struct Pieces {
     unfit: MinTree,
     /// How many values are surely there when the pop at a place is called.
     covering: ZeroTree,
+    /// What has been taken apart, in order.
+    steps: Vec<Step>,
+    /// What could not be.
+    stuck: Vec<Stuck>,
 }
 
 /// No rank: larger than all that are compared with it.
@@ -88,6 +140,8 @@ impl Pieces {
             pop_return: MinTree::of(lives.iter().map(|life| !life.remove.ret)),
             unfit: MinTree::of(lives.iter().map(|_| 2)),
             covering: ZeroTree::of(&[]),
+            steps: Vec::with_capacity(2 * lives.len()),
+            stuck: Vec::new(),
             order,
             lives,
         };
@@ -119,16 +173,16 @@ impl Pieces {
         start + self.lives[start..place].partition_point(|life| !covered(life))
     }
 
-    /// Takes the places `from..to` apart and appends their steps.
-    fn take_apart(&mut self, from: usize, to: usize, steps: &mut Vec<Step>) -> Result<(), Core> {
+    /// Takes the places `from..to` apart.
+    fn take_apart(&mut self, from: usize, to: usize) {
         let mut tasks = vec![Task::TakeApart { from, to }];
         while let Some(task) = tasks.pop() {
             match task {
-                Task::Pop(i) => steps.push(Step::Remove(i)),
+                Task::Pop(i) => self.steps.push(Step::Remove(i)),
                 Task::TakeApart { from, to } => {
                     let Some((from, last)) = self.trim(from, to) else { continue };
                     if last - from < SMALL {
-                        self.peel(from, last, steps)?;
+                        self.peel(from, last);
                         continue;
                     }
                     if let Some(cut) = self.covering.first_zero(from, last) {
@@ -137,30 +191,31 @@ impl Pieces {
                         continue;
                     }
                     let Some(bottom) = self.bottom(from, last) else {
-                        return Err(self.core((from..=last).filter(|&place| self.left[place])));
+                        let left = (from..=last).filter(|&place| self.left[place]);
+                        self.stuck.push(left.map(|place| self.order[place]).collect());
+                        continue;
                     };
                     self.remove(bottom);
                     let i = self.order[bottom];
-                    steps.push(Step::Insert(i));
+                    self.steps.push(Step::Insert(i));
                     tasks.push(Task::Pop(i));
                     tasks.push(Task::TakeApart { from, to: last + 1 });
                 }
             }
         }
-        Ok(())
     }
 
     /// Takes a few places apart.
-    fn peel(&mut self, from: usize, last: usize, steps: &mut Vec<Step>) -> Result<(), Core> {
-        let mut places: Vec<u32> = (from as u32..=last as u32).filter(|&place| self.left[place as usize]).collect();
-        peel::take_apart(&self.lives, &mut places, &mut |step| {
-            steps.push(match step {
-                Step::Insert(place) => Step::Insert(self.order[place as usize]),
-                Step::Remove(place) => Step::Remove(self.order[place as usize]),
-                empty => empty,
-            });
-        })
-        .map_err(|stuck| self.core(stuck.iter().map(|&place| place as usize)))
+    fn peel(&mut self, from: usize, last: usize) {
+        let Pieces { order, lives, left, steps, stuck, .. } = self;
+        let mut places: Vec<u32> = (from as u32..=last as u32).filter(|&place| left[place as usize]).collect();
+        let value = |place: u32| order[place as usize];
+        peel::take_apart(lives, &mut places, &mut |found| match found {
+            Found::Step(Step::Insert(place)) => steps.push(Step::Insert(value(place))),
+            Found::Step(Step::Remove(place)) => steps.push(Step::Remove(value(place))),
+            Found::Step(empty) => steps.push(empty),
+            Found::Stuck(piece) => stuck.push(piece.iter().map(|&place| value(place)).collect()),
+        });
     }
 
     /// The first and the last place in `from..to` that is left.
@@ -192,17 +247,6 @@ impl Pieces {
         self.push_return.set(place, GONE);
         self.unfit.set(place, GONE);
         self.covering.decrement(self.covered_from(place), place);
-    }
-
-    /// Few of the values at these places, none of which can lie at the bottom, that cover the whole of their time.
-    fn core(&self, places: impl Iterator<Item = usize> + Clone) -> Core {
-        let lives = || places.clone().map(|place| self.lives[place]);
-        let first = lives().map(|life| life.insert.ret).min().expect("a piece is not empty");
-        let last = lives().map(|life| life.remove.call).max().expect("a piece is not empty");
-        let span = Span { call: first + 1, ret: last - 1 };
-        let chain = chain(&self.lives, places.map(|place| place as u32), span);
-        let stuck = stuck_window(&self.lives, &chain).iter().map(|&place| self.order[place as usize]).collect();
-        Core { lives: stuck, empties: Vec::new(), first: None }
     }
 }
 

@@ -1,0 +1,139 @@
+//! How far a history is in order that is known to fail.
+//!
+//! What is in the way of a removal may have been taken by one that is still open, until that answers that it took something else. So a failure is
+//! certain only when these have answered, some time after a procedure is stuck.
+//!
+//! Given an order of all up to some moment before: what is there then, and what comes after it, is a history of its own, and a
+//! short one if only the next answers are looked at. An order of it goes on where the other ends. So the whole is in order as far as
+//! the short one is.
+
+use std::ops::RangeInclusive;
+
+use super::life::{Life, Step, after_the_end};
+use super::pending::Pending;
+use super::span::{NEVER, Span};
+
+/// A history of more values is not looked at; few in tests, whose histories are short.
+const VALUES_MOST: usize = if cfg!(test) { 5 } else { 1 << 16 };
+
+/// The removal before whose return all is in order, for certain: the last that is found among those that return `during` a time, before
+/// which all is in order. `None` if that would take long.
+///
+/// `done` is an order of what takes effect up to `moment`: of all that returned by then, and of nothing that was called later. What `holds` is asked of are
+/// pending removals, values in the order in which they stand among `lives`, and removals that found nothing.
+pub(super) fn first_failure(
+    lives: &[Life],
+    empties: &[Span],
+    done: &[Step],
+    moment: u32,
+    during: RangeInclusive<u32>,
+    mut holds: impl FnMut(Pending<'_>, &[Life], &[Span]) -> bool,
+) -> Option<Step> {
+    let rest = Rest::of(lives, empties, done, moment, *during.end())?;
+    let returning = removals(lives, empties).filter(|(span, _)| during.contains(&span.ret));
+    let mut returning: Vec<(u32, Step)> = returning.map(|(span, step)| (span.ret, step)).collect();
+    returning.sort_unstable_by_key(|&(ret, _)| ret);
+    let (mut in_order, mut fails) = (0, returning.len());
+    while in_order + 1 < fails {
+        let middle = (in_order + fails) / 2;
+        if rest.holds_before(returning[middle].0, &mut holds) { in_order = middle } else { fails = middle }
+    }
+    returning.get(in_order).map(|&(_, step)| step)
+}
+
+/// The removals that return, and those that found nothing.
+fn removals(lives: &[Life], empties: &[Span]) -> impl Iterator<Item = (Span, Step)> {
+    let removed = (0..).zip(lives).filter(|(_, life)| !life.stays()).map(|(i, life)| (life.remove, Step::Remove(i)));
+    removed.chain((0..).zip(empties).map(|(e, &empty)| (empty, Step::Empty(e))))
+}
+
+/// When all removals have returned that were called by a time.
+pub(super) fn answered(lives: &[Life], empties: &[Span], called: u32) -> u32 {
+    let returns = removals(lives, empties).filter(|(span, _)| span.call <= called).map(|(span, _)| span.ret);
+    returns.max().unwrap_or(called)
+}
+
+/// A moment before the calls of all that was open at a time.
+pub(super) fn before_what_is_open(lives: &[Life], empties: &[Span], at: u32) -> u32 {
+    let spans = lives.iter().flat_map(|life| [life.insert, life.remove]).chain(empties.iter().copied());
+    let calls = spans.filter(|span| span.call <= at && at <= span.ret).map(|span| span.call);
+    calls.min().unwrap_or(at).saturating_sub(1)
+}
+
+/// What happens after a moment, with ranks of its own.
+struct Rest {
+    /// In the order of the whole. Those that are there at the moment are inserted first, one by one.
+    lives: Vec<Life>,
+    empties: Vec<Span>,
+    moment: u32,
+    /// How many are there.
+    there: u32,
+}
+
+impl Rest {
+    /// `None` if that is much.
+    fn of(lives: &[Life], empties: &[Span], done: &[Step], moment: u32, to: u32) -> Option<Self> {
+        // For each value in which turn it was inserted, if it is there.
+        let mut turn: Vec<Option<u32>> = vec![None; lives.len()];
+        let mut is_gone = vec![false; lives.len()];
+        let mut is_told = vec![false; empties.len()];
+        for (at, step) in (0..).zip(done) {
+            match *step {
+                Step::Insert(i) => turn[i as usize] = Some(at),
+                Step::Remove(i) => is_gone[i as usize] = true,
+                Step::Empty(e) => is_told[e as usize] = true,
+            }
+        }
+        let left = |&i: &usize| !is_gone[i] && lives[i].insert.call <= to;
+        let left: Vec<usize> = (0..lives.len()).filter(left).collect();
+        if left.len() > VALUES_MOST {
+            return None;
+        }
+        let mut turns: Vec<u32> = left.iter().filter_map(|&i| turn[i]).collect();
+        turns.sort_unstable();
+        let mut rest = Rest { lives: Vec::new(), empties: Vec::new(), moment, there: turns.len() as u32 };
+        for i in left {
+            let there = turn[i].map(|turn| turns.partition_point(|&other| other < turn) as u32);
+            let insert = there.map_or_else(|| rest.span(lives[i].insert), |rank| Span { call: rank, ret: rank });
+            rest.lives.push(Life { insert, remove: rest.span(lives[i].remove) });
+        }
+        let untold = (0..empties.len()).filter(|&e| !is_told[e] && empties[e].call <= to);
+        rest.empties = untold.map(|e| rest.span(empties[e])).collect();
+        Some(rest)
+    }
+
+    /// What was called by the moment takes effect after it nevertheless. No return has the rank of such calls.
+    fn rank(&self, rank: u32) -> u32 {
+        if rank == NEVER { NEVER } else { rank.saturating_sub(self.moment) + self.there + 1 }
+    }
+
+    fn span(&self, span: Span) -> Span {
+        Span { call: self.rank(span.call), ret: self.rank(span.ret) }
+    }
+
+    /// Whether all is in order if neither this return nor a later one comes.
+    fn holds_before(&self, ret: u32, holds: &mut impl FnMut(Pending<'_>, &[Life], &[Span]) -> bool) -> bool {
+        let end = self.rank(ret);
+        let (mut lives, mut staying) = (Vec::new(), 0);
+        let mut pending: Vec<(u32, Option<u32>)> = Vec::new();
+        for life in &self.lives {
+            let mut hint = None;
+            if life.remove.ret < end {
+                lives.push(*life);
+            } else if life.insert.ret < end {
+                hint = Some(lives.len() as u32);
+                lives.push(Life::new(life.insert, after_the_end(end, staying)));
+                staying += 1;
+            }
+            if life.remove.call < end && life.remove.ret >= end && !life.stays() {
+                pending.push((life.remove.call, hint));
+            }
+        }
+        let called = self.empties.iter().filter(|empty| empty.call < end);
+        let (empties, open): (Vec<Span>, Vec<Span>) = called.partition(|empty| empty.ret < end);
+        pending.extend(open.iter().map(|empty| (empty.call, None)));
+        pending.sort_unstable();
+        let (calls, hints): (Vec<u32>, Vec<Option<u32>>) = pending.into_iter().unzip();
+        holds(Pending { calls: &calls, end, hints: &hints }, &lives, &empties)
+    }
+}
