@@ -48,6 +48,8 @@ mod place {
 const ROOM: u64 = 20;
 /// How many nodes, and how many values, go round.
 const ITEMS: usize = 30;
+/// So many attempts in a row that get nowhere are no chance: what a section said is not what it did.
+const PATIENCE: u64 = 1 << 20;
 
 impl Memory {
     fn new() -> Self {
@@ -91,6 +93,17 @@ fn partner(value: u64) -> u64 {
     value.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// Counts attempts that get nowhere.
+#[derive(Default)]
+struct Patience(u64);
+
+impl Patience {
+    fn attempt(&mut self, what: &str) {
+        self.0 += 1;
+        assert!(self.0 < PATIENCE, "{what} has got nowhere {PATIENCE} times in a row");
+    }
+}
+
 /// Works until it is over, on everything that there is.
 struct Work<'a> {
     memory: &'a Memory,
@@ -117,14 +130,18 @@ impl Work<'_> {
                 self.done.added.fetch_add(3, Relaxed);
             }
             let (mut outcome, mut found) = raw::compare_and_store(here, slots(place::SWAPPED), 0, 1);
+            let mut patience = Patience::default();
             while outcome == Outcome::Different {
+                patience.attempt("a comparison");
                 (outcome, found) = raw::compare_and_store(here, slots(place::SWAPPED), found, found + 1);
             }
             if self.outcome(outcome) == Outcome::Done {
                 self.done.swapped.fetch_add(1, Relaxed);
             }
             let (mut outcome, mut found) = raw::compare_and_store_two(here, slots(place::PAIR), 0, [1, partner(1)]);
+            let mut patience = Patience::default();
             while outcome == Outcome::Different {
+                patience.attempt("a comparison of a pair's first word");
                 let next = [found + 1, partner(found + 1)];
                 (outcome, found) = raw::compare_and_store_two(here, slots(place::PAIR), found, next);
             }
@@ -150,8 +167,11 @@ impl Work<'_> {
         } else if let Some(index) = mine.pop() {
             let node = &self.nodes[index];
             assert!(node.taken.swap(false, SeqCst));
+            let mut patience = Patience::default();
             // SAFETY: the node is ours and lives; in the list, sections write to it.
-            while self.outcome(unsafe { raw::list_push(here, slots, node.next.as_ptr()) }) != Outcome::Done {}
+            while self.outcome(unsafe { raw::list_push(here, slots, node.next.as_ptr()) }) != Outcome::Done {
+                patience.attempt("a push onto a list");
+            }
         }
     }
 
@@ -168,16 +188,18 @@ impl Work<'_> {
             }
         } else if let Some(value) = mine.pop() {
             assert!(self.values[value as usize].swap(false, SeqCst));
-            // SAFETY: the caller's promise.
-            while match self.outcome(unsafe { raw::push(here, slots, ROOM, value) }) {
-                Outcome::Done => false,
-                Outcome::Full => {
-                    assert!(!self.values[value as usize].swap(true, SeqCst));
-                    mine.push(value);
-                    false
+            let mut patience = Patience::default();
+            loop {
+                // SAFETY: the caller's promise.
+                match self.outcome(unsafe { raw::push(here, slots, ROOM, value) }) {
+                    Outcome::Done => break,
+                    Outcome::Full => {
+                        assert!(!self.values[value as usize].swap(true, SeqCst));
+                        break mine.push(value);
+                    }
+                    _ => patience.attempt("a push onto a stack"),
                 }
-                _ => true,
-            } {}
+            }
         }
     }
 }
@@ -234,6 +256,7 @@ fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u
 fn length(mut node: u64) -> usize {
     let mut length = 0;
     while node != 0 {
+        assert!(length < ITEMS, "a list goes round in a circle");
         // SAFETY: the storm is over, the nodes live.
         node = unsafe { *(node as *const u64) };
         length += 1;
