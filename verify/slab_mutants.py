@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fifteen mistakes in the order of the slab's instructions, each of which the crash harness must catch.
+"""Seventeen mistakes in the order of the slab's instructions, each of which the crash harness must catch.
 
 Each is made in a copy of the crates, never in the tree. Usage: verify/slab_mutants.py [NUMBER…]
 """
@@ -45,9 +45,13 @@ MUTANTS = [
      "a cache gives its slot up before its objects"),
     ("mapped/cache.rs", "        word.store(cached.allocated(), Ordering::Release);\n", "        let _ = cached;\n",
      "an allocation is not written down"),
-    ("mapped/parcel.rs", "        object.cache().hand_over(index, self.slot);\n", "",
+    ("mapped/parcel.rs", "            cache.hand_over(index, self.slot);\n            self.indices.push", "            self.indices.push",
      "what is in a parcel is still the sender's"),
-    ("mapped/parcel.rs", "        cache.take_over(u64::from(index));\n", "", "what was taken out of a parcel is still the parcel's"),
+    ("mapped/parcel.rs", "        cache.take_over(index);\n", "", "what was taken out of a parcel is still the parcel's"),
+    ("mapped/parcel.rs", "            cache.hand_over(u64::from(kept), self.slot);\n", "",
+     "an object that a parcel kept is not written down as allocated"),
+    ("mapped/cache.rs", "        word.store(generation.cached(self.slot), Ordering::Release);\n        // Pairs",
+     "        let _ = generation;\n        // Pairs", "what was exchanged for an object is still the parcel's"),
     ("mapped/parcel.rs", "        let mut chains = Chains::new(&self.shared, self.slot);\n",
      "        self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NOBODY, Ordering::Release);\n"
      "        let mut chains = Chains::new(&self.shared, self.slot);\n", "a parcel gives its slot up before its objects"),

@@ -98,7 +98,15 @@ fn slab_reports_every_part() {
     let report = report(&["slab"]);
     assert_rows(
         &report,
-        &["slab, private", "slab, published", "slab, by parcel", "mimalloc", "jemalloc", "one list, wide CAS"],
+        &[
+            "slab, private",
+            "slab, published",
+            "slab, by parcel",
+            "slab, parcels to and fro",
+            "mimalloc",
+            "jemalloc",
+            "one list, wide CAS",
+        ],
     );
     assert!(report.contains("one process allocates, another frees"), "{report}");
     assert!(report.contains("alone, made anew: "), "{report}");

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_ring::shared::{Consumer, Producer};
-use millstream_slab::{Handle, RawParcel, RawSlab};
+use millstream_slab::{Handle, RawCache, RawParcel, RawSlab};
 use mimalloc::MiMalloc;
 use tikv_jemallocator::Jemalloc;
 
@@ -51,25 +51,23 @@ fn competitors(slab: &RawSlab, n: usize) -> Vec<Competitor<'_>> {
         0 => Ok(took),
         allocated => Err(Error::new(format!("{allocated} objects are left"))),
     };
-    let by_parcel = move || {
+    // The objects that were freed stay in the parcel, or in the cache of the thread that frees.
+    let by_parcel = move |free: fn(&mut RawParcel, &RawCache) -> Result<(), millstream_slab::Error>| {
         let fill = || {
             let cache = cache();
             move |batch: &mut RawParcel| {
-                for _ in 0..BATCH {
-                    let mut object = cache.alloc().expect("the slab is large enough");
-                    object[0] = 1;
-                    batch.push(object).expect("it is the same slab");
-                }
+                batch.fill(&cache, BATCH, |object| object[0] = 1).expect("the slab is large enough");
             }
         };
         let empty = || {
             let cache = cache();
-            move |batch: &mut RawParcel| batch.free(&cache).expect("it is the same slab")
+            move |batch: &mut RawParcel| free(batch, &cache).expect("it is the same slab")
         };
         nothing_left(hand_over(n, parcel, fill, empty))
     };
     vec![
-        Competitor::new("slab, by parcel", Role::Ours, by_parcel),
+        Competitor::new("slab, parcels to and fro", Role::Ours, move || by_parcel(RawParcel::clear)),
+        Competitor::new("slab, by parcel", Role::Ours, move || by_parcel(RawParcel::free)),
         Competitor::new("slab, published", Role::Ours, move || nothing_left(one_by_one(n, || Published(cache())))),
         Competitor::new("jemalloc", Role::Peer, move || Ok(one_by_one(n, || Global(Jemalloc)))),
         Competitor::new("mimalloc", Role::Peer, move || Ok(one_by_one(n, || Global(MiMalloc)))),

@@ -92,10 +92,11 @@ fn what_is_in_a_parcel_is_freed_once_by_whoever_has_it() {
             let cache = slab.cache().unwrap();
             for n in 0..2000 * stress() {
                 let (mut parcel, mut objects) = passed.lock().unwrap().pop().expect("two for each thread");
-                let turn = (n + thread as u64) % 3;
-                if turn == 0 {
+                let turn = (n + thread as u64) % 4;
+                if let 0 | 2 = turn {
                     objects.iter().zip(&mut *logs).for_each(|(&object, log)| log.begin(Op::FREE, object));
-                    parcel.raw().free(cache.raw()).unwrap();
+                    let raw = parcel.raw();
+                    if turn == 0 { raw.free(cache.raw()) } else { raw.clear(cache.raw()) }.unwrap();
                     objects.drain(..).zip(&mut *logs).for_each(|(_, log)| log.end(()));
                 }
                 let [log, ..] = logs;
@@ -107,7 +108,12 @@ fn what_is_in_a_parcel_is_freed_once_by_whoever_has_it() {
                 }
                 while objects.len() < PARCEL {
                     log.begin(Op::ALLOC, ());
-                    let object = cache.alloc(n).ok();
+                    // Straight into the parcel, and out of it again to be asked which one it is, or by way of the cache.
+                    let object = if (n + objects.len() as u64).is_multiple_of(2) {
+                        parcel.alloc(&cache, n).ok().and_then(|()| parcel.pop(&cache).unwrap())
+                    } else {
+                        cache.alloc(n).ok()
+                    };
                     log.end(object.as_ref().map(|object| object.handle().index()));
                     let Some(object) = object else { break };
                     objects.push(object.handle().index());

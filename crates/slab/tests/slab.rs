@@ -1,7 +1,7 @@
 //! What the slab promises, with all its users alive.
 #![cfg(not(loom))]
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use millstream_slab::{Error, Handle, Holder, Private, RawSlab, Slab};
 
@@ -408,4 +408,78 @@ fn a_parcel_is_refused_by_another_slab() {
     assert!(matches!(parcel.pop(&other), Err(Error::Foreign)));
     assert!(matches!(parcel.raw().free(other.raw()), Err(Error::Foreign)));
     assert_eq!(parcel.pop(&cache).unwrap().map(|object| *object), Some(2));
+}
+
+#[test]
+fn a_parcel_that_goes_to_and_fro_is_filled_with_what_was_freed_in_it() {
+    let slab = Slab::<u64>::options(200).chain(16).memfd().unwrap();
+    let cache = slab.cache().unwrap();
+    let mut parcel = slab.parcel().unwrap();
+    let mut seen = HashMap::new();
+    for round in 0..100_u64 {
+        parcel.extend(&cache, (0..150).map(|n| round * 1000 + n)).unwrap();
+        assert_eq!((parcel.raw().len(), parcel.raw().kept()), (150, 0));
+        assert_eq!((slab.raw().usage().allocated(), slab.raw().usage().held), (150, 150));
+        for object in slab.raw().live() {
+            // Each time in another life.
+            assert!(seen.insert(object.handle.index(), object.handle.generation()) < Some(object.handle.generation()));
+        }
+        let slab = slab.clone();
+        parcel = std::thread::spawn(move || {
+            let other = slab.cache().unwrap();
+            // Those that were put in last, as they were written.
+            let last = parcel.pop(&other).unwrap().unwrap();
+            assert_eq!(*last, round * 1000 + 149);
+            drop(last);
+            parcel.raw().clear(other.raw()).unwrap();
+            assert!(parcel.pop(&other).unwrap().is_none(), "what it keeps is not in it");
+            parcel
+        })
+        .join()
+        .unwrap();
+        assert_eq!((parcel.raw().len(), parcel.raw().kept()), (0, 149));
+    }
+    assert_eq!(slab.raw().usage().allocated(), 0);
+    sound(slab.raw());
+    drop(parcel);
+    assert_eq!(slab.raw().usage().cached, cache.raw().cached() as u64, "what it kept is in the depot");
+    sound(slab.raw());
+}
+
+#[test]
+fn a_parcel_keeps_no_more_than_was_in_it_at_once_and_gives_it_up_when_asked() {
+    let slab = Slab::<u64>::options(100).chain(4).memfd().unwrap();
+    let cache = slab.cache().unwrap();
+    let mut parcel = slab.parcel().unwrap();
+    for _ in 0..50 {
+        // From the cache: it gets what the parcel kept.
+        (0..10).for_each(|n| parcel.push(cache.alloc(n).unwrap()).unwrap());
+        parcel.raw().clear(cache.raw()).unwrap();
+        assert_eq!(parcel.raw().kept(), 10);
+        sound(slab.raw());
+    }
+    // Others can't have what it keeps, until it is flushed.
+    parcel.alloc(&cache, 7).unwrap();
+    cache.raw().flush().unwrap();
+    let others = || slab.raw().usage().free + slab.raw().usage().virgin;
+    assert_eq!(others(), 90);
+    parcel.raw().flush(cache.raw()).unwrap();
+    assert_eq!((others(), parcel.raw().kept(), parcel.raw().len()), (99, 0, 1));
+    assert_eq!(parcel.pop(&cache).unwrap().map(|object| *object), Some(7));
+    sound(slab.raw());
+}
+
+#[test]
+fn a_parcel_is_filled_and_cleared_by_caches_of_its_slab_only() {
+    let (ours, theirs) = (Slab::<u64>::options(10).memfd().unwrap(), Slab::<u64>::options(10).memfd().unwrap());
+    let (mut parcel, cache, other) = (ours.parcel().unwrap(), ours.cache().unwrap(), theirs.cache().unwrap());
+    assert!(matches!(parcel.alloc(&other, 1), Err(Error::Foreign)));
+    assert!(matches!(parcel.raw().fill(other.raw(), 1, |_| {}), Err(Error::Foreign)));
+    parcel.extend(&cache, 0..10).unwrap();
+    assert!(matches!(parcel.raw().clear(other.raw()), Err(Error::Foreign)));
+    assert!(matches!(parcel.raw().flush(other.raw()), Err(Error::Foreign)));
+    // As many as there are, and those that came before the end are in it.
+    assert!(matches!(parcel.alloc(&cache, 1), Err(Error::Full { .. })));
+    assert_eq!((parcel.raw().len(), theirs.raw().usage().allocated()), (10, 0));
+    assert_eq!(parcel.pop(&cache).unwrap().map(|object| *object), Some(9));
 }

@@ -297,7 +297,16 @@ impl RawCache {
         self.push(index);
     }
 
-    /// Leaves an object that this cache holds to the holder with another slot. One store: before it the object is this
+    /// Allocates an object for the holder with another slot. One store: before it the object is free and this cache's, after it
+    /// allocated and the other's.
+    #[inline(always)]
+    pub(crate) fn alloc_for(&self, slot: u16) -> Result<u64, Error> {
+        let index = self.pop()?;
+        self.hand_over(index, slot);
+        Ok(index)
+    }
+
+    /// Leaves an object that this cache has to the holder with another slot. One store: before it the object is this
     /// cache's, after it the other's.
     #[inline(always)]
     pub(crate) fn hand_over(&self, index: u64, slot: u16) {
@@ -305,6 +314,18 @@ impl RawCache {
         let generation = Word(word.load(Ordering::Relaxed)).generation();
         // Release, for a survivor: not before what was done to the object.
         word.store(generation.held(slot), Ordering::Release);
+    }
+
+    /// Takes a free object over that the holder with another slot had in its hands; likewise.
+    #[inline(always)]
+    pub(crate) fn take_free(&self, index: u64) {
+        let word = self.word(index);
+        let generation = Word(word.load(Ordering::Relaxed)).generation();
+        // Release: as in `hand_over`.
+        word.store(generation.cached(self.slot), Ordering::Release);
+        // Pairs with the fence of a reader, as in `free`.
+        fence(Ordering::Release);
+        self.push(index);
     }
 
     /// Takes an object over whose holder has left it to this cache; likewise.

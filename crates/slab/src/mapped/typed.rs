@@ -279,6 +279,25 @@ impl<T: Pod> Parcel<T> {
         self.raw.push(object.raw)
     }
 
+    /// Allocates an object with this value straight into the parcel; see [`RawParcel::alloc`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn alloc(&mut self, cache: &Cache<T>, value: T) -> Result<(), Error> {
+        self.raw.alloc(&cache.raw)?[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        Ok(())
+    }
+
+    /// Allocates an object for each value straight into the parcel; see [`RawParcel::fill`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn extend(&mut self, cache: &Cache<T>, values: impl IntoIterator<Item = T>) -> Result<(), Error> {
+        values.into_iter().try_for_each(|value| self.alloc(cache, value))
+    }
+
     /// Takes out the object that was put in last; see [`RawParcel::pop`].
     ///
     /// # Errors

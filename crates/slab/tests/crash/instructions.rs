@@ -2,7 +2,7 @@
 
 use crate::harness::stress;
 use crate::scenes::{ALL, RECOVERIES, Scene};
-use crate::stage::{Stage, Survivor, aftermath};
+use crate::stage::{Death, Stage, Survivor, aftermath};
 use crate::tracer::{Child, Point, points, spread};
 
 /// Of each recovery, so many places at which it is killed, times the stress; or all, if there are not so many.
@@ -31,7 +31,8 @@ fn every_instruction(scene: &Scene) -> usize {
             let (stage, child) = begin(scene);
             child.kill_at(point);
             let context = format!("{}, killed at {point:?}, survivor {survivor:?}", scene.name);
-            aftermath(stage, survivor, (point == Point::End).then_some(scene.after), &context);
+            let death = if point == Point::End { Death::After(scene.after) } else { Death::Midway(1) };
+            aftermath(stage, survivor, death, &context);
         }
         println!("{}, survivor {survivor:?}: {} points in {} instructions", scene.name, points.len() + 1, trace.len());
         count += points.len() + 1;
@@ -71,7 +72,7 @@ fn killed_recoveries(wants: &dyn Fn(&str) -> bool) -> usize {
                     Child::start(|mark| (recovery.play)(&stage, mark)).kill_at(point);
                     let survivor = if recovery.alone { Survivor::Dies } else { Survivor::Lives };
                     let context = format!("{name}, first killed at {death:?}, then at {point:?}");
-                    aftermath(stage, survivor, None, &context);
+                    aftermath(stage, survivor, Death::Midway(1), &context);
                     killed += 1;
                 }
             }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use millstream_slab::Private;
 
 use crate::harness::stress;
-use crate::stage::{Stage, Survivor, aftermath, contents};
+use crate::stage::{Death, Stage, Survivor, aftermath, contents};
 
 const KILLS: usize = 1500;
 
@@ -48,7 +48,7 @@ pub(crate) fn kills() -> usize {
         }
         killed += children.len();
         let survivor = if random.below(2) == 0 { Survivor::Lives } else { Survivor::Dies };
-        aftermath(stage, survivor, None, &format!("seed {seed}, about {killed} kills"));
+        aftermath(stage, survivor, Death::Midway(children.len()), &format!("seed {seed}, about {killed} kills"));
     }
     killed
 }
@@ -73,7 +73,7 @@ fn work(stage: &Stage, seed: u64) {
         let mut parcel = stage.slab.parcel().unwrap();
         let (mut objects, mut handles) = (Vec::new(), Vec::new());
         for _ in 0..random.below(200) {
-            match random.below(8) {
+            match random.below(11) {
                 0 | 1 => objects.extend(cache.alloc(contents(random.below(1000)))),
                 2 if !objects.is_empty() => {
                     let chosen = random.below(objects.len() as u64) as usize;
@@ -91,6 +91,9 @@ fn work(stage: &Stage, seed: u64) {
                     }
                 }
                 6 => objects.extend(parcel.pop(&cache).unwrap()),
+                7 => drop(parcel.alloc(&cache, contents(random.below(1000)))),
+                8 if random.below(8) == 0 => parcel.raw().clear(cache.raw()).unwrap(),
+                9 if random.below(8) == 0 => parcel.raw().flush(cache.raw()).unwrap(),
                 _ => {
                     // Both children may want the same one.
                     let offered = stage.offered[random.below(2) as usize];

@@ -203,6 +203,31 @@ pub(crate) const ALL: &[Scene] = &[
         moves_chains: true,
     },
     Scene {
+        name: "parcel to and fro",
+        prepare: full_size,
+        play: |stage, mark| {
+            let (here, there) = (stage.slab.cache().unwrap(), stage.slab.cache().unwrap());
+            let mut parcel = stage.slab.parcel().unwrap();
+            let object = here.alloc(contents(0)).unwrap();
+            mark();
+            parcel.extend(&here, (1..4).map(contents)).unwrap();
+            parcel.raw().clear(there.raw()).unwrap();
+            // One of the kept objects is exchanged, one is allocated again, and one goes to the depot.
+            parcel.push(object).unwrap();
+            parcel.alloc(&here, contents(4)).unwrap();
+            drop(here);
+            parcel.raw().flush(there.raw()).unwrap();
+            mark();
+            drop(parcel);
+        },
+        after: |stage, orphans| {
+            orphans_are(2, orphans);
+            let free = stage.slab.raw().usage();
+            assert_eq!(free.held + free.published, 1 + (stage.kept.len() + stage.offered.len()) as u64, "{free:?}");
+        },
+        moves_chains: true,
+    },
+    Scene {
         name: "end of a parcel",
         prepare: full_size,
         play: |stage, mark| {
