@@ -228,6 +228,24 @@ pub(crate) const ALL: &[Scene] = &[
         moves_chains: true,
     },
     Scene {
+        name: "exchange with a parcel",
+        prepare: full_size,
+        play: |stage, mark| {
+            let cache = stage.slab.cache().unwrap();
+            let mut parcel = stage.slab.parcel().unwrap();
+            parcel.alloc(&cache, contents(0)).unwrap();
+            parcel.raw().clear(cache.raw()).unwrap();
+            let object = cache.alloc(contents(1)).unwrap();
+            mark();
+            parcel.push(object).unwrap();
+            // What the cache got for the object is not the parcel's any more.
+            drop(parcel);
+            mark();
+        },
+        after: |_, orphans| orphans_are(0, orphans),
+        moves_chains: false,
+    },
+    Scene {
         name: "end of a parcel",
         prepare: full_size,
         play: |stage, mark| {
