@@ -21,9 +21,9 @@ fn main() {
 }
 
 /// Runs this again when the header comes, goes or changes. What does not exist would count as changed each time, so then it is the
-/// innermost folder that does.
+/// innermost folder that does, up to the systems' `include`.
 fn watch(header: &Path) {
-    if let Some(there) = header.ancestors().find(|path| path.exists()) {
+    if let Some(there) = header.ancestors().take(3).find(|path| path.exists()) {
         println!("cargo:rerun-if-changed={}", there.display());
     }
 }

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence, fence};
 /// The heavy fence that was given, a `fn()`; null if none was.
 static HEAVY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-/// Takes `heavy` for the heavy fence of this program; from then on [`light`] is free.
+/// Takes `heavy` for the heavy fence of this program; from then on [`light`] is free. With the feature `std` it does nothing.
 ///
 /// # Safety
 /// Every other thread of the program passes a full fence, or is interrupted by something as good, between each call of

@@ -92,6 +92,24 @@ impl Fence {
     }
 }
 
+/// Does nothing, because the operating system's fences are in force. Without the feature `std` it takes `heavy` for the heavy fence of this
+/// program; from then on [`light`](crate::light) is free.
+///
+/// # Safety
+/// For a program without `std`: every other thread passes a full fence, or is interrupted by something as good, between each call
+/// of `heavy` and its return. And nobody has passed a fence of this crate before, or does so without knowing of this call (who
+/// starts a processor or a thread afterwards lets it know).
+///
+/// ```
+/// fn interrupt_all_processors() { /* and wait until each has answered */ }
+///
+/// // SAFETY: the other processors are not started yet.
+/// unsafe { millstream_fence::give(interrupt_all_processors) };
+/// ```
+pub unsafe fn give(heavy: fn()) {
+    let _ = heavy;
+}
+
 /// [`Fence::FAST`]`.heavy()`.
 ///
 /// ```

@@ -73,7 +73,7 @@
 //! # Without the standard library
 //! Without the feature `std` the crate is `no_std` and knows no operating system: both sides are full fences, unless
 //! the program gives a heavy fence of its own, say an interrupt to all processors. Then it has [`light`], [`heavy`],
-//! [`ticket`], [`is_asymmetric`] and [`Fence::FAST`], and `give`.
+//! [`ticket`], [`is_asymmetric`], [`Fence::FAST`] and [`give`], all of which are there with `std`, too.
 //!
 //! # Source of the idea
 //! Linux's membarrier(2) by Mathieu Desnoyers, and Paul Khuong's use of it to move the cost of hazard pointers
@@ -115,6 +115,6 @@ pub use bare::{Fence, Ticket, give, heavy, is_asymmetric, light, ticket};
 #[cfg(feature = "std")]
 pub use choice::light;
 #[cfg(feature = "std")]
-pub use fence::{Fence, describe, heavy, is_asymmetric, ticket};
+pub use fence::{Fence, describe, give, heavy, is_asymmetric, ticket};
 #[cfg(feature = "std")]
 pub use ticket::Ticket;

@@ -38,6 +38,9 @@ pub enum SetError {
 ///
 /// Lowering a cap never loses or stops a unit: what is above it runs on, and nothing new comes until there is
 /// room.
+///
+/// To change a cap or workers may run destructors of what the calling thread has retired to
+/// [`epoch`](millstream_sync::reclaim::epoch) before, as each use of that may: so hold no lock that these take.
 #[derive(Debug, Clone)]
 pub struct Control {
     pub(crate) shared: Arc<Shared>,

@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use millstream_flow::Flow;
 use millstream_sync::reclaim::epoch;
@@ -61,7 +62,9 @@ fn destructors_that_run_where_a_setting_is_replaced_may_use_the_flow() {
     epoch::pin().defer(move || drop(onlooker));
     // Enough for a batch to be looked at and freed, by and by.
     let mut units = 1;
+    let began = Instant::now();
     while !LOOKED.load(Relaxed) {
+        assert!(began.elapsed() < Duration::from_secs(30), "it is never freed");
         units = units % 1000 + 1;
         control.set_inflight(units).unwrap();
     }

@@ -35,12 +35,22 @@ pub(crate) struct Workers {
 impl Shared {
     /// Changes settings, and lets whatever they allow happen.
     pub(crate) fn steer(self: &Arc<Self>, change: impl Fn(&mut Settings)) {
+        // Even if one of the destructors panics.
+        let _hand_over = HandOver(self);
         self.settings.update(|settings| {
             let mut settings = settings.clone();
             change(&mut settings);
             settings
         });
-        self.change(|state| state.follow(self.settings.get()));
+    }
+}
+
+/// Hands the newest settings over when it is dropped.
+struct HandOver<'a>(&'a Arc<Shared>);
+
+impl Drop for HandOver<'_> {
+    fn drop(&mut self) {
+        self.0.change(|state| state.follow(self.0.settings.get()));
     }
 }
 

@@ -5,7 +5,7 @@ use super::numbers::Numbers;
 use super::pending::{Answer, Pending};
 use super::shrink::shrink;
 use super::span::{OPERATIONS_MOST, Span, Spans};
-use super::{Attempt, Decision, Undecided, Violation};
+use super::{Attempt, Decision, Undecided, Violation, priority, stack};
 use crate::budget::Budget;
 use crate::history::PENDING;
 use crate::operation::Op;
@@ -36,7 +36,7 @@ impl Container {
             Err(violation) => return Ok(Decision::Fails(violation)),
         };
         budget.look_at_the_clock()?;
-        let answer = paired.decide(self, &paired.lives, &paired.empties, &paired.hints, budget)?;
+        let answer = paired.decide_all(self, budget)?;
         budget.look_at_the_clock()?;
         Ok(match answer.outcome {
             Ok(steps) => Decision::Holds(paired.rows(part, &steps, &answer.taken)),
@@ -174,6 +174,18 @@ impl Paired {
             self.inserted_at.iter().position(|&at| at == inserted_at).map(|i| i as u32)
         };
         self.hints = self.pending_at.iter().map(later).collect();
+    }
+
+    /// Decides all of it; where no removal is pending, a failure tells what is in order before it.
+    fn decide_all(&self, container: Container, budget: &mut Budget) -> Result<Answer, Undecided> {
+        let outcome = match container {
+            Container::Stack if self.pending.is_empty() => stack::decide_and_tell(&self.lives, &self.empties, budget),
+            Container::PriorityQueue if self.pending.is_empty() => {
+                priority::decide_and_tell(&self.lives, &self.empties, budget)
+            }
+            _ => return self.decide(container, &self.lives, &self.empties, &self.hints, budget),
+        };
+        Ok(Answer { outcome, taken: Vec::new() })
     }
 
     fn decide(

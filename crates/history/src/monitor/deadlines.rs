@@ -47,13 +47,8 @@ impl Pending<'_> {
         budget: &mut Budget,
     ) -> Result<Answer, Undecided> {
         if self.calls.is_empty() {
-            return Ok(Answer { outcome: decide(lives, empties, budget), taken: Vec::new() });
+            return Ok(Answer { outcome: decide(lives, empties), taken: Vec::new() });
         }
-        self.plan(lives, empties, budget)
-    }
-
-    /// The same, but no failure is known as the first.
-    pub(super) fn plan(&self, lives: &[Life], empties: &[Span], budget: &mut Budget) -> Result<Answer, Undecided> {
         let mut taken = self.hinted(lives);
         let mut removals: Vec<Removal> = Vec::new();
         for round in 0..=ROUNDS_MOST {

@@ -13,32 +13,32 @@ use super::life::{Life, Step, after_the_end};
 use super::pending::Pending;
 use super::span::{NEVER, Span};
 
-/// A history of more values is not looked at; few in tests, whose histories are short.
-const VALUES_MOST: usize = if cfg!(test) { 5 } else { 1 << 16 };
+/// A history of more values and removals that found nothing is not looked at; few in tests, whose histories are short.
+const LOOKED_AT_MOST: usize = if cfg!(test) { 5 } else { 1 << 16 };
 
-/// The removal before whose return all is in order, for certain: the last that is found among those that return `during` a time, before
-/// which all is in order. `None` if that would take long.
+/// A removal before whose return all is in order, for certain: the last that is found among those that return `during` a time; the first of
+/// these if there is much to look at. What happened before that time is in order already, and one of them returns when it begins.
 ///
-/// `done` is an order of what takes effect up to `moment`: of all that returned by then, and of nothing that was called later. What `holds` is asked of are
-/// pending removals, values in the order in which they stand among `lives`, and removals that found nothing.
+/// `done` is an order of what takes effect before the rank `from`, which is that of a call: of all that returned before it, and of nothing that was called
+/// later. What `holds` is asked of are pending removals, values in the order in which they stand among `lives`, and removals that found nothing.
 pub(super) fn first_failure(
     lives: &[Life],
     empties: &[Span],
     done: &[Step],
-    moment: u32,
+    from: u32,
     during: RangeInclusive<u32>,
     mut holds: impl FnMut(Pending<'_>, &[Life], &[Span]) -> bool,
-) -> Option<Step> {
-    let rest = Rest::of(lives, empties, done, moment, *during.end())?;
+) -> Step {
     let returning = removals(lives, empties).filter(|(span, _)| during.contains(&span.ret));
     let mut returning: Vec<(u32, Step)> = returning.map(|(span, step)| (span.ret, step)).collect();
     returning.sort_unstable_by_key(|&(ret, _)| ret);
+    let Some(rest) = Rest::of(lives, empties, done, from, *during.end()) else { return returning[0].1 };
     let (mut in_order, mut fails) = (0, returning.len());
     while in_order + 1 < fails {
         let middle = (in_order + fails) / 2;
         if rest.holds_before(returning[middle].0, &mut holds) { in_order = middle } else { fails = middle }
     }
-    returning.get(in_order).map(|&(_, step)| step)
+    returning[in_order].1
 }
 
 /// The removals that return, and those that found nothing.
@@ -53,26 +53,26 @@ pub(super) fn answered(lives: &[Life], empties: &[Span], called: u32) -> u32 {
     returns.max().unwrap_or(called)
 }
 
-/// A moment before the calls of all that was open at a time.
-pub(super) fn before_what_is_open(lives: &[Life], empties: &[Span], at: u32) -> u32 {
+/// The first call of what was open at the time of a call.
+pub(super) fn first_call_of_what_is_open(lives: &[Life], empties: &[Span], at: u32) -> u32 {
     let spans = lives.iter().flat_map(|life| [life.insert, life.remove]).chain(empties.iter().copied());
     let calls = spans.filter(|span| span.call <= at && at <= span.ret).map(|span| span.call);
-    calls.min().unwrap_or(at).saturating_sub(1)
+    calls.min().unwrap_or(at)
 }
 
-/// What happens after a moment, with ranks of its own.
+/// What happens from a rank on, with ranks of its own.
 struct Rest {
-    /// In the order of the whole. Those that are there at the moment are inserted first, one by one.
+    /// In the order of the whole. Those that are there before are inserted first, one by one.
     lives: Vec<Life>,
     empties: Vec<Span>,
-    moment: u32,
-    /// How many are there.
+    from: u32,
+    /// How many are there before.
     there: u32,
 }
 
 impl Rest {
     /// `None` if that is much.
-    fn of(lives: &[Life], empties: &[Span], done: &[Step], moment: u32, to: u32) -> Option<Self> {
+    fn of(lives: &[Life], empties: &[Span], done: &[Step], from: u32, to: u32) -> Option<Self> {
         // For each value in which turn it was inserted, if it is there.
         let mut turn: Vec<Option<u32>> = vec![None; lives.len()];
         let mut is_gone = vec![false; lives.len()];
@@ -86,25 +86,25 @@ impl Rest {
         }
         let left = |&i: &usize| !is_gone[i] && lives[i].insert.call <= to;
         let left: Vec<usize> = (0..lives.len()).filter(left).collect();
-        if left.len() > VALUES_MOST {
+        let untold: Vec<usize> = (0..empties.len()).filter(|&e| !is_told[e] && empties[e].call <= to).collect();
+        if left.len() + untold.len() > LOOKED_AT_MOST {
             return None;
         }
         let mut turns: Vec<u32> = left.iter().filter_map(|&i| turn[i]).collect();
         turns.sort_unstable();
-        let mut rest = Rest { lives: Vec::new(), empties: Vec::new(), moment, there: turns.len() as u32 };
+        let mut rest = Rest { lives: Vec::new(), empties: Vec::new(), from, there: turns.len() as u32 };
         for i in left {
             let there = turn[i].map(|turn| turns.partition_point(|&other| other < turn) as u32);
             let insert = there.map_or_else(|| rest.span(lives[i].insert), |rank| Span { call: rank, ret: rank });
             rest.lives.push(Life { insert, remove: rest.span(lives[i].remove) });
         }
-        let untold = (0..empties.len()).filter(|&e| !is_told[e] && empties[e].call <= to);
-        rest.empties = untold.map(|e| rest.span(empties[e])).collect();
+        rest.empties = untold.into_iter().map(|e| rest.span(empties[e])).collect();
         Some(rest)
     }
 
-    /// What was called by the moment takes effect after it nevertheless. No return has the rank of such calls.
+    /// What was called before takes effect later nevertheless, and may as well have been called now.
     fn rank(&self, rank: u32) -> u32 {
-        if rank == NEVER { NEVER } else { rank.saturating_sub(self.moment) + self.there + 1 }
+        if rank == NEVER { NEVER } else { rank.max(self.from) - self.from + self.there }
     }
 
     fn span(&self, span: Span) -> Span {
@@ -135,5 +135,32 @@ impl Rest {
         pending.sort_unstable();
         let (calls, hints): (Vec<u32>, Vec<Option<u32>>) = pending.into_iter().unzip();
         holds(Pending { calls: &calls, end, hints: &hints }, &lives, &empties)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{priority, stack};
+    use super::*;
+    use crate::budget::{Budget, Options};
+
+    #[test]
+    fn a_removal_that_is_open_excuses_what_is_stuck_until_it_answers() {
+        let span = |call, ret| Span { call, ret };
+        let lives = [
+            Life::new(span(0, 1), span(12, 13)),
+            Life::new(span(2, 3), span(4, 7)),
+            // It may have taken the first value, until it returns this one.
+            Life::new(span(6, 8), span(5, 11)),
+        ];
+        let of_a_stack = [lives[1], lives[0], lives[2]].map(|life| life.remove);
+        let stack: Vec<Life> =
+            lives.iter().zip(of_a_stack).map(|(life, remove)| Life::new(life.insert, remove)).collect();
+        let mut budget = Budget::new(&Options::default());
+        for outcome in
+            [priority::decide_and_tell(&lives, &[], &mut budget), stack::decide_and_tell(&stack, &[], &mut budget)]
+        {
+            assert_eq!(outcome.unwrap_err().first, Some(Step::Remove(2)));
+        }
     }
 }

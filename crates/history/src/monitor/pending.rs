@@ -29,7 +29,7 @@ const ATTEMPTS_MOST: usize = 512;
 /// How often all values are gone through before the question is left open.
 const ROUNDS_MOST: usize = 8;
 
-/// Lives that the procedure is run on, over all attempts, before the question is left open.
+/// Lives and removals that found nothing that the procedure is run on, over all attempts, before the question is left open.
 const LIVES_MOST: usize = 1_000_000;
 
 /// Pending removals, in order of their calls.
@@ -102,18 +102,8 @@ impl Pending<'_> {
         budget: &mut Budget,
     ) -> Result<Answer, Undecided> {
         if self.calls.is_empty() {
-            return Ok(Answer { outcome: stack::decide_and_tell(lives, empties, budget), taken: Vec::new() });
+            return Ok(Answer { outcome: stack::decide(lives, empties), taken: Vec::new() });
         }
-        self.decide_pending(lives, empties, budget)
-    }
-
-    /// The same, but of a failure it is not told what is in order before it.
-    pub(super) fn decide_pending(
-        &self,
-        lives: &[Life],
-        empties: &[Span],
-        budget: &mut Budget,
-    ) -> Result<Answer, Undecided> {
         let Some(mut recent) = Recent::of(lives, empties) else { return self.try_all(lives, empties, budget) };
         let hints = recent.hints(self.hints);
         let mut few = Pending { hints: &hints, ..*self }.try_all(&recent.lives, &recent.empties, budget)?;
@@ -231,7 +221,7 @@ impl Search<'_> {
     fn branch(&mut self, taken: &mut [Option<u32>]) -> Result<Branch, Exhausted> {
         self.budget.look_at_the_clock()?;
         self.attempts += 1;
-        if self.attempts > ATTEMPTS_MOST || self.attempts * self.lives.len() > LIVES_MOST {
+        if self.attempts > ATTEMPTS_MOST || self.attempts * (self.lives.len() + self.empties.len()) > LIVES_MOST {
             return Ok(Branch::Open);
         }
         match stack::decide(&self.lives, self.empties) {

@@ -20,26 +20,35 @@
 //! and nothing if not.
 
 use super::cover::chain;
-use super::extension::{answered, before_what_is_open, first_failure};
+use super::extension::{answered, first_call_of_what_is_open, first_failure};
 use super::free::Free;
 use super::life::{Core, Life, Outcome, Step};
 use super::span::Span;
 use crate::budget::Budget;
 
 /// Decides a history of a priority queue; `lives` ascend in priority.
-pub(crate) fn decide(lives: &[Life], empties: &[Span], budget: &mut Budget) -> Outcome {
+pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
+    moments(lives, empties).map_err(|unplaced| core(lives, unplaced.first_stuck()))
+}
+
+/// Decides a history, all of whose removals have returned, and tells of a failure what is in order before it.
+pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Budget) -> Outcome {
     moments(lives, empties).map_err(|unplaced| {
-        let stuck = *unplaced.stuck.iter().min_by_key(|removal| removal.span.ret).expect("one has no moment");
-        let moment = before_what_is_open(lives, empties, stuck.span.call);
+        let stuck = unplaced.first_stuck();
+        let from = first_call_of_what_is_open(lives, empties, stuck.span.call);
         let done: Vec<Step> =
-            unplaced.timed.into_iter().filter(|&(at, ..)| at <= moment).map(|(_, _, step)| step).collect();
+            unplaced.timed.into_iter().filter(|&(moment, ..)| moment < from).map(|(_, _, step)| step).collect();
         let during = stuck.span.ret..=answered(lives, empties, stuck.span.ret);
-        let first = first_failure(lives, empties, &done, moment, during, |pending, lives, empties| {
-            pending.plan(lives, empties, budget).is_ok_and(|answer| answer.outcome.is_ok())
+        let first = first_failure(lives, empties, &done, from, during, |pending, lives, empties| {
+            pending.decide_by_deadlines(lives, empties, budget).is_ok_and(|answer| answer.outcome.is_ok())
         });
-        let core = stuck.core(chain(lives, 0..stuck.below, stuck.span));
-        Core { first: Some(first.unwrap_or(stuck.step())), ..core }
+        Core { first: Some(first), ..core(lives, stuck) }
     })
+}
+
+/// The removal together with as few values as are in its way at every moment.
+fn core(lives: &[Life], stuck: Removal) -> Core {
+    stuck.core(chain(lives, 0..stuck.below, stuck.span))
 }
 
 /// A removal that needs a moment at which none of the smaller values is surely there.
@@ -58,10 +67,6 @@ impl Removal {
         self.empty.is_some() || !lives[self.below as usize].stays()
     }
 
-    fn step(self) -> Step {
-        self.empty.map_or(Step::Remove(self.below), Step::Empty)
-    }
-
     /// The removal together with what is in its way.
     pub(super) fn core(self, mut lives: Vec<u32>) -> Core {
         if self.empty.is_none() {
@@ -77,6 +82,13 @@ pub(super) struct Unplaced {
     pub(super) stuck: Vec<Removal>,
     /// The moments of all steps, and turns that tell which comes first of those at one moment. Where there is none, it comes after the return.
     timed: Vec<(u32, u32, Step)>,
+}
+
+impl Unplaced {
+    /// The stuck removal that returns first.
+    fn first_stuck(&self) -> Removal {
+        *self.stuck.iter().min_by_key(|removal| removal.span.ret).expect("one has no moment")
+    }
 }
 
 /// An order of all steps, or the removals that have no moment.

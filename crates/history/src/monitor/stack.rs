@@ -20,7 +20,7 @@
 //! monitoring", 2024).
 
 use super::cover::{Cover, chain};
-use super::extension::{answered, before_what_is_open, first_failure};
+use super::extension::{answered, first_call_of_what_is_open, first_failure};
 use super::life::{Core, Life, Outcome, Step};
 use super::min_tree::MinTree;
 use super::peel::{self, Found, SMALL};
@@ -29,12 +29,12 @@ use super::zero_tree::ZeroTree;
 use crate::budget::Budget;
 
 /// Decides a history of a last-in-first-out stack.
-pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
+pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     let (steps, stuck) = take_apart(lives, empties)?;
     stuck.first().map_or(Ok(steps), |piece| Err(core(lives, piece)))
 }
 
-/// Decides a history, all of whose pops have returned, and tells of a failure what is in order before it.
+/// Decides a history, all of whose pops have returned, and tells of a failure what is in order before it, unless a pop that found nothing fails.
 pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Budget) -> Outcome {
     let (steps, stuck) = take_apart(lives, empties)?;
     let first_return = |piece: &Stuck| piece.iter().map(|&i| lives[i as usize].remove.ret).min().unwrap_or(NEVER);
@@ -43,19 +43,19 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Bud
     let returns = piece.iter().map(|&i| lives[i as usize].remove.ret).filter(|&ret| ret != NEVER);
     let answered = answered(lives, empties, returns.max().unwrap_or(0));
     let calls = stuck.iter().flatten().map(|&i| lives[i as usize].insert.call).filter(|&call| call <= answered);
-    let moment = before_what_is_open(lives, empties, calls.min().unwrap_or(0));
+    let from = first_call_of_what_is_open(lives, empties, calls.min().unwrap_or(0));
     let called = |step: &Step| match *step {
         Step::Insert(i) => lives[i as usize].insert.call,
         Step::Remove(i) => lives[i as usize].remove.call,
         Step::Empty(e) => empties[e as usize].call,
     };
     // Each comes as soon as it can.
-    let done = steps.iter().take_while(|step| called(step) <= moment).count();
+    let done = steps.iter().take_while(|step| called(step) < from).count();
     let during = first_return(piece)..=answered;
-    let first = first_failure(lives, empties, &steps[..done], moment, during, |pending, lives, empties| {
-        pending.decide_pending(lives, empties, budget).is_ok_and(|answer| answer.outcome.is_ok())
+    let first = first_failure(lives, empties, &steps[..done], from, during, |pending, lives, empties| {
+        pending.decide_by_search(lives, empties, budget).is_ok_and(|answer| answer.outcome.is_ok())
     });
-    Err(Core { first, ..core(lives, piece) })
+    Err(Core { first: Some(first), ..core(lives, piece) })
 }
 
 /// The steps in order, but for the pieces that are stuck.

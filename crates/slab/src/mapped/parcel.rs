@@ -83,7 +83,7 @@ impl RawParcel {
     }
 
     /// Puts an object in; if the parcel keeps free ones, the object's cache gets one of them for it. Allocates memory when there has
-    /// not been as much in it before; otherwise a load and a store for each of the two.
+    /// not been as much in it before; otherwise a load and a store for each of the two, and what the cache does when it is full.
     ///
     /// # Errors
     /// [`Error::Foreign`] for an object of another slab, which is freed.
@@ -95,14 +95,15 @@ impl RawParcel {
         if let Some(place) = self.indices.get_mut(self.len) {
             let free = std::mem::replace(place, index as u32);
             cache.hand_over(index, self.slot);
+            std::mem::forget(object);
             cache.take_free(u64::from(free));
         } else {
             // Room first: from the store on the object is the parcel's, and must be in it.
             self.indices.reserve(1);
             cache.hand_over(index, self.slot);
+            std::mem::forget(object);
             self.indices.push(index as u32);
         }
-        std::mem::forget(object);
         self.len += 1;
         Ok(())
     }

@@ -67,7 +67,7 @@ pub(crate) fn is_asymmetric() -> bool {
     !*SYMMETRIC
 }
 
-/// A full fence; another thread may go on before it.
+/// A full fence. Another thread that can go on does so before it.
 fn full() {
     thread::yield_now();
     fence(Ordering::SeqCst);

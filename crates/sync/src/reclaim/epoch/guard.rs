@@ -64,8 +64,8 @@ impl<'l> Guard<'l> {
 
     /// Frees the box behind `object` when every guard that is alive now is gone.
     ///
-    /// Lock-free, amortised constant time. Once a batch it passes the collector's fence and reads the state of each
-    /// thread; otherwise it pushes to a vector of the thread, and frees up to two objects of an earlier batch.
+    /// Lock-free, amortised constant time. It pushes to a vector of the thread and frees up to two objects of an earlier
+    /// batch; once a batch it also passes the collector's fence and reads the state of each thread.
     ///
     /// # Safety
     /// `object` came from [`Box::into_raw`]; no shared pointer leads to it any more; it is retired once. Its destructor may

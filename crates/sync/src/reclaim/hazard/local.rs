@@ -24,8 +24,8 @@ impl<'d> Local<'d> {
 
     /// Frees the box behind `object` when no hazard protects it.
     ///
-    /// Lock-free, amortised constant time. Once a batch it passes the domain's fence and reads all slots; otherwise it
-    /// pushes to a vector, and frees up to two objects of an earlier batch. At most
+    /// Lock-free, amortised constant time. It pushes to a vector and frees up to two objects of an earlier batch; once a
+    /// batch it also passes the domain's fence and reads all slots. At most
     /// `3 · max(batch, 2 · hazards) + hazards` objects of one local wait at any time, whatever readers do.
     ///
     /// # Safety

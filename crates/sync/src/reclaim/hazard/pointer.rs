@@ -52,7 +52,7 @@ impl<'d> Hazard<'d> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, feature = "std", not(loom)))]
 impl Hazard<'_> {
     pub(super) fn is_set(&self) -> bool {
         !self.slot.protected().is_null()
