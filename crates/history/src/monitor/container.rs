@@ -5,7 +5,7 @@ use super::numbers::Numbers;
 use super::pending::{Answer, Pending};
 use super::shrink::shrink;
 use super::span::{OPERATIONS_MOST, Span, Spans};
-use super::{Attempt, Decision, Undecided, Violation, priority, stack};
+use super::{Attempt, Decision, Undecided, Violation, priority, queue, stack};
 use crate::budget::Budget;
 use crate::history::PENDING;
 use crate::operation::Op;
@@ -179,6 +179,7 @@ impl Paired {
     /// Decides all of it; where no removal is pending, a failure tells what is in order before it.
     fn decide_all(&self, container: Container, budget: &mut Budget) -> Result<Answer, Undecided> {
         let outcome = match container {
+            Container::Queue if self.pending.is_empty() => queue::decide_and_tell(&self.lives, &self.empties),
             Container::Stack if self.pending.is_empty() => stack::decide_and_tell(&self.lives, &self.empties, budget),
             Container::PriorityQueue if self.pending.is_empty() => {
                 priority::decide_and_tell(&self.lives, &self.empties, budget)

@@ -140,7 +140,7 @@ impl Rest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{priority, stack};
+    use super::super::{priority, queue, stack};
     use super::*;
     use crate::budget::{Budget, Options};
 
@@ -157,9 +157,11 @@ mod tests {
         let stack: Vec<Life> =
             lives.iter().zip(of_a_stack).map(|(life, remove)| Life::new(life.insert, remove)).collect();
         let mut budget = Budget::new(&Options::default());
-        for outcome in
-            [priority::decide_and_tell(&lives, &[], &mut budget), stack::decide_and_tell(&stack, &[], &mut budget)]
-        {
+        for outcome in [
+            priority::decide_and_tell(&lives, &[], &mut budget),
+            stack::decide_and_tell(&stack, &[], &mut budget),
+            queue::decide_and_tell(&lives, &[]),
+        ] {
             assert_eq!(outcome.unwrap_err().first, Some(Step::Remove(2)));
         }
     }

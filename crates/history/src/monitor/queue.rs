@@ -12,6 +12,9 @@
 //! over the calls so far; none is past its return, for otherwise two values would precede each other.
 //! The cut at an uncovered moment (see [`cover`](super::cover)) respects precedence too.
 //!
+//! Values that are stuck tell when the history first fails. While none of their removals has returned, all is in order: what came before them
+//! and then those that were inserted, one after the other. How much longer it is in order tells [`extension`](super::extension).
+//!
 //! The four forbidden patterns are those of Bouajjani, Emmi, Enea and Hamza ("On reducing linearizability to
 //! state reachability", 2015). O(n log n).
 
@@ -19,11 +22,51 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::cover::{Cover, chain};
+use super::extension::{answered, first_call_of_what_is_open, first_failure};
 use super::life::{Core, Life, Outcome, Step};
-use super::span::{Span, by_rank};
+use super::span::{NEVER, Span, by_rank};
 
 /// Decides a history of a first-in-first-out queue.
-pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
+pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
+    let moments = moments(lives, empties)?;
+    match sort(lives) {
+        Ok(order) => Ok(schedule(lives, &order, &moments)),
+        Err(stuck) => Err(stuck.core()),
+    }
+}
+
+/// Decides a history, all of whose removals have returned, and tells of a failure what is in order before it, unless a removal that found
+/// nothing fails.
+pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Outcome {
+    let moments = moments(lives, empties)?;
+    let stuck = match sort(lives) {
+        Ok(order) => return Ok(schedule(lives, &order, &moments)),
+        Err(stuck) => stuck,
+    };
+    let is_stuck = stuck.others(lives.len());
+    let others = || is_stuck.iter().zip(lives).filter(|&(&is_stuck, _)| is_stuck).map(|(_, life)| life);
+    let first_return = others().map(|life| life.remove.ret).min().unwrap_or(NEVER);
+    let returns = stuck.pair.iter().map(|&i| lives[i as usize].remove.ret).filter(|&ret| ret != NEVER);
+    let answered = answered(lives, empties, returns.max().unwrap_or(first_return));
+    let calls = others().map(|life| life.insert.call).min().unwrap_or(0);
+    let from = first_call_of_what_is_open(lives, empties, calls);
+    let steps = schedule(lives, &stuck.order, &moments);
+    let called = |step: &Step| match *step {
+        Step::Insert(i) => lives[i as usize].insert.call,
+        Step::Remove(i) => lives[i as usize].remove.call,
+        Step::Empty(e) => empties[e as usize].call,
+    };
+    // Each comes as soon as it can.
+    let done = steps.iter().take_while(|step| called(step) < from).count();
+    let during = first_return..=answered;
+    let first = first_failure(lives, empties, &steps[..done], from, during, |pending, lives, empties| {
+        pending.decide_in_order(lives, empties).outcome.is_ok()
+    });
+    Err(Core { first: Some(first), ..stuck.core() })
+}
+
+/// For each removal that found nothing a moment at which nothing is surely there, ascending.
+fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<(u32, u32)>, Core> {
     let cover = Cover::of(lives);
     let mut moments = Vec::with_capacity(empties.len());
     for (e, empty) in empties.iter().enumerate() {
@@ -36,11 +79,31 @@ pub(crate) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
         }
     }
     moments.sort_unstable();
-    Ok(schedule(lives, &sort(lives)?, &moments))
+    Ok(moments)
+}
+
+/// Two values that precede each other.
+struct Stuck {
+    pair: [u32; 2],
+    /// The values that come before these and all others.
+    order: Vec<u32>,
+}
+
+impl Stuck {
+    fn core(&self) -> Core {
+        Core { lives: self.pair.to_vec(), empties: Vec::new(), first: None }
+    }
+
+    /// Which of the values are not among those that come before.
+    fn others(&self, values: usize) -> Vec<bool> {
+        let mut others = vec![true; values];
+        self.order.iter().for_each(|&i| others[i as usize] = false);
+        others
+    }
 }
 
 /// An order of the values that contradicts no precedence, those removed early first.
-fn sort(lives: &[Life]) -> Result<Vec<u32>, Core> {
+fn sort(lives: &[Life]) -> Result<Vec<u32>, Stuck> {
     let n = lives.len();
     let by = |key: fn(&Life) -> u32| by_rank(n, |i| key(&lives[i]));
     let calls = [by(|life| life.insert.call), by(|life| life.remove.call)];
@@ -74,8 +137,7 @@ fn sort(lives: &[Life]) -> Result<Vec<u32>, Core> {
         let Some(Reverse((_, i))) = ready.pop() else {
             // The first to be inserted is free there, so it is not free on the other side, and the other way
             // round: each precedes the other.
-            let lives = vec![returns[0][returned[0]], returns[1][returned[1]]];
-            return Err(Core { lives, empties: Vec::new(), first: None });
+            return Err(Stuck { pair: [returns[0][returned[0]], returns[1][returned[1]]], order });
         };
         taken[i as usize] = true;
         order.push(i);
