@@ -87,6 +87,43 @@ fn units_that_wait_for_each_other_are_pulled_while_all_but_one_run() {
 }
 
 #[test]
+fn who_waits_with_many_units_in_hand_takes_no_other_workers_seat() {
+    // Units are quick at first, so a worker takes many at once. One of them waits for a unit that comes after
+    // others have been so slow that a worker would be given one at a time.
+    const WAITS: u64 = 20_000;
+    const SLOW: u64 = WAITS + 200;
+    const ALL: u64 = SLOW + 50;
+    in_time(|| {
+        let gate = Gate::default();
+        let mut flow = Flow::builder::<()>("seats");
+        // More than fit into one worker's hands.
+        flow.workers(2).inflight(10_000);
+        let (step, done) = (flow.inlet("step"), flow.retire());
+        let slow = Arc::new(AtomicU64::new(SLOW));
+        let (held, counts) = (gate.clone(), slow.clone());
+        flow.stage(step, move |n: &mut u64, _| {
+            match *n {
+                WAITS => held.pass(),
+                SLOW..ALL => {
+                    thread::sleep(ms(1));
+                    counts.fetch_add(1, Ordering::Relaxed);
+                }
+                ALL => held.open(),
+                _ => {}
+            }
+            Ok(())
+        })
+        .to(done);
+        let service = flow.build(step).unwrap().start_from(0..ALL, |_| ());
+        while slow.load(Ordering::Relaxed) < ALL || service.control().snapshot().workers_busy > 1 {
+            thread::sleep(ms(1));
+        }
+        service.submit(ALL).unwrap().wait().unwrap();
+        assert_eq!(service.drain().retired, ALL + 1);
+    });
+}
+
+#[test]
 fn a_source_is_pulled_though_all_workers_are_busy_for_long() {
     // The blocking stage has threads of its own; it must not starve because nobody pulls, however often the
     // flow is full meanwhile.

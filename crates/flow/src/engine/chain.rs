@@ -132,6 +132,7 @@ impl State {
             }
             let pending = std::mem::take(&mut *chain.pending());
             for RunningBatch { stage, rows, plain, permits, .. } in pending.into_iter().rev() {
+                self.stage(stage).in_turns -= rows.len();
                 let batch = GrantedBatch {
                     rows,
                     plain,

@@ -175,6 +175,8 @@ impl State {
             if let Some(chain) = &chain {
                 chain.begin(stage, units, now);
             }
+        } else {
+            self.stage(stage).in_turns += units;
         }
         if soon {
             self.watch(now);

@@ -77,7 +77,7 @@ impl State {
             return false;
         }
         let most = self.stages[s].wants.iter().map(|want| self.units_for(want.instance, want.amount)).min();
-        let most = most.unwrap_or(0).min(self.stages[s].seats() - self.stages[s].granted - self.stages[s].running);
+        let most = most.unwrap_or(0).min(self.stages[s].free_seats());
         if most == 0 {
             return false;
         }
@@ -102,11 +102,14 @@ impl State {
 
     /// The same for a stage that needs nothing.
     fn pump_free(&mut self, stage: u16, now: u64) {
-        while self.stage(stage).has_seat() && !self.stage(stage).waiting.is_empty() {
+        while !self.stage(stage).waiting.is_empty() {
+            let seats = self.stage(stage).free_seats();
+            if seats == 0 {
+                return;
+            }
             let batch = self.open_batch(stage, now, Grants::new());
             let state = &mut self.stages[usize::from(stage)];
             let target = state.batch_target();
-            let seats = state.seats() - state.granted - state.running;
             let batch = &mut state.batches[batch];
             let most = seats.min(target.saturating_sub(batch.rows.len()).max(1));
             let taken = state.waiting.take_run(&mut batch.rows, most, &mut self.pocket.spares);

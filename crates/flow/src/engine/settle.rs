@@ -93,7 +93,9 @@ impl State {
             self.busy_soon -= usize::from(soon);
             self.mark_pump(counted);
         } else {
-            self.stage(first).granted -= units;
+            let state = self.stage(first);
+            state.granted -= units;
+            state.in_turns -= units;
             self.mark_pump(first);
         }
         let stage = self.note_legs(units, settlement).unwrap_or(first);

@@ -165,8 +165,10 @@ pub(crate) struct StageState {
     pub(crate) waiting: Queue,
     /// Granted batches; the last one may still be filling.
     pub(crate) batches: VecDeque<GrantedBatch>,
-    /// Units in `batches`.
+    /// Units in `batches`, and those of `in_turns`.
     pub(crate) granted: usize,
+    /// Units that workers have taken besides the batch that counts as running.
+    pub(crate) in_turns: usize,
     /// Units that wait for a resource, by resource.
     pub(crate) parked: Vec<u32>,
     /// Their sum.
@@ -184,10 +186,17 @@ pub(crate) struct StageState {
 }
 
 impl StageState {
-    /// Units that may be granted at once: what its workers can run now. Beyond that units wait without
-    /// holding anything.
-    pub(crate) fn seats(&self) -> usize {
-        self.workers.ceiling.saturating_mul(self.batch_target()).saturating_mul(self.turn_batches())
+    /// How many more units may be granted: what its workers can run now. Beyond that units wait without
+    /// holding anything. Where all units need the same, those in line have a seat, too: the next one would only
+    /// stand behind them. Where needs differ it may overtake them.
+    pub(crate) fn free_seats(&self) -> usize {
+        let each = self.batch_target().saturating_mul(self.turn_batches());
+        let in_line = if self.dynamic { 0 } else { self.parked_units };
+        // A worker may have more in its hands than its own seats, if units last longer now than when it took
+        // them. It may even wait for a unit that is still in the queue, so it gets no other worker's seat.
+        let in_hands = (self.running + self.in_turns).min(self.busy.saturating_mul(each));
+        let taken = in_hands + (self.granted - self.in_turns) + in_line;
+        self.workers.ceiling.saturating_mul(each).saturating_sub(taken)
     }
 
     /// How many batches a worker may take in a turn: several where they are short and hold nothing.
@@ -204,11 +213,9 @@ impl StageState {
         self.wants.is_empty() && !self.dynamic && self.permits.is_empty()
     }
 
-    /// Whether the queue should look at its next unit. Where all units need the same, those in line have a
-    /// seat, too: the next one would only stand behind them. Where needs differ it may overtake them.
+    /// Whether the queue should look at its next unit.
     pub(crate) fn has_seat(&self) -> bool {
-        let in_line = if self.dynamic { 0 } else { self.parked_units };
-        self.granted + self.running + in_line < self.seats()
+        self.free_seats() > 0
     }
 
     pub(crate) fn count_parked(&mut self, resource: u16) {
@@ -591,6 +598,7 @@ impl StageState {
             waiting: Queue::default(),
             batches: VecDeque::new(),
             granted: 0,
+            in_turns: 0,
             parked: vec![0; setup.resources],
             parked_units: 0,
             awaits_permit: false,

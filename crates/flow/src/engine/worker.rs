@@ -232,6 +232,11 @@ impl Hands<'_> {
                 chain.add(batch);
             }
         }
+        // If it took more than it has seats, others have seats now, and perhaps nobody else comes by to grant them.
+        if !state.stage(stage).waiting.is_empty() {
+            state.mark_pump(stage);
+            state.flow_on(now);
+        }
         Some(Task::Batch(lead))
     }
 
