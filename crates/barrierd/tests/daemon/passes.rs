@@ -78,8 +78,10 @@ fn a_moment_passes_on_every_processor_and_not_when_it_is_drawn() {
                 if passed == (true, true) {
                     break;
                 }
-                assert!(begun.elapsed() < LIMIT);
+                assert!(begun.elapsed() < LIMIT, "{with:?}: {passed:?}");
                 client.ask(client.now());
+                // Questions without end would keep the daemon from answering where it has to share a core with who asks.
+                thread::sleep(Duration::from_micros(200));
             }
         }
         assert_eq!(waited, (true, true), "{with:?}: no fence is passed while its moment is drawn");
