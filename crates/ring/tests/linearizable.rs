@@ -17,7 +17,7 @@ mod twins;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use drive::{Conditions, End, Refused, broadcast, caught, hand_over, holds};
+use drive::{Conditions, End, Refused, broadcast, caught, hand_over, holds, holds_once_decided};
 use millstream_history::record::Recorder;
 use millstream_history::{History, Kind, Model, Op};
 use millstream_ring::channel::{self, Receiver, Sender};
@@ -54,10 +54,11 @@ fn a_channel_of_one_sender_and_one_receiver_is_a_bounded_queue() {
     for capacity in [1, 4, 64] {
         // Short ones: where the machine is busy, clocks differ so much that the search has many orders to try.
         for _ in 0..60 * stress() {
-            let (sender, receiver) = channel::spsc(capacity);
-            let ends = [senders(sender, []), receivers(receiver, [])].concat_ends();
-            let history = hand_over(ends, 100, Refused::Answers, &mut random);
-            holds(&history, &Model::new(Kind::Queue).with_capacity(capacity as u64));
+            holds_once_decided(&Model::new(Kind::Queue).with_capacity(capacity as u64), || {
+                let (sender, receiver) = channel::spsc(capacity);
+                let ends = [senders(sender, []), receivers(receiver, [])].concat_ends();
+                hand_over(ends, 100, Refused::Answers, &mut random)
+            });
         }
         let (sender, receiver) = channel::spsc(capacity);
         let ends = [senders(sender, []), receivers(receiver, [])].concat_ends();
@@ -148,13 +149,16 @@ fn every_consumer_of_a_graph_sees_every_event_in_order() {
     for consumers in [1, 2, 3] {
         for capacity in [1, 4, 16] {
             for _ in 0..5 * stress() {
-                let mut ring = Builder::single(capacity, Cell64::default);
-                let mut ends: Vec<End<'_>> = (0..consumers).map(|_| polled(ring.poller(&[]).1)).collect();
-                let (mut producer, running) = ring.start();
-                ends.push(End::Sender(Box::new(move |value| producer.try_publish(|event| event.set(value)).is_ok())));
-                let history = broadcast(ends, 200, &mut random);
-                drop(running);
-                holds(&history, &Model::new(Kind::Ring).with_capacity(capacity as u64));
+                holds_once_decided(&Model::new(Kind::Ring).with_capacity(capacity as u64), || {
+                    let mut ring = Builder::single(capacity, Cell64::default);
+                    let mut ends: Vec<End<'_>> = (0..consumers).map(|_| polled(ring.poller(&[]).1)).collect();
+                    let (mut producer, running) = ring.start();
+                    let publish = move |value| producer.try_publish(|event| event.set(value)).is_ok();
+                    ends.push(End::Sender(Box::new(publish)));
+                    let history = broadcast(ends, 200, &mut random);
+                    drop(running);
+                    history
+                });
             }
         }
     }

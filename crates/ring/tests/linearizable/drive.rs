@@ -174,7 +174,11 @@ pub(crate) fn holds(history: &History, model: &Model) {
 /// would have to be tried.
 pub(crate) fn holds_once_decided(model: &Model, mut record: impl FnMut() -> History) {
     const HISTORIES: usize = 5;
-    let is_decided = |history: &History| !matches!(verdict(history, model, false), Verdict::Unknown(_));
+    let options = Options { time: Some(Duration::from_secs(10)), explain: false, ..Options::default() };
+    let is_decided = |history: &History| {
+        let verdict = check(history, model, &options).expect("the operations are the model's");
+        !matches!(verdict, Verdict::Unknown(_))
+    };
     let decided = (0..HISTORIES).map(|_| record()).find(is_decided);
     holds(&decided.unwrap_or_else(|| panic!("{model}: none of {HISTORIES} histories was decided")), model);
 }
