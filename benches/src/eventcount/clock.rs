@@ -15,6 +15,22 @@ pub fn now() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
+/// [`now`], read when all that precedes has been executed.
+#[cfg(target_arch = "x86_64")]
+#[must_use]
+pub fn now_in_order() -> u64 {
+    // SAFETY: every x86-64 has the instruction.
+    unsafe { std::arch::x86_64::_mm_lfence() };
+    now()
+}
+
+/// [`now`].
+#[cfg(not(target_arch = "x86_64"))]
+#[must_use]
+pub fn now_in_order() -> u64 {
+    now()
+}
+
 /// Nanoseconds since the first call.
 #[cfg(not(target_arch = "x86_64"))]
 #[must_use]

@@ -10,6 +10,7 @@ use millstream_history::record::Recorder;
 use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
+use crate::eventcount::clock;
 
 /// As many as a log has room for at first.
 const OPERATIONS: usize = Recorder::ROOM;
@@ -20,7 +21,7 @@ const BEYOND: usize = 8;
 const PAUSE_STEPS: u32 = 1000;
 
 /// Records the operations of one thread on a queue under a mutex and prints nanoseconds an operation; beside the obvious
-/// recorder, which reads the clock twice and pushes to a vector.
+/// recorder, which reads the clock twice and pushes to a vector, and beside the one reading that is the limit.
 ///
 /// # Errors
 /// When a log lost an operation.
@@ -34,6 +35,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
         Competitor::new("millstream, with pauses", Role::Ours, || ours(operations, pause)),
         Competitor::new("two readings of the clock", Role::Peer, || two_clocks(operations, || ())),
         Competitor::new("two readings of the clock, with pauses", Role::Peer, || two_clocks(operations, pause)),
+        Competitor::new("one reading of the counter in order, nothing kept", Role::Reference, || {
+            Ok(one_reading(operations))
+        }),
     ];
     println!("{}\n", alternate("ns", 1, args.rounds, competitors)?.render());
     Ok(())
@@ -102,6 +106,18 @@ fn two_clocks(operations: usize, between: impl Fn()) -> Result<f64, Error> {
     });
     complete(log.len(), operations)?;
     Ok(with - without)
+}
+
+/// What no recorder can do without: to know when an operation has returned takes a reading that waits for it.
+fn one_reading(operations: usize) -> f64 {
+    let without = unrecorded(operations, || ());
+    let with = time(operations, |queue, value| {
+        push(queue, value);
+        std::hint::black_box(clock::now_in_order());
+        std::hint::black_box(pop(queue));
+        std::hint::black_box(clock::now_in_order());
+    });
+    with - without
 }
 
 fn complete(recorded: usize, operations: usize) -> Result<(), Error> {

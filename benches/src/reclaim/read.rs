@@ -2,8 +2,8 @@
 //! as often as they say.
 
 use std::hint::black_box;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU64};
 
 use arc_swap::ArcSwap;
 use millstream_sync::reclaim::Snapshot;
@@ -24,10 +24,11 @@ pub(super) const NUMBER: u64 = 3;
 /// Reads with this many threads so many times each; the time of one, and the sum of what was read.
 type Work = fn(threads: usize, n: u64) -> (f64, u64);
 
-const OBJECT: [(&str, Role, Work); 3] = [
+const OBJECT: [(&str, Role, Work); 4] = [
     ("Hazard::protect", Role::Ours, hazard_protect),
     ("haphazard", Role::Peer, haphazard_load),
     ("plain load", Role::Reference, plain_load),
+    ("two stores", Role::Reference, two_stores),
 ];
 
 /// Reading sections, each with a load or with nothing in it.
@@ -38,6 +39,7 @@ fn sections<const LOADS: bool>() -> Vec<(&'static str, Role, Work)> {
         ("crossbeam-epoch pin", Role::Peer, crossbeam_pin::<LOADS>),
         ("crossbeam-epoch LocalHandle::pin", Role::Peer, crossbeam_local_pin::<LOADS>),
         ("seize enter", Role::Peer, seize_enter::<LOADS>),
+        ("two stores", Role::Reference, two_stores),
     ];
     #[cfg(liburcu)]
     works.push(("liburcu memb", Role::Peer, super::liburcu::section::<LOADS>));
@@ -45,10 +47,11 @@ fn sections<const LOADS: bool>() -> Vec<(&'static str, Role, Work)> {
     works
 }
 
-const CELL: [(&str, Role, Work); 3] = [
+const CELL: [(&str, Role, Work); 4] = [
     ("Snapshot::read", Role::Ours, snapshot_read),
     ("arc-swap load", Role::Peer, arc_swap_load),
     ("plain load", Role::Reference, plain_load),
+    ("two stores", Role::Reference, two_stores),
 ];
 
 /// Prints the tables.
@@ -91,6 +94,25 @@ fn plain_load(threads: usize, n: u64) -> (f64, u64) {
         move |n| (0..n).fold(0, |sum, _| sum + unsafe { *source.load(Acquire) })
     })
 }
+
+/// A word is written when reading begins and when it ends: what every scheme here cannot do without.
+fn two_stores(threads: usize, n: u64) -> (f64, u64) {
+    together(threads, n, |_| {
+        let state = Box::new(Line(AtomicU64::new(0)));
+        move |n| {
+            let state = &black_box(&*state).0;
+            (0..n).fold(0, |sum, _| {
+                state.store(1, Release);
+                state.store(0, Release);
+                sum + NUMBER
+            })
+        }
+    })
+}
+
+/// A thread's own lines.
+#[repr(align(128))]
+struct Line(AtomicU64);
 
 fn hazard_protect(threads: usize, n: u64) -> (f64, u64) {
     let (domain, source) = (Domain::new(), AtomicPtr::new(Box::leak(Box::new(NUMBER))));

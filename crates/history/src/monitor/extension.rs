@@ -60,6 +60,17 @@ pub(super) fn first_call_of_what_is_open(lives: &[Life], empties: &[Span], at: u
     calls.min().unwrap_or(at)
 }
 
+/// Of an order of steps those that take effect before the rank of a call, if each does as soon as it can.
+pub(super) fn done_before<'s>(from: u32, steps: &'s [Step], lives: &[Life], empties: &[Span]) -> &'s [Step] {
+    let called = |step: &Step| match *step {
+        Step::Insert(i) => lives[i as usize].insert.call,
+        Step::Remove(i) => lives[i as usize].remove.call,
+        Step::Empty(e) => empties[e as usize].call,
+    };
+    let done = steps.iter().take_while(|step| called(step) < from).count();
+    &steps[..done]
+}
+
 /// What happens from a rank on, with ranks of its own.
 struct Rest {
     /// In the order of the whole. Those that are there before are inserted first, one by one.

@@ -22,7 +22,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::cover::{Cover, chain};
-use super::extension::{answered, first_call_of_what_is_open, first_failure};
+use super::extension::{answered, done_before, first_call_of_what_is_open, first_failure};
 use super::life::{Core, Life, Outcome, Step};
 use super::span::{NEVER, Span, by_rank};
 
@@ -51,15 +51,9 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Outcome {
     let calls = others().map(|life| life.insert.call).min().unwrap_or(0);
     let from = first_call_of_what_is_open(lives, empties, calls);
     let steps = schedule(lives, &stuck.order, &moments);
-    let called = |step: &Step| match *step {
-        Step::Insert(i) => lives[i as usize].insert.call,
-        Step::Remove(i) => lives[i as usize].remove.call,
-        Step::Empty(e) => empties[e as usize].call,
-    };
-    // Each comes as soon as it can.
-    let done = steps.iter().take_while(|step| called(step) < from).count();
+    let done = done_before(from, &steps, lives, empties);
     let during = first_return..=answered;
-    let first = first_failure(lives, empties, &steps[..done], from, during, |pending, lives, empties| {
+    let first = first_failure(lives, empties, done, from, during, |pending, lives, empties| {
         pending.decide_in_order(lives, empties).outcome.is_ok()
     });
     Err(Core { first: Some(first), ..stuck.core() })

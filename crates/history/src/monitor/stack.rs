@@ -20,7 +20,7 @@
 //! monitoring", 2024).
 
 use super::cover::{Cover, chain};
-use super::extension::{answered, first_call_of_what_is_open, first_failure};
+use super::extension::{answered, done_before, first_call_of_what_is_open, first_failure};
 use super::life::{Core, Life, Outcome, Step};
 use super::min_tree::MinTree;
 use super::peel::{self, Found, SMALL};
@@ -44,15 +44,9 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Bud
     let answered = answered(lives, empties, returns.max().unwrap_or(0));
     let calls = stuck.iter().flatten().map(|&i| lives[i as usize].insert.call).filter(|&call| call <= answered);
     let from = first_call_of_what_is_open(lives, empties, calls.min().unwrap_or(0));
-    let called = |step: &Step| match *step {
-        Step::Insert(i) => lives[i as usize].insert.call,
-        Step::Remove(i) => lives[i as usize].remove.call,
-        Step::Empty(e) => empties[e as usize].call,
-    };
-    // Each comes as soon as it can.
-    let done = steps.iter().take_while(|step| called(step) < from).count();
+    let done = done_before(from, &steps, lives, empties);
     let during = first_return(piece)..=answered;
-    let first = first_failure(lives, empties, &steps[..done], from, during, |pending, lives, empties| {
+    let first = first_failure(lives, empties, done, from, during, |pending, lives, empties| {
         pending.decide_by_search(lives, empties, budget).is_ok_and(|answer| answer.outcome.is_ok())
     });
     Err(Core { first: Some(first), ..core(lives, piece) })

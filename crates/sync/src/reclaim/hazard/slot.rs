@@ -30,16 +30,30 @@ impl Slot {
     #[inline(always)]
     pub(super) fn protect<T>(&self, source: &AtomicPtr<T>) -> *mut T {
         // Relaxed: a guess, to be confirmed.
-        let mut object = source.load(Ordering::Relaxed);
+        let object = source.load(Ordering::Relaxed);
+        let found = self.announce(object, source);
+        if found == object { object } else { self.protect_changing(found, source) }
+    }
+
+    /// Further rounds. Apart, so that the first has no jump in it.
+    #[cold]
+    #[inline(never)]
+    fn protect_changing<T>(&self, mut object: *mut T, source: &AtomicPtr<T>) -> *mut T {
         loop {
-            self.0.store(object.cast(), Ordering::Release);
-            light();
-            let found = source.load(Ordering::Acquire);
+            let found = self.announce(object, source);
             if found == object {
                 return object;
             }
             object = found;
         }
+    }
+
+    /// (1), the light fence, and (2).
+    #[inline(always)]
+    fn announce<T>(&self, object: *mut T, source: &AtomicPtr<T>) -> *mut T {
+        self.0.store(object.cast(), Ordering::Release);
+        light();
+        source.load(Ordering::Acquire)
     }
 
     #[inline(always)]
