@@ -63,7 +63,9 @@ fn a_linearizable_history_ends_with_0() {
     let (status, said) = verdict(&["-", "--spec", "queue"], &sound());
     assert_eq!(status, 0);
     assert!(said.starts_with("linearizable\n") && said.contains("5 operations by 2 processes, as a queue"), "{said}");
-    assert_eq!(verdict(&["-", "--spec", "queue"], "").0, 0, "no operations are explained by any order");
+    let (status, said) = verdict(&["-", "--spec", "queue"], "");
+    assert_eq!(status, 0, "no operations are explained by any order");
+    assert!(said.contains("was anything recorded?"), "{said}");
 }
 
 #[test]
@@ -93,6 +95,42 @@ fn json_has_the_witness_or_the_counter_example() {
         "{said}"
     );
     assert!(json["prefix"]["culprit"]["operation"].as_str().unwrap().starts_with("dequeue"), "{said}");
+}
+
+#[test]
+fn what_is_linearizable_is_sequentially_consistent_without_a_search() {
+    // Four processes at once, many times over: more orders than can be tried.
+    let times = (0..2000).flat_map(|round| (0..4).map(move |process| (round, process)));
+    let history = times.map(|(round, process)| {
+        let (value, at) = (4 * (round / 2) + u64::from(process), 100 * round + u64::from(process));
+        match round % 2 {
+            0 => line(process, "enqueue", &format!("\"in\":{value}"), at, at + 90),
+            _ => line(process, "dequeue", &format!("\"out\":{value}"), at, at + 90),
+        }
+    });
+    let history: String = history.collect();
+    let (status, said) = verdict(&["-", "--spec", "queue", "--compare", "--time", "20s"], &history);
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains("sequentially consistent  yes"), "{said}");
+}
+
+#[test]
+fn nothing_is_written_over_the_history_or_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("queue.jsonl");
+    fs::write(&file, sound()).unwrap();
+    let (file, page) = (file.to_str().unwrap(), folder.path().join("page"));
+    let page = page.to_str().unwrap();
+    for (args, message) in [
+        (["--html", file, "--spec", "queue"], "the history itself is there"),
+        (["--svg", file, "--spec", "queue"], "the history itself is there"),
+    ] {
+        let (status, said) = refusal(&[&[file][..], &args].concat(), "");
+        assert!(status == 2 && said.contains(message), "{status}: {said}");
+    }
+    let (status, said) = refusal(&[file, "--spec", "queue", "--html", page, "--svg", page], "");
+    assert!(status == 2 && said.contains("both --html and --svg"), "{status}: {said}");
+    assert_eq!(fs::read_to_string(file).unwrap(), sound());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use millstream_history::consistency::{sequential, sequentially_consistent};
+use millstream_history::consistency::{sequential, sequentially_consistent_beside};
 use millstream_history::{CheckError, Counterexample, History, Limit, Model, Options, Progress, Status, Verdict};
 use serde_json::{Value as Json, json};
 
@@ -29,9 +29,15 @@ pub(super) struct Others {
 }
 
 impl Others {
-    pub(super) fn of(history: &History, model: &Model, options: &Options) -> Result<Self, CheckError> {
+    /// `options` are what the verdict has left of its own.
+    pub(super) fn of(
+        verdict: &Verdict,
+        history: &History,
+        model: &Model,
+        options: &Options,
+    ) -> Result<Self, CheckError> {
         let options = Options { explain: false, ..options.clone() };
-        let consistent = sequentially_consistent(history, model, &options)?.holds();
+        let consistent = sequentially_consistent_beside(verdict, history, model, &options)?.holds();
         Ok(Others { sequential: sequential(history), consistent })
     }
 }
@@ -57,6 +63,9 @@ impl Answer<'_> {
     pub(super) fn text(&self) -> String {
         let mut out = format!("{}\n", self.word());
         match self.verdict {
+            Verdict::Holds(_) if self.history.is_empty() => {
+                out.push_str("\nThere are no operations: was anything recorded?\n\n");
+            }
             Verdict::Holds(_) => {}
             Verdict::Fails(found) => self.fails(&mut out, found),
             Verdict::Unknown(progress) => unknown(&mut out, progress),
@@ -69,9 +78,10 @@ impl Answer<'_> {
         }
         let _ = writeln!(
             out,
-            "{} by {}, as a {}; decided in {}",
+            "{} by {}, as {} {}; decided in {}",
             text::counted(self.history.len() as u64, "operation"),
             processes(self.history),
+            text::article(self.model.kind.name()),
             self.model,
             text::span(u64::try_from(self.took.as_nanos()).unwrap_or(u64::MAX)),
         );

@@ -63,7 +63,8 @@ pub struct CheckArgs {
     /// What the object is: a name, with a capacity (queue:8) or an initial value (register:0) where it has one.
     #[arg(long, value_name = "SPEC", value_parser = spec)]
     pub spec: Model,
-    /// How the history is written: json, jepsen or etcd [default: as it begins].
+    /// How the history is written: json, jepsen, jepsen-independent (values are vectors `[key value]`) or etcd [default: as it
+    /// begins].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub format: Option<Format>,
     /// Print the verdict as JSON, with the whole witness order or counter-example.

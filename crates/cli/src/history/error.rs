@@ -32,6 +32,10 @@ pub(super) enum HistoryError {
     Misuse { file: PathBuf, shown: String, source: Box<CheckError> },
     #[error("{} cannot be written: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
+    #[error("{option} {}: the history itself is there, and would be overwritten; name another file", file.display())]
+    Overwrites { option: &'static str, file: PathBuf },
+    #[error("{}: both --html and --svg would be written there; name two files", file.display())]
+    OneFileForTwo { file: PathBuf },
     #[error(transparent)]
     Place(#[from] NotWritable),
 }
@@ -46,7 +50,11 @@ impl HistoryError {
             HistoryError::UnknownFormat { .. } | HistoryError::Malformed { .. } | HistoryError::Misuse { .. } => {
                 MALFORMED
             }
-            HistoryError::Open { .. } | HistoryError::Write { .. } | HistoryError::Place(_) => USAGE,
+            HistoryError::Open { .. }
+            | HistoryError::Write { .. }
+            | HistoryError::Overwrites { .. }
+            | HistoryError::OneFileForTwo { .. }
+            | HistoryError::Place(_) => USAGE,
         }
     }
 }

@@ -37,8 +37,17 @@ pub fn history(args: &HistoryArgs) -> ExitCode {
 }
 
 fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
-    for path in [&args.html, &args.svg].into_iter().flatten() {
+    for (option, path) in [("--html", &args.html), ("--svg", &args.svg)] {
+        let Some(path) = path else { continue };
+        if is_same(path, &args.file) {
+            return Err(HistoryError::Overwrites { option, file: path.clone() });
+        }
         writable::check(path, Way::Replace)?;
+    }
+    if let (Some(html), Some(svg)) = (&args.html, &args.svg)
+        && is_same(html, svg)
+    {
+        return Err(HistoryError::OneFileForTwo { file: html.clone() });
     }
     let history = read(args)?;
     let began = Instant::now();
@@ -49,7 +58,8 @@ fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
     };
     let verdict = check(&history, &args.spec, &options).map_err(misuse)?;
     let took = began.elapsed();
-    let others = args.compare.then(|| Others::of(&history, &args.spec, &options)).transpose().map_err(misuse)?;
+    let left = Options { time: options.time.map(|time| time.saturating_sub(took)), ..options };
+    let others = args.compare.then(|| Others::of(&verdict, &history, &args.spec, &left)).transpose().map_err(misuse)?;
     let answer = Answer { history: &history, model: &args.spec, verdict: &verdict, took, others };
 
     let title = format!("{}: {}", name(&args.file), args.spec);
@@ -62,6 +72,11 @@ fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
     }
     print(&if args.json { answer.json() } else { answer.text() })?;
     Ok(answer.status())
+}
+
+/// Whether both are one file, now or when it is written. (`-` is standard input and nothing that is written.)
+fn is_same(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// The history in the file, or on standard input if the file is `-`.

@@ -9,7 +9,7 @@ use crate::spec::Misuse;
 
 /// A name that no format has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no format `{0}`; there are json, jepsen, etcd")]
+#[error("there is no format `{0}`; there are json, jepsen, jepsen-independent, etcd")]
 pub struct UnknownFormat(pub String);
 
 /// A file that is no history.
@@ -36,7 +36,10 @@ pub enum Problem {
     #[error(transparent)]
     Contradiction(#[from] Contradiction),
     /// The process called again before its operation returned.
-    #[error("process {process} called an operation while the one of line {earlier} had not returned")]
+    #[error(
+        "process {process} called an operation while the one of line {earlier} had not returned; one that gives up waiting goes \
+         on under another number"
+    )]
     TwoAtOnce {
         /// The process.
         process: u32,

@@ -17,14 +17,20 @@ use crate::value::Value;
 pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, FormatError> {
     let mut lines = Lines::new(input);
     let mut events = Events::new(kind);
-    let mut last = 1;
+    let (mut last, mut is_silent, mut is_log) = (1, true, false);
     while let Some((line, bytes)) = lines.next()? {
         last = line;
         let text = text(line, bytes)?;
+        is_silent &= text.is_empty();
         if text.contains("jepsen.util") {
+            is_log = true;
             let (event, operation) = parse(text, &mut events).map_err(|message| Problem::Syntax(message).at(line))?;
             events.event(event, operation, line)?;
         }
+    }
+    if !is_log && !is_silent {
+        let message = "no line has an event, such as `INFO  jepsen.util - 0 :invoke :read nil`: this is no such log";
+        return Err(Problem::Syntax(message.into()).at(last));
     }
     events.finish(last)
 }
@@ -122,6 +128,10 @@ mod tests {
             ),
             ("INFO  jepsen.util - 1\t:did\t:read\t3", "line 1: the type `:did` is none of :invoke, :ok, :fail, :info"),
             ("INFO  jepsen.util - 1\t:invoke\t:cas\t[1", "line 1: `[1` is no value"),
+            (
+                "hello\nworld",
+                "line 2: no line has an event, such as `INFO  jepsen.util - 0 :invoke :read nil`: this is no such log",
+            ),
         ] {
             assert_eq!(shown(log).unwrap_err(), message);
         }

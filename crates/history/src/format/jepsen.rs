@@ -2,7 +2,8 @@
 //!
 //! `{:process 0, :type :invoke, :f :cas, :value [1 2], :time 3, :index 0}`: `:invoke` is a call, `:ok` a return, `:fail` an
 //! operation that certainly had no effect, `:info` one of which nobody knows. The values of Jepsen's independent keys
-//! (`#jepsen.independent.Tuple [key value]`) are taken apart. What processes without a number do (`:nemesis`) is left out.
+//! (`#jepsen.independent.Tuple [key value]`) are taken apart; where they are printed as plain vectors, `[key value]`, only who
+//! wrote the test can tell, and says so by the format's name. What processes without a number do (`:nemesis`) is left out.
 
 use std::io::BufRead;
 
@@ -18,7 +19,16 @@ use crate::value::Value;
 /// A form is read anew with each line that it goes on for, so there is a limit to its length.
 const LONGEST_FORM: usize = 1 << 16;
 
-pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, FormatError> {
+/// How the keys of independent objects are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// By a tag or a field, if there are any.
+    Tagged,
+    /// Every value is a vector of the key and the value.
+    InPairs,
+}
+
+pub(super) fn read(input: impl BufRead, kind: Option<Kind>, keys: Keys) -> Result<History, FormatError> {
     let mut lines = Lines::new(input);
     let mut events = Events::new(kind);
     // Forms that have begun and not ended, and the line they began on.
@@ -34,10 +44,11 @@ pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, F
         }
         begun.0.push_str(rest);
         begun.0.push('\n');
-        let left = forms(&begun.0, &mut vector, |form| event(&form, &mut events, line)).map_err(|stop| match stop {
-            Stop::Syntax(message) => Problem::Syntax(message).at(line),
-            Stop::Event(error) => error,
-        })?;
+        let left =
+            forms(&begun.0, &mut vector, |form| event(&form, keys, &mut events, line)).map_err(|stop| match stop {
+                Stop::Syntax(message) => Problem::Syntax(message).at(line),
+                Stop::Event(error) => error,
+            })?;
         let read = begun.0.len() - left;
         begun.0.drain(..read);
         if begun.0.len() > LONGEST_FORM {
@@ -101,7 +112,7 @@ fn forms(
 }
 
 /// One event's map.
-fn event(form: &Form, events: &mut Events, line: u64) -> Result<(), FormatError> {
+fn event(form: &Form, keys: Keys, events: &mut Events, line: u64) -> Result<(), FormatError> {
     let form = if let Form::Tagged(_, form) = form { form } else { form };
     let syntax = |message: String| Problem::Syntax(message).at(line);
     let field = |name: &str| form.field(name).ok_or_else(|| syntax(format!("an event without :{name}")));
@@ -121,11 +132,13 @@ fn event(form: &Form, events: &mut Events, line: u64) -> Result<(), FormatError>
         other => return Err(syntax(format!(":type is :{other}, and must be :invoke, :ok, :fail or :info"))),
     };
     let Form::Keyword(name) = field("f")? else { return Err(syntax(":f is no keyword".into())) };
+    let pair = |pair: &Form| match pair {
+        Form::List(pair) if pair.len() == 2 => Ok((Some(pair[0].clone()), pair[1].clone())),
+        _ => Err(syntax("the value of an independent object must be a vector of the key and the value".into())),
+    };
     let (key, value) = match (form.field("key"), form.field("value").unwrap_or(&Form::Nil)) {
-        (None, Form::Tagged(tag, tuple)) if tag == "jepsen.independent.Tuple" => match &**tuple {
-            Form::List(pair) if pair.len() == 2 => (Some(pair[0].clone()), pair[1].clone()),
-            _ => return Err(syntax("an independent tuple has a key and a value".into())),
-        },
+        (None, Form::Tagged(tag, tuple)) if tag == "jepsen.independent.Tuple" => pair(tuple)?,
+        (None, value) if keys == Keys::InPairs => pair(value)?,
         (key, value) => (key.cloned(), value.clone()),
     };
     let builder = events.builder();
@@ -146,7 +159,11 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Result<Vec<String>, String> {
-        let history = read(text.as_bytes(), None).map_err(|error| error.to_string())?;
+        shown_with(Keys::Tagged, text)
+    }
+
+    fn shown_with(keys: Keys, text: &str) -> Result<Vec<String>, String> {
+        let history = read(text.as_bytes(), None, keys).map_err(|error| error.to_string())?;
         Ok((0..history.len()).map(|row| format!("{} {}", history.process(row), history.show(row))).collect())
     }
 
@@ -170,6 +187,13 @@ mod tests {
         let lines = "#jepsen.history.Op{:process 0, :type :invoke, :f :write, :value #jepsen.independent.Tuple [7 3]}\n\
                      {:process 0, :type :ok, :f :write, :value #jepsen.independent.Tuple [7 3]}";
         assert_eq!(shown(lines).unwrap(), ["0 7.write(3)"]);
+        assert_eq!(shown_with(Keys::InPairs, lines).unwrap(), ["0 7.write(3)"]);
+        let plain = lines.replace("#jepsen.independent.Tuple ", "");
+        assert_eq!(shown_with(Keys::InPairs, &plain).unwrap(), ["0 7.write(3)"]);
+        assert_eq!(shown(&plain).unwrap(), ["0 write([7,3])"]);
+        let none = plain.replace("[7 3]", "3");
+        let message = "line 1: the value of an independent object must be a vector of the key and the value";
+        assert_eq!(shown_with(Keys::InPairs, &none).unwrap_err(), message);
     }
 
     #[test]

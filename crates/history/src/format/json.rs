@@ -148,14 +148,26 @@ impl<'de> Visitor<'de> for OperationSeed<'_> {
                 return Err(A::Error::duplicate_field(FIELDS[field]));
             }
         }
+        let ret = ret.flatten();
+        if ret.is_none() && status == Some(Status::Ok) {
+            return Err(A::Error::custom(
+                "the status is ok, and there is no `return`: say when it returned, or leave `status` out",
+            ));
+        }
+        let output = output.unwrap_or(Value::NULL);
+        if ret.is_none() && !output.is_null() {
+            return Err(A::Error::custom(
+                "there is an `out`, and no `return`: nobody has seen the answer of an operation that has not returned",
+            ));
+        }
         Ok(Operation {
             process: process.ok_or_else(|| A::Error::missing_field("process"))?,
             op: op.ok_or_else(|| A::Error::missing_field("op"))?,
             key: key.filter(|key| !key.is_null()),
             input: input.unwrap_or(Value::NULL),
-            output: output.unwrap_or(Value::NULL),
+            output,
             call: call.ok_or_else(|| A::Error::missing_field("call"))?,
-            ret: ret.flatten(),
+            ret,
             status: status.unwrap_or_default(),
         })
     }

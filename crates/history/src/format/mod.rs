@@ -38,6 +38,7 @@ use std::str::FromStr;
 pub use error::{FormatError, Problem, UnknownFormat};
 pub use json::write_json;
 
+use self::jepsen::Keys;
 use crate::history::History;
 use crate::model::Model;
 
@@ -48,19 +49,22 @@ pub enum Format {
     Json,
     /// Jepsen's `history.edn`.
     Jepsen,
+    /// The same of independent objects, whose values are plain vectors `[key value]`.
+    JepsenIndependent,
     /// The log of Jepsen's etcd test.
     Etcd,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: &'static [Format] = &[Format::Json, Format::Jepsen, Format::Etcd];
+    pub const ALL: &'static [Format] = &[Format::Json, Format::Jepsen, Format::JepsenIndependent, Format::Etcd];
 
     /// The name, as the command takes it.
     pub fn name(self) -> &'static str {
         match self {
             Format::Json => "json",
             Format::Jepsen => "jepsen",
+            Format::JepsenIndependent => "jepsen-independent",
             Format::Etcd => "etcd",
         }
     }
@@ -81,6 +85,9 @@ impl FromStr for Format {
     }
 }
 
+/// What some editors write before UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// The format of a file that begins with these bytes, as far as they tell.
 ///
 /// ```
@@ -91,7 +98,7 @@ impl FromStr for Format {
 /// assert_eq!(guess(b"INFO  jepsen.util - 0\t:invoke"), Some(Format::Etcd));
 /// ```
 pub fn guess(start: &[u8]) -> Option<Format> {
-    let start = start.trim_ascii_start();
+    let start = start.strip_prefix(BOM).unwrap_or(start).trim_ascii_start();
     match start.first()? {
         b'{' if start[1..].trim_ascii_start().starts_with(b"\"") => Some(Format::Json),
         b'{' | b'[' | b'(' | b'#' | b';' => Some(Format::Jepsen),
@@ -115,11 +122,16 @@ pub fn guess(start: &[u8]) -> Option<Format> {
 /// assert_eq!(error.to_string(), "line 1: the operation returned at 7, before it was called at 12");
 /// # Ok::<(), millstream_history::format::FormatError>(())
 /// ```
-pub fn read(input: impl BufRead, format: Format, model: Option<&Model>) -> Result<History, FormatError> {
+pub fn read(mut input: impl BufRead, format: Format, model: Option<&Model>) -> Result<History, FormatError> {
+    // A failure to read comes again.
+    if input.fill_buf().is_ok_and(|start| start.starts_with(BOM)) {
+        input.consume(BOM.len());
+    }
     let kind = model.map(|model| model.kind);
     match format {
         Format::Json => json::read(input, kind),
-        Format::Jepsen => jepsen::read(input, kind),
+        Format::Jepsen => jepsen::read(input, kind, Keys::Tagged),
+        Format::JepsenIndependent => jepsen::read(input, kind, Keys::InPairs),
         Format::Etcd => etcd::read(input, kind),
     }
 }

@@ -11,7 +11,7 @@ use crate::value::{Datum, Value, Values};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Misuse {
     /// The specification has no operation of this name.
-    #[error("a {kind} has no operation `{name}`; it has {known}")]
+    #[error("the specification {kind} has no operation `{name}`; it has {known}{}", elsewhere(.name))]
     Operation {
         /// The specification.
         kind: Kind,
@@ -42,10 +42,18 @@ pub enum Misuse {
     },
 }
 
+/// Which specifications have the operation that is looked for.
+fn elsewhere(name: &str) -> String {
+    let has = |kind: &&Kind| kind.operations().iter().any(|op| Op::NAMES[usize::from(op.0)] == name);
+    let kinds: Vec<&str> = Kind::ALL.iter().filter(has).map(|kind| kind.name()).collect();
+    if kinds.is_empty() { String::new() } else { format!(" (`{name}` is one of {})", kinds.join(", ")) }
+}
+
 /// What a value may be.
 #[derive(Clone, Copy)]
 enum Shape {
     Any,
+    Nothing,
     Something,
     Bool,
     BoolOrNull,
@@ -63,6 +71,7 @@ impl Shape {
     fn expected(self) -> &'static str {
         match self {
             Shape::Any => "anything",
+            Shape::Nothing => "null, for it takes none",
             Shape::Something => "a value other than null",
             Shape::Bool => "true or false",
             Shape::BoolOrNull => "true, false or null",
@@ -89,7 +98,10 @@ impl Shape {
             (Shape::Steps | Shape::StepsOrNull, Datum::List(steps)) => {
                 steps.iter().all(|&step| access(step, values).is_some())
             }
-            (Shape::BoolOrNull | Shape::IntOrNull | Shape::IntOrBoolOrNull | Shape::StepsOrNull, Datum::Null) => true,
+            (
+                Shape::Nothing | Shape::BoolOrNull | Shape::IntOrNull | Shape::IntOrBoolOrNull | Shape::StepsOrNull,
+                Datum::Null,
+            ) => true,
             _ => false,
         }
     }
@@ -102,11 +114,12 @@ fn shapes(kind: Kind, op: Op, input: Value) -> (Shape, Shape) {
         (Kind::Log, Op::READ) => (Shape::Int, Shape::Any),
         (Kind::Log, Op::APPEND) => (Shape::Something, Shape::IntOrNull),
         (Kind::KeyValue, Op::APPEND) => (Shape::Text, Shape::Any),
-        (Kind::EventCount | Kind::FetchAdd, Op::READ) => (Shape::Any, Shape::Int),
+        (Kind::EventCount | Kind::FetchAdd, Op::READ) => (Shape::Nothing, Shape::Int),
         (_, Op::CAS) => (Shape::Pair, Shape::Bool),
         (_, Op::TXN) => (Shape::Steps, Shape::StepsOrNull),
         (Kind::Counter, Op::ADD) => (Shape::IntOrNull, Shape::Any),
-        (_, Op::GET) => (Shape::Any, Shape::Int),
+        (_, Op::GET) => (Shape::Nothing, Shape::Int),
+        (_, Op::READ | Op::DEQUEUE | Op::POP | Op::DELETE_MIN) => (Shape::Nothing, Shape::Any),
         (_, Op::FETCH_ADD) => (Shape::IntOrNull, Shape::Int),
         (_, Op::ADVANCE) => (Shape::IntOrNull, Shape::Any),
         (_, Op::WAIT) => (Shape::Int, Shape::IntOrBoolOrNull),

@@ -18,8 +18,9 @@ pub(super) enum Access {
 pub(super) fn access(step: Value, values: &Values) -> Option<Access> {
     let &[kind, key, value] = values.as_list(step)? else { return None };
     match values.get(kind) {
-        Datum::Text("read" | "r") => Some(Access::Read(key, value)),
-        Datum::Text("write" | "w") => Some(Access::Write(key, value)),
+        // With a colon: a keyword of Jepsen's.
+        Datum::Text("read" | "r" | ":read" | ":r") => Some(Access::Read(key, value)),
+        Datum::Text("write" | "w" | ":write" | ":w") => Some(Access::Write(key, value)),
         _ => None,
     }
 }

@@ -86,27 +86,25 @@ fn what_an_open_removal_may_have_excused_fails_when_it_answers() {
 /// 1 goes in for a long time, and is taken long before that has returned: what is looked at in the end has both or none of it.
 #[test]
 fn a_value_that_was_taken_before_its_insertion_returned_is_gone() {
-    for input in [None, Some(5)] {
-        let mut builder = Builder::new();
-        let mut push = |process, op, input: Option<i64>, output, call, ret| {
-            let input = input.map_or(Value::NULL, Value::int);
-            builder
-                .push(Operation { output, call, ret: Some(ret), ..Operation::new(process, op, input) })
-                .expect("in order");
-        };
-        let null = Value::NULL;
-        push(0, Op::ENQUEUE, Some(1), null, 0, 20_000);
-        push(1, Op::ENQUEUE, Some(7), Value::FALSE, 1, 31_000);
-        push(2, Op::DEQUEUE, input, Value::int(1), 5, 10);
-        for at in 0..500 {
-            push(2, Op::DEQUEUE, None, null, 20 + 10 * at, 25 + 10 * at);
-        }
-        push(2, Op::ENQUEUE, Some(2), null, 21_000, 21_001);
-        push(2, Op::DEQUEUE, input, Value::int(2), 21_002, 21_003);
-        let history = builder.finish().expect("in order");
-        let example = failure(&history, &Kind::Queue.into());
-        assert_eq!(example.prefix.expect("it was found").culprit, 1, "the queue has no bound");
+    let mut builder = Builder::new();
+    let mut push = |process, op, input: Option<i64>, output, call, ret| {
+        let input = input.map_or(Value::NULL, Value::int);
+        builder
+            .push(Operation { output, call, ret: Some(ret), ..Operation::new(process, op, input) })
+            .expect("in order");
+    };
+    let null = Value::NULL;
+    push(0, Op::ENQUEUE, Some(1), null, 0, 20_000);
+    push(1, Op::ENQUEUE, Some(7), Value::FALSE, 1, 31_000);
+    push(2, Op::DEQUEUE, None, Value::int(1), 5, 10);
+    for at in 0..500 {
+        push(2, Op::DEQUEUE, None, null, 20 + 10 * at, 25 + 10 * at);
     }
+    push(2, Op::ENQUEUE, Some(2), null, 21_000, 21_001);
+    push(2, Op::DEQUEUE, None, Value::int(2), 21_002, 21_003);
+    let history = builder.finish().expect("in order");
+    let example = failure(&history, &Kind::Queue.into());
+    assert_eq!(example.prefix.expect("it was found").culprit, 1, "the queue has no bound");
 }
 
 /// The bound was passed long before 99 came out, so it cannot be said that all was in order until then.

@@ -1,7 +1,7 @@
 //! What is read back is what was written, and what is malformed is refused at its line.
 
 use millstream_history::format::{Format, guess, read, write_json};
-use millstream_history::{History, Kind, Model};
+use millstream_history::{History, Kind, Model, Options, check};
 
 use crate::support::generate::{Plan, valid};
 use crate::support::random::{Random, seed};
@@ -65,9 +65,15 @@ fn malformed_lines_are_refused_at_their_line() {
         (r#"{"process":1,"op":"read","call":18446744073709551615}"#, "stands for \"never\""),
         (
             r#"{"process":1,"op":"push","in":4,"call":5}"#,
-            "a cas-register has no operation `push`; it has read, write, cas",
+            "the specification cas-register has no operation `push`; it has read, write, cas (`push` is one of stack)",
         ),
         (r#"{"process":1,"op":"cas","in":4,"call":5}"#, "the input of `cas` must be a list of two"),
+        (
+            r#"{"process":1,"op":"read","in":4,"call":5}"#,
+            "the input of `read` must be null, for it takes none, and is 4",
+        ),
+        (r#"{"process":1,"op":"read","call":5,"status":"ok"}"#, "the status is ok, and there is no `return`"),
+        (r#"{"process":1,"op":"read","out":4,"call":5}"#, "there is an `out`, and no `return`"),
         (
             r#"{"process":1,"op":"cas","in":[4,5],"out":null,"call":5,"return":6}"#,
             "the output of `cas` must be true or false",
@@ -76,6 +82,26 @@ fn malformed_lines_are_refused_at_their_line() {
         let message_found = refused(&format!("{good}\n\n{bad}\n"), Some(&Kind::CasRegister.into()));
         assert!(message_found.starts_with("line 3: "), "{bad}: {message_found}");
         assert!(message_found.contains(message), "{bad}: {message_found}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let file = "\u{feff}{\"process\":0,\"op\":\"read\",\"out\":4,\"call\":1,\"return\":2}\n";
+    assert_eq!(guess(file.as_bytes()), Some(Format::Json));
+    assert_eq!(read(file.as_bytes(), Format::Json, None).unwrap().len(), 1);
+}
+
+#[test]
+fn transactions_of_jepsen_are_read() {
+    let log = "{:process 0, :type :invoke, :f :txn, :value [[:w :x 1] [:r :y nil]]}\n\
+               {:process 0, :type :ok, :f :txn, :value [[:w :x 1] [:r :y nil]]}\n\
+               {:process 1, :type :invoke, :f :txn, :value [[:r :x nil]]}\n\
+               {:process 1, :type :ok, :f :txn, :value [[:r :x 2]]}\n";
+    let model: Model = Kind::MultiRegister.into();
+    for (log, holds) in [(log.to_owned(), false), (log.replace(":x 2", ":x 1"), true)] {
+        let history = read(log.as_bytes(), Format::Jepsen, Some(&model)).unwrap();
+        assert_eq!(check(&history, &model, &Options::default()).unwrap().holds(), Some(holds));
     }
 }
 
