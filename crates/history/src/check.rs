@@ -1,5 +1,7 @@
 //! The way of a check: validate, part, decide, explain.
 
+use std::time::Duration;
+
 use thiserror::Error;
 
 use crate::budget::{Budget, Exhausted, Options};
@@ -83,6 +85,10 @@ pub(crate) fn validate(history: &History, kind: Kind) -> Result<(), CheckError> 
     Ok(())
 }
 
+/// For so long, and in histories of so many operations, what is known to fail is searched for where it fails first.
+const SEARCHING: Duration = Duration::from_millis(200);
+const SEARCHED_MOST: usize = 10_000;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     GoOn,
@@ -161,7 +167,8 @@ impl<'h> Check<'h> {
         })
     }
 
-    /// A bounded container whose accepted operations no unbounded one can have given fails; nothing else is said.
+    /// A bounded container whose accepted operations no unbounded one can have given fails; nothing else is said. When it failed
+    /// the search can tell, if it gets that far.
     fn without_bound(&mut self, part: &Part<'_>, model: &Model) -> Option<Next> {
         let unbounded = Model { capacity: None, ..*model };
         let (insert, _) = monitor::operations(model.kind).filter(|_| model.capacity.is_some())?;
@@ -170,8 +177,15 @@ impl<'h> Check<'h> {
         let accepted: Vec<u32> = accepted.map(|p| part.row(p)).collect();
         let accepted = &part.with_rows(accepted);
         match monitor::try_decide(accepted, &unbounded, &mut self.budget.lend())? {
-            // That what came before has an order does not say that it has one within the bound.
-            Ok(Decision::Fails(violation)) => Some(self.violated(accepted, &unbounded, violation, false)),
+            Ok(Decision::Fails(violation)) => {
+                let searched = (self.explain && part.len() <= SEARCHED_MOST)
+                    .then(|| with_spec(model, part, First { part, budget: &self.budget }));
+                Some(match searched.flatten() {
+                    Some(failure) => self.fails(failure),
+                    // That what came before has an order does not say that it has one within the bound.
+                    None => self.violated(accepted, &unbounded, violation, false),
+                })
+            }
             _ => None,
         }
     }
@@ -290,6 +304,23 @@ impl Task for Objects<'_, '_, '_> {
 
     fn run<S: Spec>(self, spec: &S) -> Next {
         self.check.objects(self.part, spec)
+    }
+}
+
+/// The failure that the general search finds, if it finds one soon.
+struct First<'c, 'p> {
+    part: &'c Part<'p>,
+    budget: &'c Budget,
+}
+
+impl Task for First<'_, '_> {
+    type Output = Option<Failure>;
+
+    fn run<S: Spec>(self, spec: &S) -> Option<Failure> {
+        match search::decide(self.part, spec, &mut self.budget.lend_for(SEARCHING), &mut Reach::default()) {
+            Ok(Outcome::Fails { culprit }) => Some(explain::shrink(self.part, spec, culprit, self.budget)),
+            _ => None,
+        }
     }
 }
 

@@ -156,6 +156,16 @@ mod tests {
     use crate::budget::{Budget, Options};
 
     #[test]
+    fn what_is_there_before_is_inserted_in_the_order_of_its_turns() {
+        let lives = [(0, 1), (2, 3), (4, 5)].map(|(call, ret)| Life::new(Span { call, ret }, Span { call: 8, ret: 9 }));
+        // The second has been there and is gone; the first came last, though it was called first.
+        let done = [Step::Insert(1), Step::Insert(2), Step::Remove(1), Step::Insert(0)];
+        let rest = Rest::of(&lives, &[], &done, 7, 9).expect("few");
+        let spans: Vec<(u32, u32)> = rest.lives.iter().map(|life| (life.insert.call, life.remove.call)).collect();
+        assert_eq!(spans, [(1, 3), (0, 3)], "two are there, the third's turn is before the first's");
+    }
+
+    #[test]
     fn a_removal_that_is_open_excuses_what_is_stuck_until_it_answers() {
         let span = |call, ret| Span { call, ret };
         let lives = [
