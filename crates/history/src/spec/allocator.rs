@@ -33,7 +33,8 @@ impl Allocator {
     pub(crate) fn new(capacity: Option<u64>, part: &Part<'_>) -> Self {
         let unknown = (0..part.len()).any(|p| part.op(p) == Op::ALLOC && part.output(p).is_none());
         let mut freed: Vec<Value> = Vec::new();
-        if unknown {
+        // What is known in the end was not in the middle, and beginnings are searched, too.
+        if unknown || capacity.is_some() {
             freed.extend((0..part.len()).filter(|&p| part.op(p) == Op::FREE).map(|p| part.input(p)));
             freed.sort_unstable();
             freed.dedup();

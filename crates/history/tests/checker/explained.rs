@@ -127,6 +127,26 @@ fn of_a_bounded_container_the_first_failure_is_told_whether_the_bound_counts_or_
     assert_eq!(example.prefix.map(|prefix| prefix.culprit), Some(2), "{example:?}");
 }
 
+/// By the time at which 1 is given out once more, the first allocation may have been of 1, too; then it answers that it took 2.
+#[test]
+fn an_allocation_that_is_open_may_be_of_what_is_freed() {
+    let mut builder = Builder::new();
+    let null = Value::NULL;
+    for (process, op, input, output, call, ret) in [
+        (0, Op::ALLOC, null, Value::int(2), 0, 20),
+        (1, Op::FREE, Value::int(1), null, 1, 21),
+        (2, Op::ALLOC, null, null, 2, 3),
+        (2, Op::ALLOC, null, Value::int(1), 5, 6),
+    ] {
+        builder
+            .push(Operation { output, call, ret: Some(ret), ..Operation::new(process, op, input) })
+            .expect("in order");
+    }
+    let history = builder.finish().expect("in order");
+    let example = failure(&history, &Model::new(Kind::Allocator).with_capacity(1));
+    assert_eq!(example.prefix.map(|prefix| prefix.culprit), Some(0), "{example:?}");
+}
+
 /// Without the events that filled it, "full" would be wrong, too; it was not.
 #[test]
 fn an_answer_about_everything_is_not_blamed_for_what_was_left_out() {
