@@ -136,7 +136,7 @@ impl Rest {
                 lives.push(Life::new(life.insert, after_the_end(end, staying)));
                 staying += 1;
             }
-            if life.remove.call < end && life.remove.ret >= end && !life.stays() {
+            if life.remove.call < end && life.remove.ret >= end {
                 pending.push((life.remove.call, hint));
             }
         }
