@@ -45,6 +45,8 @@ pub fn page(width: f64, height: f64, title: &str, said: &str, drawing: &str) -> 
 /// When it cannot be written.
 pub fn save(folder: Option<&Path>, name: &str, draw: impl FnOnce() -> String) -> Result<(), Error> {
     let Some(folder) = folder else { return Ok(()) };
+    // What was measured for minutes is not lost for want of a folder.
+    std::fs::create_dir_all(folder).map_err(Error::at(folder))?;
     let path = folder.join(name).with_extension("svg");
     std::fs::write(&path, draw()).map_err(Error::at(&path))
 }
