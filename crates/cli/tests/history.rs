@@ -128,8 +128,15 @@ fn nothing_is_written_over_the_history_or_twice() {
         let (status, said) = refusal(&[&[file][..], &args].concat(), "");
         assert!(status == 2 && said.contains(message), "{status}: {said}");
     }
-    let (status, said) = refusal(&[file, "--spec", "queue", "--html", page, "--svg", page], "");
-    assert!(status == 2 && said.contains("both --html and --svg"), "{status}: {said}");
+    let link = folder.path().join("link");
+    fs::hard_link(file, &link).unwrap();
+    let (status, said) = refusal(&[file, "--spec", "queue", "--html", link.to_str().unwrap()], "");
+    assert!(status == 2 && said.contains("the history itself is there"), "{status}: {said}");
+    let again = folder.path().join(".").join("page");
+    for other in [page, again.to_str().unwrap()] {
+        let (status, said) = refusal(&[file, "--spec", "queue", "--html", page, "--svg", other], "");
+        assert!(status == 2 && said.contains("both --html and --svg"), "{status}: {said}");
+    }
     assert_eq!(fs::read_to_string(file).unwrap(), sound());
 }
 
@@ -177,7 +184,7 @@ fn malformed_files_end_with_4_and_the_line() {
     }
     let (status, said) = refusal(&["-", "--spec", "queue"], "once upon a time");
     assert_eq!(status, 4);
-    assert!(said.contains("--format json, jepsen, etcd"), "{said}");
+    assert!(said.contains("--format json, jepsen, jepsen-independent, etcd"), "{said}");
 }
 
 #[test]
@@ -185,7 +192,7 @@ fn wrong_arguments_end_with_2() {
     for (args, says) in [
         (&["-", "--spec", "quue"][..], "did you mean `queue`?"),
         (&["-"], "--spec"),
-        (&["-", "--spec", "queue", "--format", "xml"], "json, jepsen, etcd"),
+        (&["-", "--spec", "queue", "--format", "xml"], "json, jepsen, jepsen-independent, etcd"),
         (&["-", "--spec", "queue", "--memory", "0"], "decides nothing"),
         (&["/nowhere/at/all", "--spec", "queue"], "cannot be read"),
         (&["-", "--spec", "queue", "--html", "/nowhere/page.html"], "cannot be written"),

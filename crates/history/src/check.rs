@@ -85,7 +85,8 @@ pub(crate) fn validate(history: &History, kind: Kind) -> Result<(), CheckError> 
     Ok(())
 }
 
-/// For so long, and in histories of so many operations, what is known to fail is searched for where it fails first.
+/// What is known to fail, and has no more operations than this, is searched for so long; if that finds the failure, where it fails first is looked
+/// for as in any other.
 const SEARCHING: Duration = Duration::from_millis(200);
 const SEARCHED_MOST: usize = 10_000;
 
@@ -138,7 +139,9 @@ impl<'h> Check<'h> {
     fn verdict(self) -> Verdict {
         match (self.failure, self.exhausted) {
             (Some(Failure { example, time, culprit, first }), _) => {
-                let prefix = (self.explain && first).then(|| prefix(self.history, time, culprit));
+                // What was not decided may fail earlier.
+                let prefix =
+                    (self.explain && first && self.exhausted.is_none()).then(|| prefix(self.history, time, culprit));
                 Verdict::Fails(Counterexample { prefix, ..example })
             }
             (None, Some(Exhausted(limit))) => Verdict::Unknown(Progress { limit, ..self.progress }),
@@ -280,8 +283,10 @@ impl<'h> Check<'h> {
     }
 
     fn fails(&mut self, failure: Failure) -> Next {
+        // One that may fail earlier than is known may do so before all that is found later.
+        let certain = self.failure.as_ref().is_none_or(|known| known.first);
         if self.failure.as_ref().is_none_or(|known| failure.time < known.time) {
-            self.failure = Some(failure);
+            self.failure = Some(Failure { first: failure.first && certain, ..failure });
         }
         if self.explain { Next::GoOn } else { Next::Stop }
     }
@@ -318,7 +323,10 @@ impl Task for First<'_, '_> {
 
     fn run<S: Spec>(self, spec: &S) -> Option<Failure> {
         match search::decide(self.part, spec, &mut self.budget.lend_for(SEARCHING), &mut Reach::default()) {
-            Ok(Outcome::Fails { culprit }) => Some(explain::shrink(self.part, spec, culprit, self.budget)),
+            Ok(Outcome::Fails { culprit }) => {
+                let failure = explain::shrink(self.part, spec, culprit, self.budget);
+                (failure.first && !explain::is_large(&failure)).then_some(failure)
+            }
             _ => None,
         }
     }

@@ -70,8 +70,8 @@ pub fn sequentially_consistent(history: &History, model: &Model, options: &Optio
 /// # Errors
 /// If the model has no such operations.
 ///
-/// # Panics
-/// If the verdict is another history's, and has rows that this one has not.
+/// The verdict must be of this history by this model: of another one it is worth nothing here, and it may have rows that make this panic.
+///
 pub fn sequentially_consistent_beside(
     linearizable: &Verdict,
     history: &History,

@@ -15,9 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 use std::thread;
 use std::time::Duration;
 
+use millstream_history::record::Preemption;
 use millstream_sync::reclaim::epoch::{self, Collector, Local};
-use millstream_sync::reclaim::hazard::Domain;
-use millstream_sync::reclaim::{Fence, Settings};
+use millstream_sync::reclaim::hazard::{self, Domain};
+use millstream_sync::reclaim::{Epochs, Fence, Hazards, Queue, Settings, Stack};
 use support::{Random, again_with_symmetric_fences, stress};
 
 const RETIRES: u64 = 500_000;
@@ -257,4 +258,50 @@ fn who_pins_and_who_passes_a_heavy_fence_do_not_both_miss_the_other() {
 #[test]
 fn all_of_it_holds_with_symmetric_fences() {
     again_with_symmetric_fences("all_of_it_holds_with_symmetric_fences");
+}
+
+/// Who pops reads the value when the node is in nobody's way any more, and may be stopped before it does: meanwhile others may retire the
+/// node, free it, and get its memory for a value of theirs.
+fn each_value_is_popped_once(push: impl Fn(u64) + Sync, pop: impl Fn() -> Option<u64> + Sync, flush: fn()) {
+    const THREADS: u64 = 3;
+    let each = 400_000 * stress();
+    let popped: Vec<AtomicBool> = (0..THREADS * each).map(|_| AtomicBool::new(false)).collect();
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _stops = Preemption::start().unwrap();
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (push, pop, popped) = (&push, &pop, &popped);
+            scope.spawn(move || {
+                for n in 0..each {
+                    push(THREADS * n + thread);
+                    let value = pop().expect("every thread has pushed as often as it has popped, this one once more");
+                    let seen = popped.get(value as usize).unwrap_or_else(|| panic!("{value} was never pushed"));
+                    assert!(!seen.swap(true, Relaxed), "{value} was popped twice");
+                    // The others free in large batches, so that they are not held up.
+                    if thread == 0 {
+                        flush();
+                    }
+                }
+            });
+        }
+    });
+    assert!(popped.iter().all(|seen| seen.load(Relaxed)), "a value was lost");
+}
+
+#[test]
+fn a_queue_on_hazards_pops_each_value_once_though_threads_are_stopped() {
+    let queue = Queue::<u64, Hazards>::with_scheme();
+    each_value_is_popped_once(|value| queue.push(value), || queue.pop(), hazard::flush);
+}
+
+#[test]
+fn a_queue_on_epochs_pops_each_value_once_though_threads_are_stopped() {
+    let queue = Queue::<u64, Epochs>::with_scheme();
+    each_value_is_popped_once(|value| queue.push(value), || queue.pop(), epoch::flush);
+}
+
+#[test]
+fn a_stack_on_hazards_pops_each_value_once_though_threads_are_stopped() {
+    let stack = Stack::<u64, Hazards>::with_scheme();
+    each_value_is_popped_once(|value| stack.push(value), || stack.pop(), hazard::flush);
 }

@@ -8,9 +8,11 @@ mod answer;
 pub mod args;
 mod error;
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -39,7 +41,7 @@ pub fn history(args: &HistoryArgs) -> ExitCode {
 fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
     for (option, path) in [("--html", &args.html), ("--svg", &args.svg)] {
         let Some(path) = path else { continue };
-        if is_same(path, &args.file) {
+        if is_history(path, args) {
             return Err(HistoryError::Overwrites { option, file: path.clone() });
         }
         writable::check(path, Way::Replace)?;
@@ -74,9 +76,32 @@ fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
     Ok(answer.status())
 }
 
-/// Whether both are one file, now or when it is written. (`-` is standard input and nothing that is written.)
+/// Whether both are one file, or will be when they are written.
 fn is_same(a: &Path, b: &Path) -> bool {
-    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+    match (fs::metadata(a), fs::metadata(b)) {
+        (Ok(a), Ok(b)) => is_one(&a, &b),
+        (Err(_), Err(_)) => place(a).is_some_and(|of_a| Some(of_a) == place(b)),
+        _ => false,
+    }
+}
+
+fn is_one(a: &Metadata, b: &Metadata) -> bool {
+    a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// Where a file would be made.
+fn place(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(folder.canonicalize().ok()?.join(path.file_name()?))
+}
+
+/// Whether the history comes from this file.
+fn is_history(path: &Path, args: &CheckArgs) -> bool {
+    if args.file.as_os_str() != "-" {
+        return is_same(path, &args.file);
+    }
+    let input = io::stdin().as_fd().try_clone_to_owned().map(File::from).and_then(|input| input.metadata());
+    matches!((fs::metadata(path), input), (Ok(path), Ok(input)) if is_one(&path, &input))
 }
 
 /// The history in the file, or on standard input if the file is `-`.
@@ -102,7 +127,8 @@ fn parse(args: &CheckArgs, mut input: impl BufRead) -> Result<History, HistoryEr
 
 /// A file without anything in it is a history without operations, in any format.
 fn guess(start: &[u8]) -> Option<Format> {
-    if start.trim_ascii().is_empty() { Some(Format::Json) } else { format::guess(start) }
+    let text = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start);
+    if text.trim_ascii().is_empty() { Some(Format::Json) } else { format::guess(start) }
 }
 
 /// The file's name without its folders.

@@ -136,9 +136,11 @@ fn event(form: &Form, keys: Keys, events: &mut Events, line: u64) -> Result<(), 
         Form::List(pair) if pair.len() == 2 => Ok((Some(pair[0].clone()), pair[1].clone())),
         _ => Err(syntax("the value of an independent object must be a vector of the key and the value".into())),
     };
+    // What a call that did not succeed is said to have returned is its error.
+    let read = !matches!(kind, Event::Return(Status::Fail | Status::Info));
     let (key, value) = match (form.field("key"), form.field("value").unwrap_or(&Form::Nil)) {
         (None, Form::Tagged(tag, tuple)) if tag == "jepsen.independent.Tuple" => pair(tuple)?,
-        (None, value) if keys == Keys::InPairs => pair(value)?,
+        (None, value) if keys == Keys::InPairs && read => pair(value)?,
         (key, value) => (key.cloned(), value.clone()),
     };
     let builder = events.builder();
@@ -147,8 +149,6 @@ fn event(form: &Form, keys: Keys, events: &mut Events, line: u64) -> Result<(), 
         name => name,
     });
     let values = builder.values();
-    // What a call that did not succeed is said to have returned is its error.
-    let read = !matches!(kind, Event::Return(Status::Fail | Status::Info));
     let value = if read { value.value(values).map_err(syntax)? } else { Value::NULL };
     let key = key.map(|key| key.value(values).map_err(syntax)).transpose()?.filter(|key| !key.is_null());
     events.event(kind, Operation { key, output: value, ..Operation::new(process, op, value) }, line)
@@ -191,6 +191,8 @@ mod tests {
         let plain = lines.replace("#jepsen.independent.Tuple ", "");
         assert_eq!(shown_with(Keys::InPairs, &plain).unwrap(), ["0 7.write(3)"]);
         assert_eq!(shown(&plain).unwrap(), ["0 write([7,3])"]);
+        let lost = "{:process 0, :type :invoke, :f :write, :value [7 3]} {:process 0, :type :info, :f :write, :value :timed-out}";
+        assert_eq!(shown_with(Keys::InPairs, lost).unwrap(), ["0 7.write(3) -> ?"]);
         let none = plain.replace("[7 3]", "3");
         let message = "line 1: the value of an independent object must be a vector of the key and the value";
         assert_eq!(shown_with(Keys::InPairs, &none).unwrap_err(), message);

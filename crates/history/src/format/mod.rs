@@ -15,10 +15,12 @@
 //! | `key` | the object, where there are several |
 //! | `status` | `"ok"`; `"fail"`: certainly without effect; `"info"`: nobody knows |
 //!
+//! An `out` other than null, and the status `"ok"`, are of an operation that has returned: without `return` they are refused.
+//!
 //! A line `{"skew":52}` says that the clocks of the processes differ by at most so much, in the unit of the times: an operation that
 //! returned less than that before another was called may have come after it. A recording has such a line; of several the largest counts.
 //!
-//! The other two formats have an event a line, and the events' order is their time. Files are read as a stream: what is
+//! The other formats have an event a line, and the events' order is their time. Files are read as a stream: what is
 //! kept is the history. Long files of JSON lines are parsed by several cores, a block of lines each;
 //! so an error in a pipe that stays open is told a block or two later.
 
@@ -32,7 +34,7 @@ mod json;
 mod lines;
 
 use std::fmt;
-use std::io::BufRead;
+use std::io::{BufRead, Cursor, Read};
 use std::str::FromStr;
 
 pub use error::{FormatError, Problem, UnknownFormat};
@@ -123,10 +125,12 @@ pub fn guess(start: &[u8]) -> Option<Format> {
 /// # Ok::<(), millstream_history::format::FormatError>(())
 /// ```
 pub fn read(mut input: impl BufRead, format: Format, model: Option<&Model>) -> Result<History, FormatError> {
-    // A failure to read comes again.
-    if input.fill_buf().is_ok_and(|start| start.starts_with(BOM)) {
-        input.consume(BOM.len());
+    let mut start = Vec::with_capacity(BOM.len());
+    input.by_ref().take(BOM.len() as u64).read_to_end(&mut start).map_err(|error| Problem::Io(error).at(1))?;
+    if start == BOM {
+        start.clear();
     }
+    let input = Cursor::new(start).chain(input);
     let kind = model.map(|model| model.kind);
     match format {
         Format::Json => json::read(input, kind),

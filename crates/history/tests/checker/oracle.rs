@@ -1,6 +1,6 @@
 //! The checker agrees with one that tries every order, on a multitude of small histories of every kind of object.
 
-use millstream_history::consistency::sequentially_consistent;
+use millstream_history::consistency::{sequentially_consistent, sequentially_consistent_beside};
 use millstream_history::{Builder, History, Kind, Model, Operation, Options, Status, Value, Verdict, check};
 
 use crate::support::generate::{Plan, operations};
@@ -86,5 +86,11 @@ fn linearizability_is_what_trying_every_order_says() {
 fn sequential_consistency_is_what_trying_every_order_says() {
     agree(&models(), Condition::Program, 1000 * stress(), |history, model| {
         sequentially_consistent(history, model, &Options::default()).expect("the generator knows the operations")
+    });
+    // Beside a witness of linearizability, which may have a process's operations that touch the other way round.
+    agree(&models(), Condition::Program, 1000 * stress(), |history, model| {
+        let options = Options::default();
+        let linearizable = check(history, model, &options).expect("the generator knows the operations");
+        sequentially_consistent_beside(&linearizable, history, model, &options).expect("as before")
     });
 }
