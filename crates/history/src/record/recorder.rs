@@ -1,7 +1,7 @@
 //! What the threads' logs have in common.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::assemble::{Rate, assemble};
@@ -59,16 +59,22 @@ impl Recorder {
     /// How many operations a log takes at most.
     pub const LIMIT: usize = 1 << 22;
 
-    /// A recorder without logs. The first one in a process measures the clocks: some 100 µs a processor, more on a busy machine.
+    /// A recorder without logs. The first one in a process measures the clocks: some 100 µs a processor, on a busy machine up to 0.3 s; and so
+    /// does the next one if that has shown little.
     pub fn new() -> Self {
         Recorder::with(Source::best())
     }
 
     fn with(source: Source) -> Self {
-        static SKEWS: [OnceLock<u64>; 2] = [const { OnceLock::new() }; 2];
+        // Each measurement proves a bound, so the least of them is one.
+        static SKEWS: [AtomicU64; 2] = [const { AtomicU64::new(u64::MAX) }; 2];
+        let known = &SKEWS[source as usize];
+        if known.load(Ordering::Relaxed) > skew::coarse(source) {
+            known.fetch_min(skew::measure(source), Ordering::Relaxed);
+        }
         Recorder {
             source,
-            skew: *SKEWS[source as usize].get_or_init(|| skew::measure(source)),
+            skew: known.load(Ordering::Relaxed),
             began: Moment::now(source),
             room: Recorder::ROOM,
             limit: Recorder::LIMIT,

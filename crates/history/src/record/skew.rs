@@ -28,6 +28,13 @@ const ROUNDS: u64 = 500;
 const ROUNDS_LEAST: u64 = 16;
 /// When rounds take too long, in all.
 const LONG: Duration = Duration::from_millis(5);
+/// The same while they prove next to nothing: on a busy machine all may have been preempted.
+const LONGEST: Duration = Duration::from_millis(300);
+
+/// Some microseconds: clocks that may differ by more have been looked at on a busy machine, and are looked at again.
+pub(super) fn coarse(source: Source) -> u64 {
+    16 * source.near()
+}
 
 /// The largest difference between the clocks of any two processors that this process can run on, in units of `source`.
 ///
@@ -77,7 +84,8 @@ impl Table {
         let (mut low, mut high) = (i64::MIN, i64::MAX);
         let began = Instant::now();
         for round in 0..ROUNDS {
-            if round >= ROUNDS_LEAST && began.elapsed() > LONG {
+            let is_coarse = high.saturating_sub(low) > coarse(source).cast_signed();
+            if round >= ROUNDS_LEAST && began.elapsed() > if is_coarse { LONGEST } else { LONG } {
                 break;
             }
             let sent = source.before();
