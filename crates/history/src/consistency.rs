@@ -67,11 +67,13 @@ pub fn sequentially_consistent(history: &History, model: &Model, options: &Optio
 /// [`sequentially_consistent`] where it is known already whether the history is linearizable: an order that respects time mostly respects each
 /// process's own, too, and then nothing is searched.
 ///
+/// The verdict is believed: it must be of this history by this model.
+///
 /// # Errors
 /// If the model has no such operations.
 ///
-/// The verdict must be of this history by this model: of another one it is worth nothing here, and it may have rows that make this panic.
-///
+/// # Panics
+/// If the verdict has rows that the history has not.
 pub fn sequentially_consistent_beside(
     linearizable: &Verdict,
     history: &History,
