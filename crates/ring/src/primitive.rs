@@ -1,5 +1,8 @@
 //! What everything here is made of: the machine's atomics, cells, fences and pauses, or loom's in a model.
 
+/// How much a prefetch fetches. Where lines are larger, some are asked for twice, which costs an instruction.
+pub(crate) const LINE_BYTES: usize = 64;
+
 #[cfg(not(loom))]
 mod real {
     pub(crate) use millstream_fence::{heavy, light};

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::batch::Batch;
-use super::shared::Shared;
+use super::shared::{Place, Shared};
 use super::{Disconnected, SendError, SendTimeoutError, TrySendError};
 use crate::primitive::Arc;
 use crate::sequencer::{Hand, Multi, Sequencer, Single};
@@ -36,9 +36,9 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
             return Err(SendError(value));
         }
         match self.shared.claim_place(&self.hand) {
-            Some(position) => self.fill(position, value),
+            Some(place) => self.fill(place, value),
             None => match self.wait_for_place(None) {
-                Some(position) => self.fill(position, value),
+                Some(place) => self.fill(place, value),
                 None => return Err(SendError(value)),
             },
         }
@@ -55,7 +55,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
             return Err(TrySendError::Disconnected(value));
         }
         match self.shared.claim_place(&self.hand) {
-            Some(position) => self.fill(position, value),
+            Some(place) => self.fill(place, value),
             None if self.shared.is_open() => return Err(TrySendError::Full(value)),
             None => return Err(TrySendError::Disconnected(value)),
         }
@@ -83,7 +83,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         let shared = &*self.shared;
         let claim = || shared.claim_place(&self.hand).or_else(|| self.wait_for_place(deadline));
         match if shared.has_receivers() { claim() } else { None } {
-            Some(position) => self.fill(position, value),
+            Some(place) => self.fill(place, value),
             None if self.shared.is_open() => return Err(SendTimeoutError::Timeout(value)),
             None => return Err(SendTimeoutError::Disconnected(value)),
         }
@@ -159,7 +159,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
             return Err(Disconnected);
         }
         let claim = self.shared.claim_place(&self.hand).or_else(|| self.wait_for_place(None));
-        Ok(Permit { position: claim.ok_or(Disconnected)?, sender: self })
+        let position = claim.ok_or(Disconnected)?.position;
+        Ok(Permit { position, sender: self })
     }
 
     /// Sends a value, waiting for room as a task. It may be dropped while it waits; then nothing was sent.
@@ -168,17 +169,17 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// When all receivers are gone or one has closed the channel.
     pub async fn send_async(&mut self, value: T) -> Result<(), SendError<T>> {
         let shared = &*self.shared;
-        let position = match shared.claim_place(&self.hand) {
-            Some(position) => Some(position),
+        let place = match shared.claim_place(&self.hand) {
+            Some(place) => Some(place),
             None => {
                 let look = || shared.places_or_closed(&self.hand, 1, 1);
-                shared.room.wait_async(look).await.map(|claim| claim.start)
+                shared.room.wait_async(look).await.map(|claim| shared.place(claim.start))
             }
         };
-        match position {
-            Some(position) if shared.has_receivers() => self.fill(position, value),
-            Some(position) => {
-                self.give_up(position);
+        match place {
+            Some(place) if shared.has_receivers() => self.fill(place, value),
+            Some(place) => {
+                self.give_up(place.position);
                 return Err(SendError(value));
             }
             None => return Err(SendError(value)),
@@ -193,23 +194,23 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     }
 
     #[inline(always)]
-    fn wait_for_place(&self, deadline: Option<Instant>) -> Option<u64> {
+    fn wait_for_place(&self, deadline: Option<Instant>) -> Option<Place<'_, T, P>> {
         let hand = self.hand.clone();
         let position = self.shared.wait_for_place(&hand, deadline);
         self.hand.catch_up(hand);
-        position
+        position.map(|position| self.shared.place(position))
     }
 
     #[inline(always)]
-    fn fill(&self, position: u64, value: T) {
+    fn fill(&self, place: Place<'_, T, P>, value: T) {
         let shared = &*self.shared;
-        shared.slots.at(position).with_mut(|slot| {
+        place.slot.with_mut(|slot| {
             // SAFETY: the position is claimed by us alone until it is completed; what was in it was moved out
             // a lap ago, or skipped.
             unsafe { (*slot).write(value) };
         });
-        shared.producers.complete(position..position + 1);
-        shared.came(1, || self.hand.has_completed(position + 1));
+        shared.producers.complete_one(place.completion);
+        shared.came(1, || self.hand.has_completed(place.position + 1));
     }
 
     /// Moves values from the front of the batch into the claim, which is not longer; returns how many.
@@ -255,7 +256,7 @@ impl<T, P: Sequencer, C: Sequencer> Permit<'_, T, P, C> {
     /// Fills the place. Never waits.
     pub fn send(self, value: T) {
         let permit = std::mem::ManuallyDrop::new(self);
-        permit.sender.fill(permit.position, value);
+        permit.sender.fill(permit.sender.shared.place(permit.position), value);
     }
 }
 

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use crate::Options;
 use crate::padded::Padded;
 use crate::primitive::atomic::{AtomicUsize, Ordering};
-use crate::primitive::heavy;
+use crate::primitive::{UnsafeCell, heavy};
 use crate::sequencer::{Multi, SequencerParts};
 use crate::slots::Slots;
 use crate::wait::{Arrivals, Room};
@@ -18,6 +18,14 @@ pub(super) struct Shared<T, P: SequencerParts, C: SequencerParts> {
     pub(super) arrivals: Arrivals,
     pub(super) room: Room,
     ends: Padded<Ends>,
+}
+
+/// One position that a sender has claimed or is about to, and where to write.
+#[derive(Debug)]
+pub(super) struct Place<'a, T, P: SequencerParts> {
+    pub(super) position: u64,
+    pub(super) slot: &'a UnsafeCell<MaybeUninit<T>>,
+    pub(super) completion: P::Completion<'a>,
 }
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
@@ -49,6 +57,19 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     pub(super) fn free_until(&self, from: u64) -> u64 {
         let capacity = self.slots.capacity();
         self.consumers.completed(from - capacity) + capacity
+    }
+
+    /// Up to where a sender that wants `most` positions should claim them, all before `from` being free. They are fetched, to be written.
+    #[inline]
+    pub(super) fn free_portion(&self, from: u64, most: u64) -> u64 {
+        let until = self.free_until(from);
+        self.producers.fetch(from..self.slots.fetch(from, until));
+        Slots::<MaybeUninit<T>>::portion(from, until, most)
+    }
+
+    #[inline(always)]
+    pub(super) fn place(&self, position: u64) -> Place<'_, T, P> {
+        Place { position, slot: self.slots.at(position), completion: self.producers.completion(position) }
     }
 
     /// Positions that are sent and not yet received, those in the making included.

@@ -4,25 +4,26 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::RecvTimeoutError;
-use super::shared::Shared;
+use super::shared::{Place, Shared};
 use crate::sequencer::SequencerParts;
 
 impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     /// A place for one value if there is one now.
     #[inline(always)]
-    pub(super) fn claim_place(&self, hand: &P::Hand) -> Option<u64> {
-        self.claim_places(hand, 1).map(|claim| claim.start)
+    pub(super) fn claim_place(&self, hand: &P::Hand) -> Option<Place<'_, T, P>> {
+        let frontier = |from| self.free_portion(from, 1);
+        self.producers.claim_prepared(hand, 1, 1, frontier, |position| self.place(position)).map(|(_, place)| place)
     }
 
     /// Places for at most `most` values, if there are any now.
     #[inline(always)]
     pub(super) fn claim_places(&self, hand: &P::Hand, most: u64) -> Option<Range<u64>> {
-        self.producers.claim(hand, 1, most, |from| self.slots.fetch(from, self.free_until(from), most))
+        self.producers.claim(hand, 1, most, |from| self.free_portion(from, most))
     }
 
     /// As [`claim_place`](Self::claim_place), waiting; `None` when the deadline has passed or all receivers are gone.
     ///
-    /// A position and not a range: it comes back in registers.
+    /// A position and not a place: it comes back in registers.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_place(&self, hand: &P::Hand, deadline: Option<Instant>) -> Option<u64> {
@@ -59,7 +60,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         let look = || self.value_or_closed(hand);
         // Many receivers have to know how many more could take something.
         let glance = || if C::MANY { look() } else { self.first_or_closed(hand) };
-        let found = self.arrivals.wait(deadline, || self.room.drained(|| self.len()), look, glance);
+        let found = self.arrivals.wait(deadline, !C::MANY, || self.room.drained(|| self.len()), look, glance);
         found.unwrap_or(Err(RecvTimeoutError::Timeout))
     }
 

@@ -41,6 +41,14 @@ impl<E, P: SequencerParts> Core<E, P> {
         self.gate.completed(from - capacity) + capacity
     }
 
+    /// Up to where a producer that wants `most` positions should claim them, all before `from` being free. They are fetched, to be written.
+    #[inline]
+    pub(super) fn free_portion(&self, from: u64, most: u64) -> u64 {
+        let until = self.free_until(from);
+        self.producers.fetch(from..self.slots.fetch(from, until));
+        Slots::<E>::portion(from, until, most)
+    }
+
     /// A consumer has completed positions, the last of them before `end`: whoever follows may go on. Calls `fenced` as `Arrivals::came`.
     #[inline(always)]
     pub(super) fn consumed(&self, end: u64, fenced: impl FnOnce()) {

@@ -137,7 +137,7 @@ impl<E, P: Sequencer> Producer<E, P> {
     #[inline(always)]
     fn claimed(&self, least: u64, most: u64) -> Option<Range<u64>> {
         let core = &*self.core;
-        self.producers.claim(&self.hand, least, most, |from| core.slots.fetch(from, core.free_until(from), most))
+        self.producers.claim(&self.hand, least, most, |from| core.free_portion(from, most))
     }
 
     #[cold]

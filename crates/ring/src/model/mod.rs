@@ -22,12 +22,15 @@
 //! | the search for free positions starts at an old hint, not at the cursor | `sequencer::multi`: `an_outdated_hint_…` |
 //! | a skipped position sets no flag, or is not marked as skipped | `a_place_that_is_given_up_…` |
 //! | no heavy fence in `Bell::listen`, no light fence in `Bell::is_heard` | `a_sender_learns_…` |
+//! | a lone receiver listens on without a heavy fence, or without listening | `a_task_that_sends_…` |
+//! | it stops listening and believes it listens | `batches_are_as_good_…` |
+//! | several receivers believe each is alone | `the_end_ends_…` |
 //! | no heavy fence where a task begins to wait (`Bell::wait_async`) | `a_task_that_sends_…` |
 //! | no look between listening and sleeping | `a_sender_learns_…` |
 //! | the count of senders is loaded relaxed | `batches_are_as_good_…` |
 //! | no second look when the last sender has left | `batches_are_as_good_…` |
 //! | the last sender wakes nobody | `batches_are_as_good_…` |
-//! | a producer learns of more than is free (`Slots::fetch`) | `one_to_one_…` |
+//! | a producer learns of more than is free (`Slots::portion`) | `one_to_one_…` |
 //! | completions wake no tasks (`Room::ring`) | `a_task_that_sends_…` |
 //! | a consumer follows the producers only, not those it should | `a_follower_…` |
 //! | producers wait for one leaf of two | `all_see_all_…` |

@@ -106,6 +106,9 @@ pub(crate) mod sealed {
         /// What one participant keeps to itself.
         type Hand: Hand;
 
+        /// What completes one position.
+        type Completion<'a>: Debug + Copy;
+
         /// A side without claims on a ring of `capacity`; the first `limit` positions are free.
         fn new(capacity: u64, limit: u64) -> Self;
 
@@ -115,7 +118,26 @@ pub(crate) mod sealed {
         /// Claims at least `least` and at most `most` positions, or none.
         ///
         /// `frontier` tells, from a position up to which all are known to be free, up to where they are free now.
-        fn claim(&self, hand: &Self::Hand, least: u64, most: u64, frontier: impl Fn(u64) -> u64) -> Option<Range<u64>>;
+        #[inline(always)]
+        fn claim(&self, hand: &Self::Hand, least: u64, most: u64, frontier: impl Fn(u64) -> u64) -> Option<Range<u64>> {
+            self.claim_prepared(hand, least, most, frontier, |_| ()).map(|(claim, ())| claim)
+        }
+
+        /// Claims as [`claim`](Self::claim), and returns what `prepare` made of the first position right before it was claimed.
+        ///
+        /// A claim among many is a locked instruction. No load after it begins before it is through, and it waits for the stores before it:
+        /// what has to be loaded before a store is loaded ahead of it, or every claim waits for that.
+        fn claim_prepared<R>(
+            &self,
+            hand: &Self::Hand,
+            least: u64,
+            most: u64,
+            frontier: impl Fn(u64) -> u64,
+            prepare: impl Fn(u64) -> R,
+        ) -> Option<(Range<u64>, R)>;
+
+        /// Has the core fetch what completes these positions, to write it; a hint.
+        fn fetch(&self, positions: Range<u64>);
 
         /// How many positions could be claimed now.
         fn available(&self, hand: &Self::Hand, frontier: impl Fn(u64) -> u64) -> u64;
@@ -124,6 +146,12 @@ pub(crate) mod sealed {
         ///
         /// The participant's hand has to [come after](Hand::has_completed).
         fn complete(&self, positions: Range<u64>);
+
+        /// What is to be handed to [`complete_one`](Self::complete_one) for `position`.
+        fn completion(&self, position: u64) -> Self::Completion<'_>;
+
+        /// Completes one claimed position, as [`complete`](Self::complete).
+        fn complete_one(&self, completion: Self::Completion<'_>);
 
         /// Gives claimed positions up.
         fn skip(&self, positions: Range<u64>);

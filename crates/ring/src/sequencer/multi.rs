@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::sealed::{Progress, Sequencer};
 use crate::padded::Padded;
 use crate::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use crate::primitive::pause;
+use crate::primitive::{LINE_BYTES, pause, prefetch_for_writing};
 
 /// Many participants who claim by compare-and-swap and complete in any order.
 ///
@@ -108,6 +108,9 @@ impl Sequencer for Multi {
     /// All is shared.
     type Hand = ();
 
+    /// Its flag, and what it becomes.
+    type Completion<'a> = (&'a AtomicU8, u8);
+
     fn new(capacity: u64, limit: u64) -> Self {
         Multi {
             claims: Padded(Claims { cursor: AtomicU64::new(0), limit: AtomicU64::new(limit) }),
@@ -121,7 +124,14 @@ impl Sequencer for Multi {
     fn hand(&self, _limit: u64) {}
 
     #[inline(always)]
-    fn claim(&self, _hand: &(), least: u64, most: u64, frontier: impl Fn(u64) -> u64) -> Option<Range<u64>> {
+    fn claim_prepared<R>(
+        &self,
+        _hand: &(),
+        least: u64,
+        most: u64,
+        frontier: impl Fn(u64) -> u64,
+        prepare: impl Fn(u64) -> R,
+    ) -> Option<(Range<u64>, R)> {
         let claims = &*self.claims;
         let mut lost = 0;
         loop {
@@ -148,8 +158,10 @@ impl Sequencer for Multi {
                 claims.limit.store(limit, Ordering::Release);
             }
             let end = next + (limit - next).min(most);
+            // Not after the claim: see there. Nothing before a release is put off until after it.
+            let prepared = prepare(next);
             match claims.cursor.compare_exchange(next, end, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return Some(next..end),
+                Ok(_) => return Some((next..end, prepared)),
                 Err(_) => {
                     lost += 1;
                     Self::let_the_winner_run(lost);
@@ -169,11 +181,28 @@ impl Sequencer for Multi {
     }
 
     #[inline(always)]
+    fn fetch(&self, positions: Range<u64>) {
+        for position in positions.step_by(LINE_BYTES) {
+            prefetch_for_writing(self.flag(position));
+        }
+    }
+
+    #[inline(always)]
     fn complete(&self, positions: Range<u64>) {
         for position in positions {
-            // Release pairs with the acquire in `completed`.
-            self.flag(position).store(self.lap(position), Ordering::Release);
+            self.complete_one(self.completion(position));
         }
+    }
+
+    #[inline(always)]
+    fn completion(&self, position: u64) -> (&AtomicU8, u8) {
+        (self.flag(position), self.lap(position))
+    }
+
+    #[inline(always)]
+    fn complete_one(&self, (flag, lap): (&AtomicU8, u8)) {
+        // Release pairs with the acquire in `completed`.
+        flag.store(lap, Ordering::Release);
     }
 
     #[cold]

@@ -69,6 +69,9 @@ impl Sequencer for Single {
 
     type Hand = SingleHand;
 
+    /// The end of what is complete then.
+    type Completion<'a> = u64;
+
     fn new(_capacity: u64, _limit: u64) -> Self {
         Single::starting_at(0)
     }
@@ -78,7 +81,14 @@ impl Sequencer for Single {
     }
 
     #[inline(always)]
-    fn claim(&self, hand: &SingleHand, least: u64, most: u64, frontier: impl Fn(u64) -> u64) -> Option<Range<u64>> {
+    fn claim_prepared<R>(
+        &self,
+        hand: &SingleHand,
+        least: u64,
+        most: u64,
+        frontier: impl Fn(u64) -> u64,
+        prepare: impl Fn(u64) -> R,
+    ) -> Option<(Range<u64>, R)> {
         let next = hand.next.get();
         let mut free = hand.limit.get() - next;
         if free < least {
@@ -87,7 +97,7 @@ impl Sequencer for Single {
                 return None;
             }
         }
-        Some(next..next + free.min(most))
+        Some((next..next + free.min(most), prepare(next)))
     }
 
     #[inline(always)]
@@ -97,10 +107,24 @@ impl Sequencer for Single {
         limit - hand.next.get()
     }
 
+    /// The cursor is written all the time, so it is there.
+    #[inline(always)]
+    fn fetch(&self, _positions: Range<u64>) {}
+
     #[inline(always)]
     fn complete(&self, positions: Range<u64>) {
+        self.complete_one(positions.end);
+    }
+
+    #[inline(always)]
+    fn completion(&self, position: u64) -> u64 {
+        position + 1
+    }
+
+    #[inline(always)]
+    fn complete_one(&self, end: u64) {
         // Release pairs with the acquire in `completed`: followers see what was done with the positions.
-        self.cursor.store(positions.end, Ordering::Release);
+        self.cursor.store(end, Ordering::Release);
     }
 
     /// Nobody has claimed behind this claim, so it is as if it had not been.

@@ -1,5 +1,12 @@
 //! Waiting for events.
+//!
+//! **Who sleeps for each event goes on listening.** To be heard takes a heavy fence, which interrupts whoever sends at that moment, takes
+//! a system call of its own, and makes the wake-up after it slower: 1.3 times as long as a bare futex takes, instead of 1.1. So
+//! a consumer that has given up looking, and is the only one who waits for its ring, does not stop listening when it wakes up. Who sends
+//! then rings a bell that somebody may not need, 3 ns. As soon as two events have gathered this is over.
 
+// The standard one in a model, too: one thread reads and writes it.
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::WaitStrategy;
@@ -13,6 +20,8 @@ pub(crate) struct Arrivals {
     /// Whether whoever listens to the bell waits for the same: then one waiter is woken for one event. In a
     /// [`WaitSet`](super::WaitSet) they wait for different rings, and all have to look.
     alike: bool,
+    /// Whether the only waiter listens although it may be awake. Read and written by that one alone.
+    listens_on: AtomicBool,
     temper: Temper,
 }
 
@@ -20,7 +29,12 @@ impl Arrivals {
     /// Waiters on a bell of their own, or on that of a set.
     pub(crate) fn new(strategy: WaitStrategy, set: Option<SharedBell>) -> Self {
         let alike = set.is_none();
-        Arrivals { bell: set.unwrap_or_default(), alike, temper: Temper::new(strategy) }
+        Arrivals {
+            bell: set.unwrap_or_default(),
+            alike,
+            listens_on: AtomicBool::new(false),
+            temper: Temper::new(strategy),
+        }
     }
 
     /// `events` have come, each for one waiter. Calls `fenced` after the light fence, before anybody is woken. Returns whether anybody
@@ -47,16 +61,20 @@ impl Arrivals {
 
     /// Waits until `look` finds something; `None` when the deadline has passed and it still does not. Who sleeps calls `glance` instead, before
     /// and after: it need not find all, but soon. Calls `in_vain` when there is nothing after the first pauses, and again before it sleeps.
+    /// Nobody else waits here at any time if the caller is `alone`.
     #[cold]
     #[inline(never)]
     pub(crate) fn wait<R>(
         &self,
         deadline: Option<Instant>,
+        alone: bool,
         in_vain: impl Fn(),
         look: impl Fn() -> Option<R>,
         glance: impl Fn() -> Option<R>,
     ) -> Option<R> {
-        let looked = self.temper.start().look(deadline, |pace| {
+        let pace = self.temper.start();
+        let sleeps_at_once = pace.sleeps_at_once();
+        let looked = pace.look(deadline, |pace| {
             let found = look();
             if found.is_none() && pace.yields_next() {
                 in_vain();
@@ -69,12 +87,33 @@ impl Arrivals {
             Looked::InVain => {
                 in_vain();
                 let began = self.temper.times_sleep().then(Instant::now);
-                let found = self.bell.wait(deadline, glance);
+                let found = if alone && self.alike && sleeps_at_once {
+                    self.listen_on();
+                    self.bell.wait_heard(deadline, glance)
+                } else {
+                    self.listen_no_more();
+                    self.bell.wait(deadline, glance)
+                };
                 if let Some(began) = began {
                     self.temper.slept_since(began);
                 }
                 found
             }
+        }
+    }
+
+    fn listen_on(&self) {
+        if !self.listens_on.load(Ordering::Relaxed) {
+            self.bell.listen_on();
+            self.listens_on.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn listen_no_more(&self) {
+        if self.listens_on.load(Ordering::Relaxed) {
+            self.listens_on.store(false, Ordering::Relaxed);
+            self.bell.listen_no_more();
         }
     }
 
@@ -92,6 +131,44 @@ impl Arrivals {
 
     /// Tells how many positions of `capacity` had gathered when somebody looked.
     pub(crate) fn gathered(&self, positions: u64, capacity: u64) {
+        if positions > 1 {
+            self.listen_no_more();
+        }
         self.temper.gathered(positions, capacity);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn wait_in_vain(arrivals: &Arrivals, alone: bool) {
+        let soon = Instant::now() + Duration::from_millis(1);
+        assert_eq!(arrivals.wait(Some(soon), alone, || (), || None::<()>, || None), None);
+    }
+
+    #[test]
+    fn who_sleeps_for_each_event_goes_on_listening_until_two_have_gathered() {
+        let arrivals = Arrivals::new(WaitStrategy::Block, None);
+        for _ in 0..3 {
+            wait_in_vain(&arrivals, true);
+            assert!(arrivals.bell.has_listeners());
+            arrivals.gathered(1, 8);
+            assert!(arrivals.bell.has_listeners());
+            arrivals.gathered(2, 8);
+            assert!(!arrivals.bell.has_listeners());
+            arrivals.gathered(2, 8);
+        }
+    }
+
+    #[test]
+    fn who_looks_first_or_is_not_the_only_one_stops_listening() {
+        let (looking, many) = (Arrivals::new(WaitStrategy::Adaptive, None), Arrivals::new(WaitStrategy::Block, None));
+        let set = Arrivals::new(WaitStrategy::Block, Some(SharedBell::default()));
+        for (arrivals, alone) in [(looking, true), (many, false), (set, true)] {
+            wait_in_vain(&arrivals, alone);
+            assert!(!arrivals.bell.has_listeners());
+        }
     }
 }

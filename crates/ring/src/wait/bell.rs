@@ -72,18 +72,24 @@ impl Bell {
         Listening { bell: self }
     }
 
+    /// From here on ringers hear somebody, until [`listen_no_more`](Self::listen_no_more).
+    pub(crate) fn listen_on(&self) {
+        std::mem::forget(self.listen());
+    }
+
+    /// Ends one [`listen_on`](Self::listen_on).
+    pub(crate) fn listen_no_more(&self) {
+        drop(Listening { bell: self });
+    }
+
     /// Sleeps until `look` finds something, or the deadline has passed and it still does not.
-    pub(crate) fn wait<R>(&self, deadline: Option<Instant>, mut look: impl FnMut() -> Option<R>) -> Option<R> {
-        let listening = self.listen();
-        loop {
-            let key = listening.key();
-            if let Some(found) = look() {
-                return Some(found);
-            }
-            if listening.sleep(key, deadline) == Waited::TimedOut {
-                return look();
-            }
-        }
+    pub(crate) fn wait<R>(&self, deadline: Option<Instant>, look: impl FnMut() -> Option<R>) -> Option<R> {
+        self.listen().wait(deadline, look)
+    }
+
+    /// The same for who [listens on](Self::listen_on).
+    pub(crate) fn wait_heard<R>(&self, deadline: Option<Instant>, look: impl FnMut() -> Option<R>) -> Option<R> {
+        std::mem::ManuallyDrop::new(Listening { bell: self }).wait(deadline, look)
     }
 
     /// Waits as a task until `look` finds something. Whoever rings learns by `announce` that somebody listens, if not by the bell itself.
@@ -114,6 +120,18 @@ pub(crate) struct Listening<'a> {
 }
 
 impl Listening<'_> {
+    fn wait<R>(&self, deadline: Option<Instant>, mut look: impl FnMut() -> Option<R>) -> Option<R> {
+        loop {
+            let key = self.key();
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            if self.sleep(key, deadline) == Waited::TimedOut {
+                return look();
+            }
+        }
+    }
+
     /// To be taken before the look.
     pub(crate) fn key(&self) -> Key {
         self.bell.words.count.snapshot()

@@ -19,6 +19,8 @@
 //!   *producers* are woken one at a time, and only when those who are awake do not keep the ring filled.
 //! - Whoever yields comes behind all others who can run on its core. So of the producers that find the ring full one looks for room, and the others
 //!   sleep: a consumer must not wait for hundreds who find nothing.
+//! - To be heard takes a heavy fence, and that makes the next wake-up slower. So a lone consumer that sleeps for each event goes on listening
+//!   while it is awake.
 //!
 //! How long to yield before sleeping is learnt for each side of each ring: it doubles when a wait ends while yielding or soon after
 //! falling asleep, and halves when sleep was long, down to not looking at all. A ring that is mostly idle so uses next to no CPU, and a

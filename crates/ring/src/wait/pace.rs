@@ -139,6 +139,11 @@ impl Pace<'_> {
         self.looks
     }
 
+    /// Whether it looks not even once.
+    pub(super) fn sleeps_at_once(&self) -> bool {
+        self.looks_most == Some(0)
+    }
+
     /// Whether the last pause is over and yielding begins.
     pub(super) fn yields_next(&self) -> bool {
         self.looks == SPINS
