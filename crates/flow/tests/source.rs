@@ -124,6 +124,31 @@ fn who_waits_with_many_units_in_hand_takes_no_other_workers_seat() {
 }
 
 #[test]
+fn one_that_waits_holds_nobody_up_however_few_may_be_in_flight() {
+    // Units are so quick that a worker is given all that may be in flight; then one waits for a unit that comes later.
+    const WAITS: u64 = 20_000;
+    const OPENS: u64 = WAITS + 100;
+    for (workers, cap) in [(2, 2), (2, 3), (2, 8), (3, 40), (4, 4)] {
+        in_time(move || {
+            let gate = Gate::default();
+            let mut flow = Flow::builder::<()>("few");
+            flow.workers(workers).inflight(cap);
+            let (step, done) = (flow.inlet("step"), flow.retire());
+            flow.stage(step, move |n: &mut u64, _| {
+                match *n {
+                    WAITS => gate.pass(),
+                    OPENS => gate.open(),
+                    _ => {}
+                }
+                Ok(())
+            })
+            .to(done);
+            assert_eq!(flow.build(step).unwrap().run(0..OPENS + 1).retired, OPENS + 1);
+        });
+    }
+}
+
+#[test]
 fn a_source_is_pulled_though_all_workers_are_busy_for_long() {
     // The blocking stage has threads of its own; it must not starve because nobody pulls, however often the
     // flow is full meanwhile.

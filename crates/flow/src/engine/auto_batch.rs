@@ -11,7 +11,8 @@
 //! what others could wait for at the same time.
 //!
 //! Either way a batch is small enough that every worker gets some of the units in flight: with few in flight, or
-//! many workers, that bound is the one that counts.
+//! many workers, that bound is the one that counts. And so are the batches that a worker takes in a turn: a unit that waits for another
+//! would otherwise wait for ever, if the rest of what may be in flight lay in its worker's hands, run or not.
 
 use super::chain::CHAIN_NS;
 use super::state::{StageState, State};
@@ -51,6 +52,11 @@ impl StageState {
     /// How many units make a full batch.
     pub(crate) fn batch_target(&self) -> usize {
         self.batch.size.unwrap_or_else(|| self.auto.units(self.stats.mean_ns))
+    }
+
+    /// The most units that a worker takes in one turn: its share, or a batch.
+    pub(crate) fn turn_units(&self) -> usize {
+        self.batch_target().max(self.auto.units_most)
     }
 
     /// The largest batch that may come to this stage in a chain. Where nobody has set a size, that is a matter of

@@ -184,10 +184,13 @@ impl State {
         Some(RunningBatch { stage, rows, units, plain, permits, chain, leads, soon, time_each })
     }
 
-    /// Whether a worker that has batches of this stage may take another of them.
-    pub(crate) fn has_more(&self, stage: u16, now: u64) -> bool {
+    /// Whether a worker that has batches of this stage, with so many units, may take another of them.
+    pub(crate) fn has_more(&self, stage: u16, units: usize, now: u64) -> bool {
         let stage = &self.stages[usize::from(stage)];
-        stage.batches.front().is_some_and(|batch| batch.plain && batch.held.is_empty() && stage.is_ripe(batch, now))
+        let room = stage.turn_units().saturating_sub(units);
+        stage.batches.front().is_some_and(|batch| {
+            batch.plain && batch.held.is_empty() && batch.rows.len() <= room && stage.is_ripe(batch, now)
+        })
     }
 
     /// What a batch takes, about.

@@ -190,7 +190,7 @@ impl StageState {
     /// holding anything. Where all units need the same, those in line have a seat, too: the next one would only
     /// stand behind them. Where needs differ it may overtake them.
     pub(crate) fn free_seats(&self) -> usize {
-        let each = self.batch_target().saturating_mul(self.turn_batches());
+        let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
         let in_line = if self.dynamic { 0 } else { self.parked_units };
         // A worker may have more in its hands than its own seats, if units last longer now than when it took
         // them. It may even wait for a unit that is still in the queue, so it gets no other worker's seat.

@@ -222,13 +222,14 @@ impl Hands<'_> {
         let chain = self.chain.as_ref();
         let lead = state.dispatch(stage, chain, true, now)?;
         if let Some(chain) = lead.chain.as_ref().filter(|_| lead.soon && lead.plain) {
-            let mut turn_ns = state.takes_ns(&lead);
+            let (mut turn_ns, mut units) = (state.takes_ns(&lead), lead.units);
             for _ in 1..TURN_BATCHES {
-                if turn_ns >= TURN_NS || !state.has_more(stage, now) {
+                if turn_ns >= TURN_NS || !state.has_more(stage, units, now) {
                     break;
                 }
                 let Some(batch) = state.dispatch(stage, Some(chain), false, now) else { break };
                 turn_ns += state.takes_ns(&batch);
+                units += batch.units;
                 chain.add(batch);
             }
         }
