@@ -1,6 +1,6 @@
 //! Counters, gauges, extremes and histograms of several threads, and counters of several processes; with every kind of
 //! rseq area.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
 mod length;

@@ -3,7 +3,7 @@
 //! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
 //!
 //! Gauges, extremes, histograms and approximate counters promise no such moment; `counter.rs` has what they promise.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
 mod length;

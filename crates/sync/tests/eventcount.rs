@@ -1,5 +1,5 @@
 //! What every kind of event count does, one property a test, with both kinds of fences.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/asleep.rs"]
 mod asleep;

@@ -2,7 +2,7 @@
 //!
 //! A lost wake-up shows as a deadlock, which loom reports; so does data that is not visible after the wait, since
 //! the waiter then waits for a change that never comes.
-#![cfg(loom)]
+#![cfg(all(feature = "std", loom))]
 
 use std::future::Future;
 use std::pin::{Pin, pin};

@@ -3,7 +3,7 @@
 //! A program of its own, since the two threads meet only if nothing else runs. Without the fence that makes up for
 //! overwritten flags it fails now and then, more often the larger `MILLSTREAM_STRESS` is; the proof is the model in
 //! `verify/tso`.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 mod support;
 

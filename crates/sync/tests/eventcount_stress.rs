@@ -4,7 +4,7 @@
 //! In each round the incrementer adds once and then waits for the answer, so each increment is the last for a
 //! while: a flag that it overlooked stays overlooked. `MILLSTREAM_STRESS=n` runs n times as long. Where a heavy fence or a wake-up takes
 //! milliseconds, as beside other virtual machines, there are fewer rounds.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 mod support;
 

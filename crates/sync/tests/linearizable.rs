@@ -1,7 +1,7 @@
 //! Recorded runs of event counts, checked for linearizability: what is read is what was added, and no wait ends while the count
 //! is still the same. And event counts with a mistake, which the same check must catch. `MILLSTREAM_STRESS=n` makes
 //! the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
 mod length;

@@ -1,5 +1,5 @@
 //! Locks of several threads, more than there are cores: who is inside is alone, who waits gets in, and histories of them are those of a mutex.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
 mod length;

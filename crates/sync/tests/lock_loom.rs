@@ -1,6 +1,6 @@
 //! Every interleaving of two or three threads with a lock, and every value a weakly ordered machine may read: who is inside is
 //! alone, sees what was done before, and who sleeps is woken (or loom reports a deadlock).
-#![cfg(loom)]
+#![cfg(all(feature = "std", loom))]
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Sections and words that belong to processors: what one thread does, and what many do undisturbed; with every kind of
 //! area.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/sources.rs"]
 mod sources;

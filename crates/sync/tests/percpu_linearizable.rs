@@ -2,7 +2,7 @@
 //! no addition to a word is lost, and nobody stores after a lock was taken away from him. And all three with a mistake, which the same check
 //! must catch: the section is not restarted when its thread loses the processor in the middle. `MILLSTREAM_STRESS=n`
 //! makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
-#![cfg(all(target_os = "linux", not(loom)))]
+#![cfg(all(feature = "std", target_os = "linux", not(loom)))]
 
 #[path = "support/length.rs"]
 mod length;

@@ -1,7 +1,7 @@
 //! Sections whose threads are interrupted all the time: by signals, by moves to other processors, by the scheduler, step
 //! by step under a debugger. Nothing is lost, nothing is there twice, and everything gets done. `MILLSTREAM_STRESS=n`
 //! makes the storms n times longer.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
 mod length;

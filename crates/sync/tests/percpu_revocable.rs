@@ -1,5 +1,5 @@
 //! Locks that are taken away, bags that are emptied from elsewhere, and what other threads are doing; with every kind of rseq area.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "../examples/flat_combining.rs"]
 mod flat_combining;

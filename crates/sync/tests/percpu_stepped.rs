@@ -1,6 +1,6 @@
 //! Under a debugger that steps through them no section ever ends, and yet everything gets done: after a few attempts another way is
 //! taken. Once with ptrace(2), and once with gdb where it is installed.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 use std::hint::black_box;
 use std::process::Command;

@@ -1,5 +1,5 @@
 //! What reclamation promises, step by step.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Recorded runs of the stack and the queue, checked for linearizability; and twins with a classic mistake each, which
 //! the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
 //! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
 mod length;

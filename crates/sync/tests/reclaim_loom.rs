@@ -4,7 +4,7 @@
 //! Freed objects are poisoned, not given back: a reader that is too late finds the poison, and loom finds a free that is not
 //! ordered after the reader's last access. Whatever else is freed is poisoned, too, and kept aside for a while: in a node that is used
 //! too late there is nothing that loom knows.
-#![cfg(loom)]
+#![cfg(all(feature = "std", loom))]
 
 #[path = "support/aside.rs"]
 mod aside;

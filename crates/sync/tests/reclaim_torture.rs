@@ -3,7 +3,7 @@
 //! A stopped reader is a thread that a signal has interrupted, at whichever instruction, and whose handler does not return
 //! before it is told to. `MILLSTREAM_STRESS=n` retires n times as many objects (`MILLSTREAM_STRESS=200` makes it 10^8 in a
 //! release build).
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "../../fence/tests/support/race.rs"]
 mod race;

@@ -1,7 +1,7 @@
 //! Recorded runs of the snapshot cell: it is a register for those who read and replace it, and a counter without lost steps for
 //! those who update it. And a cell with a mistake, which the same check must catch. `MILLSTREAM_STRESS=n` makes the runs
 //! n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
 mod length;
