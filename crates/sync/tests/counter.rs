@@ -172,6 +172,8 @@ fn processes_share_counters_and_may_be_killed() {
     let mut killed = start(How::UntilKilled);
     (0..EACH).for_each(|_| counters.add(0, 1));
     while counters.sum(2) < 1000 {
+        let ended = killed.try_wait().unwrap();
+        assert!(ended.is_none(), "the process that is to be killed ended by itself: {ended:?}");
         thread::yield_now();
     }
     killed.kill().unwrap();
