@@ -29,11 +29,13 @@ const SHORT_NS: u64 = 20_000;
 pub(crate) struct AutoBatch {
     lasts_ns: u64,
     units_most: usize,
+    /// A worker's share of what may be in flight.
+    share: usize,
 }
 
 impl AutoBatch {
     /// A unit at a time.
-    pub(crate) const ONE: Self = AutoBatch { lasts_ns: 0, units_most: 1 };
+    pub(crate) const ONE: Self = AutoBatch { lasts_ns: 0, units_most: 1, share: 1 };
 
     /// How many units of `each_ns` make a batch; 0: nobody knows yet.
     fn units(self, each_ns: u64) -> usize {
@@ -56,7 +58,7 @@ impl StageState {
 
     /// The most units that a worker takes in one turn: its share, or a batch.
     pub(crate) fn turn_units(&self) -> usize {
-        self.batch_target().max(self.auto.units_most)
+        self.batch_target().max(self.auto.share)
     }
 
     /// The largest batch that may come to this stage in a chain. Where nobody has set a size, that is a matter of
@@ -76,10 +78,10 @@ impl State {
         let (in_flight, workers) = (usize::try_from(self.settings.inflight).unwrap_or(usize::MAX), self.workers);
         for stage in &mut self.stages {
             let threads = if stage.blocking { stage.workers.ceiling } else { stage.workers.ceiling.min(workers) };
-            // Two for each: one that runs, and one that is next.
-            let share = in_flight / threads.saturating_mul(2).max(1);
+            let share = in_flight / threads.max(1);
             let lasts_ns = if has_source && !stage.blocking { FROM_SOURCE_NS } else { SHORT_NS };
-            stage.auto = AutoBatch { lasts_ns, units_most: share.clamp(1, Batch::AUTO_MOST) };
+            // Two batches for each: one that runs, and one that is next.
+            stage.auto = AutoBatch { lasts_ns, units_most: (share / 2).clamp(1, Batch::AUTO_MOST), share };
         }
     }
 }
@@ -88,7 +90,7 @@ impl State {
 mod tests {
     use super::*;
 
-    const AUTO: AutoBatch = AutoBatch { lasts_ns: FROM_SOURCE_NS, units_most: 16 };
+    const AUTO: AutoBatch = AutoBatch { lasts_ns: FROM_SOURCE_NS, units_most: 16, share: 32 };
 
     #[test]
     fn a_batch_lasts_as_long_as_it_should() {
