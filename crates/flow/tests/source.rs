@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, channel};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -144,6 +144,42 @@ fn one_that_waits_holds_nobody_up_however_few_may_be_in_flight() {
             })
             .to(done);
             assert_eq!(flow.build(step).unwrap().run(0..OPENS + 1).retired, OPENS + 1);
+        });
+    }
+}
+
+#[test]
+fn what_a_worker_has_run_goes_on_though_it_waits_in_its_next_unit() {
+    // The first stage's units are so quick that a worker takes several at once. Then each waits until the one before it has gone
+    // through the second stage.
+    const WAITS: u64 = 20_000;
+    const ALL: u64 = WAITS + 40;
+    for round in 0..5 {
+        in_time(move || {
+            let passed = Arc::new((Mutex::new(0), Condvar::new()));
+            let mut flow = Flow::builder::<()>("in turn");
+            flow.workers(2);
+            let (step, after, done) = (flow.inlet("step"), flow.inlet("after"), flow.retire());
+            let waits = passed.clone();
+            flow.stage(step, move |n: &mut u64, _| {
+                if *n > WAITS + round && *n % 16 == round {
+                    let (number, changed) = &*waits;
+                    drop(changed.wait_while(number.lock().unwrap(), |number| *number < *n - 1).unwrap());
+                }
+                Ok(*n)
+            })
+            .batch(Batch::of(1))
+            .to(after);
+            flow.stage(after, move |n: &mut u64, _| {
+                let (number, changed) = &*passed;
+                let mut number = number.lock().unwrap();
+                *number = (*n).max(*number);
+                changed.notify_all();
+                Ok(())
+            })
+            .blocking()
+            .to(done);
+            assert_eq!(flow.build(step).unwrap().run(0..ALL).retired, ALL);
         });
     }
 }

@@ -318,7 +318,13 @@ fn handles_go_where_they_may() {
     let (sender, receiver) = channel::mpmc::<u8>(2);
     sync(&sender);
     sync(&receiver);
-    let (sender, receiver) = channel::spsc::<u8>(2);
+    let (mut sender, mut receiver) = channel::spsc::<u8>(2);
     send(&sender);
     send(&receiver);
+    // Executors move tasks between threads.
+    send(&sender.send_async(1));
+    send(&receiver.recv_async());
+    let (mut sender, mut receiver) = channel::mpsc::<u8>(2);
+    send(&sender.send_async(1));
+    send(&receiver.recv_async());
 }

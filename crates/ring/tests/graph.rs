@@ -377,3 +377,13 @@ fn a_claim_larger_than_the_ring_is_refused() {
 fn a_ring_without_consumers_is_refused() {
     drop(Builder::single(4, || ()).start());
 }
+
+#[test]
+fn tasks_may_move_between_threads() {
+    fn send<T: Send>(_: &T) {}
+    let mut ring = Builder::single(4, || 0u8);
+    let (_, mut poller) = ring.poller(&[]);
+    let (mut producer, _running) = ring.start();
+    send(&producer.claim_async(1));
+    send(&poller.wait_async());
+}

@@ -138,10 +138,12 @@ fn no_wake_up_is_lost<K: Kind>(name: &str) {
     for (waiters, rounds) in [(1, 40_000), (2, 15_000), (6, 2_000)] {
         let asked = rounds * stress();
         let (rounds, slept) = hand_offs::<K>(asked, waiters, Patience::NONE, seed);
-        assert!(rounds > 0, "no round in {ENOUGH:?}");
+        // Slower than that, and something else wakes them than the increments.
+        assert!(rounds >= asked.min(500), "only {rounds} rounds in {ENOUGH:?}");
         println!("{name}: {rounds} rounds, {waiters} waiters, {slept} sleeps");
         assert!(slept > rounds / 100, "a stress test of sleeping sleeps: {slept}");
-        hand_offs::<K>(asked / 4, waiters, Patience::DEFAULT.spins(20), seed);
+        let (rounds, _) = hand_offs::<K>(asked / 4, waiters, Patience::DEFAULT.spins(20), seed);
+        assert!(rounds >= (asked / 4).min(500), "only {rounds} rounds in {ENOUGH:?}");
     }
 }
 

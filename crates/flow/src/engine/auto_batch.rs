@@ -11,8 +11,10 @@
 //! what others could wait for at the same time.
 //!
 //! Either way a batch is small enough that every worker gets some of the units in flight: with few in flight, or
-//! many workers, that bound is the one that counts. And so are the batches that a worker takes in a turn: a unit that waits for another
-//! would otherwise wait for ever, if the rest of what may be in flight lay in its worker's hands, run or not.
+//! many workers, that bound is the one that counts. The batches of one turn together are bounded likewise: its units are in flight until
+//! it ends or is held up, so a unit that waits in it must leave the others room.
+//!
+//! What is in one batch runs one after the other. Units that wait for one another need batches of one.
 
 use super::chain::CHAIN_NS;
 use super::state::{StageState, State};
@@ -77,7 +79,9 @@ impl State {
         let has_source = self.source.is_some();
         let (in_flight, workers) = (usize::try_from(self.settings.inflight).unwrap_or(usize::MAX), self.workers);
         for stage in &mut self.stages {
-            let threads = if stage.blocking { stage.workers.ceiling } else { stage.workers.ceiling.min(workers) };
+            // Workers up to a stage's floor stand beside the shared ones.
+            let shared = workers + stage.workers.floor;
+            let threads = if stage.blocking { stage.workers.ceiling } else { stage.workers.ceiling.min(shared) };
             let share = in_flight / threads.max(1);
             let lasts_ns = if has_source && !stage.blocking { FROM_SOURCE_NS } else { SHORT_NS };
             // Two batches for each: one that runs, and one that is next.

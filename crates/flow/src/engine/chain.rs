@@ -8,7 +8,8 @@
 //! and patience hold, and a unit in a queue is overtaken for no longer than that.
 //!
 //! A worker may also take several short batches of a stage in one *turn*. Those it has not begun are still the
-//! stage's granted units, and if the turn is held up, they are taken back after a timer's tick.
+//! stage's granted units, and if the turn is held up, they are taken back after a timer's tick. Those that are done
+//! by then go on without waiting for it.
 //!
 //! Nothing is hidden by it: a [`Chain`] says where the worker is, and whoever looks at the flow, or watches over
 //! it, brings the stages' counts up to date first.
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::dispatch::RunningBatch;
+use super::settle::Settlement;
 use super::state::{GrantedBatch, State};
 
 /// A turn or a pull that has taken this long is held up: it was meant to take a twentieth of that, or less.
@@ -38,8 +40,34 @@ pub(crate) struct Chain {
     units: AtomicU32,
     /// When the turn began; used under the mutex only.
     since_ns: AtomicU64,
-    /// Further batches of the turn, which the worker runs next unless somebody takes them back.
-    pending: Mutex<VecDeque<RunningBatch>>,
+    turn: Mutex<Turn>,
+}
+
+/// What else than the batch that runs is in a worker's hands.
+#[derive(Default)]
+struct Turn {
+    /// Batches that the worker runs next unless somebody takes them back.
+    pending: VecDeque<RunningBatch>,
+    /// Those it has run, unless somebody has settled them.
+    finished: Vec<Finished>,
+}
+
+/// A batch that was run, and what became of it; `None` if that is settled, and only its worker is to be counted.
+pub(crate) type Finished = (RunningBatch, Option<Settlement>);
+
+impl Turn {
+    /// Takes out what is not begun, and what is to be settled. The turn's first batch stays as a count: its worker is busy with what it runs
+    /// in its place.
+    fn take_back(&mut self) -> (VecDeque<RunningBatch>, Vec<(RunningBatch, Settlement)>) {
+        let mut unsettled = Vec::new();
+        for (batch, settlement) in std::mem::take(&mut self.finished) {
+            if batch.leads {
+                self.finished.push((batch.count(), None));
+            }
+            unsettled.extend(settlement.map(|settlement| (batch, settlement)));
+        }
+        (std::mem::take(&mut self.pending), unsettled)
+    }
 }
 
 impl Chain {
@@ -51,18 +79,26 @@ impl Chain {
         self.since_ns.store(now, Ordering::Relaxed);
     }
 
-    fn pending(&self) -> MutexGuard<'_, VecDeque<RunningBatch>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a batch to the turn.
     pub(crate) fn add(&self, batch: RunningBatch) {
-        self.pending().push_back(batch);
+        self.turn().pending.push_back(batch);
     }
 
-    /// The turn's next batch.
-    pub(crate) fn next(&self) -> Option<RunningBatch> {
-        self.pending().pop_front()
+    /// The turn's next batch after one that was run. If there is none, all that were run are added to `results`.
+    pub(crate) fn next(&self, finished: Finished, results: &mut Vec<Finished>) -> Option<RunningBatch> {
+        let mut turn = self.turn();
+        let next = turn.pending.pop_front();
+        if next.is_none() {
+            results.append(&mut turn.finished);
+            results.push(finished);
+        } else {
+            turn.finished.push(finished);
+        }
+        next
     }
 
     /// The batch goes on to this stage.
@@ -123,14 +159,14 @@ impl State {
         (0..self.stages.len() as u16).for_each(|stage| self.update_road(stage));
     }
 
-    /// Takes back what workers would have run next, from turns that last: others can run it.
+    /// Takes back what workers would have run next, from turns that last: others can run it. And what they have run goes on.
     pub(crate) fn take_turns_back(&mut self, now: u64) {
         for chain in self.chains.clone() {
             let lasts = now.saturating_sub(chain.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
             if !lasts || chain.units.load(Ordering::Relaxed) == 0 {
                 continue;
             }
-            let pending = std::mem::take(&mut *chain.pending());
+            let (pending, finished) = chain.turn().take_back();
             for RunningBatch { stage, rows, plain, permits, .. } in pending.into_iter().rev() {
                 self.stage(stage).in_turns -= rows.len();
                 let batch = GrantedBatch {
@@ -143,6 +179,12 @@ impl State {
                     opened_ns: 0,
                 };
                 self.stage(stage).batches.push_front(batch);
+            }
+            for (mut batch, mut settlement) in finished {
+                self.settle_units(&mut batch, &mut settlement, now);
+                if !batch.leads {
+                    self.end_run(&batch);
+                }
             }
         }
     }

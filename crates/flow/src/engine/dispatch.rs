@@ -71,6 +71,13 @@ pub(crate) struct RunningBatch {
     pub(crate) time_each: bool,
 }
 
+impl RunningBatch {
+    /// The batch without its units.
+    pub(crate) fn count(&self) -> Self {
+        RunningBatch { rows: VecDeque::new(), permits: Grants::new(), chain: self.chain.clone(), ..*self }
+    }
+}
+
 impl StageState {
     /// Whether a worker may take this stage's first batch now.
     fn can_dispatch(&self, now: u64) -> bool {

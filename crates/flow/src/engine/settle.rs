@@ -78,10 +78,16 @@ pub(crate) fn leave_early(
 
 impl State {
     /// Takes a finished batch back; what its end allows is left to `flow_on`.
-    pub(crate) fn settle(&mut self, batch: RunningBatch, settlement: &mut Settlement, now: u64) {
-        let RunningBatch { stage: first, mut rows, units, permits, soon, leads, chain, .. } = batch;
+    pub(crate) fn settle(&mut self, mut batch: RunningBatch, settlement: &mut Settlement, now: u64) {
+        self.end_run(&batch);
+        self.settle_units(&mut batch, settlement, now);
+    }
+
+    /// The batch's worker is free, or has one batch less in its hands.
+    pub(crate) fn end_run(&mut self, batch: &RunningBatch) {
+        let &RunningBatch { stage: first, units, soon, leads, .. } = batch;
         if leads {
-            let counted = chain.as_ref().map_or(first, |chain| chain.end());
+            let counted = batch.chain.as_ref().map_or(first, |chain| chain.end());
             let state = self.stage(counted);
             state.busy -= 1;
             state.running -= units;
@@ -98,6 +104,13 @@ impl State {
             state.in_turns -= units;
             self.mark_pump(first);
         }
+    }
+
+    /// What becomes of the batch's units.
+    pub(crate) fn settle_units(&mut self, batch: &mut RunningBatch, settlement: &mut Settlement, now: u64) {
+        let first = batch.stage;
+        let (units, mut rows) = (batch.units, std::mem::take(&mut batch.rows));
+        let permits = std::mem::take(&mut batch.permits);
         let stage = self.note_legs(units, settlement).unwrap_or(first);
         for permit in permits {
             self.release(permit, now);

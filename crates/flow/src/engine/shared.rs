@@ -369,8 +369,11 @@ impl Shared {
         );
         let mut state = self.lock();
         let mut give_up_at = None;
-        while !self.is_over(&state) {
-            if state.phase == Phase::Abandoned {
+        loop {
+            if self.is_over(&state) {
+                let Some(left) = state.young_pull_left(self.now()) else { break };
+                state = self.wait_for(&self.done, state, Some(left));
+            } else if state.phase == Phase::Abandoned {
                 let at = *give_up_at.get_or_insert_with(|| Instant::now() + grace);
                 let left = at.saturating_duration_since(Instant::now());
                 if state.nobody_runs() || left.is_zero() {

@@ -15,6 +15,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use super::chain::TURN_LASTS_NS;
 use super::column::{Column, Row};
@@ -30,6 +31,9 @@ const PULL_NS: u64 = 100_000;
 
 /// Units of a pull that lasts longer are stamped anew when they are admitted.
 const SLOW_NS: u64 = 400_000;
+
+/// A pull that lasts for longer blocks, and no end of a flow waits for it.
+const YOUNG_NS: u64 = 100_000_000;
 
 /// How a source ended.
 pub enum SourceEnd {
@@ -376,6 +380,14 @@ impl State {
         self.busy_soon -= usize::from(std::mem::take(&mut pull.soon));
         pull.seated = false;
         source.staging.hurry_up();
+    }
+
+    /// How long the end of the flow should still wait for a pull that has lost its seat: perhaps its thread was only kept from running, and
+    /// what it has taken from the source would be lost.
+    pub(crate) fn young_pull_left(&self, now: u64) -> Option<Duration> {
+        let pull = self.source.as_ref()?.pulling.as_ref().filter(|_| self.phase != Phase::Abandoned)?;
+        let left = (pull.since_ns + YOUNG_NS).saturating_sub(now);
+        (left > 0).then(|| Duration::from_nanos(left))
     }
 
     /// Whether somebody should look after the source in a while: a pull may block, or no worker come by for it.

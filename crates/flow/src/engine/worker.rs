@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use millstream_sync::eventcount::{Patience, Waited};
 use millstream_sync::lock::MutexGuard;
 
-use super::chain::{CHAIN_NS, Chain};
+use super::chain::{CHAIN_NS, Chain, Finished};
 use super::column::Row;
 use super::dispatch::{Job, Post, RunningBatch};
 use super::lane::Run;
@@ -104,7 +104,7 @@ struct Hands<'a> {
     shared: &'a Arc<Shared>,
     post: Post,
     /// Batches it ran, and what became of them.
-    batches: Vec<(RunningBatch, Settlement)>,
+    batches: Vec<Finished>,
     /// The source was pulled, and has perhaps ended.
     pulled: Option<Option<SourceEnd>>,
     /// Rows that a pull fills, and where it brings them.
@@ -195,9 +195,14 @@ impl Hands<'_> {
         if self.batches.is_empty() {
             return None;
         }
-        for (batch, mut settlement) in self.batches.drain(..) {
-            state.settle(batch, &mut settlement, now);
-            self.settlements.push(settlement);
+        for (batch, settlement) in self.batches.drain(..) {
+            match settlement {
+                Some(mut settlement) => {
+                    state.settle(batch, &mut settlement, now);
+                    self.settlements.push(settlement);
+                }
+                None => state.end_run(&batch),
+            }
         }
         state.keep_rows(std::iter::empty());
         state.flow_on(now);
@@ -252,8 +257,15 @@ impl Hands<'_> {
             if settlement.to == NO_STAGE && settlement.plain && settlement.exceptions.is_empty() {
                 leave_early(&mut batch.rows, &mut settlement, &self.shared.stamps, &mut self.pocket);
             }
-            next = batch.chain.as_ref().and_then(|chain| chain.next());
-            self.batches.push((batch, settlement));
+            let chain = self.chain.as_ref().filter(|_| batch.chain.is_some());
+            let finished = (batch, Some(settlement));
+            next = match chain {
+                Some(chain) => chain.next(finished, &mut self.batches),
+                None => {
+                    self.batches.push(finished);
+                    None
+                }
+            };
         }
         now
     }

@@ -136,13 +136,10 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             if let Some(value) = self.take(self.now()) {
                 return Ok(value);
             }
-            let shared = &*self.shared;
-            shared
-                .arrivals
-                .bell
-                .wait_async(|| (), || shared.value_or_closed(&self.hand))
-                .await
-                .map_err(|_| Disconnected)?;
+            // Exclusive, for the future may go to another thread with it.
+            let (shared, hand) = (&*self.shared, &mut self.hand);
+            let look = move || shared.value_or_closed(hand);
+            shared.arrivals.bell.wait_async(|| (), look).await.map_err(|_| Disconnected)?;
         }
     }
 
@@ -164,7 +161,13 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Looks up to where values have come, all before a position being received.
     #[inline(always)]
     fn now(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
-        |from| self.shared.producers.completed(from)
+        |from| {
+            let until = self.shared.producers.completed(from);
+            if until > from + 1 {
+                self.shared.arrivals.listen_no_more();
+            }
+            until
+        }
     }
 
     /// The same, for who would wait anyway and may let some gather first.

@@ -169,17 +169,20 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// When all receivers are gone or one has closed the channel.
     pub async fn send_async(&mut self, value: T) -> Result<(), SendError<T>> {
         let shared = &*self.shared;
-        let place = match shared.claim_place(&self.hand) {
-            Some(place) => Some(place),
+        let claimed = shared.claim_place(&self.hand).map(|place| place.position);
+        let position = match claimed {
+            Some(position) => Some(position),
             None => {
-                let look = || shared.places_or_closed(&self.hand, 1, 1);
-                shared.room.wait_async(look).await.map(|claim| shared.place(claim.start))
+                // Exclusive, for the future may go to another thread with it.
+                let hand = &mut self.hand;
+                let look = move || shared.places_or_closed(hand, 1, 1);
+                shared.room.wait_async(look).await.map(|claim| claim.start)
             }
         };
-        match place {
-            Some(place) if shared.has_receivers() => self.fill(place, value),
-            Some(place) => {
-                self.give_up(place.position);
+        match position {
+            Some(position) if shared.has_receivers() => self.fill(shared.place(position), value),
+            Some(position) => {
+                self.give_up(position);
                 return Err(SendError(value));
             }
             None => return Err(SendError(value)),
@@ -202,15 +205,15 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     }
 
     #[inline(always)]
-    fn fill(&self, place: Place<'_, T, P>, value: T) {
+    fn fill(&self, Place { position, slot, completion }: Place<'_, T, P>, value: T) {
         let shared = &*self.shared;
-        place.slot.with_mut(|slot| {
+        slot.with_mut(|slot| {
             // SAFETY: the position is claimed by us alone until it is completed; what was in it was moved out
             // a lap ago, or skipped.
             unsafe { (*slot).write(value) };
         });
-        shared.producers.complete_one(place.completion);
-        shared.came(1, || self.hand.has_completed(place.position + 1));
+        shared.producers.complete_one(completion);
+        shared.came(1, || self.hand.has_completed(position + 1));
     }
 
     /// Moves values from the front of the batch into the claim, which is not longer; returns how many.

@@ -119,8 +119,10 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     }
 
     /// Waits as a task until there is something to consume.
-    pub(super) async fn wait_async(&self) -> Waited {
-        self.core.arrivals.bell.wait_async(|| (), || self.look()).await
+    pub(super) async fn wait_async(&mut self) -> Waited {
+        let core = Arc::clone(&self.core);
+        // Exclusive, for the future may go to another thread with it.
+        core.arrivals.bell.wait_async(|| (), move || self.look()).await
     }
 
     /// Handles all events to the end. After a panic of `handle`, passes over the rest and returns where and what it was.

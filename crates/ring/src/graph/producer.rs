@@ -112,7 +112,12 @@ impl<E, P: Sequencer> Producer<E, P> {
         self.check(events);
         let claimed = match self.claimed(events, events) {
             Some(claimed) => claimed,
-            None => self.core.room.wait_async(|| self.claimed(events, events)).await,
+            None => {
+                let core = Arc::clone(&self.core);
+                // Exclusive, for the future may go to another thread with it.
+                let own = &mut *self;
+                core.room.wait_async(move || own.claimed(events, events)).await
+            }
         };
         self.held(claimed)
     }
