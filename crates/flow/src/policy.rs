@@ -10,7 +10,7 @@ use std::time::Duration;
 /// never so many that a worker would get nothing of the units in flight. Cheap stages lose nothing to
 /// hand-overs, and long ones spread over all workers. The units of a batch run one after the other: where each
 /// waits for something that could be waited for at once, and seldom long enough to be measured, say
-/// [`Batch::of(1)`](Batch::of).
+/// [`Batch::of(1)`](Batch::of). So, too, where units wait *for one another*: one that waits for another of its batch waits for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     pub(crate) size: Option<usize>,
