@@ -107,7 +107,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// panics, that is printed and has no other effect.
     ///
     /// Draining the service closes the source, too: wait for its end first if all its units are to be admitted.
-    /// Every unit that it has given is; but if it blocks at that moment, nobody waits for it, and what it gives
+    /// Every unit that it has given is; but if it has blocked for a tenth of a second then, nobody waits for it, and what it gives
     /// later is dropped.
     ///
     /// ```

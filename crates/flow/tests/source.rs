@@ -185,6 +185,45 @@ fn what_a_worker_has_run_goes_on_though_it_waits_in_its_next_unit() {
 }
 
 #[test]
+fn a_stage_for_one_worker_is_run_by_one_though_others_look_while_it_is_elsewhere() {
+    // The worker has several batches of the first stage in its hands while it runs one of them in the second.
+    const ALL: u64 = 60_000;
+    in_time(|| {
+        let (inside, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let mut flow = Flow::builder::<()>("alone");
+        flow.workers(3);
+        let (step, after, done) = (flow.inlet("step"), flow.inlet("after"), flow.retire());
+        let counts = most.clone();
+        flow.stage(step, move |n: &mut u64, _| {
+            counts.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            // Long enough to be met.
+            (0..20).for_each(|_| std::hint::spin_loop());
+            inside.fetch_sub(1, Ordering::SeqCst);
+            Ok(*n)
+        })
+        .batch(Batch::of(1))
+        .workers(1..=1)
+        .to(after);
+        flow.stage(after, |n: &mut u64, _| {
+            if n.is_multiple_of(600) {
+                thread::sleep(ms(1 + *n / 600 % 4));
+            }
+            Ok(())
+        })
+        .batch(Batch::of(1))
+        .to(done);
+        let service = flow.build(step).unwrap().start_from(0..ALL, |_| ());
+        let mut snapshot = service.control().snapshot();
+        while snapshot.retired < ALL {
+            let there: u64 = snapshot.stages.iter().map(|stage| stage.waiting + stage.running).sum();
+            assert!(there <= snapshot.in_flight, "{snapshot:?}");
+            snapshot = service.control().snapshot();
+        }
+        assert_eq!((service.drain().retired, most.load(Ordering::SeqCst)), (ALL, 1));
+    });
+}
+
+#[test]
 fn a_source_is_pulled_though_all_workers_are_busy_for_long() {
     // The blocking stage has threads of its own; it must not starve because nobody pulls, however often the
     // flow is full meanwhile.

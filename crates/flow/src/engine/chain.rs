@@ -15,7 +15,7 @@
 //! it, brings the stages' counts up to date first.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::dispatch::RunningBatch;
@@ -32,12 +32,14 @@ pub(crate) const CHAIN_NS: u64 = 4_000_000;
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Chain {
-    /// The stage that runs. Written by the worker without the mutex; a hint for those who look.
+    /// The stage that runs. Written by the worker without the flow's mutex; a hint for those who look.
     at: AtomicU16,
-    /// The stage whose counts have the worker and its units; this and `units` are used under the mutex only.
+    /// One more than the stage whose counts have the worker and its units; 0: no turn. This and `units` are used under the mutex only.
     counted: AtomicU16,
-    /// Units in the turn's first batch; 0: the worker has none.
+    /// Units of the turn that count as running: of its first batch or, when that is settled, of the one in hand.
     units: AtomicU32,
+    /// Whether they are of the one in hand, which its worker does not know.
+    of_one_in_hand: AtomicBool,
     /// When the turn began; used under the mutex only.
     since_ns: AtomicU64,
     turn: Mutex<Turn>,
@@ -50,14 +52,16 @@ struct Turn {
     pending: VecDeque<RunningBatch>,
     /// Those it has run, unless somebody has settled them.
     finished: Vec<Finished>,
+    /// Units of the last one that was pending and is not any more.
+    in_hand: usize,
 }
 
 /// A batch that was run, and what became of it; `None` if that is settled, and only its worker is to be counted.
 pub(crate) type Finished = (RunningBatch, Option<Settlement>);
 
 impl Turn {
-    /// Takes out what is not begun, and what is to be settled. The turn's first batch stays as a count: its worker is busy with what it runs
-    /// in its place.
+    /// Takes out what is not begun, and what is to be settled. The turn's first batch stays as a count: its worker is busy with the one in
+    /// hand.
     fn take_back(&mut self) -> (VecDeque<RunningBatch>, Vec<(RunningBatch, Settlement)>) {
         let mut unsettled = Vec::new();
         for (batch, settlement) in std::mem::take(&mut self.finished) {
@@ -74,7 +78,7 @@ impl Chain {
     /// The worker's turn begins with a batch of so many units.
     pub(crate) fn begin(&self, stage: u16, units: usize, now: u64) {
         self.at.store(stage, Ordering::Relaxed);
-        self.counted.store(stage, Ordering::Relaxed);
+        self.counted.store(stage + 1, Ordering::Relaxed);
         self.units.store(units as u32, Ordering::Relaxed);
         self.since_ns.store(now, Ordering::Relaxed);
     }
@@ -92,11 +96,14 @@ impl Chain {
     pub(crate) fn next(&self, finished: Finished, results: &mut Vec<Finished>) -> Option<RunningBatch> {
         let mut turn = self.turn();
         let next = turn.pending.pop_front();
-        if next.is_none() {
+        if let Some(batch) = &next {
+            turn.finished.push(finished);
+            turn.in_hand = batch.units;
+            // Together with its leaving the pending ones: see `follow_chains`.
+            self.go(batch.stage);
+        } else {
             results.append(&mut turn.finished);
             results.push(finished);
-        } else {
-            turn.finished.push(finished);
         }
         next
     }
@@ -106,10 +113,19 @@ impl Chain {
         self.at.store(stage, Ordering::Relaxed);
     }
 
-    /// The worker's turn is over. Returns the stage whose counts have it and its units.
-    pub(crate) fn end(&self) -> u16 {
-        self.units.store(0, Ordering::Relaxed);
-        self.counted.load(Ordering::Relaxed)
+    /// The stage whose counts have the worker, while it has a turn.
+    fn counted(&self) -> Option<u16> {
+        self.counted.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// The worker's turn is over. Returns the stage whose counts have it, how many of its units, and whether they are of a batch
+    /// that does not lead.
+    pub(crate) fn end(&self) -> Option<(u16, usize, bool)> {
+        let stage = self.counted();
+        self.counted.store(0, Ordering::Relaxed);
+        let units = self.units.swap(0, Ordering::Relaxed) as usize;
+        let of_one_in_hand = self.of_one_in_hand.swap(false, Ordering::Relaxed);
+        stage.map(|stage| (stage, units, of_one_in_hand))
     }
 }
 
@@ -159,14 +175,15 @@ impl State {
         (0..self.stages.len() as u16).for_each(|stage| self.update_road(stage));
     }
 
-    /// Takes back what workers would have run next, from turns that last: others can run it. And what they have run goes on.
-    pub(crate) fn take_turns_back(&mut self, now: u64) {
+    /// Takes back what workers would have run next, from turns that lasted at `watched_ns`: others can run it. And what they have run goes on.
+    pub(crate) fn take_turns_back(&mut self, watched_ns: u64, now: u64) {
         for chain in self.chains.clone() {
-            let lasts = now.saturating_sub(chain.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
-            if !lasts || chain.units.load(Ordering::Relaxed) == 0 {
-                continue;
-            }
-            let (pending, finished) = chain.turn().take_back();
+            let lasts = watched_ns.saturating_sub(chain.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
+            let Some(counted) = chain.counted().filter(|_| lasts) else { continue };
+            let (in_hand, (pending, finished)) = {
+                let mut turn = chain.turn();
+                (turn.in_hand, turn.take_back())
+            };
             for RunningBatch { stage, rows, plain, permits, .. } in pending.into_iter().rev() {
                 self.stage(stage).in_turns -= rows.len();
                 let batch = GrantedBatch {
@@ -182,7 +199,15 @@ impl State {
             }
             for (mut batch, mut settlement) in finished {
                 self.settle_units(&mut batch, &mut settlement, now);
-                if !batch.leads {
+                if batch.leads {
+                    let settled = chain.units.swap(in_hand as u32, Ordering::Relaxed) as usize;
+                    chain.of_one_in_hand.store(true, Ordering::Relaxed);
+                    let state = self.stage(counted);
+                    state.running = state.running + in_hand - settled;
+                    let state = self.stage(batch.stage);
+                    state.granted -= in_hand;
+                    state.in_turns -= in_hand;
+                } else {
                     self.end_run(&batch);
                 }
             }
@@ -192,18 +217,20 @@ impl State {
     /// Brings the stages' counts of running batches up to date; what that allows is left to `flow_on`.
     pub(crate) fn follow_chains(&mut self) {
         for chain in self.chains.clone() {
+            let turn = chain.turn();
+            // While it has further batches of the first stage it will be back there, and nobody gets its place.
+            let stays = !turn.pending.is_empty();
+            let at = chain.at.load(Ordering::Relaxed);
+            let Some(counted) = chain.counted().filter(|&counted| counted != at && !stays) else { continue };
             let units = chain.units.load(Ordering::Relaxed) as usize;
-            let (at, counted) = (chain.at.load(Ordering::Relaxed), chain.counted.load(Ordering::Relaxed));
-            if units > 0 && at != counted {
-                let stage = &mut self.stages[usize::from(counted)];
-                stage.busy -= 1;
-                stage.running -= units;
-                let stage = &mut self.stages[usize::from(at)];
-                stage.busy += 1;
-                stage.running += units;
-                chain.counted.store(at, Ordering::Relaxed);
-                self.mark_pump(counted);
-            }
+            let stage = &mut self.stages[usize::from(counted)];
+            stage.busy -= 1;
+            stage.running -= units;
+            let stage = &mut self.stages[usize::from(at)];
+            stage.busy += 1;
+            stage.running += units;
+            chain.counted.store(at + 1, Ordering::Relaxed);
+            self.mark_pump(counted);
         }
     }
 }

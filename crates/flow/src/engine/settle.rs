@@ -87,7 +87,14 @@ impl State {
     pub(crate) fn end_run(&mut self, batch: &RunningBatch) {
         let &RunningBatch { stage: first, units, soon, leads, .. } = batch;
         if leads {
-            let counted = batch.chain.as_ref().map_or(first, |chain| chain.end());
+            let alone = (first, units, false);
+            let (counted, units, of_one_in_hand) = batch.chain.as_ref().and_then(|chain| chain.end()).unwrap_or(alone);
+            if of_one_in_hand {
+                // It is settled next, as what it was taken for.
+                let state = self.stage(first);
+                state.granted += units;
+                state.in_turns += units;
+            }
             let state = self.stage(counted);
             state.busy -= 1;
             state.running -= units;

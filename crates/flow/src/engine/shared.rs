@@ -352,7 +352,7 @@ impl Shared {
 
     /// Nothing will happen any more.
     fn is_over(&self, state: &State) -> bool {
-        // A pull that blocks loses its seat soon, and is not waited for.
+        // A pull that blocks loses its seat soon; `finish` waits a little longer.
         state.is_over() && self.gate.is_empty() && state.source_is_empty() && state.seated_pulls() == 0
     }
 

@@ -389,8 +389,8 @@ impl State {
                     self.watched = true;
                     self.stalled = self.turns == self.turns_watched;
                     self.watch_pull(now);
+                    self.take_turns_back(timer.at_ns, now);
                     self.follow_chains();
-                    self.take_turns_back(timer.at_ns);
                 }
                 TimerAction::Rate(instance) => {
                     let set = &mut self.instances[instance as usize].timer_set_ns;
@@ -403,6 +403,7 @@ impl State {
             }
         }
         self.flow_on(now);
+        self.note_room(now);
     }
 
     /// Puts a unit at the end of a stage's queue.

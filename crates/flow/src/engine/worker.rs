@@ -235,6 +235,7 @@ impl Hands<'_> {
                 let Some(batch) = state.dispatch(stage, Some(chain), false, now) else { break };
                 turn_ns += state.takes_ns(&batch);
                 units += batch.units;
+                debug_assert!(batch.chain.is_some(), "a further batch holds nothing, or the turn would end at it");
                 chain.add(batch);
             }
         }
