@@ -202,7 +202,7 @@ fn a_stage_for_one_worker_is_run_by_one_though_others_look_while_it_is_elsewhere
             Ok(*n)
         })
         .batch(Batch::of(1))
-        .workers(1..=1)
+        .workers(0..=1)
         .to(after);
         flow.stage(after, |n: &mut u64, _| {
             if n.is_multiple_of(600) {
@@ -217,6 +217,7 @@ fn a_stage_for_one_worker_is_run_by_one_though_others_look_while_it_is_elsewhere
         while snapshot.retired < ALL {
             let there: u64 = snapshot.stages.iter().map(|stage| stage.waiting + stage.running).sum();
             assert!(there <= snapshot.in_flight, "{snapshot:?}");
+            thread::yield_now();
             snapshot = service.control().snapshot();
         }
         assert_eq!((service.drain().retired, most.load(Ordering::SeqCst)), (ALL, 1));
