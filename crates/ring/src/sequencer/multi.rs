@@ -158,7 +158,7 @@ impl Sequencer for Multi {
                 claims.limit.store(limit, Ordering::Release);
             }
             let end = next + (limit - next).min(most);
-            // Not after the claim: see there. Nothing before a release is put off until after it.
+            // Before the exchange, and it stays there: the compiler moves nothing beyond a release.
             let prepared = prepare(next);
             match claims.cursor.compare_exchange(next, end, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Some((next..end, prepared)),
