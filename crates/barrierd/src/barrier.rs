@@ -32,12 +32,7 @@ impl Barrier {
             // What a thread calls when it starts is not among what the daemon may call later.
             let _ = ready.send(());
             while asked.recv().is_ok() {
-                let moment = new_moment(&view);
-                // Refused, it is as if it never ended; the other fall-back goes on.
-                if membarrier().is_ok() {
-                    view.page().all_time.store(moment.time, Ordering::Release);
-                    view.page().all_virtual.store(moment.virtual_time, Ordering::Release);
-                }
+                pass_all(&view, membarrier);
                 // Relaxed: at worst the next request comes one look later.
                 is_busy.store(false, Ordering::Relaxed);
                 is_done.ring();
@@ -69,8 +64,51 @@ impl AsFd for Barrier {
     }
 }
 
+/// Has all processors pass a barrier, and states it of a moment that was drawn before.
+fn pass_all(view: &View, barrier: impl FnOnce() -> io::Result<()>) {
+    let moment = new_moment(view);
+    // Refused, it is as if it never ended; the other fall-back goes on.
+    if barrier().is_ok() {
+        view.page().all_time.store(moment.time, Ordering::Release);
+        view.page().all_virtual.store(moment.virtual_time, Ordering::Release);
+    }
+}
+
 fn membarrier() -> io::Result<()> {
     // SAFETY: membarrier takes integers and touches no memory of ours.
     let outcome = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_fence::barrierd::Access;
+    use millstream_fence::barrierd::layout::{page_bytes, times_bytes};
+
+    use super::*;
+
+    #[test]
+    fn what_is_stated_of_a_barrier_is_a_moment_before_it() {
+        let [page, times] = [page_bytes(1), times_bytes(1)].map(|bytes| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(bytes as u64).unwrap();
+            file
+        });
+        // SAFETY: both are as long as the layout, and nobody shortens them.
+        let view = unsafe { View::map((page.as_fd(), Access::Write), (times.as_fd(), Access::Write), 1) }.unwrap();
+        let stated = || (view.time(0), view.virtual_time(0));
+
+        pass_all(&view, || Err(io::ErrorKind::PermissionDenied.into()));
+        assert_eq!(stated(), (0, 0), "nothing is known of a barrier that was refused");
+
+        let mut within = None;
+        pass_all(&view, || {
+            assert_eq!(stated(), (0, 0), "nor of one that is not over");
+            within = Some(new_moment(&view));
+            Ok(())
+        });
+        let within = within.unwrap();
+        assert!(view.virtual_time(0) > 0 && view.virtual_time(0) < within.virtual_time, "{within:?}, {:?}", stated());
+        assert!(view.time(0) > 0 && view.time(0) <= within.time, "{within:?}, {:?}", stated());
+    }
 }

@@ -124,14 +124,6 @@ fn nonsense_ends_its_connection_and_nothing_else() {
 }
 
 #[test]
-fn a_moment_that_nobody_can_have_read_is_not_waited_for_ever() {
-    let daemon = Daemon::start(With::FallBacks).unwrap();
-    let (liar, client) = (daemon.client(), daemon.client());
-    liar.ask(millstream_fence::barrierd::VirtualTime(u64::MAX - 1));
-    assert!(pass(&client) < LIMIT);
-}
-
-#[test]
 fn a_folder_without_a_daemon_refuses() {
     let daemon = Daemon::start(With::FallBacks).unwrap();
     let folder = daemon.kill();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Rela
 use std::time::{Duration, Instant};
 use std::{hint, thread};
 
-use millstream_fence::barrierd::Client;
+use millstream_fence::barrierd::{Client, VirtualTime};
 
 use crate::support::{Daemon, LIMIT, WITHOUT_BPF, With, pass, stress};
 
@@ -138,6 +138,7 @@ fn a_moment_passes_within_the_bound_idle_and_busy() {
     let Some(daemon) = Daemon::start(With::Bpf) else { return };
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
+        let _end = Ends(&over);
         for busy in [0, thread::available_parallelism().unwrap().get()] {
             for _ in 0..busy {
                 scope.spawn(|| {
@@ -152,8 +153,97 @@ fn a_moment_passes_within_the_bound_idle_and_busy() {
             // A tick is 10 ms at most; scheduling delays on a machine that does other things as well go on top.
             assert!(times[100] < Duration::from_millis(20), "{busy} busy threads: median {:?}", times[100]);
         }
-        over.store(true, Relaxed);
     });
+}
+
+#[test]
+fn a_fulfilled_request_moves_the_futexes_on() {
+    for with in [With::Bpf, With::FallBacks] {
+        let Some(daemon) = Daemon::start(with) else { continue };
+        let client = daemon.client();
+        let words = || [&client.view().page().turn, &client.view().page().least_turn].map(|word| word.load(Acquire));
+        for _ in 0..10 {
+            let before = words();
+            client.ask(client.now());
+            until("the words of sleepers are as they were", || (0..2).all(|word| words()[word] != before[word]));
+        }
+    }
+}
+
+#[test]
+fn a_moment_that_nobody_can_have_drawn_is_taken_for_the_present() {
+    for with in [With::Bpf, With::FallBacks] {
+        let Some(daemon) = Daemon::start(with) else { continue };
+        for moment in [u64::MAX, 0] {
+            let client = daemon.client();
+            let before = client.view().page().turn.load(Acquire);
+            client.ask(VirtualTime(moment));
+            until("the request waits for ever", || client.view().page().turn.load(Acquire) != before);
+        }
+    }
+}
+
+#[test]
+fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
+    // With a share that it never uses up, so that it hears each request at once.
+    let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), With::Bpf, &["--share", "100"]);
+    if !daemon.about.contains("times by BPF") {
+        println!("skipped: {}", daemon.about);
+        return;
+    }
+    let (client, over) = (daemon.client(), AtomicBool::new(false));
+    let turn = || client.view().page().turn.load(Acquire);
+    thread::scope(|scope| {
+        let _end = Ends(&over);
+        for _ in 0..thread::available_parallelism().unwrap().get() {
+            scope.spawn(|| {
+                // Whoever wakes up goes before them.
+                // SAFETY: a policy and its parameter, of this thread.
+                unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &libc::sched_param { sched_priority: 0 }) };
+                while !over.load(Relaxed) {
+                    hint::spin_loop();
+                }
+            });
+        }
+        // Daemon and client on one processor: the others pass with their next tick, unless the scheduler moves something there. By
+        // itself the daemon looks at once and after 8 ms.
+        let cpu = (0..client.view().cpus()).find(|cpu| stay_on(*cpu, daemon.process())).expect("one that is allowed");
+        let kept_waiting = || {
+            stay_on(cpu, 0);
+            let asked = Instant::now();
+            let mut kept = Vec::new();
+            while kept.len() < 40 && asked.elapsed() < LIMIT / 2 {
+                let (before, begun) = (turn(), Instant::now());
+                client.ask(client.now());
+                until("the daemon tells nothing", || turn() != before);
+                kept.extend(Some(begun.elapsed()).filter(|took| *took > Duration::from_millis(1)));
+            }
+            kept
+        };
+        let mut kept = thread::scope(|scope| scope.spawn(kept_waiting).join().unwrap());
+        kept.sort_unstable();
+        let median = kept.get(kept.len() / 2);
+        assert!(median.is_none_or(|median| *median < Duration::from_millis(7)), "{kept:?}");
+    });
+}
+
+/// Ends the busy threads, also when an assertion fails beside them.
+struct Ends<'o>(&'o AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Waits until it is so.
+#[track_caller]
+fn until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LIMIT, "{otherwise}");
+        thread::sleep(Duration::from_micros(200));
+    }
 }
 
 #[test]
@@ -198,13 +288,17 @@ fn many_clients_are_served_together() {
 /// Runs it on this processor alone; `false` in place of an answer if the thread may not run there.
 fn pinned_to<T: Default + Send>(cpu: usize, run: impl FnOnce() -> T + Send) -> T {
     let pinned = move || {
-        // SAFETY: all zeros are a valid set, and the call is told its size.
-        let outcome = unsafe {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(cpu, &mut set);
-            libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
-        };
-        if outcome == 0 { run() } else { T::default() }
+        if stay_on(cpu, 0) { run() } else { T::default() }
     };
     thread::scope(|scope| scope.spawn(pinned).join().unwrap())
+}
+
+/// Keeps a thread, 0 for the calling one, on this processor; `false` if it may not run there.
+fn stay_on(cpu: usize, thread: u32) -> bool {
+    // SAFETY: all zeros are a valid set, and the call is told its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(thread as libc::pid_t, size_of_val(&set), &raw const set) == 0
+    }
 }

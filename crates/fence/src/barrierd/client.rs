@@ -202,7 +202,7 @@ impl Client {
     /// Needed once for each moment that is waited for, or else a machine without interrupts takes its time. Never
     /// waits; a moment that was asked for already, or an earlier one, costs a load, another one a system call (1 µs).
     pub fn ask(&self, since: VirtualTime) {
-        if self.asked.fetch_max(since.0 + 1, Ordering::Relaxed) <= since.0 {
+        if self.asked.fetch_max(since.0.saturating_add(1), Ordering::Relaxed) <= since.0 {
             self.send(since);
         }
     }
