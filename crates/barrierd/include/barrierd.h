@@ -20,6 +20,7 @@
  *   until every processor's virtual time, the largest of
  *         times_cpu[i].virtual_time, page_cpu[i].virtual_time, page->all_virtual,
  *     is above since: work on, or sleep on page->least_turn (FUTEX_WAIT, not private);
+ *     before page->rests_until sending is in vain: sleep 2 ms and look, then send;
  *   atomic_thread_fence(memory_order_seq_cst);
  *   // every thread has passed a full barrier in between
  *
@@ -52,7 +53,8 @@ struct barrierd_page {
 	uint64_t least_virtual; /* the same in virtual time */
 	uint64_t all_time;      /* every processor passed after this time */
 	uint64_t all_virtual;   /* the same in virtual time */
-	uint8_t reserved[48];
+	uint64_t rests_until;   /* until then the daemon hears no request; a hint */
+	uint8_t reserved[40];
 };
 
 /* What the daemon states about a processor (idle, offline, or running the daemon): 64 bytes. */

@@ -82,16 +82,22 @@ impl Server {
         }
         let mut state = State::default();
         let mut budget = Budget::new(self.share, monotonic_ns(), used_ns());
+        let view = Arc::clone(&self.view);
+        let rests_until = &view.page().rests_until;
         loop {
-            // Whoever waits already is not kept waiting; and who comes meanwhile is found without another wake-up.
-            if state.waiting.oldest().is_none() {
-                thread::sleep(budget.pause(monotonic_ns(), used_ns()));
-            }
             let events = self.poll.wait(self.timeout(&state))?;
+            // Whoever waits already is not kept waiting; and who asks meanwhile, although it is told, is heard without another wake-up.
+            if state.waiting.oldest().is_none() {
+                thread::sleep(Duration::from_nanos(rests_until.load(Ordering::Relaxed).saturating_sub(monotonic_ns())));
+            }
             for name in events {
                 self.hear(name, &mut state);
             }
             self.look(&mut state);
+            if state.waiting.oldest().is_none() {
+                let now = monotonic_ns();
+                rests_until.store(now + budget.rest(now, used_ns()).as_nanos() as u64, Ordering::Relaxed);
+            }
         }
     }
 

@@ -37,7 +37,8 @@ fn offsets_and_numbers_agree() {
         least_time,
         least_virtual,
         all_time,
-        all_virtual
+        all_virtual,
+        rests_until
     );
     same!(text, "barrierd_page_cpu", PageCpu, time, virtual_time);
     same!(text, "barrierd_times", TimesHead, virtual_now, advanced_at);

@@ -227,6 +227,51 @@ fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
     });
 }
 
+#[test]
+fn while_the_daemon_rests_who_waits_looks_for_itself() {
+    // So small a share that it rests after nearly each request.
+    let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), With::Bpf, &["--share", "0.01"]);
+    if !daemon.about.contains("times by BPF") {
+        println!("skipped: {}", daemon.about);
+        return;
+    }
+    let (client, over) = (daemon.client(), AtomicBool::new(false));
+    let head = client.view().page();
+    thread::scope(|scope| {
+        let _end = Ends(&over);
+        for _ in 0..thread::available_parallelism().unwrap().get() {
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    hint::spin_loop();
+                }
+            });
+        }
+        until("it never rests", || {
+            pass(&client);
+            head.rests_until.load(Relaxed) > monotonic_ns()
+        });
+        let turn = head.turn.load(Acquire);
+        let mut times: Vec<Duration> = (0..100).map(|_| pass(&client)).collect();
+        times.sort_unstable();
+        assert!(times[50] < Duration::from_millis(18), "median {:?}", times[50]);
+        let asked = head.turn.load(Acquire).wrapping_sub(turn);
+        assert!(asked < 80, "{asked} of 100 fences woke the daemon");
+
+        // Who asks all the same is heard when the rest is over, after 20 ms each time.
+        let (turn, begun) = (head.turn.load(Acquire), Instant::now());
+        while begun.elapsed() < Duration::from_millis(200) {
+            client.ask(client.now());
+            thread::sleep(Duration::from_millis(1));
+        }
+        let heard = head.turn.load(Acquire).wrapping_sub(turn);
+        assert!(
+            u128::from(heard) < begun.elapsed().as_millis() / 10,
+            "it was heard {heard} times in {:?}",
+            begun.elapsed()
+        );
+    });
+}
+
 /// Ends the busy threads, also when an assertion fails beside them.
 struct Ends<'o>(&'o AtomicBool);
 

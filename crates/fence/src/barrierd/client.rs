@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 use std::{fmt, mem, ptr};
 
-use super::layout::{Hello, MAGIC, MAX_CPUS, PageHead, VERSION};
+use super::layout::{Hello, MAGIC, MAX_CPUS, PageHead, SOURCE_BPF, VERSION};
 use super::message::{Request, receive_hello};
 use super::view::{Access, View};
 
@@ -18,6 +18,8 @@ const DEFAULT_FOLDER: &str = "/run/millstream-barrierd";
 const GREETING: Duration = Duration::from_secs(1);
 /// The longest sleep without a look whether the daemon lives.
 const LOOK: Duration = Duration::from_millis(20);
+/// The same while the daemon rests: half of a common tick.
+const LOOK_MEANWHILE: Duration = Duration::from_millis(2);
 
 /// The daemon's socket: in the folder that `MILLSTREAM_BARRIERD` names, otherwise in `/run/millstream-barrierd`.
 #[must_use]
@@ -217,15 +219,18 @@ impl Client {
         if self.has_passed(since) {
             return Ok(());
         }
-        self.ask(since);
+        let rest = self.rest();
+        if rest.is_none() {
+            self.ask(since);
+        }
         // The daemon states what has passed before it moves the turn on. If it has moved since the load, the futex
         // does not sleep; if it moves later, the sleeper is woken.
-        let timeout = deadline.saturating_duration_since(Instant::now()).min(LOOK);
+        let timeout = deadline.saturating_duration_since(Instant::now()).min(rest.unwrap_or(LOOK));
         let timed_out = futex_wait(turn, before, timeout);
         if timed_out && !self.is_alive() {
             return Err(Gone);
         }
-        if timed_out && !self.has_passed(since) {
+        if timed_out && rest.is_none() && !self.has_passed(since) {
             // The first request may have met a full socket, or another moment's may be what was remembered.
             self.send(since);
         }
@@ -240,6 +245,17 @@ impl Client {
         // SAFETY: room for one byte; after its greeting the daemon sends none, so the call finds nothing or the end.
         let found = unsafe { libc::recv(self.socket.as_raw_fd(), (&raw mut byte).cast(), 1, flags) };
         found < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
+    }
+
+    /// While the daemon rests, how long to sleep before the next look: what processors write by themselves is there without it.
+    fn rest(&self) -> Option<Duration> {
+        let head = self.view.page();
+        let until = head.rests_until.load(Ordering::Relaxed);
+        if until == 0 {
+            return None;
+        }
+        let rest = Duration::from_nanos(until.checked_sub(monotonic_ns()).filter(|rest| *rest > 0)?);
+        Some(if head.source == SOURCE_BPF { rest.min(LOOK_MEANWHILE) } else { rest.min(LOOK) })
     }
 
     fn every(&self, passed: impl Fn(usize) -> bool) -> bool {
@@ -321,6 +337,14 @@ fn peer(socket: &OwnedFd) -> io::Result<u32> {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, room, &raw mut bytes)
     };
     if outcome != 0 { Err(io::Error::last_os_error()) } else { Ok(credentials.uid) }
+}
+
+/// `CLOCK_MONOTONIC`, in nanoseconds.
+fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: room for a time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The kernel's boot id, as 16 bytes.

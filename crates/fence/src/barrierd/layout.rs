@@ -62,6 +62,9 @@ pub struct PageHead {
     pub all_time: AtomicU64,
     /// The same in virtual time.
     pub all_virtual: AtomicU64,
+    /// Until then the daemon has used up its share and hears no request: who waits looks for itself meanwhile. Only a hint; zero of daemons
+    /// that do not tell.
+    pub rests_until: AtomicU64,
 }
 
 /// What the daemon states about a processor: 64 bytes.
