@@ -7,6 +7,7 @@ mod cpu;
 mod graphs;
 mod java;
 mod latency;
+mod line;
 mod ours;
 mod peers;
 
@@ -87,15 +88,16 @@ fn per_event(args: &Args, events: u64) -> Result<(), Error> {
 }
 
 fn batches(args: &Args, events: u64) -> Result<(), Error> {
-    let competitors: [(&str, Role, Pass); 3] = [
+    const PEER: &str = "disruptor, batches of 64, spinning";
+    let competitors: [(&str, Role, Pass); 5] = [
+        ("spsc, vectors of 64, spinning", Role::Ours, ours::spsc_batches_spinning),
+        ("graph, batches of 64, spinning", Role::Ours, ours::graph_batches_spinning),
         ("spsc, vectors of 64", Role::Ours, ours::spsc_batches),
         ("graph, batches of 64", Role::Ours, ours::graph_batches),
-        ("disruptor, batches of 64", Role::Peer, peers::disruptor_batches),
+        (PEER, Role::Peer, peers::disruptor_batches),
     ];
-    let wanted = [
-        Wanted { ours: "spsc, vectors of 64", peer: "disruptor, batches of 64", times: 1.0 },
-        Wanted { ours: "graph, batches of 64", peer: "disruptor, batches of 64", times: 1.0 },
-    ];
+    // Two that both spin first; then ours as it is by default, which lets others have the cores.
+    let wanted = [0, 1, 2, 3].map(|place| Wanted { ours: competitors[place].0, peer: PEER, times: 1.0 });
     table(1, 5 * events, &competitors, &wanted, args.rounds)
 }
 
@@ -115,17 +117,33 @@ fn three_to_one(args: &Args, events: u64) -> Result<(), Error> {
         Wanted { ours: "mpsc", peer: "disruptor", times: 15.0 },
     ];
     table(3, MORE_EVENTS * events, &competitors, &wanted, args.rounds)?;
-    let mut runs = Vec::new();
-    for _ in 0..if args.quick { 2 } else { 20 } {
-        runs.push(1e3 / timed(3, MORE_EVENTS * events, ours::mpsc)?);
+    in_a_row(if args.quick { 2 } else { 20 }, MORE_EVENTS * events)
+}
+
+/// The worst of so many runs beside their median, and the same of those runs alone whose cores were near each other throughout.
+fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
+    let mut trips = vec![line::round_trip()];
+    let mut speeds = Vec::new();
+    for _ in 0..count {
+        speeds.push(1e3 / timed(3, events, ours::mpsc)?);
+        trips.push(line::round_trip());
     }
-    let worst = runs.iter().copied().fold(f64::INFINITY, f64::min);
-    println!(
-        "{} runs of mpsc in a row: worst {worst:.1}, median {:.1} M events/s: {:.2} (wanted: at least 0.70)\n",
-        runs.len(),
-        median(&runs),
-        worst / median(&runs)
-    );
+    let verdict = |speeds: &[f64]| {
+        let (worst, median) = (speeds.iter().copied().fold(f64::INFINITY, f64::min), median(speeds));
+        format!("worst {worst:.1}, median {median:.1} M events/s: {:.2}", worst / median)
+    };
+    println!("{count} runs of mpsc in a row: {} (wanted: at least 0.70)", verdict(&speeds));
+    if let Some(trips) = trips.into_iter().collect::<Option<Vec<f64>>>() {
+        let least = trips.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = trips.iter().copied().fold(0.0, f64::max);
+        let is_near = |trips: &[f64]| trips.iter().all(|trip| *trip < 2.0 * least);
+        let near: Vec<f64> = speeds.iter().zip(trips.windows(2)).filter(|(_, t)| is_near(t)).map(|(s, _)| *s).collect();
+        println!("a line went to the other core and back in {least:.0} to {most:.0} ns before and after them");
+        if !near.is_empty() {
+            println!("the {} of them with at most twice the least on both sides: {}", near.len(), verdict(&near));
+        }
+    }
+    println!();
     Ok(())
 }
 
@@ -220,11 +238,13 @@ mod tests {
 
     #[test]
     fn every_competitor_brings_every_event_through() {
-        let passes: [(&str, Pass, u64); 15] = [
+        let passes: [(&str, Pass, u64); 17] = [
             ("spsc spinning", ours::spsc_spinning, 1),
             ("spsc", ours::spsc, 1),
             ("spsc batches", ours::spsc_batches, 1),
             ("graph batches", ours::graph_batches, 1),
+            ("spsc batches spinning", ours::spsc_batches_spinning, 1),
+            ("graph batches spinning", ours::graph_batches_spinning, 1),
             ("mpsc", ours::mpsc, 3),
             ("rtrb", peers::rtrb, 1),
             ("disruptor single", peers::disruptor_single, 1),

@@ -44,7 +44,15 @@ fn sum<P: Sequencer, C: Sequencer>(receiver: channel::Receiver<u64, P, C>) -> u6
 }
 
 pub(super) fn spsc_batches(_: u64, events: u64) -> u64 {
-    let (sender, receiver) = channel::spsc(CAPACITY);
+    vectors(Options::new(CAPACITY), events)
+}
+
+pub(super) fn spsc_batches_spinning(_: u64, events: u64) -> u64 {
+    vectors(Options::new(CAPACITY).wait_strategy(WaitStrategy::Spin), events)
+}
+
+fn vectors(options: Options, events: u64) -> u64 {
+    let (sender, receiver) = channel::spsc(options);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut batch = Vec::new();
@@ -65,9 +73,17 @@ pub(super) fn spsc_batches(_: u64, events: u64) -> u64 {
 }
 
 pub(super) fn graph_batches(_: u64, events: u64) -> u64 {
+    in_place(Options::new(CAPACITY), events)
+}
+
+pub(super) fn graph_batches_spinning(_: u64, events: u64) -> u64 {
+    in_place(Options::new(CAPACITY).wait_strategy(WaitStrategy::Spin), events)
+}
+
+fn in_place(options: Options, events: u64) -> u64 {
     let total = Arc::new(AtomicU64::new(0));
     let (result, mut sum) = (Arc::clone(&total), 0u64);
-    let mut ring = Builder::single(CAPACITY, || 0u64);
+    let mut ring = Builder::single(options, || 0u64);
     ring.handle(&[], move |event, place| {
         sum = sum.wrapping_add(*event);
         if place.ends_batch {
