@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seventeen mistakes in the order of the slab's instructions, each of which the crash harness must catch.
+"""Eighteen mistakes in the order of the slab's instructions, each of which the crash harness must catch.
 
 Each is made in a copy of the crates, never in the tree. Usage: verify/slab_mutants.py [NUMBER…]
 """
@@ -45,8 +45,10 @@ MUTANTS = [
      "a cache gives its slot up before its objects"),
     ("mapped/cache.rs", "        word.store(cached.allocated(), Ordering::Release);\n", "        let _ = cached;\n",
      "an allocation is not written down"),
-    ("mapped/parcel.rs", "            cache.hand_over(index, self.slot);\n            self.indices.push", "            self.indices.push",
-     "what is in a parcel is still the sender's"),
+    ("mapped/parcel.rs", "            cache.hand_over(index, self.slot);\n            std::mem::forget(object);\n            self.indices",
+     "            std::mem::forget(object);\n            self.indices", "what is in a parcel is still the sender's"),
+    ("mapped/parcel.rs", "            cache.hand_over(index, self.slot);\n            std::mem::forget(object);\n            cache",
+     "            std::mem::forget(object);\n            cache", "what was exchanged for a free object is still the sender's"),
     ("mapped/parcel.rs", "        cache.take_over(index);\n", "", "what was taken out of a parcel is still the parcel's"),
     ("mapped/parcel.rs", "            cache.hand_over(u64::from(kept), self.slot);\n", "",
      "an object that a parcel kept is not written down as allocated"),

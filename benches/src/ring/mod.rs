@@ -120,7 +120,7 @@ fn three_to_one(args: &Args, events: u64) -> Result<(), Error> {
     in_a_row(if args.quick { 2 } else { 20 }, MORE_EVENTS * events)
 }
 
-/// The worst of so many runs beside their median, and the same of those runs alone whose cores were near each other throughout.
+/// The worst of so many runs beside their median, and the same of those runs alone before and after which the cores were near each other.
 fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
     let mut trips = vec![line::round_trip()];
     let mut speeds = Vec::new();

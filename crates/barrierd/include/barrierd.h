@@ -20,7 +20,8 @@
  *   until every processor's virtual time, the largest of
  *         times_cpu[i].virtual_time, page_cpu[i].virtual_time, page->all_virtual,
  *     is above since: work on, or sleep on page->least_turn (FUTEX_WAIT, not private);
- *     before page->rests_until sending is in vain: sleep 2 ms and look, then send;
+ *     while page->rests_until is ahead (by 40 ms at most, or the clock is another one) the daemon rests: better sleep 2 ms and
+ *     look, and send when it is over; what is sent meanwhile is heard then;
  *   atomic_thread_fence(memory_order_seq_cst);
  *   // every thread has passed a full barrier in between
  *

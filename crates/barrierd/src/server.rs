@@ -27,6 +27,8 @@ use crate::waiting::Waiting;
 const PATIENCE: Duration = Duration::from_millis(8);
 /// Connections at a time; further ones are refused.
 const MAX_CLIENTS: usize = 1000;
+/// The most connections, and messages of one client, that are taken in at a time, before others have their turn.
+const TOGETHER: usize = 64;
 
 const LISTENER: u64 = u64::MAX;
 const RING: u64 = u64::MAX - 1;
@@ -56,8 +58,11 @@ pub(crate) struct Server {
 }
 
 /// The loop's memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    budget: Budget,
+    /// As the page says.
+    rests_until: u64,
     clients: HashMap<usize, OwnedFd>,
     next_client: usize,
     waiting: Waiting,
@@ -65,6 +70,20 @@ struct State {
     helping: bool,
     /// The smallest virtual time at the last look.
     least: u64,
+}
+
+impl State {
+    fn new(budget: Budget) -> State {
+        State {
+            budget,
+            rests_until: 0,
+            clients: HashMap::new(),
+            next_client: 0,
+            waiting: Waiting::default(),
+            helping: false,
+            least: 0,
+        }
+    }
 }
 
 impl Server {
@@ -80,24 +99,22 @@ impl Server {
         if let Some(barrier) = &self.barrier {
             self.poll.add(barrier.as_fd(), BARRIER)?;
         }
-        let mut state = State::default();
-        let mut budget = Budget::new(self.share, monotonic_ns(), used_ns());
-        let view = Arc::clone(&self.view);
-        let rests_until = &view.page().rests_until;
+        let mut state = State::new(Budget::new(self.share, monotonic_ns(), used_ns()));
         loop {
-            let events = self.poll.wait(self.timeout(&state))?;
-            // Whoever waits already is not kept waiting; and who asks meanwhile, although it is told, is heard without another wake-up.
+            let mut events = self.poll.wait(self.timeout(&state))?;
+            // Whoever waits already is not kept waiting.
             if state.waiting.oldest().is_none() {
-                thread::sleep(Duration::from_nanos(rests_until.load(Ordering::Relaxed).saturating_sub(monotonic_ns())));
+                let rest = state.rests_until.saturating_sub(monotonic_ns());
+                if rest > 0 {
+                    thread::sleep(Duration::from_nanos(rest));
+                    // Those who have asked meanwhile are heard as well, without another wake-up.
+                    events = self.poll.wait(Some(Duration::ZERO))?;
+                }
             }
             for name in events {
                 self.hear(name, &mut state);
             }
             self.look(&mut state);
-            if state.waiting.oldest().is_none() {
-                let now = monotonic_ns();
-                rests_until.store(now + budget.rest(now, used_ns()).as_nanos() as u64, Ordering::Relaxed);
-            }
         }
     }
 
@@ -113,16 +130,16 @@ impl Server {
 
     fn hear(&self, name: u64, state: &mut State) {
         match name {
-            LISTENER => self.greet(state),
+            LISTENER => _ = (0..TOGETHER).find(|_| !self.greet(state)),
             RING => self.bpf.iter().for_each(|bpf| bpf.ring.clear()),
             BARRIER => self.barrier.iter().for_each(Barrier::clear),
-            client => self.hear_client(client as usize, state),
+            client => _ = (0..TOGETHER).find(|_| !self.hear_client(client as usize, state)),
         }
     }
 
-    /// Takes a connection in. One that does not take its greeting at once is dropped.
-    fn greet(&self, state: &mut State) {
-        let Ok(Some(socket)) = accept(&self.listener) else { return };
+    /// Takes a connection in; whether there was one. One that does not take its greeting at once is dropped.
+    fn greet(&self, state: &mut State) -> bool {
+        let Ok(Some(socket)) = accept(&self.listener) else { return false };
         let name = state.next_client;
         let gift = &self.gift;
         let is_welcome = state.clients.len() < MAX_CLIENTS
@@ -132,23 +149,26 @@ impl Server {
             state.clients.insert(name, socket);
             state.next_client += 1;
         }
+        true
     }
 
-    fn hear_client(&self, name: usize, state: &mut State) {
-        let Some(socket) = state.clients.get(&name) else { return };
+    /// Hears a client's next request; whether there was one.
+    fn hear_client(&self, name: usize, state: &mut State) -> bool {
+        let Some(socket) = state.clients.get(&name) else { return false };
         let now = self.view.times().virtual_now.load(Ordering::Relaxed);
-        // One message at a time: if there are more, the descriptor stays readable, and others have their turn before.
         match hear(socket) {
             Heard::Asks(mut request) => {
                 // Nobody can have read more; who says so would wait for ever. And 0 means that nobody waits: it
                 // passes with 1, before the first client has come.
                 request.virtual_time = request.virtual_time.min(now).max(1);
                 state.waiting.add(name, request, Instant::now());
+                true
             }
-            Heard::Silence => {}
+            Heard::Silence => false,
             Heard::Leaves => {
                 state.waiting.forget(name);
                 state.clients.remove(&name);
+                false
             }
         }
     }
@@ -157,6 +177,7 @@ impl Server {
     fn look(&mut self, state: &mut State) {
         if state.waiting.oldest().is_none() {
             self.arm(Bell::Off);
+            self.announce_rest(state);
             return;
         }
         let mut fulfilled = state.waiting.fulfil(&self.virtual_times());
@@ -183,7 +204,16 @@ impl Server {
             }
             fulfilled = true;
         }
+        // Before anybody is woken: who asks at once for the next moment is to know.
+        self.announce_rest(state);
         self.publish(state, fulfilled);
+    }
+
+    /// Says until when to rest for what was used so far. While somebody waits there is no rest, but others need not add to it.
+    fn announce_rest(&self, state: &mut State) {
+        let now = monotonic_ns();
+        state.rests_until = now + state.budget.rest(now, used_ns()).as_nanos() as u64;
+        self.view.page().rests_until.store(state.rests_until, Ordering::Relaxed);
     }
 
     fn arm(&self, bell: Bell) {

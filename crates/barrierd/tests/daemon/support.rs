@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use millstream_fence::barrierd::Client;
@@ -138,6 +139,15 @@ pub(crate) fn pass(client: &Client) -> Duration {
         client.wait(since, Instant::now() + LIMIT).unwrap();
     }
     begun.elapsed()
+}
+
+/// Ends other threads' work when dropped, also by an assertion that fails beside them.
+pub(crate) struct Ends<'o>(pub(crate) &'o AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// How many times more than usual a stress test runs.

@@ -70,7 +70,7 @@ impl Mark {
         let Page { client, gone, .. } = page();
         let since = client.now();
         if !gone.load(Ordering::Relaxed) {
-            client.ask(since);
+            client.ask_in_time(since);
         }
         Mark { since, drawn: Instant::now() }
     }
@@ -84,10 +84,12 @@ impl Mark {
         if !gone.load(Ordering::Relaxed) {
             let waited = self.drawn.elapsed();
             if waited < PATIENCE {
+                client.ask_in_time(self.since);
                 return false;
             }
             if client.is_alive() {
                 if waited < LIMIT {
+                    client.ask(self.since);
                     return false;
                 }
             } else {

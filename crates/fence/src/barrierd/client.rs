@@ -214,27 +214,44 @@ impl Client {
     /// # Errors
     /// [`Gone`], within 20 ms of the daemon's death.
     pub fn wait(&self, since: VirtualTime, deadline: Instant) -> Result<(), Gone> {
-        let turn = self.turn();
-        let before = turn.load(Ordering::Acquire);
-        if self.has_passed(since) {
+        let left = || deadline.saturating_duration_since(Instant::now());
+        // Once only: others' requests may have made another rest of this one by then.
+        if let Some(rest) = self.rest() {
+            let end = deadline.min(Instant::now() + rest);
+            while Instant::now() < end {
+                let most = end.saturating_duration_since(Instant::now()).min(self.step());
+                if self.sleep(since, most)? == Slept::Passed {
+                    return Ok(());
+                }
+            }
+        }
+        self.ask(since);
+        if self.sleep(since, left().min(LOOK / 4))? != Slept::InVain {
             return Ok(());
         }
-        let rest = self.rest();
-        if rest.is_none() {
-            self.ask(since);
-        }
-        // The daemon states what has passed before it moves the turn on. If it has moved since the load, the futex
-        // does not sleep; if it moves later, the sleeper is woken.
-        let timeout = deadline.saturating_duration_since(Instant::now()).min(rest.unwrap_or(LOOK));
-        let timed_out = futex_wait(turn, before, timeout);
-        if timed_out && !self.is_alive() {
-            return Err(Gone);
-        }
-        if timed_out && rest.is_none() && !self.has_passed(since) {
-            // The first request may have met a full socket, or another moment's may be what was remembered.
+        // It may have begun to rest just before it could hear.
+        let most = if self.rest().is_some() { self.step() } else { LOOK };
+        if self.sleep(since, left().min(most))? == Slept::InVain && most == LOOK && !left().is_zero() {
+            // The request may have met a full socket, or another moment's may be what was remembered.
             self.send(since);
         }
         Ok(())
+    }
+
+    /// Sleeps until the daemon tells something, or the time is over.
+    fn sleep(&self, since: VirtualTime, most: Duration) -> Result<Slept, Gone> {
+        let turn = self.turn();
+        let before = turn.load(Ordering::Acquire);
+        if self.has_passed(since) {
+            return Ok(Slept::Passed);
+        }
+        // The daemon states what has passed before it moves the turn on. If it has moved since the load, the futex
+        // does not sleep; if it moves later, the sleeper is woken.
+        match futex_wait(turn, before, most) {
+            false => Ok(Slept::Woken),
+            true if !self.is_alive() => Err(Gone),
+            true => Ok(if self.has_passed(since) { Slept::Passed } else { Slept::InVain }),
+        }
     }
 
     /// Whether the daemon lives. A system call (0.3 µs) that never waits.
@@ -247,15 +264,23 @@ impl Client {
         found < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
     }
 
-    /// While the daemon rests, how long to sleep before the next look: what processors write by themselves is there without it.
-    fn rest(&self) -> Option<Duration> {
-        let head = self.view.page();
-        let until = head.rests_until.load(Ordering::Relaxed);
-        if until == 0 {
-            return None;
+    /// Asks as [`ask`](Client::ask), but not while the daemon rests; to be called again then.
+    pub(super) fn ask_in_time(&self, since: VirtualTime) {
+        if self.asked.load(Ordering::Relaxed) <= since.0 && self.rest().is_none() {
+            self.ask(since);
         }
-        let rest = Duration::from_nanos(until.checked_sub(monotonic_ns()).filter(|rest| *rest > 0)?);
-        Some(if head.source == SOURCE_BPF { rest.min(LOOK_MEANWHILE) } else { rest.min(LOOK) })
+    }
+
+    /// How long the daemon still rests. Longer than any daemon does is a clock that is not ours: as if it did not rest.
+    fn rest(&self) -> Option<Duration> {
+        let until = self.view.page().rests_until.load(Ordering::Relaxed);
+        let rest = Duration::from_nanos(until.checked_sub(if until == 0 { 0 } else { monotonic_ns() })?);
+        (!rest.is_zero() && rest <= 2 * LOOK).then_some(rest)
+    }
+
+    /// How long to sleep between two looks while it rests: what processors write by themselves is there without it.
+    fn step(&self) -> Duration {
+        if self.view.page().source == SOURCE_BPF { LOOK_MEANWHILE } else { LOOK }
     }
 
     fn every(&self, passed: impl Fn(usize) -> bool) -> bool {
@@ -281,6 +306,17 @@ impl Client {
             libc::send(self.socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags)
         };
     }
+}
+
+/// How a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slept {
+    /// The moment has passed.
+    Passed,
+    /// The daemon has told something.
+    Woken,
+    /// The time is over.
+    InVain,
 }
 
 /// Tells whether the time ran out. A futex that is mapped read-only can be waited for, not woken.
