@@ -2,13 +2,13 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_fence::barrierd::{Gone, Refused};
 
-use crate::support::{Daemon, Ends, LIMIT, With, pass};
+use crate::support::{Daemon, LIMIT, With, pass};
 
 #[test]
 fn killed_clients_are_forgotten() {
@@ -121,26 +121,6 @@ fn nonsense_ends_its_connection_and_nothing_else() {
         let _ = socket.write(message);
         pass(&client);
     }
-}
-
-#[test]
-fn who_waits_asks_after_one_rest_although_others_make_it_rest_again() {
-    // So small a share that it rests after each request.
-    let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), With::FallBacks, &["--share", "0.01"]);
-    let (client, mut asks, over) = (daemon.client(), seqpacket(&daemon), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let _end = Ends(&over);
-        // It asks all the time for a moment that has passed, so nobody looks at any processor for it.
-        scope.spawn(|| {
-            while !over.load(Relaxed) {
-                asks.write_all(&0_u64.to_ne_bytes()).unwrap();
-                thread::sleep(Duration::from_millis(1));
-            }
-        });
-        for _ in 0..5 {
-            assert!(pass(&client) < Duration::from_secs(2));
-        }
-    });
 }
 
 #[test]
