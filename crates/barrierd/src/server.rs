@@ -130,10 +130,10 @@ impl Server {
 
     fn hear(&self, name: u64, state: &mut State) {
         match name {
-            LISTENER => _ = (0..TOGETHER).find(|_| !self.greet(state)),
+            LISTENER => _ = (0..TOGETHER).all(|_| self.greet(state)),
             RING => self.bpf.iter().for_each(|bpf| bpf.ring.clear()),
             BARRIER => self.barrier.iter().for_each(Barrier::clear),
-            client => _ = (0..TOGETHER).find(|_| !self.hear_client(client as usize, state)),
+            client => _ = (0..TOGETHER).all(|_| self.hear_client(client as usize, state)),
         }
     }
 
