@@ -8,7 +8,7 @@ use crate::fence::sample::Samples;
 use crate::fence::verdict::sorted;
 use crate::picture::{COLOURS, TOP, page};
 
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 400.0;
 const LEFT: f64 = 56.0;
 const PLOT_WIDTH: f64 = 510.0;

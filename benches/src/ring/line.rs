@@ -1,7 +1,7 @@
 //! How far apart two cores are: the time of a cache line to the other one and back.
 //!
-//! On a virtual machine that changes while it runs, when the host moves a core to another die. Whatever passes events between
-//! the two takes two to three times as long then, so a figure's scatter is to be read beside this.
+//! On a virtual machine that changes while it runs, when the host moves a core to another die, or to the other half of the same
+//! core. Whatever passes events between the two takes up to three times as long then, so a figure's scatter is to be read beside this.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -120,7 +120,8 @@ fn three_to_one(args: &Args, events: u64) -> Result<(), Error> {
     in_a_row(if args.quick { 2 } else { 20 }, MORE_EVENTS * events)
 }
 
-/// The worst of so many runs beside their median, and the same of those runs alone before and after which the cores were near each other.
+/// The worst of so many runs beside their median, and the same of those runs alone before and after which the cores were about as far apart as
+/// most of the time.
 fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
     let mut trips = vec![line::round_trip()];
     let mut speeds = Vec::new();
@@ -136,11 +137,13 @@ fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
     if let Some(trips) = trips.into_iter().collect::<Option<Vec<f64>>>() {
         let least = trips.iter().copied().fold(f64::INFINITY, f64::min);
         let most = trips.iter().copied().fold(0.0, f64::max);
-        let is_near = |trips: &[f64]| trips.iter().all(|trip| *trip < 2.0 * least);
-        let near: Vec<f64> = speeds.iter().zip(trips.windows(2)).filter(|(_, t)| is_near(t)).map(|(s, _)| *s).collect();
+        let usual = median(&trips);
+        let is_usual = |trips: &[f64]| trips.iter().all(|trip| (usual / 2.0..usual * 2.0).contains(trip));
+        let alike: Vec<f64> =
+            speeds.iter().zip(trips.windows(2)).filter(|(_, t)| is_usual(t)).map(|(s, _)| *s).collect();
         println!("a line went to the other core and back in {least:.0} to {most:.0} ns before and after them");
-        if !near.is_empty() {
-            println!("the {} of them with at most twice the least on both sides: {}", near.len(), verdict(&near));
+        if !alike.is_empty() {
+            println!("the {} of them with half to twice the median, {usual:.0} ns: {}", alike.len(), verdict(&alike));
         }
     }
     println!();
