@@ -319,6 +319,35 @@ fn what_a_source_has_given_is_admitted_though_the_service_is_drained() {
 }
 
 #[test]
+fn a_drain_waits_a_little_for_who_is_about_to_give() {
+    // It waits for 0.1 s; a machine that keeps the source's thread from running for so long is tried again.
+    let is_kept = |_: u32| {
+        let (begun, taken) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (begins, count) = (begun.clone(), taken.clone());
+        let units = (0..).inspect(move |n: &u64| {
+            if *n == 5 {
+                begins.store(true, Ordering::SeqCst);
+                thread::sleep(ms(20));
+            }
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        let mut flow = Flow::builder::<()>("about to give");
+        let (step, done) = (flow.inlet("step"), flow.retire());
+        flow.stage(step, |_: &mut u64, _| Ok(())).to(done);
+        let service = flow.build(step).unwrap().start_from(units, |_| ());
+        while !begun.load(Ordering::SeqCst) {
+            thread::sleep(ms(1));
+        }
+        // Its thread does not count as busy any more.
+        thread::sleep(ms(6));
+        let admitted = service.drain().admitted;
+        thread::sleep(ms(40));
+        admitted > 5 && admitted == taken.load(Ordering::SeqCst)
+    };
+    assert!((0..5).any(is_kept), "what the source gave after the drain began is lost");
+}
+
+#[test]
 fn a_batch_waits_to_fill_though_others_are_taken_before_it() {
     let (give, units) = by_hand();
     let ran = Arc::new(Mutex::new(Vec::new()));
