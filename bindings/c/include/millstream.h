@@ -1,15 +1,20 @@
 /*
  * Millstream for C.
  *
- * Decide with evidence: confidence sequences, exact tests and stopping rules whose errors are on the safe side. All
- * numbers are the same as in the Rust and Python libraries and on the command line, to the last bit.
+ * millstream_csm_...: decide with evidence. Confidence sequences, exact tests and stopping rules whose errors are on the
+ * safe side. All numbers are the same as in the Rust and Python libraries and on the command line, to the last bit.
+ *
+ * millstream_slab_...: objects of one size in shared memory, for many processes. A kill of any of them at any instruction
+ * loses nothing that was published; a double free is an error, and so is a handle to what was freed.
  *
  * Conventions
  *   - A function that can fail returns a status: MILLSTREAM_OK, or another MILLSTREAM_... code. It writes through its
  *     `out` pointers only when the status is MILLSTREAM_OK. millstream_error_message() says what went wrong, what was
  *     expected and what was found.
- *   - Whatever a ..._new function made is given back to the ..._free function of the same name. Freeing NULL is allowed.
- *   - Functions may be called from any thread; one object must not be used by two threads at once.
+ *   - Whatever a ..._new function made is given back to the ..._free function of the same name, and a slab that was created
+ *     or opened to millstream_slab_free. Freeing NULL is allowed.
+ *   - Functions may be called from any thread. A millstream_slab may be used by all threads at once; nothing else may be
+ *     used by two threads at once.
  *
  * Compile with  cc program.c $(pkg-config --cflags --libs millstream)
  */
@@ -118,6 +123,21 @@
 #define MILLSTREAM_CSM_HIGH 1
 
 /**
+ * The object is everybody's.
+ */
+#define MILLSTREAM_SLAB_PUBLISHED 0
+
+/**
+ * The object was held by a process that died: to be claimed, changed or freed by anybody.
+ */
+#define MILLSTREAM_SLAB_ORPHAN 1
+
+/**
+ * Some process has the object to itself.
+ */
+#define MILLSTREAM_SLAB_PRIVATE 2
+
+/**
  * It worked.
  */
 #define MILLSTREAM_OK 0
@@ -178,7 +198,7 @@
 #define MILLSTREAM_SLAB_HELD 11
 
 /**
- * The slab can't be made, opened or used; see the message.
+ * The slab can't be used for any other reason, such as users in another PID namespace; see the message.
  */
 #define MILLSTREAM_SLAB_UNUSABLE 12
 
@@ -186,6 +206,41 @@
  * There is no further object.
  */
 #define MILLSTREAM_SLAB_END 13
+
+/**
+ * There is a file already where a slab was to be made: open it, or remove it.
+ */
+#define MILLSTREAM_SLAB_EXISTS 14
+
+/**
+ * Another process has been opening the slab for too long: try again.
+ */
+#define MILLSTREAM_SLAB_BUSY 15
+
+/**
+ * All caches of the slab are in use by living processes: try again when one was given back, or make it with more.
+ */
+#define MILLSTREAM_SLAB_NO_CACHE 16
+
+/**
+ * The file is something else than a slab.
+ */
+#define MILLSTREAM_SLAB_NOT_A_SLAB 17
+
+/**
+ * The slab was written by a program that knows more than this library.
+ */
+#define MILLSTREAM_SLAB_VERSION 18
+
+/**
+ * The slab is cut off, or something is in it that this library never leaves there.
+ */
+#define MILLSTREAM_SLAB_DAMAGED 19
+
+/**
+ * The operating system refused; millstream_error_number() says why.
+ */
+#define MILLSTREAM_SLAB_SYSTEM 20
 
 /**
  * Draws how full all bins are when the first one is full.
@@ -448,6 +503,52 @@ typedef struct millstream_csm_power_result {
 } millstream_csm_power_result;
 
 /**
+ * What a new slab is like:
+ * `millstream_slab_options options = {.struct_bytes = sizeof options, .object_bytes = 64, .max_objects = 1000};`
+ * These three have to be set. All others may be 0, which leaves them to the library.
+ */
+typedef struct millstream_slab_options {
+    /**
+     * sizeof(millstream_slab_options), by which the library knows of which options the program knows.
+     */
+    uint64_t struct_bytes;
+    /**
+     * The bytes of an object, a multiple of 8.
+     */
+    uint64_t object_bytes;
+    /**
+     * The most objects there can be.
+     */
+    uint64_t max_objects;
+    /**
+     * How many objects may be used at first; the number doubles when it is needed. 0: all of them.
+     */
+    uint64_t capacity;
+    /**
+     * How many caches there can be at once, in all processes, at most 16384. 0: 64.
+     */
+    uint64_t caches;
+    /**
+     * How many objects move between a cache and the others at once, at most 64. A cache keeps up to twice as many to
+     * itself. 0: 64, or less for a small slab.
+     */
+    uint64_t chain;
+    /**
+     * A number that tells this program's objects from those of others; see millstream_slab_tag.
+     */
+    uint64_t tag;
+    /**
+     * Not 0: asks the kernel for huge pages. A matter of speed only.
+     */
+    uint32_t huge_pages;
+    /**
+     * Not 0: has every object backed by the file system before it can be handed out, so that a full device is an error and
+     * not a SIGBUS. Only for those that may be used at first, and for what this slab is made to grow by.
+     */
+    uint32_t reserve;
+} millstream_slab_options;
+
+/**
  * The name of an object, the same in every process; may be stored in objects and sent to other processes.
  */
 typedef struct millstream_slab_handle {
@@ -462,18 +563,90 @@ typedef struct millstream_slab_handle {
 } millstream_slab_handle;
 
 /**
+ * An object that is private to one cache, and used by that cache's thread alone. It has to be published or freed before
+ * the cache is given back. It may be moved, but of several copies only one may be used.
+ *
+ * If the process dies, it becomes an orphan with whatever bytes it has.
+ */
+typedef struct millstream_slab_private {
+    /**
+     * Its bytes, as many as the slab's objects have, aligned to 8; NULL once it was published or freed.
+     */
+    void *bytes;
+    /**
+     * The library's own.
+     */
+    uint64_t own[2];
+} millstream_slab_private;
+
+/**
  * An allocated object, as millstream_slab_next finds it.
  */
 typedef struct millstream_slab_object {
     /**
-     * Its name.
+     * Its name. Of a private object, the one that it will have.
      */
     struct millstream_slab_handle handle;
     /**
-     * 0: published; -1: its process died; otherwise the process that has it to itself.
+     * MILLSTREAM_SLAB_PUBLISHED, MILLSTREAM_SLAB_ORPHAN or MILLSTREAM_SLAB_PRIVATE.
      */
-    int64_t holder;
+    int32_t state;
+    /**
+     * The process that has a private object to itself, 0 if it can't be named because its cache was given back. Of all
+     * others, 0.
+     */
+    uint32_t pid;
 } millstream_slab_object;
+
+/**
+ * How the objects of a slab are used.
+ */
+typedef struct millstream_slab_usage_result {
+    /**
+     * The most there can be.
+     */
+    uint64_t max_objects;
+    /**
+     * Those that may be used before the slab grows.
+     */
+    uint64_t capacity;
+    /**
+     * Never used.
+     */
+    uint64_t virgin;
+    /**
+     * Free, for every cache to take.
+     */
+    uint64_t free;
+    /**
+     * Free, in the caches.
+     */
+    uint64_t cached;
+    /**
+     * Allocated and private.
+     */
+    uint64_t held;
+    /**
+     * Allocated and published.
+     */
+    uint64_t published;
+    /**
+     * Allocated, and their process is dead.
+     */
+    uint64_t orphans;
+    /**
+     * Used so often that they are never used again.
+     */
+    uint64_t retired;
+    /**
+     * In a state that this library never leaves them in.
+     */
+    uint64_t damaged;
+    /**
+     * Caches in use.
+     */
+    uint64_t caches;
+} millstream_slab_usage_result;
 
 #ifdef __cplusplus
 extern "C" {
@@ -721,6 +894,9 @@ int32_t millstream_csm_power(const struct millstream_csm_setup *setup,
 
 /**
  * Makes a slab of at most `max_objects` objects of `object_bytes` bytes, a multiple of 8, in a new file.
+ * MILLSTREAM_SLAB_EXISTS if there is a file already: open that.
+ *
+ * The file appears whole or not at all. In /dev/shm it outlives its processes but not a reboot.
  *
  * # Safety
  * `path` is a C string; `out` points to a pointer.
@@ -731,7 +907,31 @@ int32_t millstream_slab_create(const char *path,
                                struct millstream_slab **out);
 
 /**
+ * millstream_slab_create with all that can be said of a slab.
+ *
+ * # Safety
+ * `path` is a C string; `options` points to options whose `struct_bytes` is their size; `out` points to a pointer.
+ */
+int32_t millstream_slab_create_with(const char *path,
+                                    const struct millstream_slab_options *options,
+                                    struct millstream_slab **out);
+
+/**
+ * Makes a slab in memory that has a descriptor, millstream_slab_fd, but no name: for children of a fork, and for processes
+ * that are handed the descriptor. It is gone with the last of them.
+ *
+ * # Safety
+ * `options` points to options whose `struct_bytes` is their size; `out` points to a pointer.
+ */
+int32_t millstream_slab_create_memfd(const struct millstream_slab_options *options,
+                                     struct millstream_slab **out);
+
+/**
  * Opens the slab in a file, whatever state its last users left it in.
+ *
+ * Waits while another process opens it, for ten seconds at most: MILLSTREAM_SLAB_BUSY says to try again.
+ * MILLSTREAM_SLAB_SYSTEM and an error number of ENOENT say that there is no file. MILLSTREAM_SLAB_NOT_A_SLAB,
+ * MILLSTREAM_SLAB_VERSION and MILLSTREAM_SLAB_DAMAGED say that trying again will not help.
  *
  * # Safety
  * `path` is a C string; `out` points to a pointer.
@@ -739,69 +939,110 @@ int32_t millstream_slab_create(const char *path,
 int32_t millstream_slab_open(const char *path, struct millstream_slab **out);
 
 /**
+ * Opens the slab in a file that is open for reading and writing, as a memfd that was handed over is. The descriptor stays
+ * the caller's, to be closed at any time.
+ *
+ * # Safety
+ * `out` points to a pointer.
+ */
+int32_t millstream_slab_open_fd(int32_t fd,
+                                struct millstream_slab **out);
+
+/**
  * Gives a slab back. Its objects stay, and its caches go on.
  *
  * # Safety
- * `slab` is NULL or was made by millstream_slab_create or millstream_slab_open, and is not used any more.
+ * `slab` is NULL or came from a function that creates or opens one, and is not used any more.
  */
 void millstream_slab_free(struct millstream_slab *slab);
 
 /**
- * The bytes of an object.
+ * The bytes of an object. Whoever opens a slab compares them with the size of his own type: buffers have to be as long.
  *
  * # Safety
- * `slab` was made by millstream_slab_create or millstream_slab_open; `out` points to a number.
+ * `slab` came from a function that creates or opens one; `out` points to a number.
  */
-int32_t millstream_slab_object_bytes(const struct millstream_slab *slab, uint64_t *out);
+int32_t millstream_slab_object_bytes(const struct millstream_slab *slab,
+                                     uint64_t *out);
 
 /**
- * Makes a cache for the calling thread.
+ * The most objects there can be.
  *
  * # Safety
- * `slab` was made by millstream_slab_create or millstream_slab_open; `out` points to a pointer.
+ * `slab` came from a function that creates or opens one; `out` points to a number.
  */
-int32_t millstream_slab_cache_new(const struct millstream_slab *slab, struct millstream_slab_cache **out);
+int32_t millstream_slab_max_objects(const struct millstream_slab *slab, uint64_t *out);
+
+/**
+ * The tag that was given when the slab was made; 0 if none was.
+ *
+ * # Safety
+ * `slab` came from a function that creates or opens one; `out` points to a number.
+ */
+int32_t millstream_slab_tag(const struct millstream_slab *slab, uint64_t *out);
+
+/**
+ * The descriptor of the slab's file or memory, to be handed to other processes. It stays the slab's: do not close it.
+ *
+ * # Safety
+ * `slab` came from a function that creates or opens one; `out` points to an int32_t.
+ */
+int32_t millstream_slab_fd(const struct millstream_slab *slab,
+                           int32_t *out);
+
+/**
+ * Makes a cache for the calling thread. MILLSTREAM_SLAB_NO_CACHE if as many as the slab has room for are in use.
+ *
+ * # Safety
+ * `slab` came from a function that creates or opens one; `out` points to a pointer.
+ */
+int32_t millstream_slab_cache_new(const struct millstream_slab *slab,
+                                  struct millstream_slab_cache **out);
 
 /**
  * Gives a cache back, with the free objects in it.
  *
  * # Safety
- * `cache` is NULL or was made by millstream_slab_cache_new, and is not used any more.
+ * `cache` is NULL or was made by millstream_slab_cache_new, and neither it nor a private object of it is used any more.
  */
 void millstream_slab_cache_free(struct millstream_slab_cache *cache);
 
 /**
  * Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves it published with these
- * bytes, or free, or (between the two) for a survivor to find by millstream_slab_next.
+ * bytes, or free, or (between the two) an orphan whose bytes may be of any sort, for a survivor to find by
+ * millstream_slab_next.
  *
  * # Safety
  * `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has; `out` points to a
  * handle.
  */
 int32_t millstream_slab_put(const struct millstream_slab_cache *cache,
-                            const uint8_t *bytes,
+                            const void *bytes,
                             struct millstream_slab_handle *out);
 
 /**
- * Copies an object to `bytes`. MILLSTREAM_SLAB_STALE if it was freed, even while it was copied; a mixture of both if
- * somebody changed it meanwhile.
+ * Copies an object, published or orphan, to `bytes`. MILLSTREAM_SLAB_STALE if it was freed, even while it was copied; a
+ * mixture of both if somebody changed it meanwhile.
  *
  * # Safety
- * `slab` was made by millstream_slab_create or millstream_slab_open; `bytes` points to as many bytes as an object has.
+ * `slab` came from a function that creates or opens one; `bytes` points to as many bytes as an object has.
  */
 int32_t millstream_slab_get(const struct millstream_slab *slab,
                             struct millstream_slab_handle handle,
-                            uint8_t *bytes);
+                            void *bytes);
 
 /**
- * Changes the bytes of an object, which is nobody else's meanwhile.
+ * Changes the bytes of an object, published or orphan, which is nobody else's meanwhile and published afterwards.
+ *
+ * A kill in the middle leaves an orphan whose bytes may be half old, half new. millstream_slab_get copies it like any
+ * other; millstream_slab_next tells that it is one. Where no half may ever be seen, put a new object and delete the old one.
  *
  * # Safety
  * `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has.
  */
 int32_t millstream_slab_set(const struct millstream_slab_cache *cache,
                             struct millstream_slab_handle handle,
-                            const uint8_t *bytes);
+                            const void *bytes);
 
 /**
  * Frees an object, whoever put it there. MILLSTREAM_SLAB_STALE if it was freed before.
@@ -813,30 +1054,125 @@ int32_t millstream_slab_delete(const struct millstream_slab_cache *cache,
                                struct millstream_slab_handle handle);
 
 /**
+ * Where a published object or an orphan lies in this process, aligned to 8 bytes: for structures whose users have an
+ * agreement of their own, such as atomics in the object. Not to be touched once somebody frees or claims the object, or
+ * once the slab and all its caches were given back.
+ *
+ * # Safety
+ * `slab` came from a function that creates or opens one; `out` points to a pointer.
+ */
+int32_t millstream_slab_pointer(const struct millstream_slab *slab,
+                                struct millstream_slab_handle handle,
+                                void **out);
+
+/**
+ * millstream_slab_sync of one object: once it returns, the object is there after a power failure, with its bytes. Before,
+ * it may be there with other bytes: tell others of its handle afterwards.
+ *
+ * # Safety
+ * `slab` came from a function that creates or opens one.
+ */
+int32_t millstream_slab_sync_object(const struct millstream_slab *slab,
+                                    struct millstream_slab_handle handle);
+
+/**
+ * Allocates an object, private to the cache until it is published. Its bytes are what their last holder left, or 0.
+ *
+ * # Safety
+ * `cache` was made by millstream_slab_cache_new, and is given back after the object; `out` points to a
+ * `millstream_slab_private`.
+ */
+int32_t millstream_slab_private_new(const struct millstream_slab_cache *cache,
+                                    struct millstream_slab_private *out);
+
+/**
+ * Makes an object, published or orphan, private to the cache: the way to change it in place. Its handle stays good, and is
+ * answered with MILLSTREAM_SLAB_HELD until it is published again.
+ *
+ * # Safety
+ * As for millstream_slab_private_new.
+ */
+int32_t millstream_slab_private_claim(const struct millstream_slab_cache *cache,
+                                      struct millstream_slab_handle handle,
+                                      struct millstream_slab_private *out);
+
+/**
+ * Makes a private object everybody's: from now on any thread of any process can use it by its handle, and `bytes` is
+ * NULL. A kill comes before it and leaves an orphan, or after it and leaves a published object.
+ *
+ * # Safety
+ * `object` came from millstream_slab_private_new or millstream_slab_private_claim; `out` points to a handle.
+ */
+int32_t millstream_slab_private_publish(struct millstream_slab_private *object,
+                                        struct millstream_slab_handle *out);
+
+/**
+ * Frees a private object. One without bytes is left alone.
+ *
+ * # Safety
+ * `object` is NULL, or its `bytes` are, or it came from millstream_slab_private_new or millstream_slab_private_claim.
+ */
+void millstream_slab_private_free(struct millstream_slab_private *object);
+
+/**
  * The next allocated object whose number is `*from` or higher; raises `*from` beyond it. MILLSTREAM_SLAB_END if there is
  * none.
  *
  * # Safety
- * `slab` was made by millstream_slab_create or millstream_slab_open; `from` points to a number; `out` points to an
- * object.
+ * `slab` came from a function that creates or opens one; `from` points to a number; `out` points to an object.
  */
 int32_t millstream_slab_next(const struct millstream_slab *slab,
                              uint64_t *from,
                              struct millstream_slab_object *out);
 
 /**
+ * How the objects are used: a count over all of them, exact if nobody allocates or frees meanwhile.
+ *
+ * # Safety
+ * `slab` came from a function that creates or opens one; `out` points to a `millstream_slab_usage_result`.
+ */
+int32_t millstream_slab_usage(const struct millstream_slab *slab, struct millstream_slab_usage_result *out);
+
+/**
+ * Checks every invariant; how many problems there are, 0 for a sound slab. Of the first of them millstream_error_message()
+ * has a line each, though the status is MILLSTREAM_OK.
+ *
+ * Exact if nobody allocates or frees meanwhile; otherwise what others do while it looks may show as a problem.
+ *
+ * # Safety
+ * `slab` came from a function that creates or opens one; `out` points to a number.
+ */
+int32_t millstream_slab_verify(const struct millstream_slab *slab,
+                               uint64_t *out);
+
+/**
+ * Makes the kernel write everything to the device, and waits for it. Objects that were published before are there after a
+ * power failure, with their contents; without it, only the death of processes is survived.
+ *
+ * # Safety
+ * `slab` came from a function that creates or opens one.
+ */
+int32_t millstream_slab_sync(const struct millstream_slab *slab);
+
+/**
  * Returns what dead processes had in their hands, while others go on; how many objects that were.
  *
  * # Safety
- * `slab` was made by millstream_slab_create or millstream_slab_open; `out` points to a number.
+ * `slab` came from a function that creates or opens one; `out` points to a number.
  */
 int32_t millstream_slab_recover(const struct millstream_slab *slab, uint64_t *out);
 
 /**
- * Why the last function that failed on this thread did so; empty if none has. The text is valid until the next failure
- * on the same thread and must not be freed.
+ * Why the last function that failed on this thread did so, or what millstream_slab_verify found last; empty if there was
+ * neither. The text is valid until the next failure on the same thread and must not be freed.
  */
 const char *millstream_error_message(void);
+
+/**
+ * What errno was when the last function that failed on this thread did so with MILLSTREAM_SLAB_SYSTEM: ENOENT, EACCES,
+ * ENOSPC, …; 0 if it failed for another reason.
+ */
+int32_t millstream_error_number(void);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,7 +1,9 @@
 //! How a function says that it failed.
 
-use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char};
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, CString, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use millstream_csm::Error;
 
@@ -29,15 +31,30 @@ pub const MILLSTREAM_SLAB_STALE: i32 = 9;
 pub const MILLSTREAM_SLAB_FOREIGN: i32 = 10;
 /// Somebody has the object to himself at the moment.
 pub const MILLSTREAM_SLAB_HELD: i32 = 11;
-/// The slab can't be made, opened or used; see the message.
+/// The slab can't be used for any other reason, such as users in another PID namespace; see the message.
 pub const MILLSTREAM_SLAB_UNUSABLE: i32 = 12;
 /// There is no further object.
 pub const MILLSTREAM_SLAB_END: i32 = 13;
+/// There is a file already where a slab was to be made: open it, or remove it.
+pub const MILLSTREAM_SLAB_EXISTS: i32 = 14;
+/// Another process has been opening the slab for too long: try again.
+pub const MILLSTREAM_SLAB_BUSY: i32 = 15;
+/// All caches of the slab are in use by living processes: try again when one was given back, or make it with more.
+pub const MILLSTREAM_SLAB_NO_CACHE: i32 = 16;
+/// The file is something else than a slab.
+pub const MILLSTREAM_SLAB_NOT_A_SLAB: i32 = 17;
+/// The slab was written by a program that knows more than this library.
+pub const MILLSTREAM_SLAB_VERSION: i32 = 18;
+/// The slab is cut off, or something is in it that this library never leaves there.
+pub const MILLSTREAM_SLAB_DAMAGED: i32 = 19;
+/// The operating system refused; millstream_error_number() says why.
+pub const MILLSTREAM_SLAB_SYSTEM: i32 = 20;
 
 /// Why there is no answer.
 pub(crate) enum Failure {
     Question(Error),
     Slab(millstream_slab::Error),
+    Header(millstream_slab::Error),
     End,
     Null { what: &'static str },
     Code { what: &'static str, found: i32 },
@@ -68,11 +85,8 @@ impl Failure {
                 MILLSTREAM_UNKNOWN
             }
             Self::Question(_) => MILLSTREAM_NO_ANSWER,
-            Self::Slab(millstream_slab::Error::Full { .. }) => MILLSTREAM_SLAB_FULL,
-            Self::Slab(millstream_slab::Error::Stale { .. }) => MILLSTREAM_SLAB_STALE,
-            Self::Slab(millstream_slab::Error::Foreign) => MILLSTREAM_SLAB_FOREIGN,
-            Self::Slab(millstream_slab::Error::Held { .. }) => MILLSTREAM_SLAB_HELD,
-            Self::Slab(_) => MILLSTREAM_SLAB_UNUSABLE,
+            Self::Slab(error) => status_of(error),
+            Self::Header(_) => MILLSTREAM_SLAB_DAMAGED,
             Self::End => MILLSTREAM_SLAB_END,
             Self::Null { .. } => MILLSTREAM_NULL,
         }
@@ -82,6 +96,7 @@ impl Failure {
         match self {
             Self::Question(error) => error.to_string(),
             Self::Slab(error) => error.to_string(),
+            Self::Header(error) => format!("the slab's header is wrong: {error}"),
             Self::End => "there is no further object".to_owned(),
             Self::Null { what } => format!("{what} is NULL; pass the address of an object"),
             Self::Code { what, found } => {
@@ -93,18 +108,63 @@ impl Failure {
             Self::Text { what } => format!("{what} is not UTF-8"),
         }
     }
+
+    /// The system's number; 0 if it had no part in it.
+    fn number(&self) -> i32 {
+        match self {
+            Self::Slab(millstream_slab::Error::System { source, .. }) => source.raw_os_error().unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+fn status_of(error: &millstream_slab::Error) -> i32 {
+    use millstream_slab::Error;
+    match error {
+        Error::OutOfRange { .. } => MILLSTREAM_OUT_OF_RANGE,
+        Error::Full { .. } => MILLSTREAM_SLAB_FULL,
+        Error::Stale { .. } => MILLSTREAM_SLAB_STALE,
+        Error::Foreign => MILLSTREAM_SLAB_FOREIGN,
+        Error::Held { .. } => MILLSTREAM_SLAB_HELD,
+        Error::Exists { .. } => MILLSTREAM_SLAB_EXISTS,
+        Error::Busy { .. } => MILLSTREAM_SLAB_BUSY,
+        Error::NoCache { .. } => MILLSTREAM_SLAB_NO_CACHE,
+        Error::NotASlab { .. } => MILLSTREAM_SLAB_NOT_A_SLAB,
+        Error::Version { .. } => MILLSTREAM_SLAB_VERSION,
+        Error::Checksum { .. } | Error::Geometry { .. } | Error::Truncated { .. } | Error::Damaged { .. } => {
+            MILLSTREAM_SLAB_DAMAGED
+        }
+        Error::System { .. } => MILLSTREAM_SLAB_SYSTEM,
+        _ => MILLSTREAM_SLAB_UNUSABLE,
+    }
 }
 
 thread_local! {
     /// Why the last function that failed on this thread did so.
     static MESSAGE: RefCell<CString> = RefCell::default();
+    /// The system's number for it.
+    static NUMBER: Cell<i32> = const { Cell::new(0) };
 }
 
-/// Why the last function that failed on this thread did so; empty if none has. The text is valid until the next failure
-/// on the same thread and must not be freed.
+/// Why the last function that failed on this thread did so, or what millstream_slab_verify found last; empty if there was
+/// neither. The text is valid until the next failure on the same thread and must not be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn millstream_error_message() -> *const c_char {
     MESSAGE.with_borrow(|message| message.as_ptr())
+}
+
+/// What errno was when the last function that failed on this thread did so with MILLSTREAM_SLAB_SYSTEM: ENOENT, EACCES,
+/// ENOSPC, …; 0 if it failed for another reason.
+#[unsafe(no_mangle)]
+pub extern "C" fn millstream_error_number() -> i32 {
+    NUMBER.get()
+}
+
+/// Leaves a message for this thread, and the system's number for it.
+pub(crate) fn note(message: &str, number: i32) {
+    let message = CString::new(message.replace('\0', "\u{fffd}")).expect("every NUL was replaced");
+    MESSAGE.with_borrow_mut(|last| *last = message);
+    NUMBER.set(number);
 }
 
 /// The status of `outcome`, and its message if it is a failure.
@@ -112,9 +172,7 @@ pub(crate) fn status(outcome: Result<(), Failure>) -> i32 {
     match outcome {
         Ok(()) => MILLSTREAM_OK,
         Err(failure) => {
-            let message = failure.message().replace('\0', "\u{fffd}");
-            let message = CString::new(message).expect("every NUL was replaced");
-            MESSAGE.with_borrow_mut(|last| *last = message);
+            note(&failure.message(), failure.number());
             failure.status()
         }
     }
@@ -186,4 +244,35 @@ pub(crate) unsafe fn text<'a>(what: &'static str, text: *const c_char) -> Result
     // SAFETY: not NULL, so the caller's promise makes it a C string.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str().map(Some).map_err(|_| Failure::Text { what })
+}
+
+/// A path, which is any bytes but NUL.
+///
+/// # Safety
+/// `path` is NULL or ends with a NUL, and stays as it is for as long as the result is used.
+pub(crate) unsafe fn file_path<'a>(path: *const c_char) -> Result<&'a Path, Failure> {
+    if path.is_null() {
+        return Err(Failure::Null { what: "path" });
+    }
+    // SAFETY: not NULL, so the caller's promise makes it a C string.
+    Ok(Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_slab::Error;
+
+    /// Those that take a program of the future, another namespace or ten seconds to come about.
+    #[test]
+    fn what_is_to_be_tried_again_is_told_from_what_is_not() {
+        let version = Error::Version { major: 2, minor: 0, known_major: 1, known_minor: 1 };
+        for (error, code) in [
+            (Error::Busy { pid: 1, waited_ms: 10_000 }, MILLSTREAM_SLAB_BUSY),
+            (version, MILLSTREAM_SLAB_VERSION),
+            (Error::Namespace { expected: 1, found: 2 }, MILLSTREAM_SLAB_UNUSABLE),
+        ] {
+            assert_eq!(Failure::from(error).status(), code);
+        }
+    }
 }

@@ -1,14 +1,13 @@
-//! The header in the tree is the one that the source makes.
+//! The header in the tree is the one that the source makes, and programs call all of it.
 
 use std::path::Path;
 
 /// Run with this set to write the header.
 const WRITE: &str = "MILLSTREAM_WRITE_HEADER";
 
-#[test]
-fn the_header_is_that_of_the_source() {
+/// The header that the source makes.
+fn made() -> String {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let path = crate_dir.join("include/millstream.h");
     let config = cbindgen::Config::from_file(crate_dir.join("cbindgen.toml")).expect("cbindgen.toml is well-formed");
     let bindings = cbindgen::Builder::new()
         .with_config(config)
@@ -17,9 +16,27 @@ fn the_header_is_that_of_the_source() {
         .expect("cbindgen understands the source");
     let mut made = Vec::new();
     bindings.write(&mut made);
+    String::from_utf8(made).expect("the source is UTF-8")
+}
+
+#[test]
+fn the_header_is_that_of_the_source() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/millstream.h");
+    let made = made();
     if std::env::var_os(WRITE).is_some() {
         std::fs::write(&path, &made).expect("the header is writable");
     }
-    let found = std::fs::read(&path).unwrap_or_default();
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(found == made, "{} is out of date: run this test again with {WRITE}=1", path.display());
+}
+
+#[test]
+fn programs_call_every_function_of_the_header() {
+    let programs = [include_str!("every_function.c"), include_str!("slab.c")].concat();
+    let header = made();
+    let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    let before = |at: usize| header[..at].rsplit(|character| !is_name(character)).next().unwrap_or_default();
+    let names = header.match_indices('(').map(|(at, _)| before(at)).filter(|name| name.starts_with("millstream_"));
+    let uncalled: Vec<&str> = names.filter(|name| !programs.contains(&format!("{name}("))).collect();
+    assert!(header.contains("millstream_error_message(") && uncalled.is_empty(), "no program calls {uncalled:?}");
 }

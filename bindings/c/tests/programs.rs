@@ -79,13 +79,29 @@ fn a_killed_process_leaves_what_it_published_in_the_slab() {
     for link in [Link::Static, Link::Shared] {
         let folder = TempDir::new().expect("a temporary folder");
         let file = folder.path().join("sessions");
-        let output = run_with(&path("examples/slab.c"), link, &[file.as_os_str()]);
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(output.status.code(), Some(0), "{link:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
-        assert!(
-            text.starts_with("recovered: the child's cache\nada: 2 visits\na second free: object "),
-            "{link:?}: {text}"
-        );
+        // The first run makes the slab, the second opens it.
+        for run in 1..=2 {
+            let output = run_with(&path("examples/slab.c"), link, &[file.as_os_str()]);
+            let text = String::from_utf8_lossy(&output.stdout);
+            let complaints = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{link:?}, run {run}: {text}{complaints}");
+            assert!(text.starts_with("recovered: what the child had in its hands\n"), "{link:?}, run {run}: {text}");
+            for line in
+                ["ada: 2 visits\n", "bob: not finished\n", "a second free: object ", "left: 0 objects, 0 problems\n"]
+            {
+                assert!(text.contains(line), "{link:?}, run {run}: no `{line}` in {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_function_of_the_slab_answers_or_says_what_is_wrong() {
+    for link in [Link::Static, Link::Shared] {
+        let folder = TempDir::new().expect("a temporary folder");
+        let output = run_with(&path("tests/slab.c"), link, &[folder.path().as_os_str()]);
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{link:?}: {}, {complaints}", output.status);
     }
 }
 

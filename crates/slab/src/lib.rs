@@ -31,7 +31,8 @@
 //! | a file, a memfd, memory of this process and its children | [`Options::create`], [`Options::memfd`], [`Options::private`] |
 //! | a crash behind you | [`RawSlab::open_and_report`], [`RawSlab::live`], [`RawSlab::recover`] |
 //! | a power failure before you | [`RawSlab::sync`], [`RawSlab::sync_object`] |
-//! | a doubt | [`RawSlab::verify`], or `millstream slab check` |
+//! | a doubt | [`Inspection`], or `millstream slab check`; [`RawSlab::verify`] |
+//! | workers that die, and someone who clears up after each | [`Options::owners`], [`RawSlab::owner`] |
 //!
 //! Where nothing has to outlive a process, an ordinary heap is simpler. Where objects vary in size, a slab for each size
 //! class is needed.
@@ -58,7 +59,8 @@
 //!
 //! - Whoever can write to the file is trusted not to write nonsense while others use it. What is read from it is checked
 //!   before it is used as an index, so nonsense ends in errors; but objects can be lost to it.
-//! - All users run on one machine and see each other's process numbers (one PID namespace); others are refused.
+//! - All users run on one machine and see each other's process numbers (one PID namespace, one time namespace); others are refused.
+//! - A program that replaces itself (`exec`) drops its caches before. It goes on as the same process, so nobody recovers from it.
 //! - The file is not cut off while it is mapped: the kernel would answer with SIGBUS. A full file system does the same when
 //!   an object is first touched, unless space was [reserved](Options::reserve).
 //! - A cache is not used in the child of a `fork`, nor are a parcel and objects that they held: forget them there ([`std::mem::forget`]), since dropping one
@@ -74,6 +76,6 @@ mod word;
 
 #[cfg(not(loom))]
 pub use crate::mapped::{
-    Cache, Error, Handle, Holder, Live, Object, Options, Parcel, Private, RawCache, RawParcel, RawPrivate, RawSlab,
-    Recovered, Report, Slab, Usage,
+    Cache, Error, Handle, Holder, Inspection, Live, Object, Options, Parcel, Private, RawCache, RawParcel, RawPrivate,
+    RawSlab, Recovered, Report, Slab, Usage,
 };

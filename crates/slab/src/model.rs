@@ -23,8 +23,8 @@ impl Store {
     fn new(objects: u64, caches: usize, chain: usize) -> Arc<Store> {
         let zeros = |count: u64| (0..count).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
         let slot = || {
-            let [owner, intent, target, done] = std::array::from_fn(|_| AtomicU64::new(0));
-            Slot { owner, intent, target, done }
+            let [owner, intent, target, done, user] = std::array::from_fn(|_| AtomicU64::new(0));
+            Slot { owner, intent, target, done, user }
         };
         let store = Store {
             head: AtomicU128::new(Head { first: NONE, by: 0, tag: 0 }.pack()),

@@ -13,6 +13,8 @@ pub(crate) struct Slot {
     pub(crate) target: AtomicU64,
     /// The highest tag of this cache that another cache has seen in the depot's head.
     pub(crate) done: AtomicU64,
+    /// What the application calls who uses the cache. Left as it is until the next one has the slot.
+    pub(crate) user: AtomicU64,
 }
 
 /// What a cache is about to do to the depot, with the first object of the chain.

@@ -2,7 +2,9 @@
 #![cfg(not(loom))]
 
 use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use millstream_slab::{Error, RawSlab, Slab};
 
@@ -184,4 +186,65 @@ fn whoever_was_there_before_the_last_boot_is_dead() {
     let (slab, recovered) = RawSlab::open_and_report(&copy).unwrap();
     assert_eq!((recovered.caches, recovered.orphans), (1, 1));
     assert!(slab.verify().is_sound());
+}
+
+/// Words 20 and 21: who is at the gate, and where.
+fn shut(path: &Path, place_flipped: u64) -> (fs::File, [u64; 2]) {
+    let file = fs::File::options().read(true).write(true).open(path).unwrap();
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let started: u64 = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(22 - 3).unwrap().parse().unwrap();
+    let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap();
+    let namespace = fs::metadata("/proc/self/ns/pid").unwrap().ino();
+    let digest = |words: Vec<u64>| {
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    };
+    let place = (digest(boot.into_iter().map(u64::from).collect()) | 1) << 32 | digest(vec![namespace]) & 0xffff_ffff;
+    let gate = [started << 22 | u64::from(std::process::id()), place ^ place_flipped];
+    file.write_all_at(&gate.map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
+    (file, gate)
+}
+
+#[test]
+fn who_is_at_the_gate_in_another_namespace_is_waited_for_although_he_can_t_be_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    drop(Slab::<u64>::options(50).create(&path).unwrap());
+    // A number that nobody has here.
+    let (file, [identity, place]) = shut(&path, 1);
+    let nobody = identity | ((1 << 22) - 1);
+    file.write_all_at(&[nobody, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let opener = scope.spawn(|| RawSlab::open(&path).map(drop));
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!opener.is_finished(), "he may be making the free list anew");
+        file.write_all_at(&[0; 16], 8 * 20).unwrap();
+        opener.join().unwrap().unwrap();
+    });
+    assert!(began.elapsed() >= Duration::from_millis(300));
+}
+
+#[test]
+fn who_died_at_the_gate_here_or_before_the_last_boot_is_in_nobody_s_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    drop(Slab::<u64>::options(50).create(&path).unwrap());
+    for (started_earlier, place_flipped) in [(1 << 22, 0), (0, 1 << 32)] {
+        let (file, [identity, place]) = shut(&path, place_flipped);
+        file.write_all_at(&[identity - started_earlier, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
+        let began = Instant::now();
+        assert!(RawSlab::open(&path).unwrap().verify().is_sound());
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn who_is_alive_at_the_gate_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    drop(Slab::<u64>::options(50).create(&path).unwrap());
+    let _shut = shut(&path, 0);
+    let error = RawSlab::open(&path).unwrap_err();
+    assert!(matches!(error, Error::Busy { pid, .. } if pid == std::process::id()), "{error}");
 }

@@ -2,8 +2,10 @@
 #![cfg(not(loom))]
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
-use millstream_slab::{Error, Handle, Holder, Private, RawSlab, Slab};
+use millstream_slab::{Error, Handle, Holder, Inspection, Private, RawSlab, Recovered, Slab};
 
 fn sound(slab: &RawSlab) {
     let report = slab.verify();
@@ -482,4 +484,94 @@ fn a_parcel_is_filled_and_cleared_by_caches_of_its_slab_only() {
     assert!(matches!(parcel.alloc(&cache, 1), Err(Error::Full { .. })));
     assert_eq!((parcel.raw().len(), theirs.raw().usage().allocated()), (10, 0));
     assert_eq!(parcel.pop(&cache).unwrap().map(|object| *object), Some(9));
+}
+
+#[test]
+fn who_had_an_object_last_is_known_of_what_is_published_and_of_orphans() {
+    let slab = Slab::<u64>::options(20).owners().memfd().unwrap();
+    let (one, two) = (slab.cache().unwrap(), slab.cache().unwrap());
+    one.set_owner(1);
+    two.set_owner(2);
+    let handles = [one.alloc(10).unwrap().publish(), two.alloc(20).unwrap().publish()];
+    assert_eq!(handles.map(|handle| slab.raw().owner(handle).unwrap()), [1, 2]);
+    let claimed = two.claim(handles[0]).unwrap();
+    assert_eq!(slab.live().map(|object| object.owner).collect::<Vec<_>>(), [2, 2], "private to the second now");
+    assert_eq!(slab.raw().owner(claimed.publish()).unwrap(), 2);
+
+    // What a cache held when it ended is its owner's, and the next one that has its slot is somebody else's.
+    std::mem::forget(one.alloc(11).unwrap());
+    drop(one);
+    assert_eq!(slab.raw().recover().unwrap(), Recovered { caches: 0, freed: 0, orphans: 1 });
+    let three = slab.cache().unwrap();
+    let nobodys = three.alloc(30).unwrap().publish();
+    let orphan = slab.live().find(|object| object.holder == Holder::Orphan).unwrap();
+    assert_eq!((orphan.owner, slab.read(orphan.handle).unwrap(), slab.raw().owner(nobodys).unwrap()), (1, 11, 0));
+    let of_the_second: Vec<_> = slab.live().filter(|object| object.owner == 2).collect();
+    of_the_second.iter().for_each(|object| three.free(object.handle).unwrap());
+    assert_eq!(of_the_second.len(), 2);
+    assert!(slab.raw().verify().is_sound());
+}
+
+#[test]
+fn a_slab_without_owners_answers_nobody() {
+    let slab = Slab::<u64>::options(20).private().unwrap();
+    let cache = slab.cache().unwrap();
+    cache.set_owner(7);
+    assert_eq!(slab.raw().owner(cache.alloc(1).unwrap().publish()).unwrap(), 0);
+}
+
+#[test]
+fn what_was_forgotten_is_an_orphan_once_its_cache_has_ended() {
+    let slab = Slab::<u64>::options(20).private().unwrap();
+    let (cache, other) = (slab.cache().unwrap(), slab.cache().unwrap());
+    let kept = other.alloc(1).unwrap();
+    std::mem::forget(cache.alloc(2).unwrap());
+    assert_eq!(slab.raw().recover().unwrap().orphans, 0, "its cache may still mean it");
+    drop(cache);
+    assert!(slab.raw().verify().is_sound());
+    assert_eq!(slab.raw().recover().unwrap().orphans, 1);
+    assert_eq!(*kept, 1);
+    let orphan = slab.live().find(|object| object.holder == Holder::Orphan).unwrap();
+    assert_eq!(*other.claim(orphan.handle).unwrap(), 2);
+}
+
+#[test]
+fn looking_changes_nothing_and_needs_no_right_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let slab = Slab::<u64>::options(100).chain(4).tag(5).create(&path).unwrap();
+    let cache = slab.cache().unwrap();
+    let published = cache.alloc(7).unwrap().publish();
+    let held = cache.alloc(8).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+    let before = fs::read(&path).unwrap();
+    let inspection = Inspection::of(&path).unwrap();
+    let report = inspection.report();
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!((report.usage, inspection.living_caches(), inspection.tag()), (slab.raw().usage(), 1, 5));
+    let mut bytes = [0; 8];
+    inspection.read(published, &mut bytes).unwrap();
+    assert_eq!(u64::from_ne_bytes(bytes), 7);
+    assert!(matches!(inspection.read(held.handle(), &mut bytes), Err(Error::Held { .. })));
+    assert_eq!(inspection.live().count(), 2);
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn those_who_make_a_slab_at_once_get_the_same_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let options = Slab::<u64>::options(100).tag(5);
+    let make = || {
+        let slab = options.open_or_create(&path).unwrap();
+        slab.cache().unwrap().alloc(1).unwrap().publish()
+    };
+    let handles: Vec<Handle> =
+        std::thread::scope(|scope| [0; 4].map(|_| scope.spawn(make)).map(|thread| thread.join().unwrap()).to_vec());
+    let slab = options.open_or_create(&path).unwrap();
+    handles.iter().for_each(|&handle| assert_eq!(slab.read(handle).unwrap(), 1));
+    let other = options.clone().tag(6).open_or_create(&path).unwrap_err();
+    assert!(matches!(other, Error::OtherObjects { what: "tag", expected: 6, found: 5 }), "{other}");
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!((mode & 0o777, fs::read_dir(folder.path()).unwrap().count()), (0o600, 1), "and no drafts are left");
 }

@@ -12,13 +12,16 @@ Examples:
   millstream slab create /dev/shm/sessions --object 256 --objects 1000000
   millstream slab stat /dev/shm/sessions
   millstream slab dump /dev/shm/sessions --json | jq .handle
+  millstream slab dump /dev/shm/sessions --owner 4711
+  millstream slab recover /dev/shm/sessions
 
-Each of them but `create` opens the slab like any of its users: what dead processes had in their hands is recovered.
+`stat`, `check` and `dump` change nothing and need no right to write: they show what is there, also what a crash has left, and of a
+slab that is too damaged to be opened. `recover` opens it as any of its users does.
 
 Exit status:
   0  done, and nothing is wrong
   1  check: something is wrong; it is printed
-  2  the arguments are wrong, or the file can't be made, or is no slab that can be opened";
+  2  the arguments are wrong, or the file can't be made, or is no slab";
 
 /// `millstream slab`.
 #[derive(Debug, Args)]
@@ -36,10 +39,12 @@ pub enum SlabCommand {
     Create(CreateArgs),
     /// Tell what a slab is like and how its objects are used.
     Stat(StatArgs),
-    /// Check that every object is in exactly one pair of hands. Exact if nobody uses the slab meanwhile.
+    /// Check that every object is in exactly one pair of hands.
     Check(CheckArgs),
-    /// Print every allocated object: number, generation, handle, holder, bytes.
+    /// Print every allocated object: number, generation, handle, holder, owner, bytes.
     Dump(DumpArgs),
+    /// Return what dead processes had free, make orphans of what they held, and tell how much that was.
+    Recover(RecoverArgs),
 }
 
 /// `millstream slab create`.
@@ -65,6 +70,12 @@ pub struct CreateArgs {
     /// A number that tells your objects from others.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub tag: u64,
+    /// Keep for each object who had it last; see `RawCache::set_owner`.
+    #[arg(long)]
+    pub owners: bool,
+    /// The file's permissions, in octal; the umask is taken away.
+    #[arg(long, value_name = "MODE", default_value = "600", value_parser = mode)]
+    pub mode: u32,
     /// Ask for huge pages.
     #[arg(long)]
     pub huge_pages: bool,
@@ -98,4 +109,27 @@ pub struct DumpArgs {
     /// Print a JSON object a line.
     #[arg(long)]
     pub json: bool,
+    /// Only objects with this owner.
+    #[arg(long, value_name = "N")]
+    pub owner: Option<u64>,
+    /// Only orphans: what dead processes held, once somebody has recovered it.
+    #[arg(long)]
+    pub orphans: bool,
+}
+
+/// `millstream slab recover`.
+#[derive(Debug, Args)]
+pub struct RecoverArgs {
+    /// The slab.
+    pub file: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        _ => Err("permissions are three octal digits, as in 660".to_owned()),
+    }
 }

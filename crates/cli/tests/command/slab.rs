@@ -1,5 +1,7 @@
 //! `millstream slab`.
 
+use std::os::unix::fs::{FileExt, PermissionsExt};
+
 use millstream_slab::{RawSlab, Slab};
 
 use crate::support::Room;
@@ -30,7 +32,7 @@ fn a_slab_is_made_looked_into_and_dumped() {
     let facts: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(status, 0);
     for (name, value) in
-        [("published", 1), ("held", 1), ("tag", 7), ("max_objects", 1000), ("capacity", 10), ("caches", 1)]
+        [("published", 1), ("held", 1), ("tag", 7), ("capacity", 10), ("caches", 1), ("living_caches", 1)]
     {
         assert_eq!(facts[name], value, "{name} in {text}");
     }
@@ -42,7 +44,7 @@ fn a_slab_is_made_looked_into_and_dumped() {
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(lines.len(), 2, "{text}");
     let shown = lines.iter().find(|line| line[0] == handle.index().to_string()).expect("the published one");
-    assert_eq!((shown[3], shown[4]), ("published", "7369787465656e206279746573202121"), "{text}");
+    assert_eq!(shown[3..], ["published", "0", "7369787465656e206279746573202121"], "{text}");
     let (_, text, _) = run(&room, &["slab", "dump", "pool", "--json"]);
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let pid = std::process::id();
@@ -65,7 +67,7 @@ fn what_is_no_slab_is_refused_with_a_reason() {
     let file = std::fs::File::options().write(true).open(room.path("cut")).expect("the slab");
     file.set_len(5000).expect("a shorter file");
     for (file, reason) in [("text", "not a slab"), ("cut", "cut off"), ("missing", "No such file")] {
-        for verb in ["stat", "check", "dump"] {
+        for verb in ["stat", "check", "dump", "recover"] {
             let (status, _, error) = run(&room, &["slab", verb, file]);
             assert_eq!(status, 2, "{verb} {file}");
             assert!(error.contains(reason), "{verb} {file}: {error}");
@@ -74,4 +76,62 @@ fn what_is_no_slab_is_refused_with_a_reason() {
     let (status, _, error) = run(&room, &["slab", "create", "bad", "--object", "8", "--objects", "0"]);
     assert_eq!(status, 2);
     assert!(error.contains("max_objects is 0"), "{error}");
+}
+
+#[test]
+fn what_a_crash_has_left_is_shown_and_recovered_only_by_recover() {
+    let room = Room::new("");
+    let path = room.path("pool");
+    let made = ["slab", "create", "pool", "--object", "8", "--objects", "100", "--owners", "--mode", "640"];
+    assert_eq!(run(&room, &made), (0, String::new(), String::new()));
+    let mode = std::fs::metadata(&path).expect("the slab").permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    let slab = Slab::<u64>::open(&path).expect("the slab");
+    {
+        let cache = slab.cache().expect("a cache");
+        cache.set_owner(4711);
+        cache.alloc(1).expect("an object").publish();
+        std::mem::forget(cache.alloc(2).expect("an object"));
+        cache.set_owner(4712);
+        cache.alloc(3).expect("an object").publish();
+    }
+    let before = std::fs::read(&path).expect("the slab");
+    let (_, text, _) = run(&room, &["slab", "dump", "pool", "--owner", "4711"]);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    let (status, text, _) = run(&room, &["slab", "check", "pool"]);
+    assert_eq!((status, &*text), (0, "sound: 3 of 100 objects are allocated\n"));
+    assert_eq!(std::fs::read(&path).expect("the slab"), before, "looking changes nothing");
+    drop(slab);
+    let (status, text, _) = run(&room, &["slab", "recover", "pool"]);
+    assert_eq!(status, 0);
+    assert!(text.lines().any(|line| line.split_whitespace().eq(["recovered_orphans", "1"])), "{text}");
+    let (_, text, _) = run(&room, &["slab", "dump", "pool", "--orphans"]);
+    assert!(text.contains("\torphan\t4712\t0200000000000000"), "{text}");
+}
+
+#[test]
+fn what_is_wrong_is_printed_and_is_the_exit_status_although_the_slab_can_t_be_opened() {
+    let room = Room::new("");
+    let path = room.path("pool");
+    let slab = Slab::<u64>::options(100).chain(4).create(&path).expect("a slab");
+    let cache = slab.cache().expect("a cache");
+    let handle = cache.alloc(5).expect("an object").publish();
+    drop((0..20).map(|n| cache.alloc(n).expect("an object")).collect::<Vec<_>>());
+    drop(cache);
+    drop(slab);
+    let file = std::fs::File::options().read(true).write(true).open(&path).expect("the slab");
+    // The words begin behind the header and the slots: one that makes no sense, and one that is nowhere.
+    let word = |index: u64| 4096 + 8192 + 8 * index;
+    file.write_all_at(&0x7fff_ffff_u64.to_le_bytes(), word(50)).expect("a word");
+    file.write_all_at(&(9_u64 << 16).to_le_bytes(), word(51)).expect("a word");
+    let (status, text, _) = run(&room, &["slab", "check", "pool"]);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("the word of object 50 makes no sense"), "{text}");
+    assert!(text.contains("object 51 is free and lost"), "{text}");
+    let (status, text, _) = run(&room, &["slab", "dump", "pool"]);
+    assert_eq!((status, text.lines().count()), (0, 1), "what is sound can be saved: {text}");
+    assert!(text.contains(&hex::encode(bytemuck::bytes_of(&handle))), "{text}");
+    let (status, _, error) = run(&room, &["slab", "recover", "pool"]);
+    assert_eq!(status, 2);
+    assert!(error.contains("(50)"), "{error}");
 }

@@ -1,23 +1,22 @@
 //! Opening: whether others use the slab, and what is done about those who died.
 //!
-//! One process opens, or recovers, at a time. It writes its identity into the gate; if it dies there, the next one takes the gate over and
+//! One process opens, or recovers, at a time: the one at the [gate](crate::mapped::gate). If it dies there, the next one takes the gate over and
 //! begins again, which is safe because every step may be repeated. Whoever registers a cache looks at the gate afterwards,
 //! and whoever has entered the gate looks at the caches afterwards; so either the cache stands back, or the opener sees
 //! it. (All four accesses are sequentially consistent: each side stores, then loads what the other stores.)
 
 use std::sync::atomic::Ordering;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::mapped::error::Error;
+use crate::mapped::gate::{AtTheGate, OPEN, PATIENCE};
 use crate::mapped::process::{self, Identity};
 use crate::mapped::rebuild;
 use crate::mapped::recover::Recovered;
 use crate::mapped::shared::Shared;
 
-/// How long a process waits for another one that opens the slab.
-const PATIENCE: Duration = Duration::from_secs(10);
-const NAP: Duration = Duration::from_micros(200);
+/// The owner of what is nobody's in particular.
+pub(crate) const NO_OWNER: u64 = 0;
 
 /// What is known of the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,48 +30,51 @@ pub(crate) enum Others {
 impl Shared {
     /// Makes the slab whole: alone, from the objects' words; beside others, by acting for the dead among them.
     pub(crate) fn attach(&self, others: Others) -> Result<Recovered, Error> {
-        self.enter(others, PATIENCE)?;
-        let outcome = self.make_whole(others);
-        self.leave();
-        outcome
-    }
-
-    /// The same, by who is at the gate.
-    fn make_whole(&self, others: Others) -> Result<Recovered, Error> {
+        let gate = AtTheGate::enter(self, others, PATIENCE)?;
         let namespace = process::namespace()?;
-        if others == Others::Watched {
+        if others == Others::Watched && !gate.must_remake {
             self.check_namespace(namespace)?;
             if self.in_use() {
-                return self.recover_at_the_gate();
+                return self.recover_at_the_gate(true);
             }
         }
+        self.remake(&gate, others, namespace)
+    }
+
+    /// Makes the free list anew. Nobody has a cache.
+    fn remake(&self, gate: &AtTheGate<'_>, others: Others, namespace: u64) -> Result<Recovered, Error> {
+        gate.remakes();
         let rebuilt = rebuild::rebuild(self, others)?;
         self.namespace_word().store(namespace, Ordering::SeqCst);
         self.boot_word().store(self.boot, Ordering::Release);
         Ok(rebuilt)
     }
 
-    /// Returns what dead processes had in their caches, and marks what they held. Waits for whoever opens the slab or recovers.
+    /// Returns what dead processes had in their caches, and marks what they held and what was forgotten. Waits for whoever opens the slab or
+    /// recovers.
     pub(crate) fn recover(&self) -> Result<Recovered, Error> {
-        self.enter(Others::Watched, PATIENCE)?;
-        let recovered = self.recover_at_the_gate();
-        self.leave();
-        recovered
+        self.recover_within(PATIENCE, true)
     }
 
-    /// The same, unless somebody else is at it.
+    /// The same for the dead alone, unless somebody else is at it.
     pub(crate) fn try_recover(&self) -> Result<Recovered, Error> {
-        match self.enter(Others::Watched, Duration::ZERO) {
-            Err(Error::Busy { .. }) => return Ok(Recovered::default()),
-            entered => entered?,
+        match self.recover_within(Duration::ZERO, false) {
+            Err(Error::Busy { .. } | Error::Namespace { .. }) => Ok(Recovered::default()),
+            recovered => recovered,
         }
-        let recovered = self.recover_at_the_gate();
-        self.leave();
-        recovered
     }
 
-    fn leave(&self) {
-        self.gate().store(Identity::NOBODY, Ordering::SeqCst);
+    fn recover_within(&self, patience: Duration, thoroughly: bool) -> Result<Recovered, Error> {
+        let gate = AtTheGate::enter(self, Others::Watched, patience)?;
+        if gate.must_remake {
+            return self.remake(&gate, Others::Watched, process::namespace()?);
+        }
+        self.recover_at_the_gate(thoroughly)
+    }
+
+    /// Where this process is, for the gate.
+    pub(crate) fn place(&self) -> Result<u64, Error> {
+        Ok(process::place(self.boot, process::namespace()?))
     }
 
     /// Processes of another namespace cannot be watched.
@@ -86,39 +88,27 @@ impl Shared {
         Ok(())
     }
 
-    fn enter(&self, others: Others, patience: Duration) -> Result<(), Error> {
-        let own = Identity::own()?.word();
-        let began = Instant::now();
-        loop {
-            let found = self.gate().load(Ordering::SeqCst);
-            // Not `lives`: the one at the gate may be about to write the boot.
-            let holder = Identity::read(found).filter(|holder| others == Others::Watched && holder.is_alive());
-            match holder {
-                Some(holder) if began.elapsed() >= patience => {
-                    return Err(Error::Busy { pid: holder.pid(), waited_ms: began.elapsed().as_millis() as u64 });
-                }
-                Some(_) => sleep(NAP),
-                None if self.gate().compare_exchange(found, own, Ordering::SeqCst, Ordering::SeqCst).is_ok() => {
-                    return Ok(());
-                }
-                None => {}
-            }
-        }
-    }
-
     /// Whether a living process has a cache.
     fn in_use(&self) -> bool {
-        let mut known_dead = Vec::new();
-        self.slots().iter().any(|slot| {
-            let Some(owner) = Identity::read(slot.owner.load(Ordering::SeqCst)) else { return false };
-            if known_dead.contains(&owner) {
-                return false;
+        self.lives_of_caches().any(|lives| lives)
+    }
+
+    /// How many caches living processes have.
+    pub(crate) fn living_caches(&self) -> u64 {
+        self.lives_of_caches().filter(|&lives| lives).count() as u64
+    }
+
+    /// Of each cache in use, whether its process lives; the kernel is asked once for each process.
+    fn lives_of_caches(&self) -> impl Iterator<Item = bool> {
+        let mut known: Vec<(Identity, bool)> = Vec::new();
+        let owners = self.slots().iter().filter_map(|slot| Identity::read(slot.owner.load(Ordering::SeqCst)));
+        owners.map(move |owner| match known.iter().find(|(process, _)| *process == owner) {
+            Some(&(_, lives)) => lives,
+            None => {
+                let lives = self.lives(owner);
+                known.push((owner, lives));
+                lives
             }
-            let lives = self.lives(owner);
-            if !lives {
-                known_dead.push(owner);
-            }
-            lives
         })
     }
 
@@ -132,10 +122,12 @@ impl Shared {
                     && slot.owner.compare_exchange(Identity::NOBODY, own, Ordering::SeqCst, Ordering::Relaxed).is_ok()
             });
             match free {
-                Some(slot) if self.gate().load(Ordering::SeqCst) == Identity::NOBODY => {
+                Some(slot) if self.gate().load(Ordering::SeqCst) == OPEN => {
                     // Somebody of another namespace may have opened the slab since this process did, when nobody had a cache.
                     let (expected, found) = (process::namespace()?, self.namespace_word().load(Ordering::SeqCst));
                     if expected == found {
+                        // Not before: what the last user left may have become orphans just now.
+                        self.slots()[slot].user.store(NO_OWNER, Ordering::Relaxed);
                         return Ok(slot as u16);
                     }
                     self.slots()[slot].owner.store(Identity::NOBODY, Ordering::SeqCst);

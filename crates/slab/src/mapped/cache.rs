@@ -18,6 +18,8 @@ use crate::mapped::handle::Handle;
 use crate::mapped::live;
 use crate::mapped::private::RawPrivate;
 use crate::mapped::process::Identity;
+#[cfg(doc)]
+use crate::mapped::raw::RawSlab;
 use crate::mapped::shared::Shared;
 use crate::primitive::AtomicU64;
 use crate::word::{Generation, State, Word};
@@ -33,6 +35,8 @@ pub struct RawCache {
     words: NonNull<AtomicU64>,
     objects: NonNull<u8>,
     object_bytes: usize,
+    /// Who had each object last, if the slab keeps that.
+    owners: Option<NonNull<AtomicU64>>,
     slot: u16,
     /// The process that made it.
     pid: u32,
@@ -52,6 +56,7 @@ impl RawCache {
         Ok(RawCache {
             words: NonNull::from(shared.words()).cast(),
             objects: shared.object(0),
+            owners: shared.owners().map(|owners| NonNull::from(owners).cast()),
             object_bytes: geometry.object_bytes as usize,
             slot,
             pid: std::process::id(),
@@ -67,7 +72,8 @@ impl RawCache {
     /// lock-free; but when no object is left, looks whether a process has died, which takes system calls.
     ///
     /// # Errors
-    /// [`Error::Full`]; [`Error::Damaged`].
+    /// [`Error::Full`]; [`Error::Damaged`]; [`Error::System`] when no object is left and it can't be found out whether a process has died, or no room
+    /// can be reserved to grow.
     ///
     /// ```
     /// use millstream_slab::RawSlab;
@@ -143,6 +149,13 @@ impl RawCache {
         // As in `free`: a reader that sees what is written from now on sees that the object was claimed.
         fence(Ordering::Release);
         Ok(RawPrivate::new(self, handle.index()))
+    }
+
+    /// What the application calls who uses this cache: a worker, a job, a connection. Objects that this cache publishes from now on have this
+    /// [owner](RawSlab::owner), and so has what it holds when its process dies. Without effect where the slab keeps no
+    /// [owners](crate::Options::owners).
+    pub fn set_owner(&self, owner: u64) {
+        self.shared.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
     }
 
     /// Objects that can be allocated before the depot is asked.
@@ -348,6 +361,11 @@ impl RawCache {
     /// Makes a private object public. One store: before it the object is this cache's, after it everybody's.
     #[inline(always)]
     pub(crate) fn publish(&self, index: u64) -> Handle {
+        if let Some(owners) = self.owners {
+            let user = self.shared.slots()[usize::from(self.slot)].user.load(Ordering::Relaxed);
+            // SAFETY: as in `word`. Relaxed: before the word, whose store is a release.
+            unsafe { owners.add(index as usize).as_ref() }.store(user, Ordering::Relaxed);
+        }
         let generation = Word(self.word(index).load(Ordering::Relaxed)).generation();
         // Release: whoever reads the object by its handle sees what was written.
         self.word(index).store(generation.published(), Ordering::Release);

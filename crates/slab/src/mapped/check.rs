@@ -3,8 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use crate::depot::{Head, NONE, next_chain};
+use crate::mapped::gate;
 use crate::mapped::process::Identity;
 use crate::mapped::shared::Shared;
+use crate::slot::Intent;
 use crate::word::{State, Word};
 
 /// How the objects of a slab are used.
@@ -62,7 +64,7 @@ impl Usage {
     }
 }
 
-/// What [`RawSlab::verify`](crate::RawSlab::verify) found.
+/// What [`RawSlab::verify`](crate::RawSlab::verify) or [`Inspection::report`](crate::Inspection::report) found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// How the objects are used.
@@ -75,16 +77,22 @@ impl Report {
     pub(crate) fn of(shared: &Shared) -> Self {
         let mut problems = Vec::new();
         let capacity = shared.capacity() as usize;
-        let in_depot = walk(shared, &mut problems);
+        let moving = moving(shared);
+        let in_depot = walk(shared, &moving, &mut problems);
+        // Its maker has died, perhaps, and the next one begins again.
+        let is_remade = gate::is_remaking(shared.gate().load(Ordering::Acquire));
         let owners: Vec<u64> = shared.slots().iter().map(|slot| slot.owner.load(Ordering::Acquire)).collect();
         let fresh = shared.fresh().load(Ordering::Acquire);
         for (index, word) in shared.words()[..capacity].iter().enumerate() {
             let state = Word(word.load(Ordering::Acquire)).state();
             match state {
-                Some(State::Free) if !in_depot[index] => problems.push(format!("object {index} is free and lost")),
-                Some(State::Cached(slot) | State::Held(slot)) => {
+                Some(State::Free) if !in_depot[index] && !moving[index] && !is_remade => {
+                    problems.push(format!("object {index} is free and lost"));
+                }
+                // One that is held in nobody's name was forgotten, and whoever recovers makes it an orphan.
+                Some(State::Cached(slot)) if !is_remade => {
                     if owners.get(usize::from(slot)).is_none_or(|&owner| owner == Identity::NOBODY) {
-                        problems.push(format!("object {index} belongs to cache {slot}, which nobody has"));
+                        problems.push(format!("object {index} is free in cache {slot}, which nobody has"));
                     }
                 }
                 Some(State::Virgin) if (index as u64) < fresh => {
@@ -104,15 +112,31 @@ impl Report {
     }
 }
 
+/// Which objects are in chains that somebody has announced to give or to take.
+fn moving(shared: &Shared) -> Vec<bool> {
+    let depot = shared.depot();
+    let mut moving = vec![false; depot.words.len()];
+    for slot in depot.slots {
+        if let Some(Intent::Give(first) | Intent::Take(first)) = Intent::read(slot.intent.load(Ordering::Acquire)) {
+            // A chain that leads nowhere shows when the depot is walked, or when its announcement is brought to an end.
+            let _ = depot.walk(first, |index, _| {
+                moving[index as usize] = true;
+                Ok(())
+            });
+        }
+    }
+    moving
+}
+
 /// Which objects the depot holds, by its links.
-fn walk(shared: &Shared, problems: &mut Vec<String>) -> Vec<bool> {
+fn walk(shared: &Shared, moving: &[bool], problems: &mut Vec<String>) -> Vec<bool> {
     let depot = shared.depot();
     let mut seen = vec![false; depot.words.len()];
     let mut first = Head::unpack(shared.head().load(Ordering::Acquire)).first;
     while first != NONE {
         let mut again = false;
         let walked = depot.walk(first, |index, word| {
-            if word.state() != Some(State::Free) {
+            if word.state() != Some(State::Free) && !moving[index as usize] {
                 problems.push(format!("object {index} is in the depot and not free"));
             }
             if std::mem::replace(&mut seen[index as usize], true) {

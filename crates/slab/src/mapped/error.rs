@@ -93,12 +93,14 @@ pub enum Error {
         /// The slab's.
         found: u64,
     },
-    /// The slab is in use in another PID namespace, whose processes this one cannot watch.
-    #[error("the slab is used by processes of another PID namespace ({found}; this one is {expected})")]
+    /// The slab is in use, or being opened, in another PID or time namespace, whose processes this one cannot watch.
+    #[error(
+        "the slab is used by processes of another PID or time namespace ({found:#x}; this one is {expected:#x}), which can't be watched from here"
+    )]
     Namespace {
-        /// This process's namespace.
+        /// This process's namespaces, or a digest of them.
         expected: u64,
-        /// The one in use.
+        /// Those in use, likewise.
         found: u64,
     },
     /// Another process has been opening the slab for too long.

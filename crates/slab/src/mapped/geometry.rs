@@ -6,9 +6,10 @@
 //! | 4096 | 128 × caches | the slots of the caches |
 //! | next page | 8 × max_objects | the words of the objects |
 //! | next page | 8 × max_objects | their links |
+//! | next page | 8 × max_objects, or none | their owners, if the slab keeps them |
 //! | next page, or multiple of 2 MiB with huge pages | object_bytes × max_objects | the objects |
 //!
-//! The rest of the file follows from five numbers of the header, so there are no offsets that could be wrong.
+//! The rest of the file follows from five numbers and two flags of the header, so there are no offsets that could be wrong.
 
 use crate::mapped::error::Error;
 use crate::word::MAX_CACHES;
@@ -36,6 +37,8 @@ pub(crate) struct Geometry {
     pub(crate) caches: u64,
     pub(crate) chain: u64,
     pub(crate) huge_pages: bool,
+    /// Whether the slab keeps for each object who had it last.
+    pub(crate) owners: bool,
 }
 
 impl Geometry {
@@ -66,9 +69,14 @@ impl Geometry {
         (self.words() + 8 * self.max_objects).next_multiple_of(PAGE)
     }
 
+    pub(crate) fn owners(&self) -> u64 {
+        (self.links() + 8 * self.max_objects).next_multiple_of(PAGE)
+    }
+
     pub(crate) fn objects(&self) -> u64 {
         let page = if self.huge_pages { HUGE_PAGE } else { PAGE };
-        (self.links() + 8 * self.max_objects).next_multiple_of(page)
+        let owners = if self.owners { 8 * self.max_objects } else { 0 };
+        (self.owners() + owners).next_multiple_of(page)
     }
 
     pub(crate) fn file_bytes(&self) -> u64 {
@@ -86,11 +94,14 @@ mod tests {
         for max_objects in [1, 511, 512, 513, 100_000] {
             for huge_pages in [false, true] {
                 let object_bytes = 24;
-                let geometry = Geometry { object_bytes, align_bytes: 8, max_objects, caches: 3, chain: 4, huge_pages };
+                let owners = max_objects % 2 == 0;
+                let geometry =
+                    Geometry { object_bytes, align_bytes: 8, max_objects, caches: 3, chain: 4, huge_pages, owners };
                 geometry.check().unwrap();
                 assert!(geometry.slots() + 3 * SLOT_BYTES <= geometry.words());
                 assert!(geometry.words() + 8 * max_objects <= geometry.links());
-                assert!(geometry.links() + 8 * max_objects <= geometry.objects());
+                assert!(geometry.links() + 8 * max_objects <= geometry.owners());
+                assert!(geometry.owners() + if owners { 8 * max_objects } else { 0 } <= geometry.objects());
                 assert!(geometry.objects() + object_bytes * max_objects <= geometry.file_bytes());
             }
         }
@@ -98,8 +109,15 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_named() {
-        let sound =
-            Geometry { object_bytes: 64, align_bytes: 64, max_objects: 1, caches: 1, chain: 1, huge_pages: false };
+        let sound = Geometry {
+            object_bytes: 64,
+            align_bytes: 64,
+            max_objects: 1,
+            caches: 1,
+            chain: 1,
+            huge_pages: false,
+            owners: false,
+        };
         for (wrong, name) in [
             (Geometry { object_bytes: 0, ..sound }, "object_bytes"),
             (Geometry { align_bytes: 3, ..sound }, "align_bytes"),

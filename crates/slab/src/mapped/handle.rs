@@ -11,7 +11,7 @@ use crate::word::Generation;
 /// error and never reaches memory. All zero is no handle of any slab.
 ///
 /// The check can't be fooled by reuse: a generation has 48 bits, and an object whose generations are used up is retired. Two
-/// slabs have the same identity of 48 random bits with a probability of 2⁻⁴⁸.
+/// slabs have the same identity with a probability of 2⁻⁴⁷, but a copy of a slab's file has the same one: a handle of the one is good in the other.
 ///
 /// ```text
 /// low:   identity, upper 32 bits │ index, 32 bits

@@ -11,14 +11,14 @@
 //! | 4 | the most objects | |
 //! | 5 | the most caches | |
 //! | 6 | the most objects in a chain | |
-//! | 7 | identity: 48 random bits, in every handle | |
-//! | 8 | bit 0: objects begin at a multiple of 2 MiB and ask for huge pages | |
+//! | 7 | identity: 48 bits, 47 of them random, in every handle | |
+//! | 8 | bit 0: objects begin at a multiple of 2 MiB and ask for huge pages; bit 1: there are owners (since 1.2) | |
 //! | 9 | bytes of the file | |
 //! | 10 | the application's tag for its type, 0 for none (since 1.1) | |
 //! | 11 | FNV-1a of words 0 to 10 | |
-//! | 16 | gate: 0, or the process that is opening the slab | at opening |
 //! | 17 | boot: a digest of the machine's boot identifier | at opening alone |
-//! | 18 | PID namespace of those who use it | at opening alone |
+//! | 18 | PID namespace of those who use it (lower half), time namespace (upper half, 0 for the first) | at opening alone |
+//! | 20, 21 | gate: 0, or the process that is opening the slab, bit 63 if it makes the free list anew; digests of its boot (upper half) and its namespaces (since 1.2; 16 before) | at opening |
 //! | 32 | capacity: objects below this number may be used | when it grows |
 //! | 33 | fresh: objects below this number have been used, or are being taken | when the depot is empty |
 //! | 48, 49 | the depot's head: first object, who exchanged it last (32 bits each); tag | per chain |
@@ -32,19 +32,21 @@ use crate::mapped::geometry::Geometry;
 /// `MILLSLAB`
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"MILLSLAB");
 pub(crate) const MAJOR: u32 = 1;
-/// 1: the application's tag.
-pub(crate) const MINOR: u32 = 1;
+/// 1: the application's tag. 2: the gate says where its holder is; owners.
+pub(crate) const MINOR: u32 = 2;
 
 /// Words that never change.
 pub(crate) const FIXED: usize = 12;
-pub(crate) const GATE: usize = 16;
 pub(crate) const BOOT: usize = 17;
 pub(crate) const NAMESPACE: usize = 18;
+pub(crate) const GATE: usize = 20;
 pub(crate) const CAPACITY: usize = 32;
 pub(crate) const FRESH: usize = 33;
 pub(crate) const HEAD: usize = 48;
 
 const FLAG_HUGE_PAGES: u64 = 1;
+const FLAG_OWNERS: u64 = 2;
+const FLAGS: u64 = FLAG_HUGE_PAGES | FLAG_OWNERS;
 
 /// What a slab is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +69,7 @@ impl Header {
             geometry.caches,
             geometry.chain,
             self.identity,
-            if geometry.huge_pages { FLAG_HUGE_PAGES } else { 0 },
+            if geometry.huge_pages { FLAG_HUGE_PAGES } else { 0 } | if geometry.owners { FLAG_OWNERS } else { 0 },
             geometry.file_bytes(),
             self.tag,
             0,
@@ -89,8 +91,8 @@ impl Header {
         if words[FIXED - 1] != expected {
             return Err(Error::Checksum { expected, found: words[FIXED - 1] });
         }
-        if words[8] & !FLAG_HUGE_PAGES != 0 {
-            return Err(Error::Geometry { what: "flags", expected: words[8] & FLAG_HUGE_PAGES, found: words[8] });
+        if words[8] & !FLAGS != 0 {
+            return Err(Error::Geometry { what: "flags", expected: words[8] & FLAGS, found: words[8] });
         }
         if words[7] >> crate::mapped::handle::IDENTITY_BITS != 0 {
             return Err(Error::Geometry { what: "upper bits of the identity", expected: 0, found: words[7] });
@@ -102,6 +104,7 @@ impl Header {
             caches: words[5],
             chain: words[6],
             huge_pages: words[8] & FLAG_HUGE_PAGES != 0,
+            owners: words[8] & FLAG_OWNERS != 0,
         };
         geometry.check()?;
         if words[9] != geometry.file_bytes() {
@@ -126,8 +129,15 @@ mod tests {
     use super::*;
 
     fn header() -> Header {
-        let geometry =
-            Geometry { object_bytes: 64, align_bytes: 64, max_objects: 100, caches: 4, chain: 8, huge_pages: false };
+        let geometry = Geometry {
+            object_bytes: 64,
+            align_bytes: 64,
+            max_objects: 100,
+            caches: 4,
+            chain: 8,
+            huge_pages: false,
+            owners: false,
+        };
         Header { geometry, identity: 42, tag: 7 }
     }
 
@@ -166,7 +176,9 @@ mod tests {
 
     #[test]
     fn numbers_that_do_not_fit_together_are_errors_in_spite_of_their_checksum() {
-        for (word, value) in [(2, 0), (4, 0), (4, u64::MAX), (5, 1 << 20), (6, 100), (7, 1 << 50), (8, 2), (9, 5)] {
+        for (word, value) in
+            [(2, 0), (4, 0), (4, u64::MAX), (5, 1 << 20), (6, 100), (7, 1 << 50), (8, 2), (8, 4), (9, 5)]
+        {
             let mut words = header().words();
             words[word] = value;
             assert!(Header::read(&sealed(words), 1 << 20).is_err(), "word {word}");

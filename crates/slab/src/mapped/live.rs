@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::mapped::attach::NO_OWNER;
 use crate::mapped::handle::Handle;
 use crate::mapped::process::Identity;
 use crate::mapped::shared::Shared;
@@ -28,6 +29,8 @@ pub struct Object {
     pub handle: Handle,
     /// Whose it is.
     pub holder: Holder,
+    /// What the application called who had it last, or has it now; see [`RawSlab::owner`](crate::RawSlab::owner).
+    pub owner: u64,
 }
 
 /// All allocated objects of a slab, in order; see [`RawSlab::live`](crate::RawSlab::live).
@@ -58,9 +61,21 @@ impl Iterator for Live<'_> {
                 _ => continue,
             };
             let handle = Handle::new(self.shared.header.identity, index, found.generation());
-            return Some(Object { handle, holder });
+            return Some(Object { handle, holder, owner: owner(self.shared, index, found) });
         }
         None
+    }
+}
+
+/// Who has an object with this word, or had it last.
+pub(crate) fn owner(shared: &Shared, index: u64, found: Word) -> u64 {
+    match (shared.owners(), found.state()) {
+        (Some(_), Some(State::Held(slot))) => {
+            shared.slots().get(usize::from(slot)).map_or(NO_OWNER, |slot| slot.user.load(Ordering::Relaxed))
+        }
+        // Relaxed: written before the word, which was read with acquire.
+        (Some(owners), _) => owners[index as usize].load(Ordering::Relaxed),
+        (None, _) => NO_OWNER,
     }
 }
 

@@ -9,6 +9,15 @@ use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_an
 use crate::mapped::error::Error;
 use crate::mapped::geometry::{HUGE_PAGE, PAGE};
 
+/// What becomes of what is written to a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// All who map the file see it.
+    Shared,
+    /// Only this mapping: the file is read. What others write shows on pages that nothing was written to here.
+    Copy,
+}
+
 /// Memory that is shared with whoever maps the same file.
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -29,7 +38,7 @@ impl Memory {
     ///
     /// The start is a multiple of 2 MiB where `huge_pages` asks for it, so that a huge page of the file can be one of the
     /// mapping.
-    pub(crate) fn map(file: Option<File>, bytes: u64, huge_pages: bool) -> Result<Self, Error> {
+    pub(crate) fn map(file: Option<File>, bytes: u64, huge_pages: bool, access: Access) -> Result<Self, Error> {
         let failed = |source| Error::system(format!("map {bytes} bytes"), source);
         let bytes = usize::try_from(bytes).map_err(|_| failed(rustix::io::Errno::NOMEM))?;
         let rights = ProtFlags::READ | ProtFlags::WRITE;
@@ -41,7 +50,11 @@ impl Memory {
         let room = room.map_err(failed)?;
         let skipped = if huge_pages { room.addr().next_multiple_of(HUGE_PAGE as usize) - room.addr() } else { 0 };
         let start = room.wrapping_byte_add(skipped);
-        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        let flags = MapFlags::FIXED
+            | match access {
+                Access::Shared => MapFlags::SHARED,
+                Access::Copy => MapFlags::PRIVATE | MapFlags::NORESERVE,
+            };
         // SAFETY: replaces a part of the room above, where there is nothing.
         let mapped = unsafe {
             match &file {

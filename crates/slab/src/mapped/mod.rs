@@ -4,9 +4,11 @@ mod attach;
 mod cache;
 mod check;
 mod error;
+mod gate;
 mod geometry;
 mod handle;
 mod header;
+mod inspect;
 mod live;
 mod memory;
 mod options;
@@ -24,6 +26,7 @@ pub use self::{
     check::{Report, Usage},
     error::Error,
     handle::Handle,
+    inspect::Inspection,
     live::{Holder, Live, Object},
     options::Options,
     parcel::RawParcel,

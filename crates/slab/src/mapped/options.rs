@@ -3,17 +3,22 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::marker::PhantomData;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::MemfdFlags;
+use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::mapped::attach::Others;
+#[cfg(doc)]
+use crate::mapped::cache::RawCache;
 use crate::mapped::error::Error;
 use crate::mapped::geometry::{Geometry, MAX_CHAIN};
 use crate::mapped::handle::IDENTITY_BITS;
 use crate::mapped::header::Header;
+use crate::mapped::memory::Access;
 use crate::mapped::raw::RawSlab;
 use crate::mapped::shared::Shared;
 
@@ -36,7 +41,9 @@ pub struct Options<S = RawSlab> {
     chain: Option<u64>,
     tag: u64,
     huge_pages: bool,
+    owners: bool,
     reserve: bool,
+    mode: u32,
     face: PhantomData<S>,
 }
 
@@ -54,7 +61,9 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             chain: None,
             tag: 0,
             huge_pages: false,
+            owners: false,
             reserve: false,
+            mode: 0o600,
             face: PhantomData,
         }
     }
@@ -92,6 +101,23 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
+    /// Keeps for each object who had it last: a number that the application gives its [caches](RawCache::set_owner), written when an
+    /// object is published and when its holder is found dead. So what a dead worker left can be told from what others have; see
+    /// [`RawSlab::owner`]. 8 bytes an object, and a store more for each publication.
+    #[must_use]
+    pub fn owners(mut self) -> Self {
+        self.owners = true;
+        self
+    }
+
+    /// The permissions of the file that [`create`](Self::create) makes, of which the process's umask is taken away. 0600, if not said: one user's.
+    /// Whoever uses a slab needs to read and to write it.
+    #[must_use]
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = mode;
+        self
+    }
+
     /// Asks for huge pages: objects begin at a multiple of 2 MiB, in the file and in memory, and the kernel is advised. It
     /// gives them for memory without a file, and for `/dev/shm` and memfd where `/sys/kernel/mm/transparent_hugepage/shmem_enabled`
     /// allows it. A matter of speed only.
@@ -122,20 +148,93 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
+        let failed = |what: &str, path: &Path, source| Error::system(format!("{what} {}", path.display()), source);
+        let slab = match rustix::fs::open(
+            folder,
+            OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC,
+            Mode::from_raw_mode(self.mode),
+        ) {
+            Ok(file) => {
+                let file = File::from(file);
+                // Without a name until it is whole: one that is killed leaves nothing.
+                let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let slab = self.make(Some(file))?;
+                let linked = rustix::fs::linkat(CWD, nameless, CWD, path, AtFlags::SYMLINK_FOLLOW);
+                linked.map_err(|error| not_made(path, error.into()))?;
+                slab
+            }
+            // File systems without nameless files.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => self.create_by_draft(folder, path)?,
+            Err(error) => return Err(failed("make", path, error.into())),
+        };
+        // The name, too, is to be there after a power failure. Where folders can't be written out they need not be.
+        match File::open(folder).and_then(|folder| folder.sync_all()) {
+            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(failed("write out", folder, error)),
+            _ => Ok(slab),
+        }
+    }
+
+    /// The same under another name first.
+    fn create_by_draft(&self, folder: &Path, path: &Path) -> Result<S, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // The process's number, so that two that make the same slab at once do not meet here, and random bits, so that
         // two threads do not either.
         let draft = folder.join(format!(".{name}.{}-{:x}", std::process::id(), identity()?));
-        let failed = |what: &str, path: &Path, source| Error::system(format!("{what} {}", path.display()), source);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&draft);
-        let file = file.map_err(|source| failed("make", &draft, source))?;
-        let made = self.make(Some(file)).and_then(|slab| match fs::hard_link(&draft, path) {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(self.mode).open(&draft);
+        let file = file.map_err(|source| Error::system(format!("make {}", draft.display()), source))?;
+        let made = self.make(Some(file));
+        let made = made.and_then(|slab| match fs::hard_link(&draft, path) {
             Ok(()) => Ok(slab),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::Exists { path: path.to_owned() }),
-            Err(source) => Err(failed("make", path, source)),
+            Err(error) => Err(not_made(path, error)),
         });
-        let removed = fs::remove_file(&draft).map_err(|source| failed("remove", &draft, source));
+        let removed = fs::remove_file(&draft);
+        let removed = removed.map_err(|source| Error::system(format!("remove {}", draft.display()), source));
         made.and_then(|slab| removed.map(|()| slab))
+    }
+
+    /// Opens the slab in this file, or makes it if there is none; processes that start together get the same one.
+    ///
+    /// One that is there must hold objects of this size and alignment, with this tag; in everything else it is as it was made.
+    ///
+    /// # Errors
+    /// [`Error::OtherObjects`]; otherwise as [`RawSlab::open`] and [`create`](Self::create).
+    ///
+    /// ```
+    /// use millstream_slab::Slab;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("sessions");
+    /// let options = Slab::<[u64; 8]>::options(1000).tag(7);
+    /// let handle = options.open_or_create(&path)?.cache()?.alloc([1; 8])?.publish();
+    /// assert_eq!(options.open_or_create(&path)?.read(handle)?, [1; 8]);
+    /// # Ok::<(), millstream_slab::Error>(())
+    /// ```
+    pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<S, Error> {
+        let path = path.as_ref();
+        loop {
+            match RawSlab::open(path) {
+                Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                opened => return self.accept(opened?),
+            }
+            match self.create(path) {
+                // Somebody was faster.
+                Err(Error::Exists { .. }) => {}
+                created => return created,
+            }
+        }
+    }
+
+    fn accept(&self, slab: RawSlab) -> Result<S, Error> {
+        for (what, expected, found) in [
+            ("size", self.object_bytes, slab.object_bytes()),
+            ("alignment", self.align_bytes, slab.align_bytes()),
+            ("tag", self.tag, slab.tag()),
+        ] {
+            if expected != found {
+                return Err(Error::OtherObjects { what, expected, found });
+            }
+        }
+        S::try_from(slab).map_err(Into::into)
     }
 
     /// Makes the slab in memory that has a [descriptor](RawSlab::file) but no name: for processes that are handed the
@@ -163,7 +262,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             file.set_len(bytes).map_err(|source| Error::system(format!("make a file of {bytes} bytes"), source))?;
         }
         let header = Header { geometry, identity: identity()?, tag: self.tag };
-        let shared = Shared::map(file, header, self.reserve)?;
+        let shared = Shared::map(file, header, self.reserve, Access::Shared)?;
         let most = geometry.max_objects;
         let capacity = self.capacity.unwrap_or(most);
         if !(1..=most).contains(&capacity) {
@@ -183,9 +282,19 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             caches: self.caches,
             chain: self.chain.unwrap_or(fair.clamp(1, MAX_CHAIN)),
             huge_pages: self.huge_pages,
+            owners: self.owners,
         };
         geometry.check()?;
         Ok(geometry)
+    }
+}
+
+/// Why a file could not be given its name.
+fn not_made(path: &Path, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::AlreadyExists {
+        Error::Exists { path: path.to_owned() }
+    } else {
+        Error::system(format!("make {}", path.display()), error)
     }
 }
 

@@ -64,6 +64,12 @@ impl RawParcel {
         Ok(RawParcel { shared, slot, pid: std::process::id(), indices: Vec::new(), len: 0 })
     }
 
+    /// What the application calls who uses this parcel: whose orphans what is in it will be if the process dies; see
+    /// [`RawCache::set_owner`].
+    pub fn set_owner(&self, owner: u64) {
+        self.shared.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
+    }
+
     /// How many objects are in it.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -9,7 +9,8 @@ use crate::mapped::handle::Handle;
 /// typed form.
 ///
 /// Dropped, it is freed. [Published](RawPrivate::publish), it can be reached by its handle. If its process dies, it becomes
-/// an orphan, with its contents. Forgotten (`std::mem::forget`), it stays allocated until its process ends.
+/// an orphan, with its contents. Forgotten (`std::mem::forget`), it stays allocated; once its cache has ended it is an orphan for whoever
+/// opens the slab or [recovers](crate::RawSlab::recover) next.
 ///
 /// ```
 /// use millstream_slab::RawSlab;

@@ -1,7 +1,8 @@
 //! Who a process is, and whether it lives.
 //!
 //! A process number alone is worth nothing: it may belong to somebody else tomorrow. With the moment of its start it names
-//! one process of one boot of one machine, since the kernel does not give a number away twice within a clock tick.
+//! one process of one boot of one machine, since the kernel does not give a number away twice within a clock tick. Numbers are those of a
+//! PID namespace and moments those of a time namespace, so both are compared only within the same ones.
 
 use std::fs;
 use std::io;
@@ -30,12 +31,14 @@ impl Identity {
     /// This process. Not remembered, because a child of `fork` is another one.
     pub(crate) fn own() -> Result<Self, Error> {
         let pid = std::process::id();
-        let started = match stat(pid) {
-            Ok(Some(stat)) => stat.started,
-            Ok(None) => return Err(Error::system("read /proc/self/stat", io::ErrorKind::NotFound)),
-            Err(source) => return Err(Error::system("read /proc/self/stat", source)),
-        };
-        Ok(Self::new(pid, started))
+        let failed = |source| Error::system("read /proc/self/stat", source);
+        let stat = stat("self").map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        if stat.pid != pid {
+            let what =
+                format!("/proc is of another PID namespace: process {pid} is {} there; mount one of its own", stat.pid);
+            return Err(failed(io::Error::other(what)));
+        }
+        Ok(Self::new(pid, stat.started))
     }
 
     pub(crate) fn new(pid: u32, started: u64) -> Self {
@@ -76,7 +79,7 @@ impl Identity {
             Err(rustix::io::Errno::SRCH) => return false,
             other => other.ok(),
         };
-        match stat(self.pid()) {
+        match stat(&self.pid().to_string()) {
             // Reaped, or hidden from this user: the descriptor tells. Without one only the number is left to ask for.
             Ok(None) if descriptor.is_none() => return test_kill_process(pid) != Err(rustix::io::Errno::SRCH),
             Ok(Some(stat)) if Self::new(self.pid(), stat.started).started() != self.started() => return false,
@@ -92,15 +95,17 @@ impl Identity {
 
 /// What the kernel says of a process.
 struct Stat {
+    /// Its number, in the namespace of the /proc that was asked.
+    pid: u32,
     /// Clock ticks from the boot to its start.
     started: u64,
     /// Whether it has ended, with all its threads, and only its parent has not asked yet.
     is_over: bool,
 }
 
-/// `None` when there is no such process.
-fn stat(pid: u32) -> io::Result<Option<Stat>> {
-    let text = match fs::read_to_string(format!("/proc/{pid}/stat")) {
+/// Of the process with this folder in /proc; `None` when there is no such process.
+fn stat(folder: &str) -> io::Result<Option<Stat>> {
+    let text = match fs::read_to_string(format!("/proc/{folder}/stat")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH) => {
             return Ok(None);
         }
@@ -113,7 +118,8 @@ fn stat(pid: u32) -> io::Result<Option<Stat>> {
     let number = |number| field(number)?.parse::<u64>().map_err(|_| malformed());
     // A first thread that has ended shows as a zombie although others run.
     let is_over = matches!(field(3)?, "Z" | "X" | "x") && number(20)? <= 1;
-    Ok(Some(Stat { started: number(22)?, is_over }))
+    let pid = text.split_once(' ').and_then(|(pid, _)| pid.parse().ok()).ok_or_else(malformed)?;
+    Ok(Some(Stat { pid, started: number(22)?, is_over }))
 }
 
 /// A digest of the identifier that the kernel draws at each boot, never 0.
@@ -124,10 +130,33 @@ pub(crate) fn boot() -> Result<u64, Error> {
     Ok(crate::mapped::header::checksum(&words) | 1)
 }
 
-/// The PID namespace of this process.
+/// The PID namespace of this process in the lower half; in the upper half its time namespace, or 0 for the one that all have who did not
+/// ask for another.
 pub(crate) fn namespace() -> Result<u64, Error> {
-    let path = "/proc/self/ns/pid";
-    Ok(fs::metadata(path).map_err(|source| Error::system(format!("look at {path}"), source))?.ino())
+    /// What the kernel numbers the first time namespace with.
+    const FIRST_TIME: u64 = 0xefff_fffa;
+    let number = |path: &str| match fs::metadata(path) {
+        Ok(file) => Ok(file.ino()),
+        // Kernels before 5.6 have one time only.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.ends_with("time") => Ok(FIRST_TIME),
+        Err(source) => Err(Error::system(format!("look at {path}"), source)),
+    };
+    Ok(number("/proc/self/ns/pid")? | (number("/proc/self/ns/time")? ^ FIRST_TIME) << 32)
+}
+
+/// A digest of a boot in the upper half, of namespaces in the lower.
+pub(crate) fn place(boot: u64, namespace: u64) -> u64 {
+    boot << 32 | crate::mapped::header::checksum(&[namespace]) & u64::from(u32::MAX)
+}
+
+/// The digest of the boot.
+pub(crate) fn boot_of(place: u64) -> u64 {
+    place >> 32
+}
+
+/// The digest of the namespaces.
+pub(crate) fn namespaces_of(place: u64) -> u64 {
+    place & u64::from(u32::MAX)
 }
 
 #[cfg(test)]
@@ -153,7 +182,8 @@ mod tests {
     #[test]
     fn one_that_nobody_waited_for_is_dead_and_so_is_one_that_is_gone() {
         let mut child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
-        let identity = Identity::new(child.id(), stat(child.id()).unwrap().unwrap().started);
+        let folder = child.id().to_string();
+        let identity = Identity::new(child.id(), stat(&folder).unwrap().unwrap().started);
         assert!(identity.is_alive());
         child.kill().unwrap();
         // It becomes a zombie, and stays one until it is waited for.
@@ -162,7 +192,7 @@ mod tests {
             assert!(std::time::Instant::now() < deadline, "a killed process is alive");
             std::thread::yield_now();
         }
-        assert!(stat(child.id()).unwrap().unwrap().is_over);
+        assert!(stat(&folder).unwrap().unwrap().is_over);
         child.wait().unwrap();
         assert!(!identity.is_alive());
     }

@@ -15,7 +15,8 @@ use crate::mapped::error::Error;
 use crate::mapped::geometry::PAGE;
 use crate::mapped::handle::Handle;
 use crate::mapped::header::{FIXED, Header, MAGIC};
-use crate::mapped::live::Live;
+use crate::mapped::live::{self, Live};
+use crate::mapped::memory::Access;
 use crate::mapped::options::Options;
 use crate::mapped::parcel::RawParcel;
 use crate::mapped::recover::Recovered;
@@ -56,6 +57,10 @@ impl RawSlab {
         RawSlab { shared }
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Opens the slab in a file, whatever state its last users left it in.
     ///
     /// If nobody uses it, its free list is made anew from the words of its objects. If somebody does, what dead processes had in
@@ -94,7 +99,7 @@ impl RawSlab {
 
     fn attach(file: File, others: Others) -> Result<(Self, Recovered), Error> {
         let header = read_header(&file)?;
-        let shared = Shared::map(Some(file), header, false)?;
+        let shared = Shared::map(Some(file), header, false, Access::Shared)?;
         let recovered = shared.attach(others)?;
         Ok((Self::new(Arc::new(shared)), recovered))
     }
@@ -128,8 +133,8 @@ impl RawSlab {
     /// Copies a published object, or an orphan.
     ///
     /// The handle is checked again after the bytes were read, so they are never those of a later life of the object. They
-    /// can be a mixture if the object is claimed, changed and published again meanwhile: whoever wants to exclude that
-    /// [claims](RawCache::claim) it. Lock-free.
+    /// can be a mixture if the object is claimed, changed and published again meanwhile, and an orphan's can be what a kill has left half
+    /// written: whoever wants to exclude the first [claims](RawCache::claim) it. Lock-free.
     ///
     /// # Errors
     /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`]; [`Error::OtherObjects`] when `bytes` are not as many as
@@ -147,7 +152,9 @@ impl RawSlab {
         self.check(handle)?;
         let start = self.shared.object(handle.index()).cast::<AtomicU64>();
         // SAFETY: an object is aligned to 8 bytes and a multiple of 8 long. Whoever writes to it meanwhile makes these
-        // bytes worthless, which the check below finds out.
+        // bytes worthless, which the check below finds out. As a rule such a writer is another process, which is none of the language's
+        // business; one of this process that has claimed the object writes plainly, a race that the language has no words for (a copy that
+        // tears, whose result is thrown away: what a sequence lock does), and that machines give a meaning to.
         let words = unsafe { std::slice::from_raw_parts(start.as_ptr(), self.object_bytes() as usize / 8) };
         for (copy, word) in bytes.chunks_mut(8).zip(words) {
             copy.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes()[..copy.len()]);
@@ -170,6 +177,37 @@ impl RawSlab {
             return Ok(());
         }
         Err(self.shared.refusal(handle, Word(found)))
+    }
+
+    /// What the application called who published the object, or who held it and died: the number given to the cache by
+    /// [`set_owner`](RawCache::set_owner); 0 where none was given, or where the slab does not keep [owners](Options::owners).
+    ///
+    /// # Errors
+    /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].
+    ///
+    /// ```
+    /// use millstream_slab::RawSlab;
+    ///
+    /// let slab = RawSlab::options(64, 100).owners().private()?;
+    /// let cache = slab.cache()?;
+    /// cache.set_owner(7);
+    /// let handle = cache.alloc()?.publish();
+    /// assert_eq!(slab.owner(handle)?, 7);
+    ///
+    /// // What worker 7 left, once it is known to be dead:
+    /// for object in slab.live().filter(|object| object.owner == 7) {
+    ///     cache.free(object.handle)?;
+    /// }
+    /// # Ok::<(), millstream_slab::Error>(())
+    /// ```
+    pub fn owner(&self, handle: Handle) -> Result<u64, Error> {
+        self.check(handle)?;
+        let index = handle.index();
+        let found = Word(self.shared.look_up(handle)?.load(Ordering::Acquire));
+        let owner = live::owner(&self.shared, index, found);
+        // The number is the object's if the object is still the same.
+        fence(Ordering::Acquire);
+        self.check(handle).map(|()| owner)
     }
 
     /// Where a published object lies in this process, for structures whose users have an agreement of their own (atomics in
@@ -209,7 +247,7 @@ impl RawSlab {
         Usage::count(&self.shared)
     }
 
-    /// Checks every invariant. Exact if nobody allocates or frees meanwhile; otherwise what is on its way shows as a problem.
+    /// Checks every invariant. What is on its way to or from the depot is no problem; what others do while this looks may show as one.
     #[must_use]
     pub fn verify(&self) -> Report {
         Report::of(&self.shared)
@@ -285,7 +323,7 @@ fn open(path: &Path) -> Result<File, Error> {
 }
 
 /// Reads the header without mapping anything: nothing of the file is believed before.
-fn read_header(file: &File) -> Result<Header, Error> {
+pub(crate) fn read_header(file: &File) -> Result<Header, Error> {
     let failed = |source| Error::system("read the slab's header", source);
     let length = file.metadata().map_err(failed)?.len();
     let mut bytes = [0; 8 * FIXED];

@@ -44,9 +44,9 @@ pub(crate) fn rebuild(shared: &Shared, others: Others) -> Result<Recovered, Erro
                 recovered.freed += 1;
                 chains.push(Entry { generation, index })?;
             }
-            Some(State::Held(_)) => {
+            Some(State::Held(slot)) => {
                 recovered.orphans += 1;
-                word.store(generation.orphan(), Ordering::Release);
+                shared.orphan(index, slot);
             }
             Some(State::Published | State::Orphan | State::Retired) | None => {}
         }

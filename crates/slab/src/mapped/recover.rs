@@ -20,15 +20,23 @@ pub struct Recovered {
     pub caches: u64,
     /// Free objects, which are in the depot now.
     pub freed: u64,
-    /// Objects that they held, which can be claimed or freed now.
+    /// Objects that they held, or that were forgotten, which can be claimed or freed now.
     pub orphans: u64,
 }
 
 impl Shared {
-    /// Returns what dead processes had in their caches, and marks what they held. The caller is at the gate.
-    pub(crate) fn recover_at_the_gate(&self) -> Result<Recovered, Error> {
+    /// Returns what dead processes had in their caches, and marks what they held. If `thoroughly`, marks what ended caches have left, too:
+    /// objects that were forgotten (`std::mem::forget`), which takes a look at all words though nobody has died. The caller is at the
+    /// gate.
+    pub(crate) fn recover_at_the_gate(&self, thoroughly: bool) -> Result<Recovered, Error> {
+        // Nobody registers a cache while we are at the gate, so slots that are free now stay so.
+        let ended: Vec<bool> =
+            self.slots().iter().map(|slot| slot.owner.load(Ordering::SeqCst) == Identity::NOBODY).collect();
         let taken = self.take_over()?;
-        let recovered = self.act_for(&taken.iter().map(|&(slot, _)| slot).collect::<Vec<_>>());
+        if taken.is_empty() && !thoroughly {
+            return Ok(Recovered::default());
+        }
+        let recovered = self.act_for(&taken.iter().map(|&(slot, _)| slot).collect::<Vec<_>>(), &ended);
         if recovered.is_err() {
             // What is damaged is for whoever opens the slab alone, and must not seem to be in use until then.
             for (slot, owner) in taken {
@@ -38,29 +46,28 @@ impl Shared {
         recovered
     }
 
-    fn act_for(&self, dead: &[u16]) -> Result<Recovered, Error> {
+    fn act_for(&self, dead: &[u16], ended: &[bool]) -> Result<Recovered, Error> {
         let mut recovered = Recovered { caches: dead.len() as u64, ..Recovered::default() };
-        let Some(&actor) = dead.first() else { return Ok(recovered) };
         for &slot in dead {
             self.depot().settle(slot)?;
         }
         let mut is_dead = vec![false; self.slots().len()];
         dead.iter().for_each(|&slot| is_dead[usize::from(slot)] = true);
-        let is_dead = |slot: u16| is_dead.get(usize::from(slot)).copied().unwrap_or(false);
+        let is = |slots: &[bool], slot: u16| slots.get(usize::from(slot)).copied().unwrap_or(false);
 
-        // The words of a cache's objects are changed by that cache alone, and we are it now.
-        let mut chains = Chains::new(self, actor);
+        // The words of a cache's objects are changed by that cache alone, and we are it now. Where nobody has died there are no chains.
+        let mut chains = Chains::new(self, dead.first().copied().unwrap_or_default());
         for (index, word) in (0..).zip(&self.words()[..self.capacity() as usize]) {
             let found = Word(word.load(Ordering::Acquire));
             let generation = found.generation();
             match found.state() {
-                Some(State::Cached(slot)) if is_dead(slot) => {
+                Some(State::Cached(slot)) if is(&is_dead, slot) => {
                     recovered.freed += 1;
                     chains.push(Entry { generation, index })?;
                 }
-                Some(State::Held(slot)) if is_dead(slot) => {
+                Some(State::Held(slot)) if is(&is_dead, slot) || is(ended, slot) => {
                     recovered.orphans += 1;
-                    word.store(generation.orphan(), Ordering::Release);
+                    self.orphan(index, slot);
                 }
                 _ => {}
             }

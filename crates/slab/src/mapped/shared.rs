@@ -8,10 +8,11 @@ use crate::depot::{Depot, Head, NONE};
 use crate::mapped::error::Error;
 use crate::mapped::geometry::{Geometry, PAGE};
 use crate::mapped::header::{BOOT, CAPACITY, FRESH, GATE, HEAD, Header, NAMESPACE};
-use crate::mapped::memory::Memory;
+use crate::mapped::memory::{Access, Memory};
 use crate::mapped::process::{self, Identity};
 use crate::primitive::{AtomicU64, AtomicU128};
 use crate::slot::Slot;
+use crate::word::Word;
 
 /// What all caches and faces of a slab in this process share.
 pub(crate) struct Shared {
@@ -25,14 +26,14 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Maps a file whose header was read, or new memory.
-    pub(crate) fn map(file: Option<File>, header: Header, reserve: bool) -> Result<Self, Error> {
+    pub(crate) fn map(file: Option<File>, header: Header, reserve: bool, access: Access) -> Result<Self, Error> {
         if !AtomicU128::is_lock_free() {
             let source = std::io::ErrorKind::Unsupported;
             return Err(Error::system("exchange 128 bits at once: this processor can't", source));
         }
         let Geometry { huge_pages, .. } = header.geometry;
-        let memory = Memory::map(file, header.geometry.file_bytes(), huge_pages)?;
-        if huge_pages {
+        let memory = Memory::map(file, header.geometry.file_bytes(), huge_pages, access)?;
+        if huge_pages && access == Access::Shared {
             // Advice: where the kernel has no huge pages of this kind, small ones do the same work.
             memory.advise_huge_pages(header.geometry.objects());
         }
@@ -56,8 +57,8 @@ impl Shared {
         unsafe { self.memory.at(8 * number as u64).cast().as_ref() }
     }
 
-    pub(crate) fn gate(&self) -> &AtomicU64 {
-        self.word(GATE)
+    pub(crate) fn gate(&self) -> &AtomicU128 {
+        self.wide(GATE)
     }
 
     pub(crate) fn boot_word(&self) -> &AtomicU64 {
@@ -77,8 +78,14 @@ impl Shared {
     }
 
     pub(crate) fn head(&self) -> &AtomicU128 {
-        // SAFETY: within the header's page and aligned to 16 bytes; nobody reaches its halves in another way.
-        unsafe { self.memory.at(8 * HEAD as u64).cast().as_ref() }
+        self.wide(HEAD)
+    }
+
+    /// Two words that change together, the first of them even.
+    fn wide(&self, number: usize) -> &AtomicU128 {
+        debug_assert!(number.is_multiple_of(2) && number + 1 < PAGE as usize / 8);
+        // SAFETY: within the header's page and aligned to 16 bytes; nobody reaches the halves in another way.
+        unsafe { self.memory.at(8 * number as u64).cast().as_ref() }
     }
 
     pub(crate) fn slots(&self) -> &[Slot] {
@@ -97,6 +104,21 @@ impl Shared {
         let Geometry { max_objects, .. } = self.header.geometry;
         // SAFETY: the geometry has that many there, aligned; atomics may be changed by others.
         unsafe { std::slice::from_raw_parts(self.memory.at(offset).cast().as_ptr(), max_objects as usize) }
+    }
+
+    /// What the application calls who had each object last, if the slab keeps that.
+    pub(crate) fn owners(&self) -> Option<&[AtomicU64]> {
+        self.header.geometry.owners.then(|| self.per_object(self.header.geometry.owners()))
+    }
+
+    /// Notes that an object is an orphan of this slot's last user.
+    pub(crate) fn orphan(&self, index: u64, slot: u16) {
+        let word = &self.words()[index as usize];
+        if let (Some(owners), Some(slot)) = (self.owners(), self.slots().get(usize::from(slot))) {
+            owners[index as usize].store(slot.user.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        // Release: whose orphan it is comes before.
+        word.store(Word(word.load(Ordering::Relaxed)).generation().orphan(), Ordering::Release);
     }
 
     pub(crate) fn depot(&self) -> Depot<'_> {
@@ -137,8 +159,14 @@ impl Shared {
     fn back(&self, from: u64, until: u64) -> Result<(), Error> {
         let (true, Some(file)) = (self.reserve, self.memory.file()) else { return Ok(()) };
         let geometry = &self.header.geometry;
-        let ranges = [(geometry.words(), 8), (geometry.links(), 8), (geometry.objects(), geometry.object_bytes)];
-        for (start, bytes) in ranges {
+        let owners = if geometry.owners { 8 } else { 0 };
+        let ranges = [
+            (geometry.words(), 8),
+            (geometry.links(), 8),
+            (geometry.owners(), owners),
+            (geometry.objects(), geometry.object_bytes),
+        ];
+        for (start, bytes) in ranges.into_iter().filter(|&(_, bytes)| bytes > 0) {
             let (offset, bytes) = (start + from * bytes, (until - from) * bytes);
             rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), offset, bytes)
                 .map_err(|source| Error::system(format!("reserve {bytes} bytes of the file"), source))?;

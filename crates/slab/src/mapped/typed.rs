@@ -193,6 +193,11 @@ impl<T: Pod> Cache<T> {
         Ok(Private { raw: self.raw.claim(handle)?, objects: PhantomData })
     }
 
+    /// What the application calls who uses this cache; see [`RawCache::set_owner`].
+    pub fn set_owner(&self, owner: u64) {
+        self.raw.set_owner(owner);
+    }
+
     /// The cache beneath.
     #[must_use]
     pub fn raw(&self) -> &RawCache {

@@ -67,13 +67,14 @@ fn killed_recoveries(wants: &dyn Fn(&str) -> bool) -> usize {
                     Child::start(|mark| (recovery.play)(&stage, mark)).trace()
                 };
                 instructions = instructions.max(trace.len());
-                for point in spread(&points(&trace), RECOVERY_POINTS * stress()) {
-                    let stage = fallen();
-                    Child::start(|mark| (recovery.play)(&stage, mark)).kill_at(point);
-                    let survivor = if recovery.alone { Survivor::Dies } else { Survivor::Lives };
-                    let context = format!("{name}, first killed at {death:?}, then at {point:?}");
-                    aftermath(stage, survivor, Death::Midway(1), &context);
-                    killed += 1;
+                for &survivor in recovery.survivors {
+                    for point in spread(&points(&trace), RECOVERY_POINTS * stress() / recovery.survivors.len()) {
+                        let stage = fallen();
+                        Child::start(|mark| (recovery.play)(&stage, mark)).kill_at(point);
+                        let context = format!("{name}, first killed at {death:?}, then at {point:?}, {survivor:?}");
+                        aftermath(stage, survivor, Death::Midway(1), &context);
+                        killed += 1;
+                    }
                 }
             }
             count += killed;

@@ -2,7 +2,7 @@
 
 use millstream_slab::{Error, Holder, Slab};
 
-use crate::stage::{After, OBJECTS, Stage, contents};
+use crate::stage::{After, OBJECTS, Stage, Survivor, contents};
 
 pub(crate) struct Scene {
     pub(crate) name: &'static str,
@@ -24,8 +24,10 @@ impl Scene {
 /// A way to recover.
 pub(crate) struct Recovery {
     pub(crate) name: &'static str,
-    /// Whether nobody else uses the slab.
+    /// Whether nobody else has a cache.
     pub(crate) alone: bool,
+    /// Who comes after one that was killed in it: one that has the slab open, or one that opens it.
+    pub(crate) survivors: &'static [Survivor],
     pub(crate) play: fn(&Stage, &dyn Fn()),
 }
 
@@ -33,6 +35,7 @@ pub(crate) const RECOVERIES: [Recovery; 2] = [
     Recovery {
         name: "recovery",
         alone: false,
+        survivors: &[Survivor::Lives],
         play: |stage, mark| {
             mark();
             stage.slab.raw().recover().unwrap();
@@ -42,6 +45,7 @@ pub(crate) const RECOVERIES: [Recovery; 2] = [
     Recovery {
         name: "opening",
         alone: true,
+        survivors: &[Survivor::Dies, Survivor::Lives],
         play: |stage, mark| {
             let file = std::fs::File::from(stage.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
             mark();

@@ -1,8 +1,9 @@
 //! A slab with a survivor, and what must hold after somebody died on it.
 
 use std::collections::HashSet;
+use std::os::fd::AsRawFd;
 
-use millstream_slab::{Cache, Error, Handle, Holder, Slab};
+use millstream_slab::{Cache, Error, Handle, Holder, Inspection, Slab};
 
 /// Any number, and the same number disguised: contents that were written whole are told from others.
 pub(crate) type Contents = [u64; 2];
@@ -78,6 +79,9 @@ pub(crate) enum Death {
 
 /// Looks whether nothing is lost, doubled or leaked.
 pub(crate) fn aftermath(mut stage: Stage, survivor: Survivor, death: Death, context: &str) {
+    let file = format!("/proc/self/fd/{}", stage.slab.raw().file().unwrap().as_raw_fd());
+    let found = Inspection::of(file).unwrap().report();
+    assert!(found.is_sound(), "{context}: before anything was recovered: {found:#?}");
     let slab = match survivor {
         Survivor::Lives => {
             // Works on before it recovers, so that the head of the depot has changed since.

@@ -1,17 +1,9 @@
-#!/usr/bin/env python3
-"""Eighteen mistakes in the order of the slab's instructions, each of which the crash harness must catch.
+"""Mistakes in the order of the slab's instructions, each of which the crash harness must find."""
 
-Each is made in a copy of the crates, never in the tree. Usage: verify/slab_mutants.py [NUMBER…]
-"""
-
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "millstream-slab"
+FOLDER = "crates/slab"
+TESTS = ["--test", "crash"]
+ENV = {}
 
 # File, what is there, what is put in its place, what went wrong.
 MUTANTS = [
@@ -58,45 +50,3 @@ MUTANTS = [
      "        self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NOBODY, Ordering::Release);\n"
      "        let mut chains = Chains::new(&self.shared, self.slot);\n", "a parcel gives its slot up before its objects"),
 ]
-
-
-def caught(number, scratch):
-    """Whether the crash harness fails with a mutant in the crate."""
-    name, old, new, _ = MUTANTS[number]
-    crate = scratch / "crates/slab"
-    shutil.rmtree(crate, ignore_errors=True)
-    shutil.copytree(ROOT / "crates/slab", crate)
-    file = crate / "src" / name
-    text = file.read_text()
-    assert text.count(old) == 1, f"mutant {number}: {name} has changed: {old!r}"
-    file.write_text(text.replace(old, new))
-    command = ["cargo", "test", "--quiet", "--package", "millstream-slab", "--test", "crash"]
-    build = subprocess.run(command + ["--no-run"], cwd=scratch, capture_output=True, text=True)
-    assert build.returncode == 0, f"mutant {number} does not compile:\n{build.stderr}"
-    run = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=600)
-    panic = [line for line in run.stderr.splitlines() if "killed at" in line or "kills:" in line or "assertion" in line]
-    return run.returncode != 0, (panic or run.stderr.splitlines() or [""])[0][:150]
-
-
-def main():
-    wanted = [int(argument) for argument in sys.argv[1:]] or range(len(MUTANTS))
-    survivors = 0
-    with tempfile.TemporaryDirectory(prefix="slab-mutants-") as folder:
-        scratch = Path(folder)
-        for entry in ("Cargo.toml", "Cargo.lock", "crates", "verify", "bindings", "benches", "xtask", "rustfmt.toml"):
-            source, copy = ROOT / entry, scratch / entry
-            if source.is_dir():
-                shutil.copytree(source, copy, ignore=shutil.ignore_patterns("target"))
-            else:
-                shutil.copy(source, copy)
-        # Its own: packages of the same workspace-relative path would overwrite each other in a shared one.
-        os.environ["CARGO_TARGET_DIR"] = str(scratch / "target")
-        for number in wanted:
-            failed, how = caught(number, scratch)
-            survivors += not failed
-            print(f"{number:2} {'caught' if failed else 'SURVIVED':8} {MUTANTS[number][3]}: {how}", flush=True)
-    sys.exit(1 if survivors else 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,94 @@
+"""Makes known mistakes, one at a time, and says which test finds each.
+
+The mistakes are made in a copy of the crates, never in the tree. A mutant that no test finds is a hole in the tests.
+
+Usage: python3 verify/mutants PART [NUMBER…]
+
+PART names a list beside this file: ring, slab, percpu. NUMBER picks mutants of the list, from 0. Exits with 1 if one survives.
+"""
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PARTS = sorted(path.stem for path in HERE.glob("*.py") if path.stem != "__main__")
+# A test that takes so long has not failed; but it has not passed either.
+LIMIT_S = 600
+
+
+def copy_workspace(to):
+    for entry in ("Cargo.toml", "Cargo.lock", "crates", "verify", "bindings", "benches", "xtask", "rustfmt.toml"):
+        source = ROOT / entry
+        if source.is_dir():
+            shutil.copytree(source, to / entry, ignore=shutil.ignore_patterns("target"))
+        else:
+            shutil.copy(source, to / entry)
+
+
+def executables(part, scratch):
+    """Builds the part's tests; the paths of their programs."""
+    command = ["cargo", "test", "--no-run", "--package", part.PACKAGE, *part.TESTS]
+    # The target folder is the copy's own: packages with the same path in another workspace would be taken for these.
+    env = os.environ | part.ENV | {"CARGO_TARGET_DIR": str(scratch / "target"), "CARGO_INCREMENTAL": "0"}
+    build = subprocess.run(command, cwd=scratch, env=env, capture_output=True, text=True)
+    assert build.returncode == 0, f"this does not compile:\n{build.stderr}"
+    lines = [line for line in build.stderr.splitlines() if "Executable" in line]
+    return [scratch / line[line.rindex("(") + 1 : line.rindex(")")] for line in lines]
+
+
+def tests(program, folder):
+    listing = subprocess.run([program, "--list"], cwd=folder, capture_output=True, text=True, check=True)
+    names = [line.removesuffix(": test") for line in listing.stdout.splitlines() if line.endswith(": test")]
+    ignored = subprocess.run([program, "--list", "--ignored"], cwd=folder, capture_output=True, text=True, check=True)
+    return [name for name in names if f"{name}: test" not in ignored.stdout]
+
+
+def finder(part, scratch, likely):
+    """The first test that fails, the likely ones first; `None` if all pass."""
+    folder = scratch / part.FOLDER
+    todo = [(program, name) for program in executables(part, scratch) for name in tests(program, folder)]
+    todo.sort(key=lambda test: not any(word in test[1] for word in likely))
+    for program, name in todo:
+        try:
+            run = subprocess.run([program, "--exact", name], cwd=folder, capture_output=True, timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            return f"{name} (does not end)"
+        if run.returncode != 0:
+            return name
+    return None
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in PARTS:
+        found = f"{sys.argv[1]!r} is none of the parts: {', '.join(PARTS)}\n\n" if len(sys.argv) > 1 else ""
+        sys.exit(found + __doc__.strip())
+    part = importlib.import_module(sys.argv[1])
+    wanted = [int(number) for number in sys.argv[2:]] or range(len(part.MUTANTS))
+    survivors = 0
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        scratch = Path(folder)
+        copy_workspace(scratch)
+        likely = []
+        for number in wanted:
+            name, old, new, what = part.MUTANTS[number]
+            file = scratch / part.FOLDER / "src" / name
+            text = file.read_text()
+            assert text.count(old) == 1, f"{number}: {name} has changed, this is not there once: {old!r}"
+            file.write_text(text.replace(old, new))
+            found = finder(part, scratch, likely)
+            file.write_text(text)
+            survivors += found is None
+            print(f"{number:2} {'found' if found else 'SURVIVED':8} {what}: {found or 'no test fails'}", flush=True)
+            # What found one mistake finds the next one, often.
+            likely = [found.split(" ")[0], *likely] if found else likely
+    sys.exit(1 if survivors else 0)
+
+
+if __name__ == "__main__":
+    main()

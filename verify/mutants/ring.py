@@ -1,0 +1,96 @@
+"""Weakened orderings and forgotten looks in rings and channels, each of which a loom model must find."""
+
+PACKAGE = "millstream-ring"
+FOLDER = "crates/ring"
+TESTS = ["--release", "--lib"]
+ENV = {"RUSTFLAGS": "--cfg loom"}
+
+
+def relaxed(name, old, what):
+    """The mistake of an ordering that is left out."""
+    new = old
+    for ordering in ("Acquire", "Release", "AcqRel"):
+        new = new.replace(f"Ordering::{ordering}", "Ordering::Relaxed")
+    return name, old, new, what
+
+
+# File, what is there, what is put in its place, what went wrong.
+MUTANTS = [
+    # One producer, one consumer.
+    relaxed("sequencer/single.rs", "self.cursor.store(end, Ordering::Release)", "one producer completes relaxed"),
+    relaxed("sequencer/single.rs", "self.cursor.load(Ordering::Acquire)", "what one producer has completed is read relaxed"),
+    relaxed("sequencer/single.rs", "self.cursor.store(RETIRED, Ordering::Release)", "who leaves says so relaxed"),
+    ("sequencer/single.rs", "if free < least {\n                return None;", "if free + 1 < least {\n                return None;",
+     "a producer takes a slot more than is free"),
+    # Many producers.
+    relaxed("sequencer/multi.rs", "take_while(|flag| flag.load(Ordering::Acquire) &", "flags are read relaxed"),
+    relaxed("sequencer/multi.rs", "self.flag(position).load(Ordering::Acquire) & LAP", "a glance at a flag is relaxed"),
+    relaxed("sequencer/multi.rs", "let next = claims.cursor.load(Ordering::Acquire);", "a claim reads the cursor relaxed"),
+    relaxed("sequencer/multi.rs", "claims.limit.load(Ordering::Acquire);", "a claim reads the limit relaxed"),
+    relaxed("sequencer/multi.rs", "claims.limit.store(limit, Ordering::Release);", "the limit is passed on relaxed"),
+    relaxed("sequencer/multi.rs", "compare_exchange(next, end, Ordering::Release,", "a claim is made relaxed"),
+    relaxed("sequencer/multi.rs", "let next = self.claims.cursor.load(Ordering::Acquire);", "what is available is asked of an old cursor"),
+    relaxed("sequencer/multi.rs", "self.claims.limit.load(Ordering::Acquire).max(next)", "what is available is asked of an old limit"),
+    relaxed("sequencer/multi.rs", "flag.store(lap, Ordering::Release);", "one of many completes relaxed"),
+    relaxed("sequencer/multi.rs", "self.lap(position) | SKIPPED, Ordering::Release", "a place is given up relaxed"),
+    ("sequencer/multi.rs", "if claims.cursor.load(Ordering::Relaxed) == next {\n                        return None;\n                    }\n"
+     "                    continue;", "return None;", "a ring is taken for full although the cursor has moved on meanwhile"),
+    ("sequencer/multi.rs", "frontier(limit.max(next))", "frontier(limit)", "flags are asked about a lap that is long over"),
+    ("sequencer/multi.rs", "self.has_skipped.store(true, Ordering::Relaxed);", "", "nobody learns that a place was given up"),
+    # Channels: ends.
+    relaxed("channel/shared.rs", "self.ends.senders.load(Ordering::Acquire)", "that the senders are gone is read relaxed"),
+    relaxed("channel/shared.rs", "self.ends.senders.fetch_sub(1, Ordering::AcqRel)", "a sender leaves relaxed"),
+    relaxed("channel/shared.rs", "self.ends.receivers.fetch_sub(1, Ordering::AcqRel)", "a receiver leaves relaxed"),
+    relaxed("channel/shared.rs", "fetch_or(CLOSED, Ordering::Release)", "a channel is closed relaxed"),
+    ("channel/shared.rs", "fetch_or(CLOSED, Ordering::Release);\n        heavy();", "fetch_or(CLOSED, Ordering::Release);",
+     "a channel is closed without a heavy fence"),
+    ("channel/shared.rs", "if self.arrivals.came(events, fenced) && C::MANY {\n            self.end_all_waits_if_closed();\n        }",
+     "self.arrivals.came(events, fenced);", "the last value of a closed channel ends one receiver's wait only"),
+    ("channel/shared.rs", "self.producers.is_complete(position) && !", "!", "a value that was never written is dropped"),
+    ("channel/wait.rs", "0 if available() == 0 =>", "0 =>", "no second look after the last sender has left"),
+    ("channel/wait.rs", "                    self.came(1, || ());\n", "", "who saw several values wakes no other receiver"),
+    ("channel/wait.rs", "!C::MANY, ||", "true, ||", "each of many receivers goes on listening as if it were alone"),
+    # Graphs.
+    relaxed("graph/gate.rs", "self.floor.load(Ordering::Acquire)", "the gate's floor is read relaxed"),
+    relaxed("graph/gate.rs", "fetch_update(Ordering::Release,", "the gate's floor is raised relaxed"),
+    relaxed("graph/core.rs", "self.open.fetch_sub(1, Ordering::AcqRel)", "a producer of a graph leaves relaxed"),
+    relaxed("graph/core.rs", "self.open.load(Ordering::Acquire)", "that the producers of a graph are gone is read relaxed"),
+    # Sleeping.
+    ("wait/bell.rs", "pub(crate) fn is_heard(&self) -> bool {\n        light();", "pub(crate) fn is_heard(&self) -> bool {",
+     "who rings looks for listeners without a light fence"),
+    ("wait/bell.rs", "let listening = self.listen_in_time();\n        heavy();\n        listening", "self.listen_in_time()",
+     "who listens makes no heavy fence"),
+    ("wait/bell.rs", "announce();\n        heavy();", "announce();", "a task that listens makes no heavy fence"),
+    ("wait/bell.rs", "            let key = self.key();\n            if let Some(found) = look() {\n                return Some(found);\n            }\n",
+     "            if let Some(found) = look() {\n                return Some(found);\n            }\n            let key = self.key();\n",
+     "who sleeps takes its key after the look"),
+    ("wait/bell.rs", "            let key = listening.key();\n            if let Some(found) = look() {\n                return found;\n            }\n",
+     "            if let Some(found) = look() {\n                return found;\n            }\n            let key = listening.key();\n",
+     "a task takes its key after the look"),
+    ("wait/bell.rs", "std::mem::forget(self.listen());", "std::mem::forget(self.listen_in_time());", "who listens on makes no heavy fence"),
+    ("wait/arrivals.rs", "            self.bell.listen_on();\n", "", "who listens on does not listen"),
+    ("wait/arrivals.rs", "            self.listens_on.store(false, Ordering::Relaxed);\n", "", "who stops listening believes that it listens"),
+    ("wait/room.rs", "    ) {\n        light();\n", "    ) {\n", "a consumer looks for waiting tasks without a light fence"),
+    relaxed("wait/room.rs", "self.alarm.due.swap(NEVER, Ordering::AcqRel)", "who is due is taken out relaxed"),
+    relaxed("wait/room.rs", "self.alarm.due.fetch_min(position, Ordering::Release)", "who is due is put in relaxed"),
+    ("wait/room.rs", "self.ring_at(AT_ONCE);\n            heavy();\n", "self.ring_at(AT_ONCE);\n",
+     "a task that came in between is woken without a heavy fence"),
+    ("wait/room.rs", "            self.ring_at(AT_ONCE);\n            heavy();", "            heavy();",
+     "a task that came in between is not due any more"),
+    # Between processes.
+    relaxed("shared/consumer.rs", "self.limit = self.segment.header().published.0.load(Ordering::Acquire)",
+            "between processes: what is published is read relaxed"),
+    relaxed("shared/consumer.rs", "header.consumed.0.store(next + 1, Ordering::Release)", "between processes: consumed relaxed"),
+    relaxed("shared/producer.rs", "self.limit = self.segment.header().consumed.0.load(Ordering::Acquire)",
+            "between processes: what is consumed is read relaxed"),
+    relaxed("shared/producer.rs", "header.published.0.store(first + sent as u64, Ordering::Release)", "between processes: published relaxed"),
+    ("shared/sleep.rs", "    pub(super) fn wake(&self) {\n        fence(Ordering::SeqCst);", "    pub(super) fn wake(&self) {",
+     "between processes: no fence before the wake"),
+    ("shared/sleep.rs", "            fence(Ordering::SeqCst);\n            if let", "            if let", "between processes: no fence before the sleep"),
+    ("shared/sleep.rs", "            self.asleep.store(1, Ordering::Relaxed);\n", "", "between processes: who sleeps does not say so"),
+    ("shared/sleep.rs", "            let key = self.count.snapshot();\n            self.asleep.store(1, Ordering::Relaxed);\n            fence(Ordering::SeqCst);\n"
+     "            if let Some(found) = look() {\n                return Some(found);\n            }\n",
+     "            self.asleep.store(1, Ordering::Relaxed);\n            fence(Ordering::SeqCst);\n"
+     "            if let Some(found) = look() {\n                return Some(found);\n            }\n            let key = self.count.snapshot();\n",
+     "between processes: the key is taken after the look"),
+]
