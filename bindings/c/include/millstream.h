@@ -546,6 +546,14 @@ typedef struct millstream_slab_options {
      * not a SIGBUS. Only for those that may be used at first, and for what this slab is made to grow by.
      */
     uint32_t reserve;
+    /**
+     * Not 0: keeps for each object who had it last; see millstream_slab_set_owner. 8 bytes an object.
+     */
+    uint32_t owners;
+    /**
+     * The file's permissions, of which the umask is taken away. 0: 0600.
+     */
+    uint32_t mode;
 } millstream_slab_options;
 
 /**
@@ -596,6 +604,10 @@ typedef struct millstream_slab_object {
      * others, 0.
      */
     uint32_t pid;
+    /**
+     * Who has it, or had it last, as given to millstream_slab_set_owner; 0 where nobody said so or the slab keeps no owners.
+     */
+    uint64_t owner;
 } millstream_slab_object;
 
 /**
@@ -1006,6 +1018,17 @@ int32_t millstream_slab_cache_new(const struct millstream_slab *slab,
  * `cache` is NULL or was made by millstream_slab_cache_new, and neither it nor a private object of it is used any more.
  */
 void millstream_slab_cache_free(struct millstream_slab_cache *cache);
+
+/**
+ * Says who uses a cache: a worker, a job. Objects that it publishes from now on have this owner, and so have those that it
+ * holds when its process dies: so what a dead worker left can be told from what others have, by millstream_slab_next. Without
+ * effect where the slab was made without `owners`.
+ *
+ * # Safety
+ * `cache` was made by millstream_slab_cache_new.
+ */
+int32_t millstream_slab_set_owner(const struct millstream_slab_cache *cache,
+                                  uint64_t owner);
 
 /**
  * Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves it published with these

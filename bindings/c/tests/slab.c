@@ -105,6 +105,7 @@ static void options_are_heeded(void) {
     options.tag = 0x7365737365696f6e;
     options.huge_pages = 1;
     options.reserve = 1;
+    options.mode = 0640;
     millstream_slab *slab = NULL;
     millstream_slab_cache *caches[3];
     EXPECT(millstream_slab_create_with("options", &options, &slab) == MILLSTREAM_OK);
@@ -262,13 +263,18 @@ static void private_objects_are_filled_in_place(void) {
     millstream_slab_free(slab);
 }
 
-static void next_tells_in_whose_hands_an_object_is(void) {
-    millstream_slab *slab = memory(8, 100);
+static void next_tells_in_whose_hands_an_object_is_and_whose_it_was(void) {
+    millstream_slab_options options = sized(8, 100);
+    options.owners = 1;
+    millstream_slab *slab = NULL;
+    EXPECT(millstream_slab_create_memfd(&options, &slab) == MILLSTREAM_OK);
     millstream_slab_cache *cache;
     millstream_slab_private kept;
     millstream_slab_handle published, killed;
     uint64_t number = 1, changed = 2, recovered = 0, from = 0;
     EXPECT(millstream_slab_cache_new(slab, &cache) == MILLSTREAM_OK);
+    EXPECT(millstream_slab_set_owner(cache, 7) == MILLSTREAM_OK);
+    EXPECT(millstream_slab_set_owner(NULL, 7) == MILLSTREAM_NULL);
     EXPECT(millstream_slab_put(cache, &number, &published) == MILLSTREAM_OK);
     EXPECT(millstream_slab_put(cache, &number, &killed) == MILLSTREAM_OK);
     EXPECT(millstream_slab_private_new(cache, &kept) == MILLSTREAM_OK);
@@ -277,6 +283,7 @@ static void next_tells_in_whose_hands_an_object_is(void) {
         millstream_slab_cache *own;
         millstream_slab_private object;
         EXPECT(millstream_slab_cache_new(slab, &own) == MILLSTREAM_OK);
+        EXPECT(millstream_slab_set_owner(own, 42) == MILLSTREAM_OK);
         EXPECT(millstream_slab_private_claim(own, killed, &object) == MILLSTREAM_OK);
         raise(SIGKILL);
     }
@@ -290,6 +297,7 @@ static void next_tells_in_whose_hands_an_object_is(void) {
         seen[object.state]++;
         EXPECT(object.pid == (object.state == MILLSTREAM_SLAB_PRIVATE ? (uint32_t)getpid() : 0));
         EXPECT((object.state == MILLSTREAM_SLAB_ORPHAN) == (memcmp(&object.handle, &killed, sizeof killed) == 0));
+        EXPECT(object.owner == (object.state == MILLSTREAM_SLAB_ORPHAN ? 42 : 7));
     }
     EXPECT(seen[MILLSTREAM_SLAB_PUBLISHED] == 1 && seen[MILLSTREAM_SLAB_ORPHAN] == 1);
     EXPECT(seen[MILLSTREAM_SLAB_PRIVATE] == 1);
@@ -345,7 +353,7 @@ int main(int argc, char **argv) {
     every_reason_has_its_code();
     a_path_is_any_bytes();
     private_objects_are_filled_in_place();
-    next_tells_in_whose_hands_an_object_is();
+    next_tells_in_whose_hands_an_object_is_and_whose_it_was();
     damage_is_counted_and_told();
     return failures != 0;
 }

@@ -35,11 +35,15 @@ pub struct millstream_slab_options {
     /// Not 0: has every object backed by the file system before it can be handed out, so that a full device is an error and
     /// not a SIGBUS. Only for those that may be used at first, and for what this slab is made to grow by.
     pub reserve: u32,
+    /// Not 0: keeps for each object who had it last; see millstream_slab_set_owner. 8 bytes an object.
+    pub owners: u32,
+    /// The file's permissions, of which the umask is taken away. 0: 0600.
+    pub mode: u32,
 }
 
 impl millstream_slab_options {
     /// Those of the first version of this struct; a later one has more.
-    const LEAST_BYTES: u64 = 64;
+    const LEAST_BYTES: u64 = 72;
     /// No version will have more: this is not a size.
     const MOST_BYTES: u64 = 4096;
 
@@ -87,6 +91,12 @@ impl millstream_slab_options {
         }
         if self.reserve != 0 {
             options = options.reserve();
+        }
+        if self.owners != 0 {
+            options = options.owners();
+        }
+        if self.mode != 0 {
+            options = options.mode(self.mode);
         }
         Ok(options)
     }

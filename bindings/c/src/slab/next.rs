@@ -22,6 +22,8 @@ pub struct millstream_slab_object {
     /// The process that has a private object to itself, 0 if it can't be named because its cache was given back. Of all
     /// others, 0.
     pub pid: u32,
+    /// Who has it, or had it last, as given to millstream_slab_set_owner; 0 where nobody said so or the slab keeps no owners.
+    pub owner: u64,
 }
 
 /// The next allocated object whose number is `*from` or higher; raises `*from` beyond it. MILLSTREAM_SLAB_END if there is
@@ -47,7 +49,7 @@ pub unsafe extern "C" fn millstream_slab_next(
             Holder::Orphan => (MILLSTREAM_SLAB_ORPHAN, 0),
             Holder::Process { pid } => (MILLSTREAM_SLAB_PRIVATE, pid),
         };
-        Ok(millstream_slab_object { handle: object.handle.into(), state, pid })
+        Ok(millstream_slab_object { handle: object.handle.into(), state, pid, owner: object.owner })
     };
     // SAFETY: the caller's promise.
     unsafe { answer(out, compute) }

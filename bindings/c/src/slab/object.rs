@@ -40,6 +40,18 @@ pub unsafe extern "C" fn millstream_slab_cache_free(cache: *mut millstream_slab_
     unsafe { release(cache) }
 }
 
+/// Says who uses a cache: a worker, a job. Objects that it publishes from now on have this owner, and so have those that it
+/// holds when its process dies: so what a dead worker left can be told from what others have, by millstream_slab_next. Without
+/// effect where the slab was made without `owners`.
+///
+/// # Safety
+/// `cache` was made by millstream_slab_cache_new.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_slab_set_owner(cache: *const millstream_slab_cache, owner: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    status(unsafe { borrow("cache", cache) }.map(|cache| cache.cache.set_owner(owner)))
+}
+
 /// Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves it published with these
 /// bytes, or free, or (between the two) an orphan whose bytes may be of any sort, for a survivor to find by
 /// millstream_slab_next.
