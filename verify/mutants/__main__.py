@@ -31,11 +31,12 @@ def copy_workspace(to):
             shutil.copy(source, to / entry)
 
 
-def executables(part, scratch):
-    """Builds the part's tests; the paths of their programs."""
-    command = ["cargo", "test", "--no-run", "--package", part.PACKAGE, *part.TESTS]
-    # The target folder is the copy's own: packages with the same path in another workspace would be taken for these.
-    env = os.environ | part.ENV | {"CARGO_TARGET_DIR": str(scratch / "target"), "CARGO_INCREMENTAL": "0"}
+def executables(package, arguments, flags, scratch):
+    """Builds tests; the paths of their programs."""
+    command = ["cargo", "test", "--no-run", "--package", package, *arguments]
+    # The target folders are the copy's own: packages with the same path in another workspace would be taken for these.
+    target = scratch / "target" / (flags.replace(" ", "") or "plain")
+    env = os.environ | {"CARGO_TARGET_DIR": str(target), "CARGO_INCREMENTAL": "0", "RUSTFLAGS": flags}
     build = subprocess.run(command, cwd=scratch, env=env, capture_output=True, text=True)
     assert build.returncode == 0, f"this does not compile:\n{build.stderr}"
     lines = [line for line in build.stderr.splitlines() if "Executable" in line]
@@ -52,15 +53,17 @@ def tests(program, folder):
 def finder(part, scratch, likely):
     """The first test that fails, the likely ones first; `None` if all pass."""
     folder = scratch / part.FOLDER
-    todo = [(program, name) for program in executables(part, scratch) for name in tests(program, folder)]
-    todo.sort(key=lambda test: not any(word in test[1] for word in likely))
-    for program, name in todo:
-        try:
-            run = subprocess.run([program, "--exact", name], cwd=folder, capture_output=True, timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            return f"{name} (does not end)"
-        if run.returncode != 0:
-            return name
+    for arguments, flags in part.RUNS:
+        programs = executables(part.PACKAGE, arguments, flags, scratch)
+        todo = [(program, name) for program in programs for name in tests(program, folder)]
+        todo.sort(key=lambda test: test[1] not in likely)
+        for program, name in todo:
+            try:
+                run = subprocess.run([program, "--exact", name], cwd=folder, capture_output=True, timeout=LIMIT_S)
+            except subprocess.TimeoutExpired:
+                return f"{name} (does not end)"
+            if run.returncode != 0:
+                return name
     return None
 
 

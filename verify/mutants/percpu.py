@@ -2,9 +2,11 @@
 
 PACKAGE = "millstream-sync"
 FOLDER = "crates/sync"
-TESTS = ["--lib", "--test", "percpu", "--test", "percpu_preempted", "--test", "percpu_revocable", "--test", "percpu_stepped",
-         "--test", "counter"]
-ENV = {}
+# What is built and run, with which RUSTFLAGS.
+RUNS = [
+    (["--lib", "--test", "percpu", "--test", "percpu_preempted", "--test", "percpu_revocable", "--test", "percpu_stepped",
+      "--test", "counter"], ""),
+]
 
 # File, what is there, what is put in its place, what went wrong.
 MUTANTS = [

@@ -2,8 +2,8 @@
 
 PACKAGE = "millstream-slab"
 FOLDER = "crates/slab"
-TESTS = ["--test", "crash"]
-ENV = {}
+# What is built and run, with which RUSTFLAGS.
+RUNS = [(["--test", "crash"], "")]
 
 # File, what is there, what is put in its place, what went wrong.
 MUTANTS = [

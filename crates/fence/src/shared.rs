@@ -21,7 +21,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 
-use crate::membarrier::GLOBAL;
+use crate::membarrier::{GLOBAL, call};
 
 /// Whether [`register`] succeeded in this process.
 static REGISTERED: AtomicBool = AtomicBool::new(false);
@@ -80,15 +80,17 @@ pub fn light() {
 /// Blocks for as long as the kernel takes, some 10 µs.
 ///
 /// # Errors
-/// When the kernel or a sandbox does not let this process issue it; then only the caller passed a fence.
+/// When the kernel or a sandbox does not let this thread issue it, now: it may have been allowed before. Then only the caller
+/// passed a fence.
 pub fn heavy() -> Result<(), Unavailable> {
     fence(Ordering::SeqCst);
     available()?;
-    GLOBAL.issue();
-    Ok(())
+    let refused = |error| Unavailable { reason: format!("membarrier(GLOBAL_EXPEDITED): {error}") };
+    call(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED).map(drop).map_err(refused)
 }
 
-/// Probed once: reached processes do not matter, whether the call is allowed does.
+/// Whether the kernel has the command and the environment has not turned it off; found out once. What is allowed is another
+/// question, and each call answers it anew.
 fn available() -> Result<(), Unavailable> {
     static AVAILABLE: OnceLock<Result<(), Unavailable>> = OnceLock::new();
     let probe = || {

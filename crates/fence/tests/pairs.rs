@@ -3,7 +3,7 @@
 mod support;
 
 use millstream_fence::{Fence, heavy, light, shared};
-use support::{again, both_missed, is_again};
+use support::{again, both_missed, forbid_membarrier, is_again};
 
 const ROUNDS: u32 = 10_000;
 
@@ -97,6 +97,21 @@ fn the_pairs_hold_where_membarrier_is_forbidden_and_fences_are_symmetric() {
     }
     assert!(!millstream_fence::is_asymmetric());
     assert_eq!(both_missed(ROUNDS, light, heavy), 0);
+}
+
+#[test]
+fn a_shared_heavy_fence_that_is_forbidden_later_is_an_error() {
+    let before = shared::heavy();
+    println!("{before:?}");
+    let forbidden = std::thread::spawn(|| {
+        forbid_membarrier().unwrap();
+        shared::heavy()
+    });
+    let reason = forbidden.join().expect("the fence does not panic").unwrap_err().reason;
+    if before.is_ok() {
+        assert!(reason.starts_with("membarrier(GLOBAL_EXPEDITED): "), "{reason}");
+        assert_eq!(shared::heavy(), before, "other threads are not concerned");
+    }
 }
 
 #[test]

@@ -5,9 +5,9 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | `flow` (default) | the staged execution engine |
-//! | `ring` | the disruptor, and bounded channels on it |
+//! | `ring` | the disruptor, bounded channels on it, and rings between two processes |
 //! | `slab` | a slab of shared memory that survives `kill -9` |
-//! | `sync` | event counts |
+//! | `sync` | event counts, hazard pointers and epochs, counters, data of processors, locks |
 //! | `fence` | asymmetric fences |
 //! | `csm` | confidence sequences, stopping rules and exact tests |
 //! | `history` | the linearizability checker and its recorder |

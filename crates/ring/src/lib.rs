@@ -1,5 +1,9 @@
 //! Rings that do not collapse when threads outnumber cores.
 //!
+//! They are for handing over in order, from thread to thread or from process to process. Millstream's own engine uses one, at the gate through
+//! which units come in; the queues of its stages are lists under a mutex, because a grant takes from several at once (see
+//! "One mutex instead of lock-free queues" in `ARCHITECTURE.md`).
+//!
 //! | I want | look at |
 //! | --- | --- |
 //! | to send values from threads to a thread, or to a set of them | [`channel`] |

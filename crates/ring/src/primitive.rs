@@ -6,8 +6,9 @@ pub(crate) const LINE_BYTES: usize = 64;
 #[cfg(not(loom))]
 mod real {
     pub(crate) use millstream_fence::{heavy, light};
+    pub(crate) use parking_lot::RwLock;
     pub(crate) use std::hint::spin_loop as pause;
-    pub(crate) use std::sync::{Arc, RwLock, atomic};
+    pub(crate) use std::sync::{Arc, atomic};
     pub(crate) use std::thread::{self, yield_now};
 
     /// Asks for the cache line at an address, to write to it soon. A hint: no address is wrong.
@@ -55,20 +56,32 @@ mod real {
 #[cfg(loom)]
 mod real {
     pub(crate) use loom::cell::UnsafeCell;
-    pub(crate) use loom::sync::{Arc, RwLock, atomic};
+    pub(crate) use loom::sync::{Arc, atomic};
+    use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
     pub(crate) use loom::thread::{self, yield_now, yield_now as pause};
+    // They order each other no more than the real ones do.
+    pub(crate) use millstream_sync::model::{heavy, light};
+
+    /// Loom's lock behind the interface of the one that runs. Its readers wait for who writes, not for who waits to write.
+    #[derive(Debug)]
+    pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            RwLock(loom::sync::RwLock::new(value))
+        }
+
+        pub(crate) fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().unwrap()
+        }
+
+        pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap()
+        }
+    }
 
     /// A model has no caches.
     pub(crate) fn prefetch_for_writing<T>(_at: *const T) {}
-
-    /// Loom has no asymmetric fences; the full fence on both sides promises the same.
-    pub(crate) fn light() {
-        atomic::fence(atomic::Ordering::SeqCst);
-    }
-
-    pub(crate) fn heavy() {
-        atomic::fence(atomic::Ordering::SeqCst);
-    }
 }
 
 pub(crate) use real::*;

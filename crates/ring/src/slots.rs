@@ -32,7 +32,7 @@ impl<E> Slots<E> {
     /// # Panics
     /// When `capacity` is not a power of two.
     pub(crate) fn new(capacity: usize, mut make: impl FnMut() -> E) -> Self {
-        assert!(capacity.is_power_of_two(), "a ring's capacity is a power of two, not {capacity}");
+        check_capacity(capacity);
         Slots { cells: (0..capacity).map(|_| UnsafeCell::new(make())).collect(), mask: capacity - 1 }
     }
 
@@ -94,9 +94,31 @@ impl<E> Slots<E> {
     }
 }
 
+/// # Panics
+/// When `capacity` is not a power of two; the message names the next one.
+pub(crate) fn check_capacity(capacity: usize) {
+    if !capacity.is_power_of_two() {
+        let next = capacity.checked_next_power_of_two().map(|next| format!("; the next is {next}"));
+        panic!("a ring's capacity is a power of two, not {capacity}{}", next.unwrap_or_default());
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    #[should_panic(expected = "a ring's capacity is a power of two, not 1000; the next is 1024")]
+    fn who_asks_for_a_capacity_that_is_no_power_of_two_is_told_the_next() {
+        check_capacity(1000);
+    }
+
+    #[test]
+    #[should_panic(expected = "not 18446744073709551615")]
+    #[cfg(target_pointer_width = "64")]
+    fn the_largest_number_has_no_next_power_of_two() {
+        check_capacity(usize::MAX);
+    }
 
     #[test]
     fn a_producer_takes_no_more_than_is_free_and_no_less_than_it_wants() {

@@ -207,6 +207,71 @@ fn a_batch_that_does_not_fit_keeps_its_rest() {
 }
 
 #[test]
+fn a_batch_waits_for_values_until_its_deadline_and_takes_what_is_there() {
+    for strategy in STRATEGIES {
+        let (sender, receiver) = channel::mpsc(Options::new(8).wait_strategy(strategy));
+        let mut received = Vec::new();
+        let soon = Instant::now() + Duration::from_millis(5);
+        assert_eq!(receiver.recv_many_deadline(&mut received, 4, soon), Err(RecvTimeoutError::Timeout), "{strategy:?}");
+        assert!(Instant::now() >= soon, "{strategy:?}");
+        assert_eq!(receiver.recv_many_timeout(&mut received, 0, Duration::ZERO), Ok(0));
+        (0..6).for_each(|n| sender.send(n).unwrap());
+        assert_eq!(receiver.recv_many_deadline(&mut received, 4, soon), Ok(4), "what is there needs no time");
+        assert_eq!(receiver.recv_many_timeout(&mut received, 4, Duration::MAX), Ok(2));
+        assert_eq!(received, [0, 1, 2, 3, 4, 5]);
+        drop(sender);
+        assert_eq!(receiver.recv_many_timeout(&mut received, 4, Duration::MAX), Err(RecvTimeoutError::Disconnected));
+    }
+}
+
+#[test]
+fn so_many_values_or_what_comes_in_time() {
+    let (sender, receiver) = channel::mpsc(128);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for n in 0..100 {
+                sender.send(n).unwrap();
+                if n % 10 == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            // Still there when the second batch times out.
+            std::thread::sleep(Duration::from_millis(300));
+        });
+        let batch_of_64 = |timeout| {
+            let (mut batch, deadline) = (Vec::new(), Instant::now() + timeout);
+            while let missing @ 1.. = 64 - batch.len()
+                && receiver.recv_many_deadline(&mut batch, missing, deadline).is_ok()
+            {}
+            batch
+        };
+        assert_eq!(batch_of_64(Duration::from_secs(20)), (0..64).collect::<Vec<_>>());
+        assert_eq!(batch_of_64(Duration::from_millis(200)), (64..100).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_batch_that_finds_no_room_in_time_keeps_its_rest() {
+    let (sender, receiver) = channel::mpsc(4);
+    let mut batch: Vec<u8> = (0..6).collect();
+    let soon = Instant::now() + Duration::from_millis(5);
+    assert_eq!(sender.send_many_deadline(&mut batch, soon), Err(SendTimeoutError::Timeout(())));
+    assert!(Instant::now() >= soon);
+    assert_eq!(batch, [4, 5]);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| sender.send_many_timeout(&mut batch, Duration::MAX));
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!((receiver.recv(), receiver.recv()), (Ok(0), Ok(1)));
+        assert_eq!(sending.join().unwrap(), Ok(()));
+    });
+    assert!(batch.is_empty());
+    batch.push(6);
+    receiver.close();
+    assert_eq!(sender.send_many_timeout(&mut batch, Duration::MAX), Err(SendTimeoutError::Disconnected(())));
+    assert_eq!((batch, receiver.iter().collect::<Vec<_>>()), (vec![6], vec![2, 3, 4, 5]));
+}
+
+#[test]
 fn each_value_goes_to_one_of_many_receivers() {
     const VALUES: usize = 20_000;
     for strategy in STRATEGIES {
@@ -272,6 +337,39 @@ fn tasks_send_and_receive() {
 }
 
 #[test]
+fn tasks_send_and_receive_batches() {
+    let (mut sender, mut receiver) = channel::mpsc(4);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut batch: Vec<u32> = (0..1000).collect();
+            block_on(sender.send_many_async(&mut batch)).unwrap();
+            assert!(batch.is_empty());
+        });
+        let mut received = Vec::new();
+        assert_eq!(block_on(receiver.recv_many_async(&mut received, 0)), Ok(0));
+        while let Ok(some) = block_on(receiver.recv_many_async(&mut received, 3)) {
+            assert!((1..=3).contains(&some));
+        }
+        assert_eq!(received, (0..1000).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_task_that_stops_sending_a_batch_keeps_its_rest() {
+    let (mut sender, receiver) = channel::mpsc(2);
+    let mut batch: Vec<String> = (0..5).map(|n| n.to_string()).collect();
+    {
+        let mut waiting = Box::pin(sender.send_many_async(&mut batch));
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    assert_eq!(batch, ["2", "3", "4"]);
+    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["0", "1"]);
+    drop(receiver);
+    assert_eq!(block_on(sender.send_many_async(&mut batch)), Err(Disconnected));
+    assert_eq!(batch, ["2", "3", "4"]);
+}
+
+#[test]
 fn a_task_that_stops_waiting_loses_nothing() {
     let (sender, mut receiver) = channel::mpsc(2);
     for n in 0..100 {
@@ -324,7 +422,11 @@ fn handles_go_where_they_may() {
     // Executors move tasks between threads.
     send(&sender.send_async(1));
     send(&receiver.recv_async());
+    send(&sender.send_many_async(&mut Vec::new()));
+    send(&receiver.recv_many_async(&mut Vec::new(), 1));
     let (mut sender, mut receiver) = channel::mpsc::<u8>(2);
     send(&sender.send_async(1));
     send(&receiver.recv_async());
+    send(&sender.send_many_async(&mut Vec::new()));
+    send(&receiver.recv_many_async(&mut Vec::new(), 1));
 }

@@ -9,13 +9,14 @@ mod strategies;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use block_on::block_on;
-use millstream_ring::graph::{Builder, Full, Polled};
+use millstream_ring::graph::{Builder, Full, Place, Polled};
 use millstream_ring::{Options, WaitStrategy};
 use strategies::STRATEGIES;
 
@@ -185,12 +186,100 @@ fn a_handler_that_panics_holds_nobody_up() {
     });
     ring.handle(&[doomed], move |_, _| _ = count.fetch_add(1, Ordering::Relaxed));
     let (mut producer, running) = ring.start();
-    producer.publish_many(1000, |n, event| *event = n);
+    producer.publish_many(4, |n, event| *event = n);
+    assert!(!producer.has_panicked() && !running.has_panicked());
+    producer.publish_many(996, |n, event| *event = n + 4);
+    assert!(producer.has_panicked() && running.has_panicked(), "there was room, so it has left");
     drop(producer);
     let panics = running.join().unwrap_err();
     assert_eq!(panics.len(), 1);
     assert_eq!((panics[0].node, panics[0].position, panics[0].message.as_str()), (doomed, 5, "five"));
     assert_eq!(survived.load(Ordering::Relaxed), 1000);
+}
+
+/// A handler that panics at its first event.
+fn panics(_: &u64, _: Place) {
+    std::panic::resume_unwind(Box::new("at once"));
+}
+
+#[test]
+fn of_a_pool_who_panics_leaves_and_the_others_handle_the_rest() {
+    let (handled, left) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+    let mut ring = Builder::single(64, || 0u64);
+    let workers = [true, true, false].map(|is_doomed| {
+        let (handled, left) = (Arc::clone(&handled), Arc::clone(&left));
+        move |event: &u64, place| {
+            handled.lock().unwrap().push(*event);
+            if is_doomed {
+                left.fetch_add(1, Ordering::Relaxed);
+                panics(event, place);
+            }
+            while left.load(Ordering::Relaxed) < 2 {
+                std::thread::yield_now();
+            }
+        }
+    });
+    let pool = ring.pool(&[], workers);
+    let (mut producer, running) = ring.start();
+    producer.publish_many(EVENTS, |n, event| *event = n);
+    drop(producer);
+    let panics = running.join().unwrap_err();
+    assert_eq!(panics.iter().map(|panic| panic.node).collect::<Vec<_>>(), [pool; 2]);
+    let mut handled = Arc::into_inner(handled).unwrap().into_inner().unwrap();
+    handled.sort_unstable();
+    assert!(handled.into_iter().eq(0..EVENTS));
+}
+
+#[test]
+fn a_pool_whose_last_handler_panics_holds_nobody_up() {
+    let followed = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&followed);
+    let mut ring = Builder::multi(8, || 0u64);
+    let pool = ring.pool(&[], [panics; 2]);
+    ring.handle(&[pool], move |_, _| _ = count.fetch_add(1, Ordering::Relaxed));
+    let (mut producer, running) = ring.start();
+    producer.publish_many(1000, |n, event| *event = n);
+    drop(producer);
+    assert_eq!(running.join().unwrap_err().len(), 2);
+    assert_eq!(followed.load(Ordering::Relaxed), 1000);
+}
+
+#[test]
+fn pollers_of_a_ring_that_was_never_started_end() {
+    fn check<P: millstream_ring::sequencer::Sequencer>(mut ring: Builder<u64, P>) {
+        let handler = ring.handle(&[], |_, _| ());
+        let (_, mut poller) = ring.poller(&[handler]);
+        assert_eq!(poller.poll(1, |_, _| ()), Polled::Idle);
+        drop(ring);
+        assert!(poller.wait_deadline(Instant::now() + Duration::from_secs(10)));
+        assert_eq!(poller.poll(1, |_, _| ()), Polled::Ended);
+    }
+    check(Builder::single(4, || 0));
+    check(Builder::multi(4, || 0));
+}
+
+#[test]
+fn who_comes_and_goes_leaves_nothing_behind_in_the_ring() {
+    let mut ring = Builder::multi(4, || 0u64);
+    let (first, mut stays) = ring.poller(&[]);
+    let (mut producer, mut running) = ring.start();
+    let mut last = first;
+    for _ in 0..20 {
+        // From the second on it follows one that is gone.
+        let (node, mut visitor) = running.add_poller(&[last]);
+        running.add(&[], panics);
+        let mut published = 0;
+        while published < 8 {
+            assert_eq!(visitor.poll(4, |_, _| ()), Polled::Idle, "the first has not polled");
+            published += u64::from(producer.try_publish(|event| *event = published).is_ok());
+            while stays.poll(4, |_, _| ()) != Polled::Idle || visitor.poll(4, |_, _| ()) != Polled::Idle {}
+        }
+        last = node;
+    }
+    let shape = format!("{running:?}");
+    assert!(shape.contains("consumers: 3") && shape.matches("JoinHandle").count() == 1, "{shape}");
+    drop((producer, stays));
+    assert_eq!(running.join().unwrap_err().len(), 20);
 }
 
 #[test]
@@ -238,6 +327,27 @@ fn claims_are_consecutive_and_batches_end_where_consumers_may_wait() {
         (0..5).map(|n| (n, n + 10)).collect::<Vec<_>>()
     );
     assert!(ends[4].2, "the last of all ends a batch");
+}
+
+#[test]
+fn a_batch_ends_with_its_last_event_whatever_was_given_up_behind_it() {
+    let mut ring = Builder::multi(16, || 0u64);
+    let (_, mut poller) = ring.poller(&[]);
+    let (mut producer, _running) = ring.start();
+    let (mut gathered, mut flushed) = (Vec::new(), Vec::new());
+    for (given_up, published) in [(0, 2), (1, 1), (2, 0), (1, 2)] {
+        producer.publish_many(published, |n, event| *event = n);
+        (0..given_up).for_each(|_| drop(producer.claim(1)));
+        while poller.poll(16, |event, place| {
+            gathered.push(*event);
+            if place.ends_batch {
+                flushed.append(&mut gathered);
+            }
+        }) != Polled::Idle
+        {}
+        assert_eq!(gathered, [], "nobody flushes these if nothing more comes");
+    }
+    assert_eq!(flushed, [0, 1, 0, 0, 1]);
 }
 
 #[test]
@@ -291,6 +401,29 @@ fn a_late_poller_holds_producers_up_like_any_other() {
     drop(producer);
     while late.poll(64, |event, _| seen.push(*event)) != Polled::Ended {}
     assert_eq!(seen.last(), Some(&(100 + room as u64 - 1)));
+}
+
+/// Runs again in a process in which the system starts no thread: no stack is as large as is asked for there.
+#[test]
+fn a_newcomer_whose_thread_does_not_start_holds_nobody_up() {
+    const NAME: &str = "a_newcomer_whose_thread_does_not_start_holds_nobody_up";
+    if std::env::var_os("RUST_MIN_STACK").is_none() {
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.args([NAME, "--exact", "--test-threads=1"]).env("RUST_MIN_STACK", (1u64 << 60).to_string());
+        let output = again.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let mut ring = Builder::single(4, || 0u64);
+    let (_, mut poller) = ring.poller(&[]);
+    let (mut producer, mut running) = ring.start();
+    catch_unwind(AssertUnwindSafe(|| running.add(&[], |_, _| ()))).expect_err("there is no thread");
+    for n in 0..20 {
+        producer.try_publish(|event| *event = n).unwrap();
+        assert_eq!(poller.poll(4, |event, _| assert_eq!(*event, n)), Polled::Events(1));
+    }
+    drop(producer);
+    running.join().unwrap();
 }
 
 #[test]

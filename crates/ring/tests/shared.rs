@@ -6,6 +6,7 @@ mod length;
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -150,6 +151,92 @@ fn a_role_is_for_one() {
     Producer::<u64>::attach(&memory, 4).unwrap();
 }
 
+/// What a producer leaves that is killed after it has published its first event and before it woke anybody. The places are documented.
+fn publish_and_be_killed(memory: &File, event: u64) {
+    const PUBLISHED: u64 = 128;
+    const SLOT_0: u64 = 640;
+    memory.write_all_at(&event.to_ne_bytes(), SLOT_0).unwrap();
+    memory.write_all_at(&1u64.to_ne_bytes(), PUBLISHED).unwrap();
+}
+
+/// How long a consumer that sleeps takes to see an event that nobody woke it for, when this happens.
+fn unseen_for(meanwhile: impl FnOnce(&File)) -> Duration {
+    let memory = memory();
+    let mut consumer = Consumer::<u64>::attach(&memory, SLOTS).unwrap();
+    std::thread::scope(|scope| {
+        let consumer = scope.spawn(move || {
+            let late = Instant::now() + Duration::from_secs(20);
+            assert_eq!(consumer.handle_deadline(late, |&event| event), Some(7));
+            Instant::now()
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        publish_and_be_killed(&memory, 7);
+        let published = Instant::now();
+        meanwhile(&memory);
+        consumer.join().unwrap() - published
+    })
+}
+
+#[test]
+fn an_event_that_nobody_woke_for_is_seen_by_itself() {
+    let unseen = unseen_for(|_| ());
+    assert!(unseen < Duration::from_secs(10), "{unseen:?}");
+}
+
+#[test]
+fn an_event_that_nobody_woke_for_is_seen_when_the_next_producer_attaches() {
+    // The machine may be busy; the best of some is below what a sleeper that looks by itself takes.
+    let attach = |memory: &File| drop(Producer::<u64>::attach(memory, SLOTS).unwrap());
+    let soonest = (0..5).map(|_| unseen_for(attach)).min().unwrap();
+    assert!(soonest < Duration::from_millis(500), "{soonest:?}");
+}
+
+#[test]
+fn events_that_are_handled_together_are_consumed_together() {
+    let memory = memory();
+    let mut producer = Producer::<u64>::attach(&memory, 8).unwrap();
+    let mut consumer = Consumer::<u64>::attach(&memory, 8).unwrap();
+    let mut handled = Vec::new();
+    assert_eq!(consumer.try_handle_many(9, |_| ()), 0);
+    assert_eq!(consumer.handle_many_deadline(9, Instant::now() + Duration::from_millis(2), |_| ()), 0);
+    producer.send_all(&[0, 1, 2, 3, 4]);
+    assert_eq!((consumer.handle_many(0, |_| ()), consumer.position()), (0, 0));
+    assert_eq!(consumer.handle_many(2, |&event| handled.push(event)), 2);
+    assert_eq!(consumer.handle_many_deadline(9, Instant::now(), |&event| handled.push(event)), 3);
+    assert_eq!((handled, consumer.position()), (vec![0, 1, 2, 3, 4], 5));
+
+    producer.send_all(&[5, 6, 7]);
+    let fails_at_6 = std::panic::AssertUnwindSafe(|| {
+        consumer.handle_many(9, |&event| {
+            if event == 6 {
+                std::panic::resume_unwind(Box::new("in a handler"))
+            }
+        });
+    });
+    assert!(std::panic::catch_unwind(fails_at_6).is_err());
+    assert_eq!(consumer.position(), 5, "none of them is consumed");
+    assert_eq!(consumer.try_handle_many(9, |&event| assert!(event >= 5)), 3);
+}
+
+#[test]
+fn batches_make_room_for_a_producer_that_waits() {
+    let memory = memory();
+    let mut producer = Producer::<u64>::attach(&memory, 16).unwrap();
+    let mut consumer = Consumer::<u64>::attach(&memory, 16).unwrap();
+    let events = 20_000 * stress();
+    std::thread::scope(|scope| {
+        scope.spawn(move || (0..events).for_each(|event| producer.send(event)));
+        let mut next = 0;
+        while next < events {
+            let handled = consumer.handle_many(10, |&event| {
+                assert_eq!(event, next);
+                next += 1;
+            });
+            assert!((1..=10).contains(&handled));
+        }
+    });
+}
+
 #[test]
 fn another_kind_of_file_is_refused() {
     let ring = memory();
@@ -160,9 +247,91 @@ fn another_kind_of_file_is_refused() {
         "the file holds a ring of 4 slots of 8 bytes, aligned to 8, expected was one of 4 slots of 4 bytes, aligned to 4"
     );
     assert!(matches!(Consumer::<u64>::attach(&ring, 8), Err(AttachError::Mismatch { .. })));
-    let text = memory();
-    text.set_len(4096).unwrap();
-    std::os::unix::fs::FileExt::write_at(&text, b"# Notes, not a ring", 0).unwrap();
-    assert!(matches!(Consumer::<u64>::attach(&text, 4), Err(AttachError::NotARing)));
-    assert!(matches!(Consumer::<u64>::attach(&File::open("/dev/null").unwrap(), 4), Err(AttachError::Io(_))));
+}
+
+/// A file that holds these bytes and then zeros.
+fn foreign(beginning: &[u8], bytes: u64) -> File {
+    let file = memory();
+    file.set_len(bytes).unwrap();
+    file.write_all_at(beginning, 0).unwrap();
+    file
+}
+
+#[test]
+fn a_file_that_is_no_ring_is_refused_and_nothing_is_written_to_it() {
+    // A ring of 4 numbers has 672 bytes.
+    let foreign_files: [(&[u8], u64, &str); 6] = [
+        (b"# Notes, not a ring", 4096, "found were 4096 that begin with \"# Notes,\""),
+        (b"brief", 5, "found were 5 that begin with \"brief\""),
+        (b"", 4096, "found were 4096 that begin with \"\\x00"),
+        (b"", 8, "found were 8 that begin with \"\\x00"),
+        (b"\0\0\0\0\0\0\0\0and then something else", 4096, "found were 4096"),
+        (b"\0\0\0\0\0\0\0\0and then something else", 672, "found were 672"),
+    ];
+    for (beginning, bytes, found) in foreign_files {
+        let file = foreign(beginning, bytes);
+        let before = contents(&file);
+        let error = Consumer::<u64>::attach(&file, 4).unwrap_err();
+        assert!(matches!(error, AttachError::NotARing { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(
+            text.contains("expected were 672 bytes that begin with \"MSTRING1\"") && text.contains(found),
+            "{text}"
+        );
+        assert_eq!(contents(&file), before, "{text}");
+    }
+}
+
+fn contents(file: &File) -> Vec<u8> {
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+#[test]
+fn a_ring_that_was_cut_is_refused() {
+    let ring = memory();
+    drop(Producer::<u64>::attach(&ring, 4).unwrap());
+    for bytes in [671, 640, 100] {
+        ring.set_len(bytes).unwrap();
+        let error = Producer::<u64>::attach(&ring, 4).unwrap_err();
+        assert!(matches!(error, AttachError::NotARing { found_bytes, .. } if found_bytes == bytes), "{error:?}");
+    }
+}
+
+#[test]
+fn a_file_whose_maker_was_killed_before_it_wrote_the_header_becomes_a_ring() {
+    let file = foreign(b"", 672);
+    let mut producer = Producer::<u64>::attach(&file, 4).unwrap();
+    assert!(producer.try_send(1));
+    assert_eq!(Consumer::<u64>::attach(&file, 4).unwrap().try_handle(|&event| event), Some(1));
+}
+
+#[test]
+fn more_slots_than_memory_can_have_are_refused() {
+    // The bytes of the first are 2^64, which is 0 in 64 bits; those of the second are more than an offset can be.
+    for slots in [1 << 61, 1 << 60] {
+        let file = memory();
+        let error = Producer::<u64>::attach(&file, slots).unwrap_err();
+        assert!(matches!(error, AttachError::TooLarge { event_bytes: 8, .. }), "{error:?}");
+        assert_eq!(file.metadata().unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn what_the_system_refuses_is_named() {
+    let refused = |file: &File| match Consumer::<u64>::attach(file, 4) {
+        Err(error @ AttachError::System { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let null = refused(&File::open("/dev/null").unwrap());
+    assert!(null.starts_with("give the file 672 bytes: "), "{null}");
+    let directory = refused(&File::open("/").unwrap());
+    assert!(directory.starts_with("open /proc/self/fd/") && directory.contains(" to read and write: "), "{directory}");
+}
+
+#[test]
+#[should_panic(expected = "a ring's capacity is a power of two, not 48; the next is 64")]
+fn a_number_of_slots_that_is_no_power_of_two_is_refused() {
+    drop(Producer::<u64>::attach(&memory(), 48));
 }

@@ -40,3 +40,18 @@ pub mod lock;
 pub mod percpu;
 mod primitive;
 pub mod reclaim;
+
+/// The fences of a model, for models of what is built on this crate.
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod model {
+    /// A light one.
+    pub fn light() {
+        crate::primitive::light();
+    }
+
+    /// A heavy one.
+    pub fn heavy() {
+        crate::primitive::heavy();
+    }
+}

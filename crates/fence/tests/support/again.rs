@@ -25,7 +25,8 @@ pub(crate) fn again(test: &str, world: &str, fence: &str, without_membarrier: bo
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-fn forbid_membarrier() -> std::io::Result<()> {
+/// Has the kernel answer every membarrier(2) of this thread, and of those it starts, with EPERM.
+pub(crate) fn forbid_membarrier() -> std::io::Result<()> {
     const NUMBER: u32 = 0; // where seccomp_data has the system call's number
     let instruction = |code: u32, jump_if_true, jump_if_false, k: u32| libc::sock_filter {
         code: code as u16,

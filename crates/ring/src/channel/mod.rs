@@ -1,11 +1,15 @@
 //! Bounded channels: the ring for those who just want to send and receive.
 //!
-//! | I have | function |
-//! | --- | --- |
-//! | many senders, one receiver | [`mpsc`] |
-//! | many senders, many receivers, each value goes to one of them | [`mpmc`] |
-//! | one sender, one receiver, and every nanosecond counts | [`spsc`] |
-//! | one sender, many receivers, each value goes to one of them | [`spmc`] |
+//! | I have | function | a receiver can [`close`](Receiver::close) it |
+//! | --- | --- | --- |
+//! | many senders, one receiver | [`mpsc`] | yes |
+//! | many senders, many receivers, each value goes to one of them | [`mpmc`] | yes |
+//! | one sender, one receiver, and every nanosecond counts | [`spsc`] | no |
+//! | one sender, many receivers, each value goes to one of them | [`spmc`] | no |
+//!
+//! Closing is exact: whoever was told that a value is sent can rely on it. Many senders claim their places by an exchange, which fails once
+//! the channel is closed. A sole sender claims by itself, without an atomic operation; to look for a closed channel between its claim and its
+//! success would take one for each value. There the receivers are dropped instead, and what is in the channel with them, or the sender is asked to stop.
 //!
 //! All receivers see values in one order; the values of one sender are in the order it sent them.
 //!
@@ -25,7 +29,7 @@
 //!
 //! **Batches.** [`Sender::send_many`] and [`Receiver::recv_many`] claim and complete many positions at once: several times
 //! the throughput. **Time.** `try_` forms never wait, `_deadline` and `_timeout` forms wait that long, `_async` forms
-//! wait as a task. **Several channels.** See [`WaitSet`](crate::WaitSet). **The end.** When all senders are gone, receivers get what was
+//! wait as a task; there is each of them for one value and for many. **Several channels.** See [`WaitSet`](crate::WaitSet). **The end.** When all senders are gone, receivers get what was
 //! sent and then [`Disconnected`]; when all receivers are gone, senders get their values back.
 //!
 //! **Two steps.** [`Sender::reserve`] gives a place first and takes the value later; a [`Permit`] that is

@@ -97,12 +97,64 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// assert_eq!(receiver.recv_many(&mut batch, 64), Ok(10));
     /// ```
     pub fn recv_many(&self, into: &mut Vec<T>, most: usize) -> Result<usize, Disconnected> {
+        self.recv_many_until(into, most, None).map_err(|_| Disconnected)
+    }
+
+    /// Waits until `deadline` for at least one value, then does as [`recv_many`](Self::recv_many).
+    ///
+    /// # Errors
+    /// When nothing came in time, or when nothing can come any more.
+    ///
+    /// It returns with the first values that come. To wait for more, ask again with the same deadline; 64 values, or what comes within 10 ms:
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let (sender, receiver) = millstream_ring::channel::mpsc(128);
+    /// # (0..64).for_each(|n| sender.send(n).unwrap());
+    /// let mut batch: Vec<u32> = Vec::new();
+    /// let deadline = Instant::now() + Duration::from_millis(10);
+    /// while let missing @ 1.. = 64 - batch.len()
+    ///     && receiver.recv_many_deadline(&mut batch, missing, deadline).is_ok()
+    /// {}
+    /// # assert_eq!(batch.len(), 64);
+    /// ```
+    pub fn recv_many_deadline(
+        &self,
+        into: &mut Vec<T>,
+        most: usize,
+        deadline: Instant,
+    ) -> Result<usize, RecvTimeoutError> {
+        self.recv_many_until(into, most, Some(deadline))
+    }
+
+    /// Waits for at most `timeout` for at least one value; see [`recv_many_deadline`](Self::recv_many_deadline).
+    ///
+    /// # Errors
+    /// When nothing came in time, or when nothing can come any more.
+    pub fn recv_many_timeout(
+        &self,
+        into: &mut Vec<T>,
+        most: usize,
+        timeout: Duration,
+    ) -> Result<usize, RecvTimeoutError> {
+        // A time beyond the clock's range never comes.
+        self.recv_many_until(into, most, Instant::now().checked_add(timeout))
+    }
+
+    #[inline(always)]
+    fn recv_many_until(
+        &self,
+        into: &mut Vec<T>,
+        most: usize,
+        deadline: Option<Instant>,
+    ) -> Result<usize, RecvTimeoutError> {
         if most == 0 {
             return Ok(0);
         }
         loop {
             match self.take_many(into, most, self.when_gathered()) {
-                0 => self.wait(None).map_err(|_| Disconnected)?,
+                0 => self.wait(deadline)?,
                 received => return Ok(received),
             }
         }
@@ -136,10 +188,24 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             if let Some(value) = self.take(self.now()) {
                 return Ok(value);
             }
-            // Exclusive, for the future may go to another thread with it.
-            let (shared, hand) = (&*self.shared, &mut self.hand);
-            let look = move || shared.value_or_closed(hand);
-            shared.arrivals.bell.wait_async(|| (), look).await.map_err(|_| Disconnected)?;
+            self.wait_async().await?;
+        }
+    }
+
+    /// Waits for at least one value as a task, then does as [`recv_many`](Self::recv_many). It may be dropped while it waits; then
+    /// nothing was received.
+    ///
+    /// # Errors
+    /// When all senders are gone and everything they sent was received.
+    pub async fn recv_many_async(&mut self, into: &mut Vec<T>, most: usize) -> Result<usize, Disconnected> {
+        if most == 0 {
+            return Ok(0);
+        }
+        loop {
+            match self.take_many(into, most, self.now()) {
+                0 => self.wait_async().await?,
+                received => return Ok(received),
+            }
         }
     }
 
@@ -231,6 +297,14 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         // Of many receivers, one that was slow says little about how far they are.
         let completed = || if C::MANY { shared.consumers.claimed() } else { end };
         shared.room.freed(end, || self.hand.has_completed(end), completed, || shared.producers.claimed());
+    }
+
+    /// Waits as a task until there is something to claim.
+    async fn wait_async(&mut self) -> Result<(), Disconnected> {
+        // Exclusive, for the future may go to another thread with it.
+        let (shared, hand) = (&*self.shared, &mut self.hand);
+        let look = move || shared.value_or_closed(hand);
+        shared.arrivals.bell.wait_async(|| (), look).await.map_err(|_| Disconnected)
     }
 
     #[inline(always)]

@@ -105,16 +105,54 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [1, 2, 3]);
     /// ```
     pub fn send_many(&self, values: &mut Vec<T>) -> Result<(), Disconnected> {
+        self.send_many_until(values, None).map_err(|_| Disconnected)
+    }
+
+    /// Sends all values, waiting for room until `deadline`; otherwise like [`send_many`](Self::send_many).
+    ///
+    /// # Errors
+    /// When the deadline has passed, all receivers are gone, or one has closed the channel. The vector holds what was not sent, so the error
+    /// holds nothing.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use millstream_ring::channel::{self, SendTimeoutError};
+    ///
+    /// let (sender, receiver) = channel::mpsc(2);
+    /// let mut batch = vec![1, 2, 3];
+    /// let soon = Instant::now() + Duration::from_millis(1);
+    /// assert_eq!(sender.send_many_deadline(&mut batch, soon), Err(SendTimeoutError::Timeout(())));
+    /// assert_eq!(batch, [3]);
+    /// # drop(receiver);
+    /// ```
+    pub fn send_many_deadline(&self, values: &mut Vec<T>, deadline: Instant) -> Result<(), SendTimeoutError<()>> {
+        self.send_many_until(values, Some(deadline))
+    }
+
+    /// Sends all values, waiting for room for at most `timeout`; see [`send_many_deadline`](Self::send_many_deadline).
+    ///
+    /// # Errors
+    /// When the time is up, all receivers are gone, or one has closed the channel. The vector holds what was not sent.
+    pub fn send_many_timeout(&self, values: &mut Vec<T>, timeout: Duration) -> Result<(), SendTimeoutError<()>> {
+        // A time beyond the clock's range never comes.
+        self.send_many_until(values, Instant::now().checked_add(timeout))
+    }
+
+    #[inline(always)]
+    fn send_many_until(&self, values: &mut Vec<T>, deadline: Option<Instant>) -> Result<(), SendTimeoutError<()>> {
         let mut batch = Batch::of(values);
         while batch.left() > 0 {
             if !self.shared.has_receivers() {
-                return Err(Disconnected);
+                return Err(SendTimeoutError::Disconnected(()));
             }
             let most = batch.left() as u64;
             let shared = &*self.shared;
-            let wait = || shared.wait_for_places(&self.hand, most, None);
-            let claim = shared.claim_places(&self.hand, most).or_else(wait).ok_or(Disconnected)?;
-            self.fill_many(claim, &mut batch);
+            let wait = || shared.wait_for_places(&self.hand, most, deadline);
+            match shared.claim_places(&self.hand, most).or_else(wait) {
+                Some(claim) => self.fill_many(claim, &mut batch),
+                None if shared.is_open() => return Err(SendTimeoutError::Timeout(())),
+                None => return Err(SendTimeoutError::Disconnected(())),
+            };
         }
         Ok(())
     }
@@ -168,17 +206,12 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// # Errors
     /// When all receivers are gone or one has closed the channel.
     pub async fn send_async(&mut self, value: T) -> Result<(), SendError<T>> {
-        let shared = &*self.shared;
-        let claimed = shared.claim_place(&self.hand).map(|place| place.position);
+        let claimed = self.shared.claim_place(&self.hand).map(|place| place.position);
         let position = match claimed {
             Some(position) => Some(position),
-            None => {
-                // Exclusive, for the future may go to another thread with it.
-                let hand = &mut self.hand;
-                let look = move || shared.places_or_closed(hand, 1, 1);
-                shared.room.wait_async(look).await.map(|claim| claim.start)
-            }
+            None => self.wait_async(1).await.map(|claim| claim.start),
         };
+        let shared = &*self.shared;
         match position {
             Some(position) if shared.has_receivers() => self.fill(shared.place(position), value),
             Some(position) => {
@@ -188,6 +221,34 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
             None => return Err(SendError(value)),
         }
         Ok(())
+    }
+
+    /// Sends all values, waiting for room as a task; otherwise like [`send_many`](Self::send_many). It may be dropped while it waits; then the vector
+    /// holds what was not sent.
+    ///
+    /// # Errors
+    /// When all receivers are gone or one has closed the channel: the vector holds what was not sent.
+    pub async fn send_many_async(&mut self, values: &mut Vec<T>) -> Result<(), Disconnected> {
+        let mut batch = Batch::of(values);
+        while batch.left() > 0 {
+            if !self.shared.has_receivers() {
+                return Err(Disconnected);
+            }
+            let most = batch.left() as u64;
+            let claim = match self.shared.claim_places(&self.hand, most) {
+                Some(claim) => claim,
+                None => self.wait_async(most).await.ok_or(Disconnected)?,
+            };
+            self.fill_many(claim, &mut batch);
+        }
+        Ok(())
+    }
+
+    /// Waits as a task for places for at most `most` values; `None` when there is no use in waiting.
+    async fn wait_async(&mut self, most: u64) -> Option<Range<u64>> {
+        // Exclusive, for the future may go to another thread with it.
+        let (shared, hand) = (&*self.shared, &mut self.hand);
+        shared.room.wait_async(move || shared.places_or_closed(hand, 1, most)).await
     }
 
     /// Whether all receivers are gone, or one has closed the channel.

@@ -1,47 +1,28 @@
 //! Laying out the graph.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use super::consumer::{Consumer, Outcome, Place};
 use super::core::Core;
-use super::party::{Follows, Party};
+use super::party::{Followed, Party};
+use super::plan::{Node, Plan};
 use super::poller::Poller;
 use super::producer::Producer;
 use super::running::Running;
 use crate::Options;
 use crate::primitive::UnsafeCell;
-use crate::sequencer::{Multi, Progress, Sequencer, SequencerParts, Single};
-
-/// A consumer, or a pool, to be followed by others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
-    index: usize,
-    /// The address of the ring: a node means nothing in another.
-    ring: usize,
-}
+use crate::sequencer::{Multi, Sequencer, SequencerParts, Single};
 
 /// What a handler's thread does.
 pub(super) type Body = Box<dyn FnOnce() -> Outcome + Send>;
 
-/// The nodes so far, and whose access excludes whose.
-pub(super) struct Plan {
-    nodes: Vec<Planned>,
-    ring: usize,
-}
-
-struct Planned {
-    party: Arc<dyn Progress>,
-    /// All that are through with an event before this node sees it.
-    before: BTreeSet<usize>,
-    exclusive: bool,
-    followed: bool,
-}
-
 /// A ring without its producers yet: add the consumers, then [`start`](Self::start) it.
+///
+/// If it is dropped instead, that is the end of the ring: its pollers find nothing and wait for nothing.
 pub struct Builder<E, P: Sequencer> {
-    core: Arc<Core<E, P>>,
+    /// The first one, so that the ring ends if it is never started.
+    producer: Producer<E, P>,
     plan: Plan,
     bodies: Vec<(Node, Body)>,
 }
@@ -69,11 +50,14 @@ impl<E: Send + Sync + 'static> Builder<E, Multi> {
 impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     fn new(options: &Options, make: impl FnMut() -> E) -> Self {
         let core = Arc::new(Core::new(options, make));
-        let plan = Plan { nodes: Vec::new(), ring: Arc::as_ptr(&core).addr() };
-        Builder { core, plan, bodies: Vec::new() }
+        let plan = Plan::new(Arc::as_ptr(&core).addr());
+        Builder { producer: Producer::first(core), plan, bodies: Vec::new() }
     }
 
     /// A consumer on a thread of its own that sees each event after all of `follows` are through with it.
+    ///
+    /// If `handle` panics, its consumer leaves: those that follow this one follow those whom it followed, and get the event it panicked at
+    /// and all later ones without its work. [`Producer::has_panicked`] tells.
     ///
     /// # Panics
     /// When a node is from another ring, or an exclusive consumer ([`handle_mut`](Self::handle_mut)) is not among those
@@ -85,6 +69,10 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     }
 
     /// A consumer on a thread of its own that may change events.
+    ///
+    /// If `handle` panics, its consumer leaves, as that of [`handle`](Self::handle). Those that follow it then get events as it did: what it
+    /// would have written is left from the slot's last lap, or from `make`, and at the event it panicked at perhaps half written. If they must
+    /// not act on such events, have the handler catch what can go wrong and mark the event.
     ///
     /// # Panics
     /// When a node is from another ring, or there are consumers so far that this one does not follow, directly or not: two that
@@ -100,20 +88,29 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         exclusive: bool,
         handle: impl FnMut(&UnsafeCell<E>, Place) + Send + 'static,
     ) -> Node {
-        let (party, node) = self.party::<Single>(follows, exclusive);
-        let consumer = Consumer::new(Arc::clone(&self.core), party, 0);
+        let (party, node) = self.party::<Single>(follows, exclusive, 1);
+        let consumer = self.consumer(party);
         self.bodies.push((node, Box::new(move || consumer.run(handle))));
         node
     }
 
-    fn party<C: SequencerParts>(&mut self, follows: &[Node], exclusive: bool) -> (Arc<Party<C>>, Node) {
-        let upstream = self.plan.check(follows, exclusive, &self.core.producers);
-        let party = Arc::new(Party::new(C::new(self.core.slots.capacity(), 0), upstream));
-        let node = self.plan.enter(follows, exclusive, Arc::clone(&party) as Arc<dyn Progress>);
+    /// A party whose `members` are to be made at once.
+    fn party<C: SequencerParts>(&mut self, follows: &[Node], exclusive: bool, members: usize) -> (Arc<Party<C>>, Node) {
+        let core = &self.producer.core;
+        let upstream = self.plan.check(follows, exclusive, &core.producers);
+        let party = Arc::new(Party::new(C::new(core.slots.capacity(), 0), upstream, members));
+        let node = self.plan.enter(follows, exclusive, Arc::clone(&party) as Arc<dyn Followed>);
         (party, node)
     }
 
+    fn consumer<C: Sequencer>(&self, party: Arc<Party<C>>) -> Consumer<E, P, C> {
+        Consumer::new(Arc::clone(&self.producer.core), party, 0)
+    }
+
     /// A pool of consumers, each on a thread of its own; each event is handled by one of them.
+    ///
+    /// Each takes one event at a time. If its handler panics, that event counts as handled, nothing else is lost, and the others go on
+    /// without it. When the last one panics the pool leaves, as the consumer of [`handle`](Self::handle).
     ///
     /// # Panics
     /// When there is no handler, a node is from another ring, or an exclusive consumer is not among those it follows.
@@ -122,16 +119,16 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         follows: &[Node],
         handlers: impl IntoIterator<Item = H>,
     ) -> Node {
-        let (party, node) = self.party::<Multi>(follows, false);
-        let before = self.bodies.len();
+        let handlers = Vec::from_iter(handlers);
+        assert!(!handlers.is_empty(), "a pool has at least one handler");
+        let (party, node) = self.party::<Multi>(follows, false, handlers.len());
         for mut handle in handlers {
-            let consumer = Consumer::new(Arc::clone(&self.core), Arc::clone(&party), 0).one_at_a_time();
+            let consumer = self.consumer(Arc::clone(&party));
             // SAFETY: as in `handle`.
             let handle = move |cell: &UnsafeCell<E>, place| cell.with(|event| handle(unsafe { &*event }, place));
             let body = move || consumer.run(handle);
             self.bodies.push((node, Box::new(body)));
         }
-        assert!(self.bodies.len() > before, "a pool has at least one handler");
         node
     }
 
@@ -140,89 +137,28 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// # Panics
     /// As [`handle`](Self::handle).
     pub fn poller(&mut self, follows: &[Node]) -> (Node, Poller<E, P>) {
-        let (party, node) = self.party(follows, false);
-        (node, Poller::new(Consumer::new(Arc::clone(&self.core), party, 0)))
+        let (party, node) = self.party(follows, false, 1);
+        (node, Poller::new(self.consumer(party)))
     }
 
     /// Starts the consumers' threads.
     ///
     /// # Panics
-    /// When there is no consumer, or a thread cannot be started.
+    /// When there is no consumer, or the system starts no thread: then the ring ends.
     pub fn start(self) -> (Producer<E, P>, Running<E, P>) {
-        assert!(!self.plan.nodes.is_empty(), "a ring has at least one consumer");
-        self.core.gate.set_leaves(self.plan.leaves());
-        let producer = Producer::first(Arc::clone(&self.core));
-        let mut running = Running::new(self.core, self.plan);
+        assert!(!self.plan.is_empty(), "a ring has at least one consumer");
+        let core = Arc::clone(&self.producer.core);
+        core.gate.set_leaves(self.plan.leaves());
+        let mut running = Running::new(core, self.plan);
         for (node, body) in self.bodies {
             running.spawn(node, body);
         }
-        (producer, running)
-    }
-}
-
-impl Plan {
-    /// The parties behind `follows`; the producers, if there are none.
-    pub(super) fn check<P: Progress + 'static>(
-        &self,
-        follows: &[Node],
-        exclusive: bool,
-        producers: &Arc<P>,
-    ) -> Follows {
-        let before = self.before(follows);
-        for (index, node) in self.nodes.iter().enumerate() {
-            assert!(
-                !(exclusive || node.exclusive) || before.contains(&index),
-                "consumer {index} {} has to be followed: it could have an event at the same time",
-                if node.exclusive { "is exclusive and" } else { "of a ring with a new exclusive consumer" },
-            );
-        }
-        if follows.is_empty() {
-            return Follows::new(vec![Arc::clone(producers) as Arc<dyn Progress>]);
-        }
-        Follows::new(follows.iter().map(|node| Arc::clone(&self.nodes[node.index].party)).collect())
-    }
-
-    pub(super) fn enter(&mut self, follows: &[Node], exclusive: bool, party: Arc<dyn Progress>) -> Node {
-        let before = self.before(follows);
-        for node in follows {
-            self.nodes[node.index].followed = true;
-        }
-        self.nodes.push(Planned { party, before, exclusive, followed: false });
-        Node { index: self.nodes.len() - 1, ring: self.ring }
-    }
-
-    fn before(&self, follows: &[Node]) -> BTreeSet<usize> {
-        let mut before = BTreeSet::new();
-        for node in follows {
-            assert_eq!(node.ring, self.ring, "a consumer can only follow consumers of its own ring");
-            before.insert(node.index);
-            before.extend(&self.nodes[node.index].before);
-        }
-        before
-    }
-
-    fn leaves(&self) -> Follows {
-        let leaves = self.nodes.iter().filter(|node| !node.followed);
-        Follows::new(leaves.map(|node| Arc::clone(&node.party)).collect())
-    }
-}
-
-impl Node {
-    /// Its number in the order consumers were added.
-    #[must_use]
-    pub fn index(self) -> usize {
-        self.index
+        (self.producer, running)
     }
 }
 
 impl<E, P: Sequencer> fmt::Debug for Builder<E, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("consumers", &self.plan.nodes.len()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan").field("consumers", &self.nodes.len()).finish_non_exhaustive()
+        f.debug_struct("Builder").field("plan", &self.plan).finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::core::Core;
 use super::party::Party;
 use crate::primitive::UnsafeCell;
-use crate::sequencer::{Hand, Sequencer, SequencerParts, Single};
+use crate::sequencer::{Hand, Sequencer, SequencerParts};
 
 /// Where an event stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Place {
 /// How a handler's thread ended: at which event it panicked, and with what.
 pub(super) type Outcome = Option<(u64, Box<dyn Any + Send>)>;
 
-/// One participant of a consuming party.
+/// One member of a consuming party. It leaves when it is dropped.
 #[derive(Debug)]
 pub(super) struct Consumer<E, P: SequencerParts, C: SequencerParts> {
     core: Arc<Core<E, P>>,
@@ -45,13 +45,9 @@ pub(super) enum Waited {
 impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     pub(super) fn new(core: Arc<Core<E, P>>, party: Arc<Party<C>>, start: u64) -> Self {
         let hand = party.own.hand(start);
-        let batch_most = (core.slots.capacity() / 4).max(1);
+        // A pool's member takes events one by one: another can have the next, and a panic loses no more than one.
+        let batch_most = if C::MANY { 1 } else { (core.slots.capacity() / 4).max(1) };
         Consumer { core, party, hand, batch_most }
-    }
-
-    /// Takes events one by one, so that another participant can have the next.
-    pub(super) fn one_at_a_time(self) -> Self {
-        Consumer { batch_most: 1, ..self }
     }
 
     fn available(&self) -> u64 {
@@ -60,7 +56,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
 
     /// Calls `handle` with the slot of each event of a batch, `most` at most; returns how many there were, given-up ones included.
     ///
-    /// If `handle` panics, the events before count as consumed, of a party of many participants also the rest.
+    /// If `handle` panics, the events before count as consumed; of a pool also the one it panicked at, which is a batch by itself.
     pub(super) fn consume(&self, most: u64, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         self.consume_of(most, |from| self.party.free_until(from), handle)
     }
@@ -75,10 +71,13 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     /// Consumes what `look` finds.
     fn consume_of(&self, most: u64, look: impl Fn(u64) -> u64, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         let Some(batch) = self.party.own.claim(&self.hand, 1, most.min(self.batch_most), look) else { return 0 };
+        let producers = &self.core.producers;
+        // The last event that was not given up: the last of all, which takes no search, if none ever was.
+        let last = batch.clone().rev().find(|&position| !producers.is_skipped(position)).unwrap_or(batch.start);
         let mut passing = Passing { consumer: self, at: batch.start, batch: batch.clone() };
         for position in batch.clone() {
-            if !self.core.producers.is_skipped(position) {
-                let place = Place { position, ends_batch: position + 1 == batch.end };
+            if !producers.is_skipped(position) {
+                let place = Place { position, ends_batch: position == last };
                 handle(self.core.slots.at(position), place);
             }
             passing.at = position + 1;
@@ -125,8 +124,8 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         core.arrivals.bell.wait_async(|| (), move || self.look()).await
     }
 
-    /// Handles all events to the end. After a panic of `handle`, passes over the rest and returns where and what it was.
-    pub(super) fn run(&self, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> Outcome {
+    /// Handles all events to the end, or to a panic of `handle`; returns where and what that was. Leaves.
+    pub(super) fn run(self, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> Outcome {
         let mut at = 0;
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             self.consume_all(|event, place| {
@@ -135,7 +134,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
             });
         }));
         let panic = panicked.err()?;
-        self.consume_all(|_, _| ());
+        self.core.handler_panicked();
         Some((at, panic))
     }
 
@@ -144,13 +143,14 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     }
 }
 
-impl<E, P: SequencerParts> Consumer<E, P, Single> {
-    /// Leaves: nobody waits for this consumer any more.
-    pub(super) fn retire(&self) {
-        self.party.own.retire();
-        self.core.gate.leave(&self.party);
-        self.core.arrivals.changed(|| ());
-        self.core.room.wake_all();
+impl<E, P: SequencerParts, C: SequencerParts> Drop for Consumer<E, P, C> {
+    /// Leaves. If nobody of its party is left, nobody waits for that any more.
+    fn drop(&mut self) {
+        if self.party.leave() {
+            self.core.gate.forget_who_left();
+            self.core.arrivals.changed(|| ());
+            self.core.room.wake_all();
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::gate::Gate;
 use crate::Options;
 use crate::padded::Padded;
-use crate::primitive::atomic::{AtomicUsize, Ordering};
+use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sequencer::{Progress, SequencerParts};
 use crate::slots::Slots;
 use crate::wait::{Arrivals, Room};
@@ -17,8 +17,10 @@ pub(super) struct Core<E, P> {
     pub(super) gate: Gate,
     pub(super) arrivals: Arrivals,
     pub(super) room: Room,
-    /// How many producers there are; one until the ring is started.
+    /// How many producers there are; the builder has the first.
     open: Padded<AtomicUsize>,
+    /// Whether a handler has.
+    panicked: AtomicBool,
 }
 
 impl<E, P: SequencerParts> Core<E, P> {
@@ -32,6 +34,7 @@ impl<E, P: SequencerParts> Core<E, P> {
             arrivals: Arrivals::new(options.strategy, options.set.clone()),
             room: Room::new(options.strategy, capacity),
             open: Padded(AtomicUsize::new(1)),
+            panicked: AtomicBool::new(false),
         }
     }
 
@@ -60,6 +63,16 @@ impl<E, P: SequencerParts> Core<E, P> {
     /// A consumer has nothing to consume: more producers may be needed.
     pub(super) fn found_nothing(&self) {
         self.room.drained(|| self.producers.claimed().saturating_sub(self.gate.slowest()));
+    }
+
+    /// A handler has panicked; its consumer has not left yet.
+    pub(super) fn handler_panicked(&self) {
+        // Relaxed: a fact without data. Whoever finds that the consumer has left sees this, too, by that release.
+        self.panicked.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_panicked(&self) -> bool {
+        self.panicked.load(Ordering::Relaxed)
     }
 
     pub(super) fn producer_came(&self) {

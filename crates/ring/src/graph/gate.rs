@@ -1,8 +1,8 @@
 //! The slowest of several consumers, to whom more may be added.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use super::party::{Follows, Party};
+use super::party::{Followed, Follows, Party};
 use crate::primitive::RwLock;
 use crate::primitive::atomic::{AtomicU64, Ordering};
 use crate::sequencer::{Progress, Single};
@@ -11,8 +11,11 @@ use crate::sequencer::{Progress, Single};
 ///
 /// A lock for reading is held while a limit is computed, one for writing while a consumer is added. So every limit
 /// that a producer has was computed either before, and is within a lap of where the slowest was then; or with the
-/// newcomer among the leaves. Producers come here only when the limit they know is used up, and read locks
-/// do not wait for each other.
+/// newcomer among the leaves. Producers come here only when the limit they know is used up.
+///
+/// Who reads never waits for who reads, nor for who waits to write: a producer that is preempted inside makes newcomers and leavers wait,
+/// but no producer. The standard lock lets nobody in behind a waiting writer, so that one would stop them all. Who writes
+/// holds the lock for about a microsecond, and that is what producers may wait for.
 #[derive(Debug)]
 pub(super) struct Gate {
     leaves: RwLock<Follows>,
@@ -26,7 +29,7 @@ impl Gate {
     }
 
     pub(super) fn set_leaves(&self, leaves: Follows) {
-        *self.leaves.write().unwrap_or_else(PoisonError::into_inner) = leaves;
+        *self.leaves.write() = leaves;
     }
 
     /// How far all leaves are.
@@ -37,24 +40,24 @@ impl Gate {
 
     /// Adds a consumer that starts where the slowest is.
     pub(super) fn add(&self, follows: Follows) -> (Arc<Party<Single>>, u64) {
-        let mut leaves = self.leaves.write().unwrap_or_else(PoisonError::into_inner);
+        let mut leaves = self.leaves.write();
         // No limit is computed meanwhile, and none that was lies more than a lap beyond the slowest.
         let start = leaves.completed(self.floor.load(Ordering::Relaxed));
-        let newcomer = Arc::new(Party::new(Single::starting_at(start), follows));
-        leaves.push(Arc::clone(&newcomer) as Arc<dyn Progress>);
+        let newcomer = Arc::new(Party::new(Single::starting_at(start), follows, 1));
+        leaves.add(&(Arc::clone(&newcomer) as Arc<dyn Followed>));
         (newcomer, start)
     }
 
     /// A consumer has left: from now on producers wait for those whom it followed, and the list does not grow with
     /// every consumer that comes and goes.
-    pub(super) fn leave(&self, consumer: &Arc<Party<Single>>) {
-        self.leaves.write().unwrap_or_else(PoisonError::into_inner).replace(consumer);
+    pub(super) fn forget_who_left(&self) {
+        self.leaves.write().forget_who_left();
     }
 }
 
 impl Progress for Gate {
     fn completed(&self, from: u64) -> u64 {
-        let leaves = self.leaves.read().unwrap_or_else(PoisonError::into_inner);
+        let leaves = self.leaves.read_recursive();
         // Acquire pairs with the release below: of what is before the floor the leaves' completions are not read again, so they have to be
         // seen through whoever read them.
         let slowest = leaves.completed(from.max(self.floor.load(Ordering::Acquire)));
@@ -68,11 +71,12 @@ impl Progress for Gate {
 mod tests {
     use super::*;
     use crate::sequencer::SequencerParts;
+    use std::time::Duration;
 
     #[test]
     fn who_comes_and_goes_leaves_nothing_behind() {
         let (gate, producers) = (Gate::new(), Arc::new(Single::new(4, 4)));
-        let follows = || Follows::new(vec![Arc::clone(&producers) as Arc<dyn Progress>]);
+        let follows = || Follows::new([&(Arc::clone(&producers) as Arc<dyn Followed>)]);
         let stays = gate.add(follows()).0;
         for position in 1..100 {
             let (visitor, start) = gate.add(follows());
@@ -80,10 +84,28 @@ mod tests {
             producers.complete(position - 1..position);
             stays.own.complete(position - 1..position);
             assert_eq!(gate.slowest(), position - 1, "the visitor has not handled it");
-            visitor.own.retire();
-            gate.leave(&visitor);
+            assert!(visitor.leave(), "it was the only one of its party");
+            gate.forget_who_left();
             assert_eq!(gate.slowest(), position);
             assert!(format!("{gate:?}").contains("Follows(2 parties)"), "{gate:?}");
         }
+    }
+
+    #[test]
+    fn who_waits_to_change_the_leaves_keeps_no_producer_waiting() {
+        let gate = Gate::new();
+        std::thread::scope(|scope| {
+            let preempted = gate.leaves.read_recursive();
+            scope.spawn(|| gate.add(Follows::default()));
+            while !gate.leaves.is_locked_exclusive() {
+                std::thread::yield_now();
+            }
+            let (sender, limits) = std::sync::mpsc::channel();
+            let gate = &gate;
+            scope.spawn(move || sender.send(gate.slowest()));
+            let limit = limits.recv_timeout(Duration::from_secs(10));
+            drop(preempted);
+            assert_eq!(limit, Ok(0));
+        });
     }
 }

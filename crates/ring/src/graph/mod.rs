@@ -36,9 +36,12 @@
 //!
 //! **The end.** When the last producer is dropped, consumers handle everything that was published and end.
 //!
-//! **Panics.** A handler that panics is not called again; its consumer passes over all further events, so neither the
-//! producers nor the other consumers ever wait for it, and [`Running::join`] reports it. A producer that panics
-//! while it writes an event publishes nothing: consumers pass over the position.
+//! **Panics.** A handler that panics is not called again: its consumer leaves, and neither producers nor other consumers wait for it any
+//! more. [`Running::join`] reports it. Those that followed it go on, and what they get from then on has missed a step: the event the
+//! handler panicked at may be half changed, and in later ones the fields that it would have written are as they were left a lap ago. Who
+//! should rather stop asks [`Producer::has_panicked`] or [`Running::has_panicked`]. Of a pool the others go on, and all events are
+//! handled but the one at which it panicked, until the last of the pool panics. A producer that panics while it writes an event publishes
+//! nothing: consumers pass over the position.
 
 mod builder;
 mod claim;
@@ -46,13 +49,15 @@ mod consumer;
 mod core;
 mod gate;
 mod party;
+mod plan;
 mod poller;
 mod producer;
 mod running;
 
-pub use builder::{Builder, Node};
+pub use builder::Builder;
 pub use claim::{Claim, EventsMut};
 pub use consumer::Place;
+pub use plan::Node;
 pub use poller::{Polled, Poller};
 pub use producer::{Full, Producer};
 pub use running::{HandlerPanicked, Running};

@@ -71,9 +71,3 @@ impl<E, P: Sequencer> Poller<E, P> {
         let _ = self.consumer.wait_async().await;
     }
 }
-
-impl<E, P: Sequencer> Drop for Poller<E, P> {
-    fn drop(&mut self) {
-        self.consumer.retire();
-    }
-}

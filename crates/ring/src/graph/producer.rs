@@ -15,7 +15,7 @@ use crate::sequencer::{Multi, Sequencer};
 /// When the last one is dropped, the consumers handle what was published and end.
 #[derive(Debug)]
 pub struct Producer<E, P: Sequencer> {
-    core: Arc<Core<E, P>>,
+    pub(super) core: Arc<Core<E, P>>,
     producers: Arc<P>,
     hand: P::Hand,
 }
@@ -120,6 +120,30 @@ impl<E, P: Sequencer> Producer<E, P> {
             }
         };
         self.held(claimed)
+    }
+
+    /// Whether a handler has panicked, of a pool any. Wait-free; a load.
+    ///
+    /// It is true before any event goes by without that handler, or without all of its pool. Only the event it panicked at may be through
+    /// shortly before.
+    ///
+    /// ```
+    /// use millstream_ring::graph::Builder;
+    ///
+    /// let mut ring = Builder::single(8, || 0u32);
+    /// ring.handle(&[], |event, _| assert_ne!(*event, 3, "three is refused"));
+    /// let (mut producer, running) = ring.start();
+    /// let mut next = 0;
+    /// while !producer.has_panicked() {
+    ///     producer.publish(|event| *event = next);
+    ///     next += 1;
+    /// }
+    /// drop(producer);
+    /// assert_eq!(running.join().unwrap_err()[0].position, 3);
+    /// ```
+    #[must_use]
+    pub fn has_panicked(&self) -> bool {
+        self.core.has_panicked()
     }
 
     /// The number of slots.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::builder::{Body, Node, Plan};
+use super::builder::Body;
 use super::consumer::{Consumer, Outcome, Place};
 use super::core::Core;
+use super::party::Followed;
+use super::plan::{Node, Plan};
 use super::poller::Poller;
 use crate::primitive::UnsafeCell;
 use crate::primitive::thread::{self, JoinHandle};
-use crate::sequencer::{Progress, Sequencer, Single};
+use crate::sequencer::{Sequencer, Single};
 
 /// The consumers' threads of a started ring.
 ///
@@ -21,9 +23,11 @@ pub struct Running<E, P: Sequencer> {
     core: Arc<Core<E, P>>,
     plan: Plan,
     threads: Vec<(Node, JoinHandle<Outcome>)>,
+    /// Of threads that were joined already.
+    panics: Vec<HandlerPanicked>,
 }
 
-/// A handler panicked. Its consumer passed over all later events.
+/// A handler panicked. Its consumer has left: all later events went by without it.
 #[derive(Debug, Error)]
 #[error("the handler of consumer {} panicked at position {position}: {message}", node.index())]
 pub struct HandlerPanicked {
@@ -37,7 +41,7 @@ pub struct HandlerPanicked {
 
 impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     pub(super) fn new(core: Arc<Core<E, P>>, plan: Plan) -> Self {
-        Running { core, plan, threads: Vec::new() }
+        Running { core, plan, threads: Vec::new(), panics: Vec::new() }
     }
 
     pub(super) fn spawn(&mut self, node: Node, body: Body) {
@@ -51,7 +55,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     /// Producers that need a new limit wait while it is added, for about a microsecond.
     ///
     /// # Panics
-    /// As [`Builder::handle`](super::Builder::handle), or when the thread cannot be started.
+    /// As [`Builder::handle`](super::Builder::handle), or when the system starts no thread: then the ring goes on without the newcomer.
     pub fn add(&mut self, follows: &[Node], mut handle: impl FnMut(&E, Place) + Send + 'static) -> Node {
         let (node, consumer) = self.newcomer(follows);
         // SAFETY: the plan lets nobody write to events while this consumer has them, and producers have not been
@@ -71,10 +75,24 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     }
 
     fn newcomer(&mut self, follows: &[Node]) -> (Node, Consumer<E, P, Single>) {
+        self.forget_who_left();
         let upstream = self.plan.check(follows, false, &self.core.producers);
         let (party, start) = self.core.gate.add(upstream);
-        let node = self.plan.enter(follows, false, Arc::clone(&party) as Arc<dyn Progress>);
+        let node = self.plan.enter(follows, false, Arc::clone(&party) as Arc<dyn Followed>);
         (node, Consumer::new(Arc::clone(&self.core), party, start))
+    }
+
+    /// Keeps of who has left no more than how it ended.
+    fn forget_who_left(&mut self) {
+        let left = self.threads.extract_if(.., |(node, _)| self.plan.has_left(*node));
+        self.panics.extend(left.filter_map(|(node, thread)| ended(node, thread)));
+        self.plan.forget_who_left();
+    }
+
+    /// Whether a handler has panicked, as [`Producer::has_panicked`](super::Producer::has_panicked).
+    #[must_use]
+    pub fn has_panicked(&self) -> bool {
+        self.core.has_panicked()
     }
 
     /// Waits until all consumers have handled everything that was published; the producers have to be dropped
@@ -83,15 +101,17 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     /// # Errors
     /// One error for each handler that panicked.
     pub fn join(self) -> Result<(), Vec<HandlerPanicked>> {
-        let mut panics = Vec::new();
-        for (node, thread) in self.threads {
-            // The thread's body catches the handler's panics, and does nothing else that can panic.
-            if let Some((position, panic)) = thread.join().expect("a consumer's own code does not panic") {
-                panics.push(HandlerPanicked { node, position, message: message(&*panic) });
-            }
-        }
+        let mut panics = self.panics;
+        panics.extend(self.threads.into_iter().filter_map(|(node, thread)| ended(node, thread)));
         if panics.is_empty() { Ok(()) } else { Err(panics) }
     }
+}
+
+/// Waits until the thread has ended; whether its handler panicked.
+fn ended(node: Node, thread: JoinHandle<Outcome>) -> Option<HandlerPanicked> {
+    // The thread's body catches the handler's panics, and does nothing else that can panic.
+    let (position, panic) = thread.join().expect("a consumer's own code does not panic")?;
+    Some(HandlerPanicked { node, position, message: message(&*panic) })
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

@@ -154,6 +154,21 @@ fn a_task_that_sends_is_woken() {
     });
 }
 
+#[test]
+fn tasks_that_send_and_receive_batches_are_woken() {
+    explore(2, || {
+        let (mut sender, mut receiver) = channel::spsc(options(1));
+        let producer = thread::spawn(move || {
+            let mut batch = vec![Box::new(0), Box::new(1)];
+            assert_eq!(loom::future::block_on(sender.send_many_async(&mut batch)), Ok(()));
+        });
+        let mut received = Vec::new();
+        while loom::future::block_on(receiver.recv_many_async(&mut received, 2)).is_ok() {}
+        assert_eq!(received, [Box::new(0), Box::new(1)]);
+        producer.join().unwrap();
+    });
+}
+
 /// One receiver may take the sleepers' position out while the other completes.
 #[test]
 fn a_task_that_sends_is_woken_by_either_of_two_receivers() {

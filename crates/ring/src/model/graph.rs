@@ -113,3 +113,49 @@ fn who_leaves_is_waited_for_no_longer() {
         assert_eq!(taken(&stays), [(0, 1), (1, 2)]);
     });
 }
+
+#[test]
+fn what_a_leaver_saw_is_overwritten_after_it_has_left() {
+    explore(2, || {
+        let mut ring = Builder::single(options(1), || 0);
+        let (_, mut poller) = ring.poller(&[]);
+        let (producer, running) = ring.start();
+        let leaver = thread::spawn(move || {
+            poller.wait();
+            // The event it panics at is not completed, so it leaves with that.
+            let sees = |event: &u32, _| std::panic::resume_unwind(Box::new(*event));
+            let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poller.poll(1, sees))).unwrap_err();
+            assert_eq!(seen.downcast_ref(), Some(&1u32));
+        });
+        publish(producer, 1..4);
+        leaver.join().unwrap();
+        running.join().unwrap();
+    });
+}
+
+#[test]
+fn who_comes_later_misses_nothing_from_where_it_starts() {
+    explore(2, || {
+        let mut ring = Builder::single(options(1), || 0);
+        let (_, mut first) = ring.poller(&[]);
+        let (producer, mut running) = ring.start();
+        let publisher = thread::spawn(move || publish(producer, 1..3));
+        let handled = if first.poll(1, |event, _| assert_eq!(*event, 1)) == Polled::Idle { 0 } else { 1 };
+        let (_, mut late) = running.add_poller(&[]);
+        drop(first);
+        assert_eq!(drain(&mut late), [(0, 1), (1, 2)][handled..], "it starts where the first is");
+        publisher.join().unwrap();
+        running.join().unwrap();
+    });
+}
+
+#[test]
+fn a_pool_whose_last_member_panics_is_not_waited_for() {
+    explore(1, || {
+        let mut ring = Builder::single(options(1), || 0);
+        ring.pool(&[], [|_: &u32, _| std::panic::resume_unwind(Box::new(())); 2]);
+        let (producer, running) = ring.start();
+        publish(producer, 1..5);
+        assert_eq!(running.join().unwrap_err().len(), 2);
+    });
+}

@@ -45,7 +45,6 @@ mod multi;
 mod single;
 
 pub use multi::Multi;
-pub(crate) use single::RETIRED;
 pub use single::Single;
 
 use std::fmt::Debug;

@@ -45,16 +45,7 @@ impl Single {
     pub(crate) fn starting_at(position: u64) -> Self {
         Single { cursor: Padded(AtomicU64::new(position)) }
     }
-
-    /// The participant leaves: from now on nobody waits for it.
-    pub(crate) fn retire(&self) {
-        // Release: what it read of the slots comes before what others write to them.
-        self.cursor.store(RETIRED, Ordering::Release);
-    }
 }
-
-/// The cursor of a participant that has left. No ring gets that far.
-pub(crate) const RETIRED: u64 = u64::MAX;
 
 impl Progress for Single {
     #[inline(always)]

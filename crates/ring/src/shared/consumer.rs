@@ -8,13 +8,13 @@ use std::time::Instant;
 #[cfg(not(loom))]
 use super::AttachError;
 #[cfg(not(loom))]
-use super::segment::Role;
+use super::place::Role;
 use super::{Plain, Segment};
 use crate::primitive::atomic::Ordering;
 
 /// The consuming end of a shared ring; one at a time.
 pub struct Consumer<T: Plain> {
-    segment: Segment<T>,
+    pub(super) segment: Segment<T>,
     /// All positions before this hold events.
     limit: u64,
 }
@@ -23,8 +23,11 @@ impl<T: Plain> Consumer<T> {
     /// Takes the consumer's place at the ring in `file`, which is made if the file is empty. It starts with the first event
     /// that no consumer before it is through with.
     ///
+    /// Blocks while another process attaches, and wakes a producer that sleeps: a consumer before may have been killed when it was to.
+    ///
     /// # Errors
-    /// When another consumer is attached, the file holds something else, or the system refuses.
+    /// When another consumer is attached, the file holds something else, the ring would be larger than memory can be, or the system refuses,
+    /// see [how the file is opened](super#the-file).
     ///
     /// # Panics
     /// When `slots` is not a power of two.
@@ -35,6 +38,8 @@ impl<T: Plain> Consumer<T> {
     }
 
     pub(super) fn of(segment: Segment<T>) -> Self {
+        // The room that the consumer before has made.
+        segment.header().room.0.wake();
         Consumer { segment, limit: 0 }
     }
 
@@ -56,6 +61,46 @@ impl<T: Plain> Consumer<T> {
         (self.ready() > 0 || self.wait(Some(deadline))).then(|| self.take(handle))
     }
 
+    /// Waits for at least one event, then handles those that are there, but at most `most`; returns how many. More may be there: those that
+    /// came since it last looked.
+    ///
+    /// They are consumed together, when `handle` has returned from the last: a consumer that crashes before, or whose `handle`
+    /// panics, sees all of them again. So they cost one wake-up together, and the producer gets their slots together.
+    ///
+    /// ```
+    /// use millstream_ring::shared::{Consumer, Producer};
+    ///
+    /// # let file = tempfile::tempfile()?;
+    /// let mut producer = Producer::<u64>::attach(&file, 1024)?;
+    /// let mut consumer = Consumer::<u64>::attach(&file, 1024)?;
+    /// producer.send_all(&[1, 2, 3]);
+    /// let mut sum = 0;
+    /// assert_eq!(consumer.handle_many(64, |event| sum += event), 3);
+    /// assert_eq!(sum, 6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn handle_many(&mut self, most: usize, handle: impl FnMut(&T)) -> usize {
+        if most > 0 && self.ready() == 0 {
+            self.wait(None);
+        }
+        self.take_many(most, handle)
+    }
+
+    /// Handles the events that are there, but at most `most`; returns how many. Never waits; otherwise like
+    /// [`handle_many`](Self::handle_many).
+    pub fn try_handle_many(&mut self, most: usize, handle: impl FnMut(&T)) -> usize {
+        self.take_many(most, handle)
+    }
+
+    /// Waits until `deadline` for at least one event, then handles those that are there, but at most `most`; returns how many, 0 if none
+    /// came. Otherwise like [`handle_many`](Self::handle_many).
+    pub fn handle_many_deadline(&mut self, most: usize, deadline: Instant, handle: impl FnMut(&T)) -> usize {
+        if most > 0 && self.ready() == 0 {
+            self.wait(Some(deadline));
+        }
+        self.take_many(most, handle)
+    }
+
     /// The position of the next event: how many were consumed since the ring was made.
     #[must_use]
     pub fn position(&self) -> u64 {
@@ -64,7 +109,7 @@ impl<T: Plain> Consumer<T> {
     }
 
     /// How many events are there.
-    fn ready(&mut self) -> u64 {
+    pub(super) fn ready(&mut self) -> u64 {
         let next = self.position();
         if self.limit <= next {
             // Acquire pairs with the producer's release: the events are written.
@@ -75,14 +120,38 @@ impl<T: Plain> Consumer<T> {
 
     fn take<R>(&mut self, handle: impl FnOnce(&T) -> R) -> R {
         let next = self.position();
+        let result = self.read(next, handle);
+        self.consume(next + 1);
+        result
+    }
+
+    fn take_many(&mut self, most: usize, mut handle: impl FnMut(&T)) -> usize {
+        let next = self.position();
+        let taken = self.ready().min(most as u64);
+        if taken > 0 {
+            (next..next + taken).for_each(|position| self.read(position, &mut handle));
+            self.consume(next + taken);
+        }
+        taken as usize
+    }
+
+    /// Lends the event at a position that is ready.
+    pub(super) fn read<R>(&self, position: u64, handle: impl FnOnce(&T) -> R) -> R {
         // SAFETY: the slot holds an event that the producer does not touch before we are through with it, and
         // every pattern of bits is a valid one.
-        let result = self.segment.slot(next).with(|event| handle(unsafe { &*event }));
-        let header = self.segment.header();
-        // Release pairs with the producer's acquire: we do not read the slot any more.
-        header.consumed.0.store(next + 1, Ordering::Release);
-        header.room.0.wake();
-        result
+        self.segment.slot(position).with(|event| handle(unsafe { &*event }))
+    }
+
+    /// Gives the slots of all events before `end` back.
+    fn consume(&mut self, end: u64) {
+        self.store(end);
+        self.segment.header().room.0.wake();
+    }
+
+    /// The same, without waking anybody.
+    pub(super) fn store(&mut self, end: u64) {
+        // Release pairs with the producer's acquire: we do not read the slots any more.
+        self.segment.header().consumed.0.store(end, Ordering::Release);
     }
 
     fn wait(&mut self, deadline: Option<Instant>) -> bool {

@@ -1,43 +1,44 @@
 //! The words of the shared memory, see the layout in the [module's](super) docs.
 
-use millstream_sync::eventcount::SharedEventCount;
-
-use crate::primitive::atomic::{AtomicU32, AtomicU64};
-
-/// What a file of this kind begins with.
 #[cfg(not(loom))]
-pub(super) const MAGIC: u64 = u64::from_ne_bytes(*b"MSTRING1");
+use std::cell::UnsafeCell;
+
+#[cfg(not(loom))]
+use super::kind::Kind;
+use super::sleep::Sleeper;
+use crate::primitive::atomic::AtomicU64;
 
 /// The documented layout.
 #[repr(C, align(128))]
 pub(super) struct Header {
+    /// Written and read through the file, before it is mapped.
     #[cfg(not(loom))]
-    pub(super) kind: Kind,
+    _kind: Line<UnsafeCell<[u8; Kind::BYTES]>>,
     pub(super) published: Line<AtomicU64>,
     pub(super) consumed: Line<AtomicU64>,
+    /// The producer wakes the consumer.
     pub(super) arrivals: Line<Sleeper>,
+    /// The consumer wakes the producer.
     pub(super) room: Line<Sleeper>,
-}
-
-/// What the file is, checked by all who attach.
-#[cfg(not(loom))]
-#[repr(C)]
-pub(super) struct Kind {
-    pub(super) magic: AtomicU64,
-    pub(super) event_bytes: AtomicU32,
-    pub(super) event_align: AtomicU32,
-    pub(super) slots: AtomicU64,
 }
 
 #[repr(C, align(128))]
 pub(super) struct Line<T>(pub(super) T);
 
-/// One side's sleep; see [`sleep`](super::sleep).
-#[repr(C)]
-pub(super) struct Sleeper {
-    pub(super) asleep: AtomicU32,
-    pub(super) count: SharedEventCount,
-}
-
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Header>() == 640 && std::mem::offset_of!(Header, published) == 128);
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(Header, published) == 128 && offset_of!(Header, consumed) == 256);
+    assert!(offset_of!(Header, arrivals) == 384 && offset_of!(Header, room) == 512);
+    assert!(size_of::<Header>() == 640 && size_of::<Sleeper>() == 8);
+};
+
+/// All words of a new ring, which a mapped file has by being zero.
+#[cfg(loom)]
+impl Header {
+    pub(super) fn new() -> Self {
+        let [published, consumed] = [(); 2].map(|()| Line(AtomicU64::new(0)));
+        let [arrivals, room] = [(); 2].map(|()| Line(Sleeper::new()));
+        Header { published, consumed, arrivals, room }
+    }
+}

@@ -8,13 +8,13 @@ use std::time::Instant;
 #[cfg(not(loom))]
 use super::AttachError;
 #[cfg(not(loom))]
-use super::segment::Role;
+use super::place::Role;
 use super::{Plain, Segment};
 use crate::primitive::atomic::Ordering;
 
 /// The producing end of a shared ring; one at a time.
 pub struct Producer<T: Plain> {
-    segment: Segment<T>,
+    pub(super) segment: Segment<T>,
     /// All positions before this are free.
     limit: u64,
 }
@@ -22,8 +22,11 @@ pub struct Producer<T: Plain> {
 impl<T: Plain> Producer<T> {
     /// Takes the producer's place at the ring in `file`, which is made if the file is empty.
     ///
+    /// Blocks while another process attaches, and wakes a consumer that sleeps: a producer before may have been killed when it was to.
+    ///
     /// # Errors
-    /// When another producer is attached, the file holds something else, or the system refuses.
+    /// When another producer is attached, the file holds something else, the ring would be larger than memory can be, or the system refuses,
+    /// see [how the file is opened](super#the-file).
     ///
     /// # Panics
     /// When `slots` is not a power of two.
@@ -34,6 +37,8 @@ impl<T: Plain> Producer<T> {
     }
 
     pub(super) fn of(segment: Segment<T>) -> Self {
+        // What the producer before has published.
+        segment.header().arrivals.0.wake();
         Producer { segment, limit: 0 }
     }
 
@@ -52,7 +57,7 @@ impl<T: Plain> Producer<T> {
         (self.free() > 0 || self.wait(Some(deadline))) && self.publish(&[event]) == 1
     }
 
-    /// Sends all events, in their order, as many at once as there is room for. One fence for each run of free slots.
+    /// Sends all events, in their order, as many at once as there is room for. One wake-up for each run of free slots.
     pub fn send_all(&mut self, mut events: &[T]) {
         while !events.is_empty() {
             if self.free() == 0 {
@@ -80,18 +85,23 @@ impl<T: Plain> Producer<T> {
         self.limit - next
     }
 
-    /// Sends as many of the events as there is room for; returns how many.
+    /// Sends as many of the events as there is room for, which is at least one; returns how many.
     fn publish(&mut self, events: &[T]) -> usize {
+        let sent = self.store(events);
+        self.segment.header().arrivals.0.wake();
+        sent
+    }
+
+    /// The same, without waking anybody.
+    pub(super) fn store(&mut self, events: &[T]) -> usize {
         let (first, free) = (self.position(), self.free());
         let sent = events.len().min(free as usize);
         for (position, event) in (first..).zip(&events[..sent]) {
             // SAFETY: the slot is free, and we are the only producer.
             self.segment.slot(position).with_mut(|slot| unsafe { slot.write(*event) });
         }
-        let header = self.segment.header();
         // Release pairs with the consumer's acquire: it sees the events.
-        header.published.0.store(first + sent as u64, Ordering::Release);
-        header.arrivals.0.wake();
+        self.segment.header().published.0.store(first + sent as u64, Ordering::Release);
         sent
     }
 

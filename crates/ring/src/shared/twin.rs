@@ -1,10 +1,9 @@
-//! What a model has for a mapped file: the same words and slots, in memory of its own.
+//! What a model has for a mapped file: the same words and slots, in memory of its own. And processes that are killed.
 
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU32, AtomicU64};
-use millstream_sync::eventcount::SharedEventCount;
 
-use super::header::{Header, Line, Sleeper};
+use super::header::Header;
+use super::sleep::Sleeper;
 use super::{Consumer, Plain, Producer};
 use crate::primitive::UnsafeCell;
 
@@ -34,13 +33,55 @@ impl<T: Plain> Segment<T> {
     }
 }
 
-/// Both ends of a ring, and a second consumer for when the first has crashed.
-pub(crate) fn ring<T: Plain + Default>(slots: usize) -> (Producer<T>, [Consumer<T>; 2]) {
-    let sleeper = || Line(Sleeper { asleep: AtomicU32::new(0), count: SharedEventCount::new() });
-    let [published, consumed] = [(); 2].map(|()| Line(AtomicU64::new(0)));
-    let header = Header { published, consumed, arrivals: sleeper(), room: sleeper() };
-    let slots = (0..slots).map(|_| UnsafeCell::new(T::default())).collect();
-    let memory = Arc::new(Memory { header, slots });
-    let segment = || Segment(Arc::clone(&memory));
-    (Producer::of(segment()), [(); 2].map(|()| Consumer::of(segment())))
+/// The file. That a role is for one is up to the model.
+pub(crate) struct Ring<T>(Arc<Memory<T>>);
+
+impl<T: Plain + Default> Ring<T> {
+    pub(crate) fn new(slots: usize) -> Self {
+        let slots = (0..slots).map(|_| UnsafeCell::new(T::default())).collect();
+        Ring(Arc::new(Memory { header: Header::new(), slots }))
+    }
+
+    pub(crate) fn producer(&self) -> Producer<T> {
+        Producer::of(Segment(Arc::clone(&self.0)))
+    }
+
+    pub(crate) fn consumer(&self) -> Consumer<T> {
+        Consumer::of(Segment(Arc::clone(&self.0)))
+    }
+}
+
+/// Where a process is killed that has stored its position and is to wake the other side.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Killed {
+    BeforeItWakes,
+    BetweenTheStepsOfTheWake,
+}
+
+impl Killed {
+    fn wake(self, sleeper: &Sleeper) {
+        match self {
+            Killed::BeforeItWakes => (),
+            Killed::BetweenTheStepsOfTheWake => sleeper.wake_and_be_killed(),
+        }
+    }
+}
+
+impl<T: Plain> Producer<T> {
+    /// Sends an event, for which there is room, and is killed before it has woken anybody.
+    pub(crate) fn send_and_be_killed(mut self, event: T, killed: Killed) {
+        assert_eq!(self.store(&[event]), 1, "there is room");
+        killed.wake(&self.segment.header().arrivals.0);
+    }
+}
+
+impl<T: Plain> Consumer<T> {
+    /// Handles an event that is there, and is killed before it has woken anybody.
+    pub(crate) fn handle_and_be_killed<R>(mut self, handle: impl FnOnce(&T) -> R, killed: Killed) -> R {
+        assert!(self.ready() > 0, "an event is there");
+        let result = self.read(self.position(), handle);
+        self.store(self.position() + 1);
+        killed.wake(&self.segment.header().room.0);
+        result
+    }
 }

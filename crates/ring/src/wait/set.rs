@@ -10,6 +10,12 @@ use super::bell::{Bell, SharedBell};
 /// Rings that are made with the same set wake its waiters, whichever of them an event arrives in. There is no
 /// list of rings to go through: `look` asks those the caller is interested in, in the order it prefers.
 ///
+/// What it does not do:
+/// - It has no strategy, and ignores those of its rings: its waiters sleep at once. A few µs from an event to its receiver, and no CPU.
+/// - It wakes for events, not for room: who waits to *send* to one of several rings cannot use it.
+/// - A ring is in the set it was [made with](crate::Options::wait_set), or in none, for as long as it lives.
+/// - An event wakes all who wait on the set, for their rings may differ. Many receivers of one ring are better off without.
+///
 /// ```
 /// use millstream_ring::{Options, WaitSet, channel};
 ///

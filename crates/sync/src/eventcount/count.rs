@@ -222,8 +222,14 @@ impl<K: Kind, P: Place> Count<K, P> {
     /// Adds `n` and wakes all waiters, for generic code that has its own right to increment.
     ///
     /// # Safety
-    /// If `K` is a [`SoleKind`](super::SoleKind), no other thread (or process) increments this count at the
-    /// same time, and none does so without this increment being visible to it.
+    /// If `K` is a [`SoleKind`](super::SoleKind):
+    ///
+    /// - No other thread (or process) increments this count at the same time, and none does so without this
+    ///   increment being visible to it.
+    /// - In a [`Shared`](super::Shared) place, this process has made an [`Incrementer`](super::Incrementer) of this
+    ///   count, and no other process has made one since. That is where waiters learn whether this process has registered
+    ///   for heavy fences, for all its counts together. Unless they know it, they issue none, while the fence
+    ///   of this increment is free: both may then overlook each other, and a wake-up is lost.
     #[inline]
     pub unsafe fn add_unchecked(&self, n: u64) {
         // SAFETY: the caller's promise.

@@ -45,6 +45,9 @@
 //! });
 //! ```
 //!
+//! In memory that processes share, a count is placed where the memory is mapped, and zeroed memory is a new one:
+//! `examples/shared_count.rs` shows it. The layout is that of [`Shared`]'s docs.
+//!
 //! # How it works
 //! A flag beside the number says that somebody sleeps or is about to. A waiter spins for a while, may nap (see
 //! [`Patience`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the

@@ -1,0 +1,126 @@
+//! Who follows whom, and whose access excludes whose.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::fmt;
+use std::sync::Arc;
+
+use super::party::{Followed, Follows};
+
+/// A consumer, or a pool, to be followed by others.
+///
+/// It stays valid when its consumer has left: whoever follows it then follows those whom that one followed, or all that came before it
+/// when the ring has forgotten who they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    index: usize,
+    /// The address of the ring: a node means nothing in another.
+    ring: usize,
+}
+
+/// The nodes so far.
+pub(super) struct Plan {
+    /// By their numbers; some that have left are missing.
+    nodes: BTreeMap<usize, Planned>,
+    /// How many there ever were.
+    entered: usize,
+    ring: usize,
+}
+
+struct Planned {
+    party: Arc<dyn Followed>,
+    /// All that are through with an event before this node sees it.
+    before: BTreeSet<usize>,
+    exclusive: bool,
+}
+
+impl Plan {
+    pub(super) fn new(ring: usize) -> Self {
+        Plan { nodes: BTreeMap::new(), entered: 0, ring }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The parties behind `follows`; the producers, if there are none.
+    pub(super) fn check<P: Followed + 'static>(
+        &self,
+        follows: &[Node],
+        exclusive: bool,
+        producers: &Arc<P>,
+    ) -> Follows {
+        let before = self.before(follows);
+        for (index, node) in &self.nodes {
+            assert!(
+                !(exclusive || node.exclusive) || before.contains(index),
+                "consumer {index} {} has to be followed: it could have an event at the same time",
+                if node.exclusive { "is exclusive and" } else { "of a ring with a new exclusive consumer" },
+            );
+        }
+        if before.is_empty() {
+            return Follows::new([&(Arc::clone(producers) as Arc<dyn Followed>)]);
+        }
+        Follows::new(follows.iter().flat_map(|&node| self.planned(node)).map(|(_, planned)| &planned.party))
+    }
+
+    pub(super) fn enter(&mut self, follows: &[Node], exclusive: bool, party: Arc<dyn Followed>) -> Node {
+        let node = Node { index: self.entered, ring: self.ring };
+        let before = self.before(follows);
+        self.nodes.insert(node.index, Planned { party, before, exclusive });
+        self.entered += 1;
+        node
+    }
+
+    fn before(&self, follows: &[Node]) -> BTreeSet<usize> {
+        let mut before = BTreeSet::new();
+        for &node in follows {
+            assert_eq!(node.ring, self.ring, "a consumer can only follow consumers of its own ring");
+            for (&index, planned) in self.planned(node) {
+                before.insert(index);
+                before.extend(&planned.before);
+            }
+        }
+        before
+    }
+
+    /// The node; in the place of a forgotten one all that came before it, for it may have followed any of them.
+    fn planned(&self, node: Node) -> btree_map::Range<'_, usize, Planned> {
+        let first = if self.nodes.contains_key(&node.index) { node.index } else { 0 };
+        self.nodes.range(first..=node.index)
+    }
+
+    pub(super) fn has_left(&self, node: Node) -> bool {
+        self.nodes.get(&node.index).is_none_or(|planned| planned.party.has_left())
+    }
+
+    /// Those that nobody follows.
+    pub(super) fn leaves(&self) -> Follows {
+        let is_followed = |index| self.nodes.values().any(|node| node.before.contains(index));
+        Follows::new(self.nodes.iter().filter(|(index, _)| !is_followed(index)).map(|(_, node)| &node.party))
+    }
+
+    /// Forgets who has left: the plan does not grow with every consumer that comes and goes.
+    ///
+    /// Exclusive ones are kept, so that who has to be followed does not depend on who has left yet.
+    pub(super) fn forget_who_left(&mut self) {
+        self.nodes.retain(|_, node| node.exclusive || !node.party.has_left());
+        let staying: BTreeSet<_> = self.nodes.keys().copied().collect();
+        for node in self.nodes.values_mut() {
+            node.before.retain(|index| staying.contains(index));
+        }
+    }
+}
+
+impl Node {
+    /// Its number in the order consumers were added.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.index
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").field("consumers", &self.nodes.len()).finish_non_exhaustive()
+    }
+}

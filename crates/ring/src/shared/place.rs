@@ -1,0 +1,77 @@
+//! A role at the ring, held by a lock on the file.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+
+use super::AttachError;
+
+/// The byte whose lock is the role.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Role {
+    Producer = 0,
+    Consumer = 1,
+}
+
+const ATTACHING: libc::off_t = 2;
+
+/// A role, ours until dropped.
+pub(super) struct Place {
+    role: Role,
+    /// Its description has the lock: the kernel drops it with the last descriptor, however the process ends.
+    pub(super) file: File,
+}
+
+impl Place {
+    pub(super) fn take(file: &File, role: Role) -> Result<Self, AttachError> {
+        // A description of our own: locks belong to descriptions, and the caller's may be shared.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let opened = OpenOptions::new().read(true).write(true).open(&path);
+        let file = opened.map_err(AttachError::system(format!("open {path} to read and write")))?;
+        if !lock(&file, role as libc::off_t, libc::F_OFD_SETLK, libc::F_WRLCK)? {
+            return Err(AttachError::Taken(match role {
+                Role::Producer => "producer",
+                Role::Consumer => "consumer",
+            }));
+        }
+        Ok(Place { role, file })
+    }
+
+    /// Does what only one process may do at a time, waiting for its turn.
+    pub(super) fn alone<R>(&self, work: impl FnOnce(&File) -> Result<R, AttachError>) -> Result<R, AttachError> {
+        lock(&self.file, ATTACHING, libc::F_OFD_SETLKW, libc::F_WRLCK)?;
+        let outcome = work(&self.file)?;
+        lock(&self.file, ATTACHING, libc::F_OFD_SETLK, libc::F_UNLCK)?;
+        Ok(outcome)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread is just starting has a copy of the descriptor until it
+        // runs its program. An error leaves the lock to the kernel.
+        for byte in [self.role as libc::off_t, ATTACHING] {
+            let _ = lock(&self.file, byte, libc::F_OFD_SETLK, libc::F_UNLCK);
+        }
+    }
+}
+
+/// Locks or unlocks one byte; false if another description has it.
+fn lock(file: &File, byte: libc::off_t, command: libc::c_int, kind: libc::c_int) -> Result<bool, AttachError> {
+    // SAFETY: all zero is a valid `flock`; the fields that matter follow.
+    let mut range: libc::flock = unsafe { std::mem::zeroed() };
+    (range.l_type, range.l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
+    (range.l_start, range.l_len) = (byte, 1);
+    loop {
+        // SAFETY: the descriptor is open, and the kernel only reads the range.
+        if unsafe { libc::fcntl(file.as_raw_fd(), command, &range) } == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EACCES) => return Ok(false),
+            Some(libc::EINTR) => (),
+            _ => return Err(AttachError::system(format!("lock byte {byte} of the file"))(error)),
+        }
+    }
+}
