@@ -75,13 +75,16 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         // The last event that was not given up: the last of all, which takes no search, if none ever was.
         let last = batch.clone().rev().find(|&position| !producers.is_skipped(position)).unwrap_or(batch.start);
         let mut passing = Passing { consumer: self, at: batch.start, batch: batch.clone() };
-        for position in batch.clone() {
+        let mut pass = |position, ends_batch| {
             if !producers.is_skipped(position) {
-                let place = Place { position, ends_batch: position == last };
-                handle(self.core.slots.at(position), place);
+                handle(self.core.slots.at(position), Place { position, ends_batch });
             }
             passing.at = position + 1;
-        }
+        };
+        // The last one apart: a loop whose every turn asks whether it is the last takes half as long again.
+        (batch.start..last).for_each(|position| pass(position, false));
+        pass(last, true);
+        passing.at = batch.end;
         batch.end - batch.start
     }
 
