@@ -1,9 +1,9 @@
-"""Mistakes in the order of the slab's instructions, each of which the crash harness must find."""
+"""Mistakes in the order of the slab's instructions, each of which the crash harness must find, and in who may recover."""
 
 PACKAGE = "millstream-slab"
 FOLDER = "crates/slab"
 # What is built and run, with which RUSTFLAGS.
-RUNS = [(["--test", "crash"], "")]
+RUNS = [(["--test", "open", "--test", "slab"], ""), (["--test", "crash"], "")]
 
 # File, what is there, what is put in its place, what went wrong.
 MUTANTS = [
@@ -49,4 +49,12 @@ MUTANTS = [
     ("mapped/parcel.rs", "        let mut chains = Chains::new(&self.shared, self.slot);\n",
      "        self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NOBODY, Ordering::Release);\n"
      "        let mut chains = Chains::new(&self.shared, self.slot);\n", "a parcel gives its slot up before its objects"),
+    ("mapped/gate.rs", "let must_remake = inherited != 0;", "let must_remake = false;", "whoever comes after a killed opener does not begin again"),
+    ("mapped/gate.rs", "if self.is_half_made.get() { REMAKES } else { OPEN }", "OPEN", "who could not make the list anew opens the gate"),
+    ("mapped/attach.rs", "        self.check_namespace(namespace)?;\n        self.recover_at_the_gate(thoroughly)", "        self.recover_at_the_gate(thoroughly)",
+     "who recovers does not ask whether he can watch the others"),
+    ("mapped/recover.rs", " || is(ended, slot)", "", "what was forgotten is nobody's"),
+    ("mapped/shared.rs", "            owners[index as usize].store(slot.user.load(Ordering::Relaxed), Ordering::Relaxed);\n", "            let _ = (owners, slot);\n",
+     "an orphan does not say whose it is"),
+    ("mapped/attach.rs", "                        slot.user.store(NO_OWNER, Ordering::Relaxed);\n", "", "a new cache has the owner of the one before"),
 ]

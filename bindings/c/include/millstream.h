@@ -1099,7 +1099,8 @@ int32_t millstream_slab_sync_object(const struct millstream_slab *slab,
                                     struct millstream_slab_handle handle);
 
 /**
- * Allocates an object, private to the cache until it is published. Its bytes are what their last holder left, or 0.
+ * Allocates an object, private to the cache until it is published. Its bytes are what their last holder left, or 0. If there
+ * is none, `out->bytes` is NULL.
  *
  * # Safety
  * `cache` was made by millstream_slab_cache_new, and is given back after the object; `out` points to a
@@ -1110,7 +1111,7 @@ int32_t millstream_slab_private_new(const struct millstream_slab_cache *cache,
 
 /**
  * Makes an object, published or orphan, private to the cache: the way to change it in place. Its handle stays good, and is
- * answered with MILLSTREAM_SLAB_HELD until it is published again.
+ * answered with MILLSTREAM_SLAB_HELD until it is published again. If it can't be had, `out->bytes` is NULL.
  *
  * # Safety
  * As for millstream_slab_private_new.

@@ -258,7 +258,10 @@ static void private_objects_are_filled_in_place(void) {
         objects++;
     }
     EXPECT(status == MILLSTREAM_SLAB_FULL && objects == 100);
+    memset(&object, 0xff, sizeof object);
     EXPECT(millstream_slab_private_new(cache, &object) == MILLSTREAM_SLAB_FULL);
+    EXPECT(object.bytes == NULL);
+    millstream_slab_private_free(&object);
     millstream_slab_cache_free(cache);
     millstream_slab_free(slab);
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use millstream_slab::{Error, RawSlab, Slab};
+use millstream_slab::{Error, Inspection, RawSlab, Slab};
 
 /// xorshift64*, by Marsaglia and Vigna.
 struct Random(u64);
@@ -164,6 +164,7 @@ fn users_of_another_namespace_are_respected_unless_the_caller_vouches() {
     let copy = folder.path().join("copy");
     fs::write(&copy, bytes).unwrap();
     assert!(matches!(Slab::<u64>::open(&copy), Err(Error::Namespace { .. })));
+    assert_eq!(Inspection::of(&copy).unwrap().living_caches(), None, "its number means somebody else here");
     // SAFETY: nobody else knows of the copy.
     let slab = unsafe { RawSlab::open_alone(&copy) }.unwrap();
     assert!(slab.check(handle).is_ok());
@@ -247,4 +248,61 @@ fn who_is_alive_at_the_gate_is_named() {
     let _shut = shut(&path, 0);
     let error = RawSlab::open(&path).unwrap_err();
     assert!(matches!(error, Error::Busy { pid, .. } if pid == std::process::id()), "{error}");
+}
+
+#[test]
+fn who_has_opened_the_slab_before_users_of_another_namespace_came_takes_nothing_of_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let slab = Slab::<u64>::options(50).caches(1).create(&path).unwrap();
+    let supervisor = RawSlab::open(&path).unwrap();
+    let cache = slab.cache().unwrap();
+    let object = cache.alloc(7).unwrap();
+    // As if the cache were of a process in another namespace, whose number is nobody's here.
+    let file = fs::File::options().read(true).write(true).open(&path).unwrap();
+    let mut namespace = [0; 8];
+    file.read_exact_at(&mut namespace, 8 * 18).unwrap();
+    let mut owner = [0; 8];
+    file.read_exact_at(&mut owner, 4096).unwrap();
+    let nobody = u64::from_le_bytes(owner) | ((1 << 22) - 1);
+    file.write_all_at(&nobody.to_le_bytes(), 4096).unwrap();
+    file.write_all_at(&(u64::from_le_bytes(namespace) ^ 1).to_le_bytes(), 8 * 18).unwrap();
+    assert!(matches!(supervisor.recover(), Err(Error::Namespace { .. })));
+    assert!(matches!(supervisor.cache().map(drop), Err(Error::Namespace { .. })), "all caches are in use");
+    assert!(matches!(supervisor.check(object.handle()), Err(Error::Held { .. })), "and nothing was taken");
+    // Once it can be watched again, it is seen to be dead.
+    file.write_all_at(&namespace, 8 * 18).unwrap();
+    assert_eq!(supervisor.recover().unwrap().orphans, 1);
+    std::mem::forget(object);
+    std::mem::forget(cache);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_no_place_for_a_slab() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("link");
+    std::os::unix::fs::symlink(folder.path().join("nowhere"), &path).unwrap();
+    assert!(matches!(Slab::<u64>::options(50).open_or_create(&path), Err(Error::Exists { .. })));
+}
+
+#[test]
+fn a_free_list_that_could_not_be_made_anew_is_made_before_anybody_has_a_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let slab = Slab::<u64>::options(50).create(&path).unwrap();
+    drop(slab.cache().unwrap().alloc(1).unwrap());
+    // Somebody died while he made it anew, and a word is damaged.
+    let (file, [identity, place]) = shut(&path, 0);
+    let dead = (identity - (1 << 22)) | 1 << 63;
+    file.write_all_at(&[dead, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
+    let word = 4096 + 128 * 64;
+    let mut sound = [0; 8];
+    file.read_exact_at(&mut sound, word).unwrap();
+    file.write_all_at(&0x7fff_ffff_u64.to_le_bytes(), word).unwrap();
+    assert!(matches!(slab.cache().map(drop), Err(Error::Damaged { at: 0, .. })));
+    assert!(matches!(slab.cache().map(drop), Err(Error::Damaged { at: 0, .. })), "not on half a list");
+    file.write_all_at(&sound, word).unwrap();
+    let cache = slab.cache().unwrap();
+    let all: Vec<_> = (0..50).map(|n| cache.alloc(n).unwrap()).collect();
+    assert_eq!(all.len(), 50);
 }

@@ -548,7 +548,7 @@ fn looking_changes_nothing_and_needs_no_right_to_write() {
     let inspection = Inspection::of(&path).unwrap();
     let report = inspection.report();
     assert!(report.is_sound(), "{report:?}");
-    assert_eq!((report.usage, inspection.living_caches(), inspection.tag()), (slab.raw().usage(), 1, 5));
+    assert_eq!((report.usage, inspection.living_caches(), inspection.tag()), (slab.raw().usage(), Some(1), 5));
     let mut bytes = [0; 8];
     inspection.read(published, &mut bytes).unwrap();
     assert_eq!(u64::from_ne_bytes(bytes), 7);

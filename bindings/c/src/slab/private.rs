@@ -5,7 +5,7 @@
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use ::millstream_slab::RawPrivate;
 
@@ -50,7 +50,21 @@ impl millstream_slab_private {
     }
 }
 
-/// Allocates an object, private to the cache until it is published. Its bytes are what their last holder left, or 0.
+/// Gives an object, or one without bytes if there is none: whoever frees that frees nothing.
+///
+/// # Safety
+/// `out` is NULL or valid for a write.
+unsafe fn answer_or_none(out: *mut millstream_slab_private, compute: impl FnOnce() -> Result<Own, Failure>) -> i32 {
+    if let Some(out) = NonNull::new(out) {
+        // SAFETY: not NULL, and the caller's promise. The field alone: the rest may never have been written.
+        unsafe { (&raw mut (*out.as_ptr()).bytes).write(ptr::null_mut()) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { answer(out, || compute().map(millstream_slab_private::give)) }
+}
+
+/// Allocates an object, private to the cache until it is published. Its bytes are what their last holder left, or 0. If there
+/// is none, `out->bytes` is NULL.
 ///
 /// # Safety
 /// `cache` was made by millstream_slab_cache_new, and is given back after the object; `out` points to a
@@ -61,11 +75,11 @@ pub unsafe extern "C" fn millstream_slab_private_new(
     out: *mut millstream_slab_private,
 ) -> i32 {
     // SAFETY: the caller's promise.
-    unsafe { answer(out, || Ok(millstream_slab_private::give(borrow("cache", cache)?.cache.alloc()?))) }
+    unsafe { answer_or_none(out, || Ok(borrow("cache", cache)?.cache.alloc()?)) }
 }
 
 /// Makes an object, published or orphan, private to the cache: the way to change it in place. Its handle stays good, and is
-/// answered with MILLSTREAM_SLAB_HELD until it is published again.
+/// answered with MILLSTREAM_SLAB_HELD until it is published again. If it can't be had, `out->bytes` is NULL.
 ///
 /// # Safety
 /// As for millstream_slab_private_new.
@@ -76,7 +90,7 @@ pub unsafe extern "C" fn millstream_slab_private_claim(
     out: *mut millstream_slab_private,
 ) -> i32 {
     // SAFETY: the caller's promise.
-    unsafe { answer(out, || Ok(millstream_slab_private::give(borrow("cache", cache)?.cache.claim(handle.into())?))) }
+    unsafe { answer_or_none(out, || Ok(borrow("cache", cache)?.cache.claim(handle.into())?)) }
 }
 
 /// Makes a private object everybody's: from now on any thread of any process can use it by its handle, and `bytes` is

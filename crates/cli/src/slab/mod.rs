@@ -74,24 +74,31 @@ fn stat(args: &StatArgs) -> Result<u8, Error> {
         ("retired", retired),
         ("damaged", damaged),
         ("caches", caches),
-        ("living_caches", slab.living_caches()),
     ];
-    tell(&facts, args.json)
+    let facts = facts.into_iter().map(|(name, value)| (name, Some(value)));
+    tell(facts.chain([("living_caches", slab.living_caches())]), args.json)
 }
 
 fn recover(args: &RecoverArgs) -> Result<u8, Error> {
     let (_, Recovered { caches, freed, orphans }) = RawSlab::open_and_report(&args.file)?;
-    tell(&[("recovered_caches", caches), ("recovered_objects", freed), ("recovered_orphans", orphans)], args.json)
+    let facts = [("recovered_caches", caches), ("recovered_objects", freed), ("recovered_orphans", orphans)];
+    tell(facts.into_iter().map(|(name, value)| (name, Some(value))), args.json)
 }
 
-/// Prints numbers with their names.
-fn tell(facts: &[(&str, u64)], json: bool) -> Result<u8, Error> {
+/// Prints numbers with their names; `None` is not known.
+fn tell<'a>(facts: impl Iterator<Item = (&'a str, Option<u64>)>, json: bool) -> Result<u8, Error> {
+    let facts: Vec<_> = facts.collect();
     if json {
-        let facts = facts.iter().map(|&(name, value)| (name.to_owned(), serde_json::Value::from(value)));
+        let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), serde_json::Value::from(value)));
         return print(|out| writeln!(out, "{}", serde_json::Value::Object(facts.collect())));
     }
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    print(|out| facts.iter().try_for_each(|(name, value)| writeln!(out, "{name:width$}  {value}")))
+    print(|out| {
+        facts.iter().try_for_each(|(name, value)| match value {
+            Some(value) => writeln!(out, "{name:width$}  {value}"),
+            None => writeln!(out, "{name:width$}  unknown: they are of another namespace"),
+        })
+    })
 }
 
 fn check(args: &CheckArgs) -> Result<u8, Error> {

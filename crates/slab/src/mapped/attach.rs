@@ -30,12 +30,16 @@ pub(crate) enum Others {
 impl Shared {
     /// Makes the slab whole: alone, from the objects' words; beside others, by acting for the dead among them.
     pub(crate) fn attach(&self, others: Others) -> Result<Recovered, Error> {
+        self.make_whole(others, true)
+    }
+
+    fn make_whole(&self, others: Others, thoroughly: bool) -> Result<Recovered, Error> {
         let gate = AtTheGate::enter(self, others, PATIENCE)?;
         let namespace = process::namespace()?;
         if others == Others::Watched && !gate.must_remake {
             self.check_namespace(namespace)?;
             if self.in_use() {
-                return self.recover_at_the_gate(true);
+                return self.recover_at_the_gate(thoroughly);
             }
         }
         self.remake(&gate, others, namespace)
@@ -43,10 +47,10 @@ impl Shared {
 
     /// Makes the free list anew. Nobody has a cache.
     fn remake(&self, gate: &AtTheGate<'_>, others: Others, namespace: u64) -> Result<Recovered, Error> {
-        gate.remakes();
-        let rebuilt = rebuild::rebuild(self, others)?;
+        let rebuilt = rebuild::rebuild(self, others, || gate.remakes())?;
         self.namespace_word().store(namespace, Ordering::SeqCst);
         self.boot_word().store(self.boot, Ordering::Release);
+        gate.has_remade();
         Ok(rebuilt)
     }
 
@@ -66,9 +70,12 @@ impl Shared {
 
     fn recover_within(&self, patience: Duration, thoroughly: bool) -> Result<Recovered, Error> {
         let gate = AtTheGate::enter(self, Others::Watched, patience)?;
+        let namespace = process::namespace()?;
         if gate.must_remake {
-            return self.remake(&gate, Others::Watched, process::namespace()?);
+            return self.remake(&gate, Others::Watched, namespace);
         }
+        // Those who have come since this process opened the slab, when nobody had a cache, may be of another namespace.
+        self.check_namespace(namespace)?;
         self.recover_at_the_gate(thoroughly)
     }
 
@@ -93,9 +100,10 @@ impl Shared {
         self.lives_of_caches().any(|lives| lives)
     }
 
-    /// How many caches living processes have.
-    pub(crate) fn living_caches(&self) -> u64 {
-        self.lives_of_caches().filter(|&lives| lives).count() as u64
+    /// How many caches living processes have; `None` if they are of another namespace.
+    pub(crate) fn living_caches(&self) -> Option<u64> {
+        self.check_namespace(process::namespace().ok()?).ok()?;
+        Some(self.lives_of_caches().filter(|&lives| lives).count() as u64)
     }
 
     /// Of each cache in use, whether its process lives; the kernel is asked once for each process.
@@ -122,29 +130,38 @@ impl Shared {
                     && slot.owner.compare_exchange(Identity::NOBODY, own, Ordering::SeqCst, Ordering::Relaxed).is_ok()
             });
             match free {
-                Some(slot) if self.gate().load(Ordering::SeqCst) == OPEN => {
-                    // Somebody of another namespace may have opened the slab since this process did, when nobody had a cache.
+                Some(number) if self.gate().load(Ordering::SeqCst) == OPEN => {
+                    let slot = &self.slots()[number];
+                    // Somebody of another namespace may have opened the slab since this process did, when nobody had a cache; and
+                    // may have taken this process for a dead one in between.
                     let (expected, found) = (process::namespace()?, self.namespace_word().load(Ordering::SeqCst));
-                    if expected == found {
+                    if expected == found && slot.owner.load(Ordering::SeqCst) == own {
                         // Not before: what the last user left may have become orphans just now.
-                        self.slots()[slot].user.store(NO_OWNER, Ordering::Relaxed);
-                        return Ok(slot as u16);
+                        slot.user.store(NO_OWNER, Ordering::Relaxed);
+                        return Ok(number as u16);
                     }
-                    self.slots()[slot].owner.store(Identity::NOBODY, Ordering::SeqCst);
-                    return Err(Error::Namespace { expected, found });
+                    self.step_back(number, own);
+                    if expected != found {
+                        return Err(Error::Namespace { expected, found });
+                    }
                 }
-                Some(slot) => {
-                    // Ours to give up: nobody else clears the slot of a process that lives.
-                    self.slots()[slot].owner.store(Identity::NOBODY, Ordering::SeqCst);
+                Some(number) => {
+                    self.step_back(number, own);
                     // Waits for the opener, or finishes its work if it died.
-                    self.attach(Others::Watched)?;
+                    self.make_whole(Others::Watched, false)?;
                 }
                 None if recovered => return Err(Error::NoCache { caches: self.header.geometry.caches }),
                 None => {
                     recovered = true;
-                    self.recover()?;
+                    self.recover_within(PATIENCE, false)?;
                 }
             }
         }
+    }
+
+    /// Gives a slot up that was just taken, unless it is somebody else's by now.
+    fn step_back(&self, number: usize, own: u64) {
+        let owner = &self.slots()[number].owner;
+        let _ = owner.compare_exchange(own, Identity::NOBODY, Ordering::SeqCst, Ordering::Relaxed);
     }
 }

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::depot::{Head, NONE, next_chain};
-use crate::mapped::gate;
+use crate::depot::{NONE, next_chain};
 use crate::mapped::process::Identity;
 use crate::mapped::shared::Shared;
 use crate::slot::Intent;
@@ -80,7 +79,7 @@ impl Report {
         let moving = moving(shared);
         let in_depot = walk(shared, &moving, &mut problems);
         // Its maker has died, perhaps, and the next one begins again.
-        let is_remade = gate::is_remaking(shared.gate().load(Ordering::Acquire));
+        let is_remade = shared.is_half_made();
         let owners: Vec<u64> = shared.slots().iter().map(|slot| slot.owner.load(Ordering::Acquire)).collect();
         let fresh = shared.fresh().load(Ordering::Acquire);
         for (index, word) in shared.words()[..capacity].iter().enumerate() {
@@ -132,7 +131,7 @@ fn moving(shared: &Shared) -> Vec<bool> {
 fn walk(shared: &Shared, moving: &[bool], problems: &mut Vec<String>) -> Vec<bool> {
     let depot = shared.depot();
     let mut seen = vec![false; depot.words.len()];
-    let mut first = Head::unpack(shared.head().load(Ordering::Acquire)).first;
+    let mut first = shared.first_chain();
     while first != NONE {
         let mut again = false;
         let walked = depot.walk(first, |index, word| {

@@ -7,6 +7,7 @@
 //! A mark says that whoever is at the gate makes the free list anew. If that one dies, it must be made anew again before anybody has a cache:
 //! the list is half made, and nobody else's slot says so. The gate was shut all the time, so nobody has a cache.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -35,6 +36,8 @@ pub(crate) struct AtTheGate<'s> {
     shared: &'s Shared,
     /// Whether the one before died while it made the free list anew.
     pub(crate) must_remake: bool,
+    /// Whether the free list is half made.
+    is_half_made: Cell<bool>,
 }
 
 impl<'s> AtTheGate<'s> {
@@ -53,7 +56,8 @@ impl<'s> AtTheGate<'s> {
                     let inherited = found & REMAKES;
                     let gate = shared.gate();
                     if gate.compare_exchange(found, own | inherited, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-                        return Ok(AtTheGate { shared, must_remake: inherited != 0 });
+                        let must_remake = inherited != 0;
+                        return Ok(AtTheGate { shared, must_remake, is_half_made: Cell::new(must_remake) });
                     }
                 }
             }
@@ -65,12 +69,19 @@ impl<'s> AtTheGate<'s> {
         let gate = self.shared.gate();
         // Ours: nobody takes it from a living process that it can watch, and nobody from one that it can't.
         gate.store(gate.load(Ordering::Relaxed) | REMAKES, Ordering::SeqCst);
+        self.is_half_made.set(true);
+    }
+
+    /// The free list is whole again.
+    pub(crate) fn has_remade(&self) {
+        self.is_half_made.set(false);
     }
 }
 
 impl Drop for AtTheGate<'_> {
     fn drop(&mut self) {
-        self.shared.gate().store(OPEN, Ordering::SeqCst);
+        // A mark alone is as a dead process's: whoever comes next makes the list anew, before anybody has a cache.
+        self.shared.gate().store(if self.is_half_made.get() { REMAKES } else { OPEN }, Ordering::SeqCst);
     }
 }
 

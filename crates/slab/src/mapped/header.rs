@@ -12,13 +12,13 @@
 //! | 5 | the most caches | |
 //! | 6 | the most objects in a chain | |
 //! | 7 | identity: 48 bits, 47 of them random, in every handle | |
-//! | 8 | bit 0: objects begin at a multiple of 2 MiB and ask for huge pages; bit 1: there are owners (since 1.2) | |
+//! | 8 | bit 0: objects begin at a multiple of 2 MiB and ask for huge pages; bit 1: there are owners (since 2.1) | |
 //! | 9 | bytes of the file | |
-//! | 10 | the application's tag for its type, 0 for none (since 1.1) | |
+//! | 10 | the application's tag for its type, 0 for none | |
 //! | 11 | FNV-1a of words 0 to 10 | |
 //! | 17 | boot: a digest of the machine's boot identifier | at opening alone |
 //! | 18 | PID namespace of those who use it (lower half), time namespace (upper half, 0 for the first) | at opening alone |
-//! | 20, 21 | gate: 0, or the process that is opening the slab, bit 63 if it makes the free list anew; digests of its boot (upper half) and its namespaces (since 1.2; 16 before) | at opening |
+//! | 20, 21 | gate: 0, or the process that is opening the slab, bit 63 if it makes the free list anew; digests of its boot (upper half) and its namespaces | at opening |
 //! | 32 | capacity: objects below this number may be used | when it grows |
 //! | 33 | fresh: objects below this number have been used, or are being taken | when the depot is empty |
 //! | 48, 49 | the depot's head: first object, who exchanged it last (32 bits each); tag | per chain |
@@ -31,9 +31,9 @@ use crate::mapped::geometry::Geometry;
 
 /// `MILLSLAB`
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"MILLSLAB");
-pub(crate) const MAJOR: u32 = 1;
-/// 1: the application's tag. 2: the gate says where its holder is; owners.
-pub(crate) const MINOR: u32 = 2;
+pub(crate) const MAJOR: u32 = 2;
+/// 1: owners.
+pub(crate) const MINOR: u32 = 1;
 
 /// Words that never change.
 pub(crate) const FIXED: usize = 12;
@@ -166,8 +166,7 @@ mod tests {
     fn an_older_minor_version_opens_and_a_newer_does_not() {
         let mut words = header().words();
         words[1] = u64::from(MAJOR) << 32;
-        words[10] = 0;
-        assert_eq!(Header::read(&sealed(words), 1 << 20).unwrap(), Header { tag: 0, ..header() });
+        assert_eq!(Header::read(&sealed(words), 1 << 20).unwrap(), header());
         words[1] += u64::from(MINOR) + 1;
         assert!(matches!(Header::read(&sealed(words), 1 << 20), Err(Error::Version { .. })));
         words[1] = u64::from(MAJOR + 1) << 32;

@@ -27,7 +27,7 @@ use crate::mapped::shared::Shared;
 /// let object = held.alloc()?;
 ///
 /// let inspection = Inspection::of(&path)?;
-/// assert_eq!((inspection.usage().held, inspection.living_caches()), (1, 1));
+/// assert_eq!((inspection.usage().held, inspection.living_caches()), (1, Some(1)));
 /// assert!(inspection.report().is_sound());
 /// # drop(object);
 /// # Ok::<(), millstream_slab::Error>(())
@@ -64,9 +64,10 @@ impl Inspection {
         self.slab.usage()
     }
 
-    /// How many of the caches in use are of processes that live. The others are recovered when the slab is opened.
+    /// How many of the caches in use are of processes that live; the others are recovered when the slab is opened. `None` if they are of
+    /// another PID or time namespace, whose processes can't be watched from here, and whose numbers mean others here.
     #[must_use]
-    pub fn living_caches(&self) -> u64 {
+    pub fn living_caches(&self) -> Option<u64> {
         self.slab.shared().living_caches()
     }
 

@@ -25,6 +25,7 @@ pub(crate) struct Memory {
     bytes: usize,
     /// `None` for memory without a file.
     file: Option<File>,
+    access: Access,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and what lies in it is reached through atomics or by whoever
@@ -75,7 +76,11 @@ impl Memory {
             }
         }
         let start = NonNull::new(start.cast()).expect("a mapping is never at address 0");
-        Ok(Memory { start, bytes, file })
+        Ok(Memory { start, bytes, file, access })
+    }
+
+    pub(crate) fn access(&self) -> Access {
+        self.access
     }
 
     pub(crate) fn file(&self) -> Option<&File> {

@@ -15,7 +15,7 @@ use crate::mapped::attach::Others;
 #[cfg(doc)]
 use crate::mapped::cache::RawCache;
 use crate::mapped::error::Error;
-use crate::mapped::geometry::{Geometry, MAX_CHAIN};
+use crate::mapped::geometry::{Geometry, MAX_CHAIN, PAGE};
 use crate::mapped::handle::IDENTITY_BITS;
 use crate::mapped::header::Header;
 use crate::mapped::memory::Access;
@@ -148,12 +148,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let failed = |what: &str, path: &Path, source| Error::system(format!("{what} {}", path.display()), source);
-        let slab = match rustix::fs::open(
-            folder,
-            OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC,
-            Mode::from_raw_mode(self.mode),
-        ) {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let slab = match rustix::fs::open(folder, flags, Mode::from_raw_mode(self.mode)) {
             Ok(file) => {
                 let file = File::from(file);
                 // Without a name until it is whole: one that is killed leaves nothing.
@@ -165,13 +161,12 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             }
             // File systems without nameless files.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => self.create_by_draft(folder, path)?,
-            Err(error) => return Err(failed("make", path, error.into())),
+            Err(error) => return Err(not_made(path, error.into())),
         };
-        // The name, too, is to be there after a power failure. Where folders can't be written out they need not be.
-        match File::open(folder).and_then(|folder| folder.sync_all()) {
-            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(failed("write out", folder, error)),
-            _ => Ok(slab),
-        }
+        // The name, too, is to be there after a power failure. Where a folder can't be written out, or not by us, the system does it in its
+        // time.
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        Ok(slab)
     }
 
     /// The same under another name first.
@@ -217,8 +212,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
                 opened => return self.accept(opened?),
             }
             match self.create(path) {
-                // Somebody was faster.
-                Err(Error::Exists { .. }) => {}
+                // Somebody was faster; but a link that leads nowhere stays one.
+                Err(Error::Exists { .. }) if !path.is_symlink() => {}
                 created => return created,
             }
         }
@@ -270,6 +265,11 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         }
         shared.initialise(capacity)?;
         shared.attach(Others::Watched)?;
+        if let Some(file) = shared.memory.file() {
+            // The header, before the file has a name: what has one is a slab, after a power failure, too.
+            shared.memory.sync(0, PAGE)?;
+            file.sync_all().map_err(|source| Error::system("write the new slab to its device", source))?;
+        }
         S::try_from(RawSlab::new(Arc::new(shared))).map_err(Into::into)
     }
 

@@ -15,9 +15,10 @@ use crate::mapped::shared::Shared;
 use crate::word::{State, Word};
 
 /// Makes the free list anew. The caller is at the gate and no cache is in use, so nothing changes meanwhile; if it dies, the
-/// next one begins again.
-pub(crate) fn rebuild(shared: &Shared, others: Others) -> Result<Recovered, Error> {
+/// next one begins again. Calls `begins` when all is sound and before anything is changed.
+pub(crate) fn rebuild(shared: &Shared, others: Others, begins: impl FnOnce()) -> Result<Recovered, Error> {
     let capacity = check(shared)?;
+    begins();
     let mut recovered = Recovered::default();
     for slot in shared.slots() {
         slot.settle();

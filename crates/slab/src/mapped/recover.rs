@@ -73,9 +73,12 @@ impl Shared {
             }
         }
         chains.finish()?;
+        let own = Identity::own()?.recovering().word();
         for &slot in dead {
-            // Release: whoever has the slot next finds nothing of the old one.
-            self.slots()[usize::from(slot)].owner.store(Identity::NOBODY, Ordering::Release);
+            // Release: whoever has the slot next finds nothing of the old one. An exchange, because a newcomer of another namespace, which is
+            // about to step back, may have taken it for free.
+            let owner = &self.slots()[usize::from(slot)].owner;
+            let _ = owner.compare_exchange(own, Identity::NOBODY, Ordering::Release, Ordering::Relaxed);
         }
         Ok(recovered)
     }

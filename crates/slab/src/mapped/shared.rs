@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::depot::{Depot, Head, NONE};
 use crate::mapped::error::Error;
+use crate::mapped::gate;
 use crate::mapped::geometry::{Geometry, PAGE};
 use crate::mapped::header::{BOOT, CAPACITY, FRESH, GATE, HEAD, Header, NAMESPACE};
 use crate::mapped::memory::{Access, Memory};
@@ -81,10 +82,28 @@ impl Shared {
         self.wide(HEAD)
     }
 
+    /// The first object of the depot's first chain.
+    pub(crate) fn first_chain(&self) -> u32 {
+        match self.memory.access() {
+            Access::Shared => Head::unpack(self.head().load(Ordering::Acquire)).first,
+            // Half of it: processors that load 128 bits by an exchange would write to the page, and what others change would not show there any more.
+            Access::Copy => Head::unpack(self.word(HEAD).load(Ordering::Acquire).into()).first,
+        }
+    }
+
+    /// Whether somebody makes the free list anew, or died at it.
+    pub(crate) fn is_half_made(&self) -> bool {
+        gate::is_remaking(match self.memory.access() {
+            Access::Shared => self.gate().load(Ordering::Acquire),
+            // As above.
+            Access::Copy => self.word(GATE).load(Ordering::Acquire).into(),
+        })
+    }
+
     /// Two words that change together, the first of them even.
     fn wide(&self, number: usize) -> &AtomicU128 {
         debug_assert!(number.is_multiple_of(2) && number + 1 < PAGE as usize / 8);
-        // SAFETY: within the header's page and aligned to 16 bytes; nobody reaches the halves in another way.
+        // SAFETY: within the header's page and aligned to 16 bytes; where others change them nobody reaches the halves in another way.
         unsafe { self.memory.at(8 * number as u64).cast().as_ref() }
     }
 
