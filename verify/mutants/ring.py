@@ -22,8 +22,12 @@ MUTANTS = [
     # One producer, one consumer.
     relaxed("sequencer/single.rs", "self.cursor.store(end, Ordering::Release)", "one producer completes relaxed"),
     relaxed("sequencer/single.rs", "self.cursor.load(Ordering::Acquire)", "what one producer has completed is read relaxed"),
-    relaxed("graph/party.rs", "self.members.fetch_sub(1, Ordering::AcqRel)", "who leaves says so relaxed"),
-    relaxed("graph/party.rs", "self.members.load(Ordering::Acquire)", "that somebody has left is read relaxed"),
+    relaxed("graph/party.rs", "self.has_left.store(true, Ordering::Release)", "who leaves says so relaxed"),
+    relaxed("graph/party.rs", "self.has_left.load(Ordering::Acquire)", "that somebody has left is read relaxed"),
+    relaxed("graph/party.rs", "self.members.fetch_sub(1, Ordering::AcqRel)", "the last of a pool does not pass on what the others did"),
+    ("graph/consumer.rs", "            self.core.arrivals.changed(|| ());\n", "", "who leaves does not wake those who followed it"),
+    ("graph/consumer.rs", "            self.core.room.wake_all();\n", "", "who leaves does not wake those who wait for its room"),
+    ("graph/consumer.rs", "            self.core.gate.forget_who_left();\n", "", "the gate remembers all who have left"),
     ("sequencer/single.rs", "if free < least {\n                return None;", "if free + 1 < least {\n                return None;",
      "a producer takes a slot more than is free"),
     # Many producers.

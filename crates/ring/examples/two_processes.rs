@@ -1,7 +1,6 @@
 //! A ring between two processes: this program starts itself as the one that measures, and adds up what it sends.
 //!
-//! They meet at a file in memory, which the first tells the second by name. Kill either while it runs: started again on the
-//! same file, it goes on where it was.
+//! They meet at a file in memory, which the first tells the second by name.
 
 use std::fs::File;
 use std::process::Command;

@@ -260,8 +260,9 @@ fn foreign(beginning: &[u8], bytes: u64) -> File {
 #[test]
 fn a_file_that_is_no_ring_is_refused_and_nothing_is_written_to_it() {
     // A ring of 4 numbers has 672 bytes.
-    let foreign_files: [(&[u8], u64, &str); 6] = [
+    let foreign_files: [(&[u8], u64, &str); 7] = [
         (b"# Notes, not a ring", 4096, "found were 4096 that begin with \"# Notes,\""),
+        (b"MSTRING1", 672, "found were 672 that begin with \"MSTRING1\""),
         (b"brief", 5, "found were 5 that begin with \"brief\""),
         (b"", 4096, "found were 4096 that begin with \"\\x00"),
         (b"", 8, "found were 8 that begin with \"\\x00"),
@@ -275,7 +276,7 @@ fn a_file_that_is_no_ring_is_refused_and_nothing_is_written_to_it() {
         assert!(matches!(error, AttachError::NotARing { .. }), "{error:?}");
         let text = error.to_string();
         assert!(
-            text.contains("expected were 672 bytes that begin with \"MSTRING1\"") && text.contains(found),
+            text.contains("expected were 672 bytes that begin with \"MSTRING2\"") && text.contains(found),
             "{text}"
         );
         assert_eq!(contents(&file), before, "{text}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::consumer::{Consumer, Outcome, Place};
 use super::core::Core;
-use super::party::{Followed, Party};
+use super::party::{Followed, Follows, Party};
 use super::plan::{Node, Plan};
 use super::poller::Poller;
 use super::producer::Producer;
@@ -88,23 +88,28 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         exclusive: bool,
         handle: impl FnMut(&UnsafeCell<E>, Place) + Send + 'static,
     ) -> Node {
-        let (party, node) = self.party::<Single>(follows, exclusive, 1);
-        let consumer = self.consumer(party);
+        let (party, upstream, node) = self.party::<Single>(follows, exclusive, 1);
+        let consumer = self.consumer(party, upstream);
         self.bodies.push((node, Box::new(move || consumer.run(handle))));
         node
     }
 
-    /// A party whose `members` are to be made at once.
-    fn party<C: SequencerParts>(&mut self, follows: &[Node], exclusive: bool, members: usize) -> (Arc<Party<C>>, Node) {
+    /// A party whose `members` are to be made at once, and whom each of them follows.
+    fn party<C: SequencerParts>(
+        &mut self,
+        follows: &[Node],
+        exclusive: bool,
+        members: usize,
+    ) -> (Arc<Party<C>>, Follows, Node) {
         let core = &self.producer.core;
         let upstream = self.plan.check(follows, exclusive, &core.producers);
-        let party = Arc::new(Party::new(C::new(core.slots.capacity(), 0), upstream, members));
+        let party = Arc::new(Party::new(C::new(core.slots.capacity(), 0), members));
         let node = self.plan.enter(follows, exclusive, Arc::clone(&party) as Arc<dyn Followed>);
-        (party, node)
+        (party, upstream, node)
     }
 
-    fn consumer<C: Sequencer>(&self, party: Arc<Party<C>>) -> Consumer<E, P, C> {
-        Consumer::new(Arc::clone(&self.producer.core), party, 0)
+    fn consumer<C: Sequencer>(&self, party: Arc<Party<C>>, upstream: Follows) -> Consumer<E, P, C> {
+        Consumer::new(Arc::clone(&self.producer.core), party, upstream, 0)
     }
 
     /// A pool of consumers, each on a thread of its own; each event is handled by one of them.
@@ -121,9 +126,9 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     ) -> Node {
         let handlers = Vec::from_iter(handlers);
         assert!(!handlers.is_empty(), "a pool has at least one handler");
-        let (party, node) = self.party::<Multi>(follows, false, handlers.len());
+        let (party, upstream, node) = self.party::<Multi>(follows, false, handlers.len());
         for mut handle in handlers {
-            let consumer = self.consumer(Arc::clone(&party));
+            let consumer = self.consumer(Arc::clone(&party), upstream.clone());
             // SAFETY: as in `handle`.
             let handle = move |cell: &UnsafeCell<E>, place| cell.with(|event| handle(unsafe { &*event }, place));
             let body = move || consumer.run(handle);
@@ -137,8 +142,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// # Panics
     /// As [`handle`](Self::handle).
     pub fn poller(&mut self, follows: &[Node]) -> (Node, Poller<E, P>) {
-        let (party, node) = self.party(follows, false, 1);
-        (node, Poller::new(self.consumer(party)))
+        let (party, upstream, node) = self.party(follows, false, 1);
+        (node, Poller::new(self.consumer(party, upstream)))
     }
 
     /// Starts the consumers' threads.

@@ -1,13 +1,14 @@
 //! Taking events in order, and the loop of a handler's thread.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::core::Core;
-use super::party::Party;
+use super::party::{Follows, Party};
 use crate::primitive::UnsafeCell;
 use crate::sequencer::{Hand, Sequencer, SequencerParts};
 
@@ -28,6 +29,8 @@ pub(super) type Outcome = Option<(u64, Box<dyn Any + Send>)>;
 pub(super) struct Consumer<E, P: SequencerParts, C: SequencerParts> {
     core: Arc<Core<E, P>>,
     party: Arc<Party<C>>,
+    /// Without those that had left when it looked last.
+    follows: RefCell<Follows>,
     hand: C::Hand,
     /// The most events that are completed together: those behind should not wait for too many.
     batch_most: u64,
@@ -43,28 +46,33 @@ pub(super) enum Waited {
 }
 
 impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
-    pub(super) fn new(core: Arc<Core<E, P>>, party: Arc<Party<C>>, start: u64) -> Self {
+    pub(super) fn new(core: Arc<Core<E, P>>, party: Arc<Party<C>>, follows: Follows, start: u64) -> Self {
         let hand = party.own.hand(start);
         // A pool's member takes events one by one: another can have the next, and a panic loses no more than one.
         let batch_most = if C::MANY { 1 } else { (core.slots.capacity() / 4).max(1) };
-        Consumer { core, party, hand, batch_most }
+        Consumer { core, party, follows: RefCell::new(follows), hand, batch_most }
+    }
+
+    /// Up to where it may consume, all before `from` being free.
+    fn free_until(&self, from: u64) -> u64 {
+        self.follows.borrow_mut().completed_forgetting(from)
     }
 
     fn available(&self) -> u64 {
-        self.party.own.available(&self.hand, |from| self.party.free_until(from))
+        self.party.own.available(&self.hand, |from| self.free_until(from))
     }
 
     /// Calls `handle` with the slot of each event of a batch, `most` at most; returns how many there were, given-up ones included.
     ///
     /// If `handle` panics, the events before count as consumed; of a pool also the one it panicked at, which is a batch by itself.
     pub(super) fn consume(&self, most: u64, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
-        self.consume_of(most, |from| self.party.free_until(from), handle)
+        self.consume_of(most, |from| self.free_until(from), handle)
     }
 
     /// As [`consume`](Self::consume), for who would wait anyway and may as well let events gather before it looks for more.
     fn consume_gathered(&self, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         let core = &*self.core;
-        let look = |from| core.arrivals.look_again(from, core.slots.capacity(), || self.party.free_until(from));
+        let look = |from| core.arrivals.look_again(from, core.slots.capacity(), || self.free_until(from));
         self.consume_of(u64::MAX, look, handle)
     }
 
@@ -127,18 +135,27 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         core.arrivals.bell.wait_async(|| (), move || self.look()).await
     }
 
-    /// Handles all events to the end, or to a panic of `handle`; returns where and what that was. Leaves.
+    /// Handles all events to the end, or to a panic of `handle`; returns where and what that was. Leaves, and drops `handle` after
+    /// that: what it has captured may publish, or wait for somebody who does, and then nobody must wait for us. It may panic, too.
     pub(super) fn run(self, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> Outcome {
+        let core = Arc::clone(&self.core);
         let mut at = 0;
-        let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let handled = catch_unwind(AssertUnwindSafe(|| {
             self.consume_all(|event, place| {
                 at = place.position;
                 handle(event, place);
             });
         }));
-        let panic = panicked.err()?;
-        self.core.handler_panicked();
-        Some((at, panic))
+        if handled.is_err() {
+            core.handler_panicked();
+        }
+        drop(self);
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(handle)));
+        if dropped.is_err() {
+            core.handler_panicked();
+        }
+        // Of two panics the first says why.
+        handled.and(dropped).err().map(|panic| (at, panic))
     }
 
     fn consume_all(&self, mut handle: impl FnMut(&UnsafeCell<E>, Place)) {
@@ -149,10 +166,12 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
 impl<E, P: SequencerParts, C: SequencerParts> Drop for Consumer<E, P, C> {
     /// Leaves. If nobody of its party is left, nobody waits for that any more.
     fn drop(&mut self) {
-        if self.party.leave() {
-            self.core.gate.forget_who_left();
+        if self.party.leave(self.follows.take()) {
             self.core.arrivals.changed(|| ());
+            // The fence of that has come before, so tasks and threads that are missed here see that we have left.
             self.core.room.wake_all();
+            // Last: it may wait for a producer that is preempted. Who was woken need not, for it is the party that says that it has left.
+            self.core.gate.forget_who_left();
         }
     }
 }

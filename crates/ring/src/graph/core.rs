@@ -65,7 +65,7 @@ impl<E, P: SequencerParts> Core<E, P> {
         self.room.drained(|| self.producers.claimed().saturating_sub(self.gate.slowest()));
     }
 
-    /// A handler has panicked; its consumer has not left yet.
+    /// A handler has panicked; its consumer has not left yet, or is through with its last event.
     pub(super) fn handler_panicked(&self) {
         // Relaxed: a fact without data. Whoever finds that the consumer has left sees this, too, by that release.
         self.panicked.store(true, Ordering::Relaxed);

@@ -39,17 +39,18 @@ impl Gate {
     }
 
     /// Adds a consumer that starts where the slowest is.
-    pub(super) fn add(&self, follows: Follows) -> (Arc<Party<Single>>, u64) {
+    pub(super) fn add(&self) -> (Arc<Party<Single>>, u64) {
         let mut leaves = self.leaves.write();
         // No limit is computed meanwhile, and none that was lies more than a lap beyond the slowest.
         let start = leaves.completed(self.floor.load(Ordering::Relaxed));
-        let newcomer = Arc::new(Party::new(Single::starting_at(start), follows, 1));
+        let newcomer = Arc::new(Party::new(Single::starting_at(start), 1));
         leaves.add(&(Arc::clone(&newcomer) as Arc<dyn Followed>));
         (newcomer, start)
     }
 
-    /// A consumer has left: from now on producers wait for those whom it followed, and the list does not grow with
-    /// every consumer that comes and goes.
+    /// A consumer has left. Producers have not waited for it since; but the list does not grow with every consumer that comes and goes.
+    ///
+    /// May wait for a producer that is preempted while it computes a limit: whoever is to be woken should have been before.
     pub(super) fn forget_who_left(&self) {
         self.leaves.write().forget_who_left();
     }
@@ -77,14 +78,14 @@ mod tests {
     fn who_comes_and_goes_leaves_nothing_behind() {
         let (gate, producers) = (Gate::new(), Arc::new(Single::new(4, 4)));
         let follows = || Follows::new([&(Arc::clone(&producers) as Arc<dyn Followed>)]);
-        let stays = gate.add(follows()).0;
+        let stays = gate.add().0;
         for position in 1..100 {
-            let (visitor, start) = gate.add(follows());
+            let (visitor, start) = gate.add();
             assert_eq!(start, position - 1);
             producers.complete(position - 1..position);
             stays.own.complete(position - 1..position);
             assert_eq!(gate.slowest(), position - 1, "the visitor has not handled it");
-            assert!(visitor.leave(), "it was the only one of its party");
+            assert!(visitor.leave(follows()), "it was the only one of its party");
             gate.forget_who_left();
             assert_eq!(gate.slowest(), position);
             assert!(format!("{gate:?}").contains("Follows(2 parties)"), "{gate:?}");
@@ -96,7 +97,7 @@ mod tests {
         let gate = Gate::new();
         std::thread::scope(|scope| {
             let preempted = gate.leaves.read_recursive();
-            scope.spawn(|| gate.add(Follows::default()));
+            scope.spawn(|| gate.add());
             while !gate.leaves.is_locked_exclusive() {
                 std::thread::yield_now();
             }

@@ -37,7 +37,8 @@
 //! **The end.** When the last producer is dropped, consumers handle everything that was published and end.
 //!
 //! **Panics.** A handler that panics is not called again: its consumer leaves, and neither producers nor other consumers wait for it any
-//! more. [`Running::join`] reports it. Those that followed it go on, and what they get from then on has missed a step: the event the
+//! more. [`Running::join`] reports it. What the handler has captured is dropped after its consumer has left, so that may publish, or wait;
+//! if it panics, that is reported, too. Those that followed it go on, and what they get from then on has missed a step: the event the
 //! handler panicked at may be half changed, and in later ones the fields that it would have written are as they were left a lap ago. Who
 //! should rather stop asks [`Producer::has_panicked`] or [`Running::has_panicked`]. Of a pool the others go on, and all events are
 //! handled but the one at which it panicked, until the last of the pool panics. A producer that panics while it writes an event publishes

@@ -27,13 +27,14 @@ pub struct Running<E, P: Sequencer> {
     panics: Vec<HandlerPanicked>,
 }
 
-/// A handler panicked. Its consumer has left: all later events went by without it.
+/// A handler panicked, or something that it had captured did when it was dropped. Its consumer has left: all later events went by
+/// without it.
 #[derive(Debug, Error)]
 #[error("the handler of consumer {} panicked at position {position}: {message}", node.index())]
 pub struct HandlerPanicked {
     /// The consumer.
     pub node: Node,
-    /// The event it was handling.
+    /// The event it was handling; of a panic after that the last one it got, or 0.
     pub position: u64,
     /// What the panic said, if it said something.
     pub message: String,
@@ -52,7 +53,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
 
     /// Adds a consumer on a thread of its own. It starts with the oldest event that not all consumers are through with.
     ///
-    /// Producers that need a new limit wait while it is added, for about a microsecond.
+    /// Producers that need a new limit wait while it is added, for about a microsecond. It waits for no consumer, nor for the thread of one
+    /// that has left.
     ///
     /// # Panics
     /// As [`Builder::handle`](super::Builder::handle), or when the system starts no thread: then the ring goes on without the newcomer.
@@ -77,14 +79,16 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     fn newcomer(&mut self, follows: &[Node]) -> (Node, Consumer<E, P, Single>) {
         self.forget_who_left();
         let upstream = self.plan.check(follows, false, &self.core.producers);
-        let (party, start) = self.core.gate.add(upstream);
+        let (party, start) = self.core.gate.add();
         let node = self.plan.enter(follows, false, Arc::clone(&party) as Arc<dyn Followed>);
-        (node, Consumer::new(Arc::clone(&self.core), party, start))
+        (node, Consumer::new(Arc::clone(&self.core), party, upstream, start))
     }
 
     /// Keeps of who has left no more than how it ended.
+    ///
+    /// Waits for nobody: a thread that has left and not ended yet, for it drops what its handler has captured, is left for the next time.
     fn forget_who_left(&mut self) {
-        let left = self.threads.extract_if(.., |(node, _)| self.plan.has_left(*node));
+        let left = self.threads.extract_if(.., |(node, thread)| self.plan.has_left(*node) && has_ended(thread));
         self.panics.extend(left.filter_map(|(node, thread)| ended(node, thread)));
         self.plan.forget_who_left();
     }
@@ -107,10 +111,19 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     }
 }
 
+/// Whether nobody has to wait for the end of the thread. In a model one waits: its threads do not tell.
+#[cfg_attr(loom, allow(unused_variables))]
+fn has_ended(thread: &JoinHandle<Outcome>) -> bool {
+    #[cfg(loom)]
+    return true;
+    #[cfg(not(loom))]
+    thread.is_finished()
+}
+
 /// Waits until the thread has ended; whether its handler panicked.
 fn ended(node: Node, thread: JoinHandle<Outcome>) -> Option<HandlerPanicked> {
-    // The thread's body catches the handler's panics, and does nothing else that can panic.
-    let (position, panic) = thread.join().expect("a consumer's own code does not panic")?;
+    // The thread's body catches the handler's panics. What is left is what nobody foresees, a panic that panics when it is dropped.
+    let (position, panic) = thread.join().unwrap_or_else(|panic| Some((0, panic)))?;
     Some(HandlerPanicked { node, position, message: message(&*panic) })
 }
 

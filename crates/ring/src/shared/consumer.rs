@@ -23,7 +23,8 @@ impl<T: Plain> Consumer<T> {
     /// Takes the consumer's place at the ring in `file`, which is made if the file is empty. It starts with the first event
     /// that no consumer before it is through with.
     ///
-    /// Blocks while another process attaches, and wakes a producer that sleeps: a consumer before may have been killed when it was to.
+    /// Blocks while another process attaches. A producer that sleeps, although a consumer before had made room, is woken, or wakes by
+    /// itself within a second: that one may have been killed [at any step](super#how-it-behaves) of waking it.
     ///
     /// # Errors
     /// When another consumer is attached, the file holds something else, the ring would be larger than memory can be, or the system refuses,

@@ -21,7 +21,7 @@ pub enum AttachError {
     },
     /// The file holds something, but not a ring of this version, or not a whole one. It is left as it is.
     #[error(
-        "the file is not a ring of layout version 1: expected were {expected_bytes} bytes that begin with \"MSTRING1\", \
+        "the file is not a ring of layout version 2: expected were {expected_bytes} bytes that begin with \"MSTRING2\", \
          found were {found_bytes} that begin with \"{beginning}\"; use an empty file"
     )]
     NotARing {

@@ -9,7 +9,7 @@ use super::AttachError;
 use super::header::Header;
 
 /// What a file of this kind begins with.
-const MAGIC: &[u8; 8] = b"MSTRING1";
+const MAGIC: &[u8; 8] = b"MSTRING2";
 
 /// The numbers that all who attach have to agree on.
 #[derive(Clone, Copy, PartialEq, Eq)]

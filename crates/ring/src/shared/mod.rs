@@ -27,7 +27,7 @@
 //! next one to attach goes on where its predecessor was. An event counts as consumed when [`Consumer::handle`] returns from the
 //! handler, and the events of [`Consumer::handle_many`] when it returns from the last, so a consumer that crashes before sees them
 //! again: at least once. An event that a producer was writing when it crashed was never published. One that it had published
-//! without having woken the consumer is seen when the next producer attaches, or a second later.
+//! without having woken the consumer is seen when the next producer attaches, or within a second.
 //!
 //! **The end** of the stream is an event of one's own, since a producer that is gone may come back, or another in its place: keep a value for it, or
 //! a field. A consumer that wants to know whether the producer lives waits with [`handle_deadline`](Consumer::handle_deadline), and
@@ -39,12 +39,12 @@
 //! **Cost.** Publishing and consuming take a locked addition each, some 20 cycles, since light fences do not reach other
 //! processes. Of a batch they take one: [`Producer::send_all`], [`Consumer::handle_many`].
 //!
-//! # Layout, version 1
+//! # Layout, version 2
 //! All numbers have the machine's byte order. Lines are 128 bytes; what is not listed is zero.
 //!
 //! | offset | bytes | what |
 //! | --- | --- | --- |
-//! | 0 | 8 | `MSTRING1`; written when the file has its length, together with the next three |
+//! | 0 | 8 | `MSTRING2`; written when the file has its length, together with the next three |
 //! | 8 | 4 | bytes of an event |
 //! | 12 | 4 | alignment of an event |
 //! | 16 | 8 | slots, a power of two |
@@ -55,7 +55,8 @@
 //! | 640 | slots × bytes of an event | position `p` is in slot `p mod slots` |
 //!
 //! Arrivals and room are each a [`SharedEventCount`](millstream_sync::eventcount::SharedEventCount): 4 bytes that are `value << 1 | flag`, where
-//! the flag says that somebody sleeps, and 4 bytes that are zero, for this kind of count has no use for them.
+//! the flag says that somebody sleeps, and 4 bytes that are zero, for this kind of count has no use for them. (Version 1, `MSTRING1`, had words of
+//! its own that said who sleeps. Who has such a file is refused.)
 //!
 //! Bytes 0, 1 and 2 are also locked (open-file-description locks): by the producer, the consumer, and whoever is attaching.
 //!

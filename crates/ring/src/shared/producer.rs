@@ -22,7 +22,8 @@ pub struct Producer<T: Plain> {
 impl<T: Plain> Producer<T> {
     /// Takes the producer's place at the ring in `file`, which is made if the file is empty.
     ///
-    /// Blocks while another process attaches, and wakes a consumer that sleeps: a producer before may have been killed when it was to.
+    /// Blocks while another process attaches. A consumer that sleeps, although a producer before had sent something, is woken, or wakes by
+    /// itself within a second: that one may have been killed [at any step](super#how-it-behaves) of waking it.
     ///
     /// # Errors
     /// When another producer is attached, the file holds something else, the ring would be larger than memory can be, or the system refuses,
