@@ -671,3 +671,17 @@ fn tasks_may_move_between_threads() {
     send(&producer.claim_async(1));
     send(&poller.wait_async());
 }
+
+#[test]
+fn who_asks_for_no_events_gets_none_and_they_stay() {
+    let mut ring = Builder::single(8, || 0u64);
+    let (_, mut poller) = ring.poller(&[]);
+    let (mut producer, running) = ring.start();
+    producer.publish(|event| *event = 7);
+    assert_eq!(poller.poll(0, |event, _| panic!("{event} was not asked for")), Polled::Idle);
+    let mut seen = Vec::new();
+    assert_eq!(poller.poll(5, |event, place| seen.push((*event, place.ends_batch))), Polled::Events(1));
+    assert_eq!(seen, [(7, true)]);
+    drop((producer, poller));
+    running.join().unwrap();
+}

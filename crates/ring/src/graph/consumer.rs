@@ -79,6 +79,10 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     /// Consumes what `look` finds.
     fn consume_of(&self, most: u64, look: impl Fn(u64) -> u64, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         let Some(batch) = self.party.own.claim(&self.hand, 1, most.min(self.batch_most), look) else { return 0 };
+        if batch.is_empty() {
+            // Of events that are there none was asked for.
+            return 0;
+        }
         let producers = &self.core.producers;
         // The last event that was not given up: the last of all, which takes no search, if none ever was.
         let last = batch.clone().rev().find(|&position| !producers.is_skipped(position)).unwrap_or(batch.start);
