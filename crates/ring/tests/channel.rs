@@ -9,7 +9,7 @@ mod strategies;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Waker};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use block_on::block_on;
@@ -429,4 +429,49 @@ fn handles_go_where_they_may() {
     send(&receiver.recv_async());
     send(&sender.send_many_async(&mut Vec::new()));
     send(&receiver.recv_many_async(&mut Vec::new(), 1));
+}
+
+/// How often a task was woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn of_many_tasks_that_wait_for_room_as_many_are_woken_as_there_are_places() {
+    const TASKS: usize = 64;
+    let (sender, receiver) = channel::mpsc(4);
+    (0..4).for_each(|n| sender.send(n).unwrap());
+    let mut senders = vec![sender; TASKS];
+    let woken: Vec<Arc<Woken>> = (0..TASKS).map(|_| Arc::default()).collect();
+    let mut tasks: Vec<_> =
+        senders.iter_mut().zip(4..).map(|(sender, n)| Some(Box::pin(sender.send_async(n)))).collect();
+    let wakers: Vec<Waker> = woken.iter().map(|woken| Waker::from(Arc::clone(woken))).collect();
+    let mut poll = |task: usize| {
+        let sends = tasks[task].as_mut().expect("it has not ended");
+        let ready = sends.as_mut().poll(&mut Context::from_waker(&wakers[task])).is_ready();
+        if ready {
+            tasks[task] = None;
+        }
+        ready
+    };
+    assert!((0..TASKS).all(|task| !poll(task)), "the channel is full");
+    let times = || woken.iter().map(|woken| woken.0.load(Ordering::Relaxed)).collect::<Vec<_>>();
+
+    let mut received = vec![receiver.recv().unwrap()];
+    assert_eq!(times().iter().sum::<usize>(), 1);
+    assert!(poll(0), "who waits longest");
+    while received.len() < TASKS + 4 {
+        let before = times();
+        let places = receiver.recv_many(&mut received, 3).unwrap();
+        let now: Vec<usize> = (0..TASKS).filter(|&task| times()[task] > before[task]).collect();
+        assert!(now.len() <= places, "{places} places for {now:?}");
+        assert!(now.into_iter().all(&mut poll));
+    }
+    assert_eq!(received, Vec::from_iter(0..TASKS + 4));
+    assert_eq!(times(), [1; TASKS]);
 }

@@ -685,3 +685,38 @@ fn who_asks_for_no_events_gets_none_and_they_stay() {
     drop((producer, poller));
     running.join().unwrap();
 }
+
+/// Adds up how often threads went to sleep, each when it drops its own.
+#[cfg(target_os = "linux")]
+struct Sleeps(Arc<AtomicU64>);
+
+#[cfg(target_os = "linux")]
+impl Drop for Sleeps {
+    fn drop(&mut self) {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+        self.0.fetch_add(sleeps.trim().parse().unwrap(), Ordering::Relaxed);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_event_wakes_one_of_a_pool_that_sleeps() {
+    const EVENTS: u64 = 200;
+    let sleeps = Arc::new(AtomicU64::new(0));
+    let mut ring = Builder::single(Options::new(8).wait_strategy(WaitStrategy::Block), || ());
+    let members = (0..8).map(|_| {
+        let own = Sleeps(Arc::clone(&sleeps));
+        move |(): &(), _| assert!(Arc::strong_count(&own.0) > 1)
+    });
+    ring.pool(&[], members);
+    let (mut producer, running) = ring.start();
+    for _ in 0..EVENTS {
+        std::thread::sleep(Duration::from_millis(1));
+        producer.publish(|()| ());
+    }
+    drop(producer);
+    running.join().unwrap();
+    let sleeps = sleeps.load(Ordering::Relaxed);
+    assert!((EVENTS / 4..2 * EVENTS).contains(&sleeps), "{sleeps} sleeps for {EVENTS} events");
+}

@@ -293,10 +293,10 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     fn complete(&self, claim: Range<u64>) {
         let shared = &*self.shared;
         let end = claim.end;
-        shared.consumers.complete(claim);
+        shared.consumers.complete(claim.clone());
         // Of many receivers, one that was slow says little about how far they are.
         let completed = || if C::MANY { shared.consumers.claimed() } else { end };
-        shared.room.freed(end, || self.hand.has_completed(end), completed, || shared.producers.claimed());
+        shared.room.freed(claim, || self.hand.has_completed(end), completed, || shared.producers.claimed());
     }
 
     /// Waits as a task until there is something to claim.

@@ -248,7 +248,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     async fn wait_async(&mut self, most: u64) -> Option<Range<u64>> {
         // Exclusive, for the future may go to another thread with it.
         let (shared, hand) = (&*self.shared, &mut self.hand);
-        shared.room.wait_async(move || shared.places_or_closed(hand, 1, most)).await
+        shared.room.wait_async(move || shared.places_or_closed(hand, 1, most), || C::MANY && shared.has_room()).await
     }
 
     /// Whether all receivers are gone, or one has closed the channel.

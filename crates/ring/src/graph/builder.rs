@@ -117,6 +117,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// Each takes one event at a time. If its handler panics, that event counts as handled, nothing else is lost, and the others go on
     /// without it. When the last one panics the pool leaves, as the consumer of [`handle`](Self::handle).
     ///
+    /// While the pool is the ring's only consumer, an event wakes one member that sleeps; beside others it wakes all who sleep.
+    ///
     /// # Panics
     /// When there is no handler, a node is from another ring, or an exclusive consumer is not among those it follows.
     pub fn pool<H: FnMut(&E, Place) + Send + 'static>(
@@ -154,6 +156,9 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         assert!(!self.plan.is_empty(), "a ring has at least one consumer");
         let core = Arc::clone(&self.producer.core);
         core.gate.set_leaves(self.plan.leaves());
+        if !self.plan.is_one() {
+            core.arrivals.differ();
+        }
         let mut running = Running::new(core, self.plan);
         for (node, body) in self.bodies {
             running.spawn(node, body);

@@ -56,8 +56,9 @@ impl<'a, E, P: Sequencer> Claim<'a, E, P> {
     /// Lets consumers have the events. Wait-free but for waking who sleeps.
     pub fn publish(self) {
         let claim = std::mem::ManuallyDrop::new(self);
-        claim.producers.complete(claim.positions.clone());
-        claim.core.arrivals.changed(|| claim.hand.has_completed(claim.positions.end));
+        let Range { start, end } = claim.positions;
+        claim.producers.complete(start..end);
+        claim.core.arrivals.came((end - start) as usize, || claim.hand.has_completed(end));
     }
 }
 

@@ -116,6 +116,11 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
             }
             gathered => {
                 core.arrivals.gathered(gathered, core.slots.capacity());
+                if gathered > 1 && C::MANY {
+                    // One of us was woken for each event, but events become visible in order: one that was
+                    // completed behind a gap woke somebody who could not see it.
+                    core.arrivals.came(1, || ());
+                }
                 Some(Waited::Ready)
             }
         }
@@ -192,7 +197,8 @@ impl<E, P: Sequencer, C: Sequencer> Drop for Passing<'_, E, P, C> {
         // A claim of one among many must be completed as a whole.
         let end = if C::MANY { self.batch.end } else { self.at };
         let consumer = self.consumer;
-        consumer.party.own.complete(self.batch.start..end);
-        consumer.core.consumed(end, || consumer.hand.has_completed(end));
+        let positions = self.batch.start..end;
+        consumer.party.own.complete(positions.clone());
+        consumer.core.consumed(positions, || consumer.hand.has_completed(end));
     }
 }

@@ -79,6 +79,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     fn newcomer(&mut self, follows: &[Node]) -> (Node, Consumer<E, P, Single>) {
         self.forget_who_left();
         let upstream = self.plan.check(follows, false, &self.core.producers);
+        self.core.arrivals.differ();
         let (party, start) = self.core.gate.add();
         let node = self.plan.enter(follows, false, Arc::clone(&party) as Arc<dyn Followed>);
         (node, Consumer::new(Arc::clone(&self.core), party, upstream, start))
@@ -111,13 +112,16 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     }
 }
 
-/// Whether nobody has to wait for the end of the thread. In a model one waits: its threads do not tell.
-#[cfg_attr(loom, allow(unused_variables))]
+/// Whether nobody has to wait for the end of the thread.
+#[cfg(not(loom))]
 fn has_ended(thread: &JoinHandle<Outcome>) -> bool {
-    #[cfg(loom)]
-    return true;
-    #[cfg(not(loom))]
     thread.is_finished()
+}
+
+/// In a model one waits: its threads do not tell.
+#[cfg(loom)]
+fn has_ended(_thread: &JoinHandle<Outcome>) -> bool {
+    true
 }
 
 /// Waits until the thread has ended; whether its handler panicked.

@@ -1,5 +1,12 @@
 //! Channels: every kind of both sides, batches, places given up, both ends that leave, tasks.
 
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+// The standard one: who sets it wakes the task after it, and that is explored.
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
 use loom::thread;
 
 use super::{explore, options};
@@ -186,4 +193,69 @@ fn a_task_that_sends_is_woken_by_either_of_two_receivers() {
             receiver.join().unwrap();
         }
     });
+}
+
+#[test]
+fn each_of_two_tasks_that_send_is_woken() {
+    explore(1, || {
+        let (mut sender, receiver) = channel::mpsc(options(1));
+        let mut other = sender.clone();
+        let task = thread::spawn(move || loom::future::block_on(other.send_async(Box::new(1))));
+        let consumer = thread::spawn(move || drain(&receiver).len());
+        assert_eq!(loom::future::block_on(sender.send_async(Box::new(0))), Ok(()));
+        drop(sender);
+        assert_eq!((task.join().unwrap(), consumer.join().unwrap()), (Ok(()), 2));
+    });
+}
+
+/// One may complete behind a gap, and wake a task in vain; the other then wakes one for two places.
+#[test]
+fn each_of_two_tasks_that_send_is_woken_by_two_receivers() {
+    explore(1, || {
+        let (mut sender, receiver) = channel::mpmc(options(2));
+        (0..2).for_each(|n| sender.send(Box::new(n)).expect("the receivers stay"));
+        let receivers = [receiver.clone(), receiver].map(|receiver| {
+            thread::spawn(move || {
+                receiver.recv().expect("the senders stay");
+                receiver
+            })
+        });
+        let mut other = sender.clone();
+        both(sender.send_async(Box::new(2)), other.send_async(Box::new(3)));
+        for receiver in receivers {
+            receiver.join().unwrap();
+        }
+    });
+}
+
+/// Whether one of two tasks on this thread was woken.
+struct Own {
+    woken: AtomicBool,
+    thread: Waker,
+}
+
+impl Wake for Own {
+    fn wake(self: Arc<Self>) {
+        self.woken.store(true, Ordering::Relaxed);
+        self.thread.wake_by_ref();
+    }
+}
+
+/// Runs two tasks to their ends; polls each only when it was woken itself.
+fn both<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) {
+    let mut running: [Option<Pin<&mut dyn Future<Output = T>>>; 2] = [Some(pin!(one)), Some(pin!(other))];
+    let mut own = None;
+    loom::future::block_on(poll_fn(|context| {
+        let new = || Arc::new(Own { woken: AtomicBool::new(true), thread: context.waker().clone() });
+        let own = own.get_or_insert_with(|| [new(), new()]);
+        for (task, own) in running.iter_mut().zip(own) {
+            if own.woken.swap(false, Ordering::Relaxed)
+                && let Some(future) = task
+                && future.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(own)))).is_ready()
+            {
+                *task = None;
+            }
+        }
+        if running.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
+    }));
 }

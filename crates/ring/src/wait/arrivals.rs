@@ -6,22 +6,23 @@
 //! then rings a bell that nobody may need, 3 ns. As soon as two events have gathered, or looking helps, this is over.
 
 // The standard one in a model, too: one thread reads and writes it.
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool as OwnBool, Ordering};
 use std::time::Instant;
 
 use super::WaitStrategy;
 use super::bell::SharedBell;
 use super::pace::{Looked, Temper};
+use crate::primitive::atomic::AtomicBool;
 
 /// Where consumers wait for what they follow.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     pub(crate) bell: SharedBell,
     /// Whether whoever listens to the bell waits for the same: then one waiter is woken for one event. In a
-    /// [`WaitSet`](super::WaitSet) they wait for different rings, and all have to look.
-    alike: bool,
+    /// [`WaitSet`](super::WaitSet) they wait for different rings, in most graphs for different consumers, and all have to look.
+    alike: AtomicBool,
     /// Whether the only waiter listens although it may be awake. Written by that one alone; where there are several it stays false.
-    listens_on: AtomicBool,
+    listens_on: OwnBool,
     temper: Temper,
 }
 
@@ -31,8 +32,8 @@ impl Arrivals {
         let alike = set.is_none();
         Arrivals {
             bell: set.unwrap_or_default(),
-            alike,
-            listens_on: AtomicBool::new(false),
+            alike: AtomicBool::new(alike),
+            listens_on: OwnBool::new(false),
             temper: Temper::new(strategy),
         }
     }
@@ -44,9 +45,30 @@ impl Arrivals {
         let heard = self.bell.is_heard();
         fenced();
         if heard {
-            self.bell.wake(if self.alike { events } else { usize::MAX });
+            self.bell.wake(if self.are_alike() { events } else { usize::MAX });
         }
         heard
+    }
+
+    /// Something has come to those who do not wait for the same as all others. Calls `fenced` as [`came`](Self::came).
+    #[inline(always)]
+    pub(crate) fn came_to_others(&self, fenced: impl FnOnce()) {
+        let heard = self.bell.is_heard();
+        fenced();
+        if heard && !self.are_alike() {
+            self.bell.wake(usize::MAX);
+        }
+    }
+
+    /// Relaxed: whoever is the first to differ has said so before its heavy fence, so who comes by after that sees it, and who came before
+    /// need not wake it.
+    fn are_alike(&self) -> bool {
+        self.alike.load(Ordering::Relaxed)
+    }
+
+    /// From here on not all who listen wait for the same. To be called before the first who differs listens.
+    pub(crate) fn differ(&self) {
+        self.alike.store(false, Ordering::Relaxed);
     }
 
     /// Something has changed that concerns all. Calls `fenced` as [`came`](Self::came).
@@ -90,7 +112,7 @@ impl Arrivals {
             Looked::InVain => {
                 in_vain();
                 let began = self.temper.times_sleep().then(Instant::now);
-                let found = if alone && self.alike && sleeps_at_once {
+                let found = if alone && self.are_alike() && sleeps_at_once {
                     self.listen_on();
                     self.bell.wait_heard(deadline, glance)
                 } else {

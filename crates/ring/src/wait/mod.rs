@@ -19,6 +19,8 @@
 //!   *producers* are woken one at a time, and only when those who are awake do not keep the ring filled.
 //! - Whoever yields comes behind all others who can run on its core. So of the producers that find the ring full one looks for room, and the others
 //!   sleep: a consumer must not wait for hundreds who find nothing.
+//! - Of those who wait for the same, as many are woken as can go on: one member of a pool for an event, one of a channel's tasks for a place. Where
+//!   they wait for different things, as the consumers of a graph do, all are.
 //! - To be heard takes a heavy fence, and that makes the next wake-up slower. So a lone consumer that sleeps for each event goes on listening
 //!   while it is awake.
 //!

@@ -26,6 +26,7 @@
 //! anew. So once in 131 072 positions a producer that finds the ring full sleeps at once: with three producers
 //! on two cores, 4.7 ns an event instead of 6.0.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::bell::Bell;
@@ -58,8 +59,10 @@ const POSITIONS_BETWEEN_NAPS: u64 = 1 << 17;
 #[derive(Debug)]
 pub(crate) struct Room {
     threads: Bell,
-    /// Tasks have no timer of their own, so each completion wakes them all.
+    /// Tasks have no timer of their own, so each completion wakes some.
     tasks: Bell,
+    /// Whether every task is content with one position: then one is woken for each that is completed, otherwise all are.
+    alike: bool,
     alarm: Padded<Alarm>,
     /// What a producer waits for, while it may hope that there will be more soon.
     portion: u64,
@@ -98,10 +101,11 @@ struct Lookers {
 }
 
 impl Room {
-    pub(crate) fn new(strategy: WaitStrategy, capacity: u64) -> Self {
+    pub(crate) fn new(strategy: WaitStrategy, capacity: u64, alike: bool) -> Self {
         Room {
             threads: Bell::new(),
             tasks: Bell::new(),
+            alike,
             alarm: Padded(Alarm {
                 due: AtomicU64::new(NEVER),
                 threads_due: advice::AtomicU64::new(NEVER),
@@ -118,12 +122,12 @@ impl Room {
         }
     }
 
-    /// A consumer has completed positions, the last of them before `end`. All before `completed()` are free again, or about so;
+    /// A consumer has completed `positions`. All before `completed()` are free again, or about so;
     /// producers have claimed up to `claimed()`. Calls `fenced` after the light fence, before anybody is woken.
     #[inline(always)]
     pub(crate) fn freed(
         &self,
-        end: u64,
+        positions: Range<u64>,
         fenced: impl FnOnce(),
         completed: impl FnOnce() -> u64,
         claimed: impl FnOnce() -> u64,
@@ -132,17 +136,17 @@ impl Room {
         // Relaxed: the fence has done the ordering, and `ring` looks properly.
         let due = self.alarm.due.load(Ordering::Relaxed);
         fenced();
-        if due <= end {
-            self.ring(due, completed, claimed);
+        if due <= positions.end {
+            self.ring(due, positions.end - positions.start, completed, claimed);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn ring(&self, due: u64, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
+    fn ring(&self, due: u64, freed: u64, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
         let completed = completed();
         if self.tasks.has_listeners() {
-            self.tasks.wake(usize::MAX);
+            self.tasks.wake(if self.alike { freed as usize } else { usize::MAX });
             // `due` is for the tasks now, so threads have a position of their own.
             if self.alarm.threads_due.load(Ordering::Relaxed) <= completed {
                 self.look_after_threads(completed, claimed);
@@ -319,9 +323,16 @@ impl Room {
         }
     }
 
-    /// Waits as a task until `look` finds something.
-    pub(crate) async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
-        self.tasks.wait_async(|| self.ring_at(AT_ONCE), look).await
+    /// Waits as a task until `look` finds something. `more` tells whether others may find something, too, although nobody wakes them.
+    ///
+    /// Of many consumers one may complete a position behind a gap and wake a task that cannot have it yet; who closes the gap then wakes
+    /// one for both. So who has found something wakes the next.
+    pub(crate) async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>, more: impl FnOnce() -> bool) -> R {
+        let found = self.tasks.wait_async(|| self.ring_at(AT_ONCE), look).await;
+        if self.alike && self.tasks.has_listeners() && more() {
+            self.tasks.wake(1);
+        }
+        found
     }
 }
 
@@ -332,7 +343,7 @@ mod tests {
     #[test]
     fn naps_are_rare_and_only_for_those_who_leave_it_to_us() {
         let due = |strategy| {
-            let room = Room::new(strategy, 8);
+            let room = Room::new(strategy, 8, true);
             (0..4 * POSITIONS_BETWEEN_NAPS).step_by(100).filter(|&at| room.should_sleep(|| at)).count()
         };
         assert_eq!(due(WaitStrategy::Adaptive), 3);
