@@ -152,19 +152,25 @@ fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
 
 fn many_to_one(args: &Args, events: u64) -> Result<(), Error> {
     let counts = [3, 16, 64, 256];
-    let mut rounds: Vec<Vec<(f64, f64)>> = vec![Vec::new(); counts.len()];
+    let mut rounds: Vec<Vec<(f64, f64, f64)>> = vec![Vec::new(); counts.len()];
+    let measured = |producers, sent| -> Result<(f64, f64), Error> {
+        let before = cpu::process_time();
+        let wall = timed(producers, sent, ours::mpsc)?;
+        Ok((wall, (cpu::process_time() - before).as_nanos() as f64 / (MANY_EVENTS * events) as f64))
+    };
     for _ in 0..args.rounds {
-        for (producers, figures) in counts.iter().zip(&mut rounds) {
-            let before = cpu::process_time();
-            let wall = timed(*producers, MANY_EVENTS * events, ours::mpsc)?;
-            let cpu = (cpu::process_time() - before).as_nanos() as f64 / (MANY_EVENTS * events) as f64;
-            figures.push((wall, cpu));
+        for (&producers, figures) in counts.iter().zip(&mut rounds) {
+            let (wall, cpu) = measured(producers, MANY_EVENTS * events)?;
+            // The same threads, each of which sends one event and ends.
+            let (_, threads) = measured(producers, producers)?;
+            figures.push((wall, cpu, threads));
         }
     }
     let rows = counts.iter().zip(&rounds).map(|(producers, figures)| {
-        let speed: Vec<f64> = figures.iter().map(|(wall, _)| 1e3 / wall).collect();
+        let speed: Vec<f64> = figures.iter().map(|(wall, ..)| 1e3 / wall).collect();
         let ratios: Vec<f64> = figures.iter().zip(&rounds[0]).map(|(own, three)| three.0 / own.0).collect();
-        let cpu: Vec<f64> = figures.iter().map(|(_, cpu)| *cpu).collect();
+        let cpu: Vec<f64> = figures.iter().map(|(_, cpu, _)| *cpu).collect();
+        let threads: Vec<f64> = figures.iter().map(|(.., threads)| *threads).collect();
         let low = speed.iter().copied().fold(f64::INFINITY, f64::min);
         let high = speed.iter().copied().fold(0.0, f64::max);
         [
@@ -174,9 +180,18 @@ fn many_to_one(args: &Args, events: u64) -> Result<(), Error> {
             format!("{high:.1}"),
             format!("{:.2}", median(&ratios)),
             format!("{:.1}", median(&cpu)),
+            format!("{:.2}", median(&threads)),
         ]
     });
-    let header = ["", "median, M events/s", "min", "max", "to 3 producers", "CPU, ns per event"];
+    let header = [
+        "",
+        "median, M events/s",
+        "min",
+        "max",
+        "to 3 producers",
+        "CPU, ns per event",
+        "of it to start and end threads",
+    ];
     println!(
         "{}\n\nwanted: at least 0.70 of the figure for 3 producers, CPU time per event not growing\n",
         crate::table::render(header, rows)

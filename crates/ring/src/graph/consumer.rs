@@ -129,7 +129,10 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     /// Waits until there is something to consume.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Waited {
         let look = || self.look();
-        self.core.arrivals.wait(deadline, false, || self.core.found_nothing(), look, look).unwrap_or(Waited::TimedOut)
+        self.core
+            .arrivals
+            .wait(deadline, false, |sleeps| self.core.found_nothing(sleeps), look, look)
+            .unwrap_or(Waited::TimedOut)
     }
 
     /// Whether there is something to consume, without waiting.

@@ -82,7 +82,7 @@ impl Arrivals {
     }
 
     /// Waits until `look` finds something; `None` when the deadline has passed and it still does not. Who sleeps calls `glance` instead, before
-    /// and after: it need not find all, but soon. Calls `in_vain` when there is nothing after the first pauses, and again before it sleeps.
+    /// and after: it need not find all, but soon. Calls `in_vain` when there is nothing after the first pauses, and, with `true`, before it sleeps.
     /// Nobody else waits here at any time if the caller is `alone`.
     #[cold]
     #[inline(never)]
@@ -90,7 +90,7 @@ impl Arrivals {
         &self,
         deadline: Option<Instant>,
         alone: bool,
-        in_vain: impl Fn(),
+        in_vain: impl Fn(bool),
         look: impl Fn() -> Option<R>,
         glance: impl Fn() -> Option<R>,
     ) -> Option<R> {
@@ -99,7 +99,7 @@ impl Arrivals {
         let looked = pace.look(deadline, |pace| {
             let found = look();
             if found.is_none() && pace.yields_next() {
-                in_vain();
+                in_vain(false);
             }
             found
         });
@@ -110,7 +110,7 @@ impl Arrivals {
             }
             Looked::TimedOut => None,
             Looked::InVain => {
-                in_vain();
+                in_vain(true);
                 let began = self.temper.times_sleep().then(Instant::now);
                 let found = if alone && self.are_alike() && sleeps_at_once {
                     self.listen_on();
@@ -172,7 +172,7 @@ mod tests {
     fn wait_in_vain(arrivals: &Arrivals, alone: bool) {
         // Late enough that looking ends before it on a busy machine.
         let soon = Instant::now() + Duration::from_millis(20);
-        assert_eq!(arrivals.wait(Some(soon), alone, || (), || None::<()>, || None), None);
+        assert_eq!(arrivals.wait(Some(soon), alone, |_| (), || None::<()>, || None), None);
     }
 
     /// A sleep that has not begun yet is short, however busy the machine is.
@@ -214,7 +214,7 @@ mod tests {
             assert!(arrivals.bell.has_listeners());
             arrivals.temper.slept_since(in_an_hour());
             if finds {
-                assert_eq!(arrivals.wait(None, true, || (), || Some(()), || None), Some(()));
+                assert_eq!(arrivals.wait(None, true, |_| (), || Some(()), || None), Some(()));
             } else {
                 wait_in_vain(&arrivals, true);
             }

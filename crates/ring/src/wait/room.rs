@@ -11,7 +11,9 @@
 //!
 //! **Who is woken when.** A consumer looks after them with each quarter of the ring that it frees and at the end of what is there, and wakes
 //! one if at most a quarter is left, nobody has claimed anything since it looked last, and nobody looks for room: then no producer is at
-//! work. It wakes one, too, if nothing is left, and a consumer that waits does when there still is nothing after a pause: those at work are too few.
+//! work. It wakes one, too, if nothing is left; and a consumer that waits does when there still is nothing after a pause, if hardly anything has come
+//! since it last waited so long, for then those at work are too few. If much has come they are merely a little slower than the consumer, who would wake one
+//! after the other; then it wakes one in 16 384 positions. Before it sleeps it always does.
 //! And every 131 072 positions whoever has slept longest has its turn.
 //!
 //! **Nobody is forgotten.** A consumer may take less than a quarter and then stop for good; others may keep the ring
@@ -55,6 +57,10 @@ const NAP_MOST: Duration = Duration::from_millis(200);
 /// So many positions lie between two naps that are taken although yielding would do, and between two turns of who sleeps: some 0.5 ms, for
 /// a few µs.
 const POSITIONS_BETWEEN_NAPS: u64 = 1 << 17;
+/// So many positions lie between two wake-ups by a consumer that finds nothing although producers are at work.
+const POSITIONS_BETWEEN_HELPERS: u64 = 1 << 14;
+/// A producer is at work if so many positions were claimed from one pause in vain to the next.
+const AT_WORK: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Room {
@@ -89,6 +95,9 @@ struct Alarm {
     turn_due: advice::AtomicU64,
     /// What was claimed when a consumer looked last.
     claimed: advice::AtomicU64,
+    /// What was claimed when a consumer last found nothing after a pause, and when it last woke somebody for it.
+    drained: advice::AtomicU64,
+    helped: advice::AtomicU64,
 }
 
 /// What producers tell each other when they find the ring full.
@@ -112,6 +121,8 @@ impl Room {
                 urgent: advice::AtomicBool::new(false),
                 turn_due: advice::AtomicU64::new(POSITIONS_BETWEEN_NAPS),
                 claimed: advice::AtomicU64::new(0),
+                drained: advice::AtomicU64::new(0),
+                helped: advice::AtomicU64::new(0),
             }),
             lookers: Padded(Lookers {
                 now: advice::AtomicU32::new(0),
@@ -208,12 +219,24 @@ impl Room {
         self.alarm.due.fetch_min(position, Ordering::Release);
     }
 
-    /// A consumer finds nothing any more; `level` positions are claimed and not yet free again.
-    pub(crate) fn drained(&self, level: impl FnOnce() -> u64) {
+    /// A consumer finds nothing after a pause, or `sleeps`; all before `completed()` are free again, and producers have claimed up to
+    /// `claimed()`.
+    pub(crate) fn drained(&self, sleeps: bool, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
         // Without a fence: sleeps are bounded, and tasks are woken by what the consumer completed before.
-        if self.has_sleepers() && level() <= self.portion {
+        if !self.has_sleepers() {
+            return;
+        }
+        let (completed, claimed) = (completed(), claimed());
+        if claimed.saturating_sub(completed) > self.portion {
+            return;
+        }
+        let Alarm { drained, helped, .. } = &*self.alarm;
+        let since = |then: &advice::AtomicU64| claimed.saturating_sub(then.load(Ordering::Relaxed));
+        if sleeps || since(drained) < AT_WORK || since(helped) >= POSITIONS_BETWEEN_HELPERS {
+            helped.store(claimed, Ordering::Relaxed);
             self.threads.wake(1);
         }
+        drained.store(claimed, Ordering::Relaxed);
     }
 
     /// A producer has left; another may sleep because it was there.
@@ -348,5 +371,23 @@ mod tests {
         };
         assert_eq!(due(WaitStrategy::Adaptive), 3);
         assert_eq!([WaitStrategy::Block, WaitStrategy::Yield, WaitStrategy::Spin].map(due), [0; 3]);
+    }
+
+    #[test]
+    fn who_finds_nothing_wakes_one_if_nobody_is_at_work_and_seldom_if_somebody_is() {
+        let room = Room::new(WaitStrategy::Adaptive, 1024, true);
+        let wakes_if = |sleeps, level, claimed| {
+            let key = room.threads.listen_in_time().key();
+            room.drained(sleeps, || claimed - level, || claimed);
+            room.threads.listen_in_time().key() != key
+        };
+        let wakes = |level, claimed| wakes_if(false, level, claimed);
+        let sleeper = room.threads.listen_in_time();
+        assert_eq!([0, 1000, 1010, 1010, 5000].map(|claimed| wakes(0, claimed)), [true, false, true, true, false]);
+        let helped = 1010 + POSITIONS_BETWEEN_HELPERS;
+        assert_eq!([helped, helped + 100].map(|claimed| wakes(256, claimed)), [true, false]);
+        assert!(!wakes(257, 2 * helped), "there is more than a quarter left");
+        assert!(wakes(256, 2 * helped) && !wakes(0, 2 * helped + 100) && wakes_if(true, 0, 2 * helped + 200));
+        drop(sleeper);
     }
 }
