@@ -60,7 +60,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         let look = || self.value_or_closed(hand);
         // Many receivers have to know how many more could take something.
         let glance = || if C::MANY { look() } else { self.first_or_closed(hand) };
-        let in_vain = |sleeps| self.room.drained(sleeps, || self.consumers.claimed(), || self.producers.claimed());
+        let in_vain =
+            |sleeps| self.room.drained(sleeps || !P::MANY, || self.consumers.claimed(), || self.producers.claimed());
         let found = self.arrivals.wait(deadline, !C::MANY, in_vain, look, glance);
         found.unwrap_or(Err(RecvTimeoutError::Timeout))
     }

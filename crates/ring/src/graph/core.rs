@@ -65,7 +65,7 @@ impl<E, P: SequencerParts> Core<E, P> {
 
     /// A consumer has nothing to consume: more producers may be needed.
     pub(super) fn found_nothing(&self, sleeps: bool) {
-        self.room.drained(sleeps, || self.gate.slowest(), || self.producers.claimed());
+        self.room.drained(sleeps || !P::MANY, || self.gate.slowest(), || self.producers.claimed());
     }
 
     /// A handler has panicked; its consumer has not left yet, or is through with its last event.

@@ -13,7 +13,7 @@
 //! one if at most a quarter is left, nobody has claimed anything since it looked last, and nobody looks for room: then no producer is at
 //! work. It wakes one, too, if nothing is left; and a consumer that waits does when there still is nothing after a pause, if hardly anything has come
 //! since it last waited so long, for then those at work are too few. If much has come they are merely a little slower than the consumer, who would wake one
-//! after the other; then it wakes one in 16 384 positions. Before it sleeps it always does.
+//! after the other; then it wakes one in 16 384 positions. Before it sleeps it always does, and where there is but one producer.
 //! And every 131 072 positions whoever has slept longest has its turn.
 //!
 //! **Nobody is forgotten.** A consumer may take less than a quarter and then stop for good; others may keep the ring
@@ -219,9 +219,9 @@ impl Room {
         self.alarm.due.fetch_min(position, Ordering::Release);
     }
 
-    /// A consumer finds nothing after a pause, or `sleeps`; all before `completed()` are free again, and producers have claimed up to
-    /// `claimed()`.
-    pub(crate) fn drained(&self, sleeps: bool, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
+    /// A consumer finds nothing after a pause, or is about to sleep; all before `completed()` are free again, and producers have claimed up to
+    /// `claimed()`. Wakes one producer if it `must`, or if that seems good.
+    pub(crate) fn drained(&self, must: bool, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
         // Without a fence: sleeps are bounded, and tasks are woken by what the consumer completed before.
         if !self.has_sleepers() {
             return;
@@ -232,7 +232,7 @@ impl Room {
         }
         let Alarm { drained, helped, .. } = &*self.alarm;
         let since = |then: &advice::AtomicU64| claimed.saturating_sub(then.load(Ordering::Relaxed));
-        if sleeps || since(drained) < AT_WORK || since(helped) >= POSITIONS_BETWEEN_HELPERS {
+        if must || since(drained) < AT_WORK || since(helped) >= POSITIONS_BETWEEN_HELPERS {
             helped.store(claimed, Ordering::Relaxed);
             self.threads.wake(1);
         }
@@ -376,9 +376,9 @@ mod tests {
     #[test]
     fn who_finds_nothing_wakes_one_if_nobody_is_at_work_and_seldom_if_somebody_is() {
         let room = Room::new(WaitStrategy::Adaptive, 1024, true);
-        let wakes_if = |sleeps, level, claimed| {
+        let wakes_if = |must, level, claimed| {
             let key = room.threads.listen_in_time().key();
-            room.drained(sleeps, || claimed - level, || claimed);
+            room.drained(must, || claimed - level, || claimed);
             room.threads.listen_in_time().key() != key
         };
         let wakes = |level, claimed| wakes_if(false, level, claimed);
