@@ -7,13 +7,17 @@ mod block_on;
 mod strategies;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use block_on::block_on;
-use millstream_ring::channel::{self, Disconnected, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
+use millstream_ring::channel::{
+    self, Disconnected, RecvTimeoutError, SendTimeoutError, Sender, TryRecvError, TrySendError,
+};
+use millstream_ring::sequencer::{Multi, Sequencer};
 use millstream_ring::{Options, WaitSet, WaitStrategy};
 use strategies::STRATEGIES;
 
@@ -441,37 +445,75 @@ impl Wake for Woken {
     }
 }
 
+/// Tasks that are polled by hand.
+struct Tasks<'a> {
+    futures: Vec<Option<Pin<Box<dyn Future<Output = ()> + 'a>>>>,
+    woken: Vec<Arc<Woken>>,
+}
+
+impl<'a> Tasks<'a> {
+    /// The nth sends n, when there is room.
+    fn that_send<C: Sequencer>(senders: &'a mut [Sender<usize, Multi, C>]) -> Self {
+        let woken = senders.iter().map(|_| Arc::default()).collect();
+        let sends = |(n, sender): (usize, &'a mut Sender<usize, Multi, C>)| {
+            let future: Pin<Box<dyn Future<Output = ()>>> =
+                Box::pin(async move { sender.send_async(n).await.unwrap() });
+            Some(future)
+        };
+        let mut tasks = Tasks { futures: senders.iter_mut().enumerate().map(sends).collect(), woken };
+        assert!((0..tasks.futures.len()).all(|task| !tasks.poll(task)), "there is no room");
+        tasks
+    }
+
+    /// Polls a task that has not ended; whether it has now.
+    fn poll(&mut self, task: usize) -> bool {
+        let future = &mut self.futures[task];
+        let waker = Waker::from(Arc::clone(&self.woken[task]));
+        let ready =
+            future.as_mut().expect("it has not ended").as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+        if ready {
+            *future = None;
+        }
+        ready
+    }
+
+    /// How often each was woken.
+    fn times(&self) -> Vec<usize> {
+        self.woken.iter().map(|woken| woken.0.load(Ordering::Relaxed)).collect()
+    }
+}
+
 #[test]
 fn of_many_tasks_that_wait_for_room_as_many_are_woken_as_there_are_places() {
     const TASKS: usize = 64;
     let (sender, receiver) = channel::mpsc(4);
-    (0..4).for_each(|n| sender.send(n).unwrap());
+    (0..4).for_each(|_| sender.send(TASKS).unwrap());
     let mut senders = vec![sender; TASKS];
-    let woken: Vec<Arc<Woken>> = (0..TASKS).map(|_| Arc::default()).collect();
-    let mut tasks: Vec<_> =
-        senders.iter_mut().zip(4..).map(|(sender, n)| Some(Box::pin(sender.send_async(n)))).collect();
-    let wakers: Vec<Waker> = woken.iter().map(|woken| Waker::from(Arc::clone(woken))).collect();
-    let mut poll = |task: usize| {
-        let sends = tasks[task].as_mut().expect("it has not ended");
-        let ready = sends.as_mut().poll(&mut Context::from_waker(&wakers[task])).is_ready();
-        if ready {
-            tasks[task] = None;
-        }
-        ready
-    };
-    assert!((0..TASKS).all(|task| !poll(task)), "the channel is full");
-    let times = || woken.iter().map(|woken| woken.0.load(Ordering::Relaxed)).collect::<Vec<_>>();
-
-    let mut received = vec![receiver.recv().unwrap()];
-    assert_eq!(times().iter().sum::<usize>(), 1);
-    assert!(poll(0), "who waits longest");
+    let mut tasks = Tasks::that_send(&mut senders);
+    let mut received = Vec::new();
     while received.len() < TASKS + 4 {
-        let before = times();
+        let before = tasks.times();
         let places = receiver.recv_many(&mut received, 3).unwrap();
-        let now: Vec<usize> = (0..TASKS).filter(|&task| times()[task] > before[task]).collect();
-        assert!(now.len() <= places, "{places} places for {now:?}");
-        assert!(now.into_iter().all(&mut poll));
+        let woken: Vec<usize> = (0..TASKS).filter(|&task| tasks.times()[task] > before[task]).collect();
+        let first = received.len() - places;
+        assert_eq!(woken, Vec::from_iter(first..TASKS.min(first + places)), "those that wait longest");
+        assert!(woken.into_iter().all(|task| tasks.poll(task)));
     }
-    assert_eq!(received, Vec::from_iter(0..TASKS + 4));
-    assert_eq!(times(), [1; TASKS]);
+    assert_eq!(received[4..], Vec::from_iter(0..TASKS));
+    assert_eq!(tasks.times(), [1; TASKS]);
+}
+
+#[test]
+fn a_woken_task_that_is_dropped_leaves_its_place_to_the_next() {
+    let (sender, receiver) = channel::mpsc(1);
+    sender.send(9).unwrap();
+    let mut senders = vec![sender; 3];
+    let mut tasks = Tasks::that_send(&mut senders);
+    assert_eq!(receiver.recv(), Ok(9));
+    assert_eq!(tasks.times(), [1, 0, 0]);
+    tasks.futures[0] = None;
+    assert_eq!(tasks.times(), [1, 1, 0]);
+    assert!(tasks.poll(1));
+    assert_eq!(receiver.recv(), Ok(1));
+    assert_eq!(tasks.times(), [1, 1, 1]);
 }

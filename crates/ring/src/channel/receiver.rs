@@ -292,11 +292,15 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     #[inline(always)]
     fn complete(&self, claim: Range<u64>) {
         let shared = &*self.shared;
-        let end = claim.end;
-        shared.consumers.complete(claim.clone());
+        let Range { start, end } = claim;
+        shared.consumers.complete(claim);
+        // Of many receivers, one that closes a gap makes room for what others have completed behind it. (Where there is another gap before
+        // `start`, this may be too much.)
+        let tasks = || if C::MANY { shared.consumers.completed(start).max(end) - start } else { end - start };
         // Of many receivers, one that was slow says little about how far they are.
         let completed = || if C::MANY { shared.consumers.claimed() } else { end };
-        shared.room.freed(claim, || self.hand.has_completed(end), completed, || shared.producers.claimed());
+        let fenced = || self.hand.has_completed(end);
+        shared.room.freed(end, fenced, || tasks() as usize, completed, || shared.producers.claimed());
     }
 
     /// Waits as a task until there is something to claim.

@@ -203,6 +203,9 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
 
     /// Sends a value, waiting for room as a task. It may be dropped while it waits; then nothing was sent.
     ///
+    /// Of the tasks that wait, as many are woken as there are places, the longest waiting first. Once woken, poll or drop it: the
+    /// others sleep on.
+    ///
     /// # Errors
     /// When all receivers are gone or one has closed the channel.
     pub async fn send_async(&mut self, value: T) -> Result<(), SendError<T>> {
@@ -223,8 +226,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(())
     }
 
-    /// Sends all values, waiting for room as a task; otherwise like [`send_many`](Self::send_many). It may be dropped while it waits; then the vector
-    /// holds what was not sent.
+    /// Sends all values, waiting for room as [`send_async`](Self::send_async) does; otherwise like [`send_many`](Self::send_many). It may be dropped
+    /// while it waits; then the vector holds what was not sent.
     ///
     /// # Errors
     /// When all receivers are gone or one has closed the channel: the vector holds what was not sent.
@@ -248,7 +251,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     async fn wait_async(&mut self, most: u64) -> Option<Range<u64>> {
         // Exclusive, for the future may go to another thread with it.
         let (shared, hand) = (&*self.shared, &mut self.hand);
-        shared.room.wait_async(move || shared.places_or_closed(hand, 1, most), || C::MANY && shared.has_room()).await
+        shared.room.wait_async(move || shared.places_or_closed(hand, 1, most)).await
     }
 
     /// Whether all receivers are gone, or one has closed the channel.

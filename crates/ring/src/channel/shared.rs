@@ -47,7 +47,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
             producers: P::new(capacity, capacity),
             consumers: C::new(capacity, 0),
             arrivals: Arrivals::new(options.strategy, options.set.clone()),
-            room: Room::new(options.strategy, capacity, true),
+            room: Room::new(options.strategy, capacity),
             ends: Padded(Ends { senders: AtomicUsize::new(1), receivers: AtomicUsize::new(1) }),
         }
     }
@@ -76,11 +76,6 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     pub(super) fn len(&self) -> u64 {
         let received = self.consumers.claimed();
         self.producers.claimed().saturating_sub(received).min(self.slots.capacity())
-    }
-
-    /// Whether there is room, or will be when receivers are through with what they have.
-    pub(super) fn has_room(&self) -> bool {
-        self.len() < self.slots.capacity()
     }
 
     #[inline(always)]

@@ -103,6 +103,9 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     ) -> (Arc<Party<C>>, Follows, Node) {
         let core = &self.producer.core;
         let upstream = self.plan.check(follows, exclusive, &core.producers);
+        if !self.plan.is_empty() {
+            core.arrivals.differ();
+        }
         let party = Arc::new(Party::new(C::new(core.slots.capacity(), 0), members));
         let node = self.plan.enter(follows, exclusive, Arc::clone(&party) as Arc<dyn Followed>);
         (party, upstream, node)
@@ -117,7 +120,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// Each takes one event at a time. If its handler panics, that event counts as handled, nothing else is lost, and the others go on
     /// without it. When the last one panics the pool leaves, as the consumer of [`handle`](Self::handle).
     ///
-    /// While the pool is the ring's only consumer, an event wakes one member that sleeps; beside others it wakes all who sleep.
+    /// If the pool is the ring's only consumer, and none was ever added to it, an event wakes one member that sleeps (of a ring in a
+    /// [`WaitSet`](crate::WaitSet), or with others beside it, all). If that one is stopped, the event waits for it until another member comes by.
     ///
     /// # Panics
     /// When there is no handler, a node is from another ring, or an exclusive consumer is not among those it follows.
@@ -156,9 +160,6 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         assert!(!self.plan.is_empty(), "a ring has at least one consumer");
         let core = Arc::clone(&self.producer.core);
         core.gate.set_leaves(self.plan.leaves());
-        if !self.plan.is_one() {
-            core.arrivals.differ();
-        }
         let mut running = Running::new(core, self.plan);
         for (node, body) in self.bodies {
             running.spawn(node, body);

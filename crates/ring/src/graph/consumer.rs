@@ -119,7 +119,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
                 if gathered > 1 && C::MANY {
                     // One of us was woken for each event, but events become visible in order: one that was
                     // completed behind a gap woke somebody who could not see it.
-                    core.arrivals.came(1, || ());
+                    core.arrivals.pass_on();
                 }
                 Some(Waited::Ready)
             }
@@ -200,8 +200,7 @@ impl<E, P: Sequencer, C: Sequencer> Drop for Passing<'_, E, P, C> {
         // A claim of one among many must be completed as a whole.
         let end = if C::MANY { self.batch.end } else { self.at };
         let consumer = self.consumer;
-        let positions = self.batch.start..end;
-        consumer.party.own.complete(positions.clone());
-        consumer.core.consumed(positions, || consumer.hand.has_completed(end));
+        consumer.party.own.complete(self.batch.start..end);
+        consumer.core.consumed(end, || consumer.hand.has_completed(end));
     }
 }

@@ -1,6 +1,5 @@
 //! What producers and consumers of a ring share.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::gate::Gate;
@@ -33,8 +32,7 @@ impl<E, P: SequencerParts> Core<E, P> {
             producers: Arc::new(P::new(capacity, capacity)),
             gate: Gate::new(),
             arrivals: Arrivals::new(options.strategy, options.set.clone()),
-            // A claim may want many positions.
-            room: Room::new(options.strategy, capacity, false),
+            room: Room::new(options.strategy, capacity),
             open: Padded(AtomicUsize::new(1)),
             panicked: AtomicBool::new(false),
         }
@@ -54,13 +52,15 @@ impl<E, P: SequencerParts> Core<E, P> {
         Slots::<E>::portion(from, until, most)
     }
 
-    /// A consumer has completed `positions`: whoever follows may go on. Calls `fenced` as `Arrivals::came`.
+    /// A consumer has completed positions, the last of them before `end`: whoever follows may go on. Calls `fenced` as `Arrivals::came`.
     #[inline(always)]
-    pub(super) fn consumed(&self, positions: Range<u64>, fenced: impl FnOnce()) {
+    pub(super) fn consumed(&self, end: u64, fenced: impl FnOnce()) {
         // Where all wait for the same, that is the producers.
         self.arrivals.came_to_others(fenced);
         // Not only where this consumer is: a fast one would have the room believe that what a slow one still holds is free.
-        self.room.freed(positions, || (), || self.gate.slowest(), || self.producers.claimed());
+        // A task may want many positions, so all look.
+        let tasks = || usize::MAX;
+        self.room.freed(end, || (), tasks, || self.gate.slowest(), || self.producers.claimed());
     }
 
     /// A consumer has nothing to consume: more producers may be needed.

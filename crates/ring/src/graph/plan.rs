@@ -42,11 +42,6 @@ impl Plan {
         self.nodes.is_empty()
     }
 
-    /// Whether there is one consumer, or one pool, and no other.
-    pub(super) fn is_one(&self) -> bool {
-        self.nodes.len() == 1
-    }
-
     /// The parties behind `follows`; the producers, if there are none.
     pub(super) fn check<P: Followed + 'static>(
         &self,

@@ -116,7 +116,7 @@ impl<E, P: Sequencer> Producer<E, P> {
                 let core = Arc::clone(&self.core);
                 // Exclusive, for the future may go to another thread with it.
                 let own = &mut *self;
-                core.room.wait_async(move || own.claimed(events, events), || false).await
+                core.room.wait_async(move || own.claimed(events, events)).await
             }
         };
         self.held(claimed)

@@ -83,6 +83,69 @@ fn of_a_pool_one_handles_each_event() {
     });
 }
 
+/// Of two events the second is published first, and wakes one of the pool in vain. Who then sees both wakes the other: each waits for
+/// the other's event to be handled.
+#[test]
+fn of_a_pool_who_sees_two_events_wakes_another() {
+    explore(0, || {
+        let handled = Arc::new((loom::sync::Mutex::new(0), loom::sync::Condvar::new()));
+        let member = || {
+            let handled = Arc::clone(&handled);
+            move |_: &u32, _| {
+                let mut number = handled.0.lock().unwrap();
+                *number += 1;
+                handled.1.notify_all();
+                while *number < 2 {
+                    number = handled.1.wait(number).unwrap();
+                }
+            }
+        };
+        let mut ring = Builder::multi(options(2), || 0);
+        ring.pool(&[], [member(), member()]);
+        let (mut first, running) = ring.start();
+        let mut second = first.clone();
+        let (one, other) = (first.claim(1), second.claim(1));
+        // So that both may be asleep before each.
+        thread::yield_now();
+        other.publish();
+        thread::yield_now();
+        one.publish();
+        // Nobody is woken by the end: the producers stay until both events are handled.
+        let mut number = handled.0.lock().unwrap();
+        while *number < 2 {
+            number = handled.1.wait(number).unwrap();
+        }
+        drop(number);
+        drop((first, second));
+        running.join().unwrap();
+    });
+}
+
+/// An event for the only consumer must not wake the newcomer that follows it instead.
+#[test]
+fn a_newcomer_takes_nobody_s_wake_up() {
+    explore(2, || {
+        let mut ring = Builder::single(options(1), || 0);
+        let (node, mut first) = ring.poller(&[]);
+        let (mut producer, mut running) = ring.start();
+        let publisher = thread::spawn(move || {
+            producer.publish(|event| *event = 1);
+            producer
+        });
+        let consumer = thread::spawn(move || {
+            first.wait();
+            assert_eq!(first.poll(1, |event, _| assert_eq!(*event, 1)), Polled::Events(1));
+            // The end wakes everybody, so it comes only now.
+            drop(publisher.join().unwrap());
+        });
+        let (_, late) = running.add_poller(&[node]);
+        late.wait();
+        consumer.join().unwrap();
+        drop(late);
+        running.join().unwrap();
+    });
+}
+
 #[test]
 fn many_producers_write_in_place_and_a_claim_that_is_dropped_is_passed_over() {
     explore(1, || {

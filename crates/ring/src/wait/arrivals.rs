@@ -13,6 +13,7 @@ use super::WaitStrategy;
 use super::bell::SharedBell;
 use super::pace::{Looked, Temper};
 use crate::primitive::atomic::AtomicBool;
+use crate::primitive::light;
 
 /// Where consumers wait for what they follow.
 #[derive(Debug)]
@@ -45,9 +46,33 @@ impl Arrivals {
         let heard = self.bell.is_heard();
         fenced();
         if heard {
-            self.bell.wake(if self.are_alike() { events } else { usize::MAX });
+            self.wake(events);
         }
         heard
+    }
+
+    /// Wakes one waiter for each event; all of them, if they do not wait for the same.
+    ///
+    /// The first who differs may come while this is under way, and be woken instead of who could go on. Hence the second look. If the heavy fence
+    /// with which the newcomer begins to listen comes before the light one here, this sees that it differs, and wakes all. If it comes after, the
+    /// newcomer's key is younger than the first wake-up, which so was not taken by it.
+    #[cold]
+    fn wake(&self, events: usize) {
+        if self.are_alike() {
+            self.bell.wake(events);
+            light();
+            if self.are_alike() {
+                return;
+            }
+        }
+        self.bell.wake(usize::MAX);
+    }
+
+    /// Who was woken sees more than one event: another may have been woken in vain.
+    pub(crate) fn pass_on(&self) {
+        if self.bell.is_heard() && self.are_alike() {
+            self.wake(1);
+        }
     }
 
     /// Something has come to those who do not wait for the same as all others. Calls `fenced` as [`came`](Self::came).
@@ -60,15 +85,17 @@ impl Arrivals {
         }
     }
 
-    /// Relaxed: whoever is the first to differ has said so before its heavy fence, so who comes by after that sees it, and who came before
-    /// need not wake it.
+    /// Relaxed: whoever is the first to differ has said so before its heavy fence, so who comes by after that sees it.
     fn are_alike(&self) -> bool {
         self.alike.load(Ordering::Relaxed)
     }
 
     /// From here on not all who listen wait for the same. To be called before the first who differs listens.
+    ///
+    /// All look once: who has [passed nothing on](Self::pass_on) because of this is made up for.
     pub(crate) fn differ(&self) {
         self.alike.store(false, Ordering::Relaxed);
+        self.changed(|| ());
     }
 
     /// Something has changed that concerns all. Calls `fenced` as [`came`](Self::came).

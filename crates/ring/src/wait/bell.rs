@@ -59,6 +59,11 @@ impl Bell {
         self.words.count.add_waking(1, most);
     }
 
+    /// Makes visible what came before every wake-up so far, our own included.
+    pub(crate) fn catch_up(&self) {
+        let _ = self.words.count.snapshot();
+    }
+
     /// From here on ringers hear us.
     pub(crate) fn listen(&self) -> Listening<'_> {
         let listening = self.listen_in_time();

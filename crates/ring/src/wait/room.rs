@@ -28,7 +28,6 @@
 //! anew. So once in 131 072 positions a producer that finds the ring full sleeps at once: with three producers
 //! on two cores, 4.7 ns an event instead of 6.0.
 
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::bell::Bell;
@@ -65,10 +64,8 @@ const AT_WORK: u64 = 16;
 #[derive(Debug)]
 pub(crate) struct Room {
     threads: Bell,
-    /// Tasks have no timer of their own, so each completion wakes some.
+    /// Tasks have no timer of their own, so each completion wakes as many as can go on.
     tasks: Bell,
-    /// Whether every task is content with one position: then one is woken for each that is completed, otherwise all are.
-    alike: bool,
     alarm: Padded<Alarm>,
     /// What a producer waits for, while it may hope that there will be more soon.
     portion: u64,
@@ -110,11 +107,10 @@ struct Lookers {
 }
 
 impl Room {
-    pub(crate) fn new(strategy: WaitStrategy, capacity: u64, alike: bool) -> Self {
+    pub(crate) fn new(strategy: WaitStrategy, capacity: u64) -> Self {
         Room {
             threads: Bell::new(),
             tasks: Bell::new(),
-            alike,
             alarm: Padded(Alarm {
                 due: AtomicU64::new(NEVER),
                 threads_due: advice::AtomicU64::new(NEVER),
@@ -133,13 +129,15 @@ impl Room {
         }
     }
 
-    /// A consumer has completed `positions`. All before `completed()` are free again, or about so;
-    /// producers have claimed up to `claimed()`. Calls `fenced` after the light fence, before anybody is woken.
+    /// A consumer has completed positions, the last of them before `end`, after which `tasks()` more tasks could go on. All before
+    /// `completed()` are free again, or about so; producers have claimed up to `claimed()`. Calls `fenced` after the light fence, before anybody
+    /// is woken.
     #[inline(always)]
     pub(crate) fn freed(
         &self,
-        positions: Range<u64>,
+        end: u64,
         fenced: impl FnOnce(),
+        tasks: impl FnOnce() -> usize,
         completed: impl FnOnce() -> u64,
         claimed: impl FnOnce() -> u64,
     ) {
@@ -147,17 +145,23 @@ impl Room {
         // Relaxed: the fence has done the ordering, and `ring` looks properly.
         let due = self.alarm.due.load(Ordering::Relaxed);
         fenced();
-        if due <= positions.end {
-            self.ring(due, positions.end - positions.start, completed, claimed);
+        if due <= end {
+            self.ring(due, tasks, completed, claimed);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn ring(&self, due: u64, freed: u64, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
+    fn ring(
+        &self,
+        due: u64,
+        tasks: impl FnOnce() -> usize,
+        completed: impl FnOnce() -> u64,
+        claimed: impl FnOnce() -> u64,
+    ) {
         let completed = completed();
         if self.tasks.has_listeners() {
-            self.tasks.wake(if self.alike { freed as usize } else { usize::MAX });
+            self.wake_tasks(tasks);
             // `due` is for the tasks now, so threads have a position of their own.
             if self.alarm.threads_due.load(Ordering::Relaxed) <= completed {
                 self.look_after_threads(completed, claimed);
@@ -178,6 +182,20 @@ impl Room {
             self.tasks.wake(usize::MAX);
         }
         self.look_after_threads(completed, claimed);
+    }
+
+    /// Wakes as many tasks as could go on, in two parts.
+    ///
+    /// Of many consumers one may complete a position behind a gap: it wakes a task in vain, and whoever closes the gap has to wake one
+    /// for that position, too. Of all who have completed the positions up to some place, one comes to the count last: by then it sees what the others
+    /// have completed, and whom it wakes does, too. So everybody wakes one first, and *then* counts.
+    fn wake_tasks(&self, tasks: impl FnOnce() -> usize) {
+        self.tasks.wake(1);
+        self.tasks.catch_up();
+        let more = tasks().saturating_sub(1);
+        if more > 0 {
+            self.tasks.wake(more);
+        }
     }
 
     /// Wakes a thread if one has slept in vain or long enough, or if no producer is at work; says when to look again.
@@ -346,16 +364,9 @@ impl Room {
         }
     }
 
-    /// Waits as a task until `look` finds something. `more` tells whether others may find something, too, although nobody wakes them.
-    ///
-    /// Of many consumers one may complete a position behind a gap and wake a task that cannot have it yet; who closes the gap then wakes
-    /// one for both. So who has found something wakes the next.
-    pub(crate) async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>, more: impl FnOnce() -> bool) -> R {
-        let found = self.tasks.wait_async(|| self.ring_at(AT_ONCE), look).await;
-        if self.alike && self.tasks.has_listeners() && more() {
-            self.tasks.wake(1);
-        }
-        found
+    /// Waits as a task until `look` finds something.
+    pub(crate) async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
+        self.tasks.wait_async(|| self.ring_at(AT_ONCE), look).await
     }
 }
 
@@ -366,7 +377,7 @@ mod tests {
     #[test]
     fn naps_are_rare_and_only_for_those_who_leave_it_to_us() {
         let due = |strategy| {
-            let room = Room::new(strategy, 8, true);
+            let room = Room::new(strategy, 8);
             (0..4 * POSITIONS_BETWEEN_NAPS).step_by(100).filter(|&at| room.should_sleep(|| at)).count()
         };
         assert_eq!(due(WaitStrategy::Adaptive), 3);
@@ -375,7 +386,7 @@ mod tests {
 
     #[test]
     fn who_finds_nothing_wakes_one_if_nobody_is_at_work_and_seldom_if_somebody_is() {
-        let room = Room::new(WaitStrategy::Adaptive, 1024, true);
+        let room = Room::new(WaitStrategy::Adaptive, 1024);
         let wakes_if = |must, level, claimed| {
             let key = room.threads.listen_in_time().key();
             room.drained(must, || claimed - level, || claimed);
