@@ -718,6 +718,7 @@ fn an_event_wakes_one_of_a_pool_that_sleeps() {
     drop(producer);
     running.join().unwrap();
     let sleeps = sleeps.load(Ordering::Relaxed);
-    // If all were woken there would be 1600. Where /proc is missing there are none.
-    assert!(sleeps < 4 * EVENTS, "{sleeps} sleeps for {EVENTS} events");
+    // If all were woken there would be 1600.
+    let is_known = std::fs::exists("/proc/thread-self/status").unwrap_or(false);
+    assert!(!is_known || (EVENTS / 4..4 * EVENTS).contains(&sleeps), "{sleeps} sleeps for {EVENTS} events");
 }

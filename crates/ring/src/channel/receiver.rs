@@ -8,6 +8,7 @@ use super::shared::Shared;
 use super::{Disconnected, RecvTimeoutError, TryRecvError};
 use crate::primitive::Arc;
 use crate::sequencer::{Hand, Multi, Sequencer, Single};
+use crate::wait::Places;
 
 /// Receives values from a channel; see the [module](super).
 ///
@@ -294,13 +295,11 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         let shared = &*self.shared;
         let Range { start, end } = claim;
         shared.consumers.complete(claim);
-        // Of many receivers, one that closes a gap makes room for what others have completed behind it. (Where there is another gap before
-        // `start`, this may be too much.)
-        let tasks = || if C::MANY { shared.consumers.completed(start).max(end) - start } else { end - start };
         // Of many receivers, one that was slow says little about how far they are.
         let completed = || if C::MANY { shared.consumers.claimed() } else { end };
         let fenced = || self.hand.has_completed(end);
-        shared.room.freed(end, fenced, || tasks() as usize, completed, || shared.producers.claimed());
+        let places = Places { may_have_gaps: C::MANY, number: || shared.freed(start, end) as usize };
+        shared.room.freed(end, fenced, places, completed, || shared.producers.claimed());
     }
 
     /// Waits as a task until there is something to claim.

@@ -203,8 +203,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
 
     /// Sends a value, waiting for room as a task. It may be dropped while it waits; then nothing was sent.
     ///
-    /// Of the tasks that wait, as many are woken as there are places, the longest waiting first. Once woken, poll or drop it: the
-    /// others sleep on.
+    /// Of the tasks that wait, about as many are woken as there are places (of a channel with one receiver exactly as many, the longest waiting
+    /// first). Once woken, poll or drop it: the others sleep on.
     ///
     /// # Errors
     /// When all receivers are gone or one has closed the channel.

@@ -67,6 +67,19 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         Slots::<MaybeUninit<T>>::portion(from, until, most)
     }
 
+    /// For how many places senders may be woken when a receiver has completed the positions from `start` to before `end`: at least as many as
+    /// it has made free. Of many receivers, one that closes a gap makes those free, too, that others have completed behind it.
+    pub(super) fn freed(&self, start: u64, end: u64) -> u64 {
+        if !C::MANY {
+            return end - start;
+        }
+        let capacity = self.slots.capacity();
+        // Where there is another gap before `start`, a flag may be taken for one of this lap, and the run be too long.
+        let run = self.consumers.completed(start).max(end) - start;
+        // If the next lap has got here meanwhile, its flags cut the run short. Whoever has seen such a flag sees the claim before it.
+        if self.consumers.claimed() > start + capacity { capacity } else { run }
+    }
+
     #[inline(always)]
     pub(super) fn place(&self, position: u64) -> Place<'_, T, P> {
         Place { position, slot: self.slots.at(position), completion: self.producers.completion(position) }
@@ -167,5 +180,38 @@ impl<T, P: SequencerParts, C: SequencerParts> Drop for Shared<T, P, C> {
                 self.slots.at(position).with_mut(|slot| unsafe { (*slot).assume_init_drop() });
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sequencer::Progress;
+
+    /// Claims one position of a side and completes it.
+    fn pass<C: SequencerParts>(side: &C, hand: &C::Hand, frontier: impl Fn(u64) -> u64) {
+        side.complete(side.claim(hand, 1, 1, frontier).unwrap());
+    }
+
+    #[test]
+    fn who_closes_a_gap_frees_what_is_behind_it_also_when_it_is_lapped_before_it_counts() {
+        let shared = Shared::<u8, Multi, Multi>::new(&Options::new(4));
+        let sent = || pass(&shared.producers, &(), |from| shared.free_until(from));
+        let claim = || shared.consumers.claim(&(), 1, 1, |from| shared.producers.completed(from)).unwrap();
+        (0..4).for_each(|_| sent());
+        let [first, second, third, fourth] = [(); 4].map(|()| claim());
+        for claim in [fourth, second, third] {
+            shared.consumers.complete(claim);
+        }
+        assert!(shared.freed(1, 2) >= 3 && shared.freed(3, 4) >= 1, "these are behind a gap");
+        shared.consumers.complete(first);
+        assert_eq!(shared.freed(0, 1), 4);
+        sent();
+        let next = claim();
+        assert_eq!(shared.freed(0, 1), 4, "claimed, not completed");
+        shared.consumers.complete(next);
+        assert_eq!(shared.freed(0, 1), 4, "the flag of the first is of the next lap");
+        // Nothing was ever written.
+        std::mem::forget(shared);
     }
 }

@@ -103,7 +103,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     ) -> (Arc<Party<C>>, Follows, Node) {
         let core = &self.producer.core;
         let upstream = self.plan.check(follows, exclusive, &core.producers);
-        if !self.plan.is_empty() {
+        if !(C::MANY && self.plan.is_empty()) {
             core.arrivals.differ();
         }
         let party = Arc::new(Party::new(C::new(core.slots.capacity(), 0), members));

@@ -8,7 +8,7 @@ use crate::padded::Padded;
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sequencer::{Progress, SequencerParts};
 use crate::slots::Slots;
-use crate::wait::{Arrivals, Room};
+use crate::wait::{Arrivals, Places, Room};
 
 #[derive(Debug)]
 pub(super) struct Core<E, P> {
@@ -59,8 +59,8 @@ impl<E, P: SequencerParts> Core<E, P> {
         self.arrivals.came_to_others(fenced);
         // Not only where this consumer is: a fast one would have the room believe that what a slow one still holds is free.
         // A task may want many positions, so all look.
-        let tasks = || usize::MAX;
-        self.room.freed(end, || (), tasks, || self.gate.slowest(), || self.producers.claimed());
+        let places = Places { may_have_gaps: false, number: || usize::MAX };
+        self.room.freed(end, || (), places, || self.gate.slowest(), || self.producers.claimed());
     }
 
     /// A consumer has nothing to consume: more producers may be needed.

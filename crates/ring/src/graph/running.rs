@@ -79,7 +79,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     fn newcomer(&mut self, follows: &[Node]) -> (Node, Consumer<E, P, Single>) {
         self.forget_who_left();
         let upstream = self.plan.check(follows, false, &self.core.producers);
-        self.core.arrivals.differ();
+        self.core.arrivals.begin_to_differ();
         let (party, start) = self.core.gate.add();
         let node = self.plan.enter(follows, false, Arc::clone(&party) as Arc<dyn Followed>);
         (node, Consumer::new(Arc::clone(&self.core), party, upstream, start))

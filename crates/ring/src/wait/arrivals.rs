@@ -13,7 +13,7 @@ use super::WaitStrategy;
 use super::bell::SharedBell;
 use super::pace::{Looked, Temper};
 use crate::primitive::atomic::AtomicBool;
-use crate::primitive::light;
+use crate::primitive::{heavy, light};
 
 /// Where consumers wait for what they follow.
 #[derive(Debug)]
@@ -90,11 +90,18 @@ impl Arrivals {
         self.alike.load(Ordering::Relaxed)
     }
 
-    /// From here on not all who listen wait for the same. To be called before the first who differs listens.
-    ///
-    /// All look once: who has [passed nothing on](Self::pass_on) because of this is made up for.
+    /// Not all who will listen wait for the same. To be called before anything comes.
     pub(crate) fn differ(&self) {
         self.alike.store(false, Ordering::Relaxed);
+    }
+
+    /// From here on not all who listen wait for the same. To be called before the first who differs listens.
+    ///
+    /// All look once: who has [passed nothing on](Self::pass_on) because of this is made up for. The fence is for whoever wakes one meanwhile: either
+    /// its second look sees this, or all look after its event has come.
+    pub(crate) fn begin_to_differ(&self) {
+        self.differ();
+        heavy();
         self.changed(|| ());
     }
 
@@ -109,7 +116,7 @@ impl Arrivals {
     }
 
     /// Waits until `look` finds something; `None` when the deadline has passed and it still does not. Who sleeps calls `glance` instead, before
-    /// and after: it need not find all, but soon. Calls `in_vain` when there is nothing after the first pauses, and, with `true`, before it sleeps.
+    /// and after: it need not find all, but soon. Calls `in_vain` when there is nothing after the first pauses, and, with `true`, before it sleeps or gives up.
     /// Nobody else waits here at any time if the caller is `alone`.
     #[cold]
     #[inline(never)]
@@ -135,7 +142,10 @@ impl Arrivals {
                 self.listen_no_more();
                 Some(found)
             }
-            Looked::TimedOut => None,
+            Looked::TimedOut => {
+                in_vain(true);
+                None
+            }
             Looked::InVain => {
                 in_vain(true);
                 let began = self.temper.times_sleep().then(Instant::now);

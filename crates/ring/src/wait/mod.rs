@@ -37,6 +37,6 @@ mod strategy;
 
 pub(crate) use arrivals::Arrivals;
 pub(crate) use bell::Bell;
-pub(crate) use room::Room;
+pub(crate) use room::{Places, Room};
 pub use set::WaitSet;
 pub use strategy::WaitStrategy;

@@ -13,7 +13,7 @@
 //! one if at most a quarter is left, nobody has claimed anything since it looked last, and nobody looks for room: then no producer is at
 //! work. It wakes one, too, if nothing is left; and a consumer that waits does when there still is nothing after a pause, if hardly anything has come
 //! since it last waited so long, for then those at work are too few. If much has come they are merely a little slower than the consumer, who would wake one
-//! after the other; then it wakes one in 16 384 positions. Before it sleeps it always does, and where there is but one producer.
+//! after the other; then it wakes one in 100 µs. Before it sleeps it always does, and where there is but one producer. (If at most a quarter is left, all this.)
 //! And every 131 072 positions whoever has slept longest has its turn.
 //!
 //! **Nobody is forgotten.** A consumer may take less than a quarter and then stop for good; others may keep the ring
@@ -56,8 +56,9 @@ const NAP_MOST: Duration = Duration::from_millis(200);
 /// So many positions lie between two naps that are taken although yielding would do, and between two turns of who sleeps: some 0.5 ms, for
 /// a few µs.
 const POSITIONS_BETWEEN_NAPS: u64 = 1 << 17;
-/// So many positions lie between two wake-ups by a consumer that finds nothing although producers are at work.
-const POSITIONS_BETWEEN_HELPERS: u64 = 1 << 14;
+/// A consumer that finds nothing although producers are at work wakes no more than one in this time: in which 16 000 events pass
+/// if they are quick.
+const HELPERS_APART: Duration = Duration::from_micros(100);
 /// A producer is at work if so many positions were claimed from one pause in vain to the next.
 const AT_WORK: u64 = 16;
 
@@ -71,6 +72,14 @@ pub(crate) struct Room {
     portion: u64,
     temper: Temper,
     lookers: Padded<Lookers>,
+}
+
+/// What a completion has made free.
+pub(crate) struct Places<N> {
+    /// Whether positions may be completed before those that come before them.
+    pub(crate) may_have_gaps: bool,
+    /// How many tasks could go on, 1 at least.
+    pub(crate) number: N,
 }
 
 /// The due position while nobody sleeps.
@@ -92,9 +101,26 @@ struct Alarm {
     turn_due: advice::AtomicU64,
     /// What was claimed when a consumer looked last.
     claimed: advice::AtomicU64,
-    /// What was claimed when a consumer last found nothing after a pause, and when it last woke somebody for it.
+    /// What was claimed when a consumer last found nothing after a pause.
     drained: advice::AtomicU64,
-    helped: advice::AtomicU64,
+    /// When it last woke somebody for it, in nanoseconds from `epoch`.
+    helped_ns: advice::AtomicU64,
+    epoch: Instant,
+}
+
+impl Alarm {
+    /// Whether a consumer that finds nothing should wake a producer; it does if this says so.
+    fn needs_help(&self, claimed: u64, must: bool, now: Instant) -> bool {
+        let now_ns = now.saturating_duration_since(self.epoch).as_nanos() as u64;
+        let came = claimed.saturating_sub(self.drained.load(Ordering::Relaxed));
+        let since_help = now_ns.saturating_sub(self.helped_ns.load(Ordering::Relaxed));
+        self.drained.store(claimed, Ordering::Relaxed);
+        let needs = must || came < AT_WORK || u128::from(since_help) >= HELPERS_APART.as_nanos();
+        if needs {
+            self.helped_ns.store(now_ns, Ordering::Relaxed);
+        }
+        needs
+    }
 }
 
 /// What producers tell each other when they find the ring full.
@@ -118,7 +144,8 @@ impl Room {
                 turn_due: advice::AtomicU64::new(POSITIONS_BETWEEN_NAPS),
                 claimed: advice::AtomicU64::new(0),
                 drained: advice::AtomicU64::new(0),
-                helped: advice::AtomicU64::new(0),
+                helped_ns: advice::AtomicU64::new(0),
+                epoch: Instant::now(),
             }),
             lookers: Padded(Lookers {
                 now: advice::AtomicU32::new(0),
@@ -129,15 +156,14 @@ impl Room {
         }
     }
 
-    /// A consumer has completed positions, the last of them before `end`, after which `tasks()` more tasks could go on. All before
-    /// `completed()` are free again, or about so; producers have claimed up to `claimed()`. Calls `fenced` after the light fence, before anybody
-    /// is woken.
+    /// A consumer has completed positions, the last of them before `end`, and so made `places`. All before `completed()` are free again, or about so;
+    /// producers have claimed up to `claimed()`. Calls `fenced` after the light fence, before anybody is woken.
     #[inline(always)]
     pub(crate) fn freed(
         &self,
         end: u64,
         fenced: impl FnOnce(),
-        tasks: impl FnOnce() -> usize,
+        places: Places<impl FnOnce() -> usize>,
         completed: impl FnOnce() -> u64,
         claimed: impl FnOnce() -> u64,
     ) {
@@ -146,7 +172,7 @@ impl Room {
         let due = self.alarm.due.load(Ordering::Relaxed);
         fenced();
         if due <= end {
-            self.ring(due, tasks, completed, claimed);
+            self.ring(due, places, completed, claimed);
         }
     }
 
@@ -155,13 +181,13 @@ impl Room {
     fn ring(
         &self,
         due: u64,
-        tasks: impl FnOnce() -> usize,
+        places: Places<impl FnOnce() -> usize>,
         completed: impl FnOnce() -> u64,
         claimed: impl FnOnce() -> u64,
     ) {
         let completed = completed();
         if self.tasks.has_listeners() {
-            self.wake_tasks(tasks);
+            self.wake_tasks(places);
             // `due` is for the tasks now, so threads have a position of their own.
             if self.alarm.threads_due.load(Ordering::Relaxed) <= completed {
                 self.look_after_threads(completed, claimed);
@@ -184,15 +210,18 @@ impl Room {
         self.look_after_threads(completed, claimed);
     }
 
-    /// Wakes as many tasks as could go on, in two parts.
+    /// Wakes as many tasks as there are places.
     ///
-    /// Of many consumers one may complete a position behind a gap: it wakes a task in vain, and whoever closes the gap has to wake one
-    /// for that position, too. Of all who have completed the positions up to some place, one comes to the count last: by then it sees what the others
-    /// have completed, and whom it wakes does, too. So everybody wakes one first, and *then* counts.
-    fn wake_tasks(&self, tasks: impl FnOnce() -> usize) {
+    /// If there may be gaps, in two parts: who completes a position behind a gap wakes a task in vain, and whoever closes the gap has to wake one
+    /// for that position, too. Of all who have completed the positions up to some place, one comes to the count last: by then it sees what the
+    /// others have completed, and whom it wakes does, too. So everybody wakes one first, and *then* counts.
+    fn wake_tasks(&self, places: Places<impl FnOnce() -> usize>) {
+        if !places.may_have_gaps {
+            return self.tasks.wake((places.number)());
+        }
         self.tasks.wake(1);
         self.tasks.catch_up();
-        let more = tasks().saturating_sub(1);
+        let more = (places.number)() - 1;
         if more > 0 {
             self.tasks.wake(more);
         }
@@ -248,13 +277,9 @@ impl Room {
         if claimed.saturating_sub(completed) > self.portion {
             return;
         }
-        let Alarm { drained, helped, .. } = &*self.alarm;
-        let since = |then: &advice::AtomicU64| claimed.saturating_sub(then.load(Ordering::Relaxed));
-        if must || since(drained) < AT_WORK || since(helped) >= POSITIONS_BETWEEN_HELPERS {
-            helped.store(claimed, Ordering::Relaxed);
+        if self.alarm.needs_help(claimed, must, Instant::now()) {
             self.threads.wake(1);
         }
-        drained.store(claimed, Ordering::Relaxed);
     }
 
     /// A producer has left; another may sleep because it was there.
@@ -386,19 +411,27 @@ mod tests {
 
     #[test]
     fn who_finds_nothing_wakes_one_if_nobody_is_at_work_and_seldom_if_somebody_is() {
+        let Alarm { epoch, .. } = *Room::new(WaitStrategy::Adaptive, 8).alarm;
         let room = Room::new(WaitStrategy::Adaptive, 1024);
-        let wakes_if = |must, level, claimed| {
-            let key = room.threads.listen_in_time().key();
-            room.drained(must, || claimed - level, || claimed);
-            room.threads.listen_in_time().key() != key
-        };
-        let wakes = |level, claimed| wakes_if(false, level, claimed);
+        let needs = |claimed, must, us| room.alarm.needs_help(claimed, must, epoch + Duration::from_micros(us));
+        assert!(needs(0, false, 1_000));
+        assert!(!needs(1000, false, 1_001));
+        assert!(needs(1010, false, 1_002) && needs(1010, false, 1_003), "hardly anything has come");
+        assert!(!needs(5000, false, 1_050));
+        assert!(needs(9000, true, 1_051), "it is about to sleep");
+        assert!(!needs(9100, false, 1_100));
+        assert!(needs(9200, false, 1_200), "long ago");
+    }
+
+    #[test]
+    fn nobody_is_woken_while_more_than_a_quarter_is_left() {
+        let room = Room::new(WaitStrategy::Adaptive, 1024);
         let sleeper = room.threads.listen_in_time();
-        assert_eq!([0, 1000, 1010, 1010, 5000].map(|claimed| wakes(0, claimed)), [true, false, true, true, false]);
-        let helped = 1010 + POSITIONS_BETWEEN_HELPERS;
-        assert_eq!([helped, helped + 100].map(|claimed| wakes(256, claimed)), [true, false]);
-        assert!(!wakes(257, 2 * helped), "there is more than a quarter left");
-        assert!(wakes(256, 2 * helped) && !wakes(0, 2 * helped + 100) && wakes_if(true, 0, 2 * helped + 200));
-        drop(sleeper);
+        let wakes = |level: u64| {
+            let key = sleeper.key();
+            room.drained(true, || 5000 - level, || 5000);
+            sleeper.key() != key
+        };
+        assert_eq!([257u64, 256, 0].map(wakes), [false, true, true]);
     }
 }
