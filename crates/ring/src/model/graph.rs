@@ -124,7 +124,7 @@ fn of_a_pool_who_sees_two_events_wakes_another() {
 /// An event for the pool must not wake the newcomer that follows it instead.
 #[test]
 fn a_newcomer_takes_nobody_s_wake_up() {
-    explore(2, || {
+    explore(1, || {
         let handled = Arc::new(loom::sync::Notify::new());
         let handles = Arc::clone(&handled);
         let mut ring = Builder::single(options(1), || 0);
