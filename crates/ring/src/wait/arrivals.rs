@@ -57,6 +57,7 @@ impl Arrivals {
     /// with which the newcomer begins to listen comes before the light one here, this sees that it differs, and wakes all. If it comes after, the
     /// newcomer's key is younger than the first wake-up, which so was not taken by it.
     #[cold]
+    #[inline(never)]
     fn wake(&self, events: usize) {
         if self.are_alike() {
             self.bell.wake(events);

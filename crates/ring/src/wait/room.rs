@@ -13,7 +13,7 @@
 //! one if at most a quarter is left, nobody has claimed anything since it looked last, and nobody looks for room: then no producer is at
 //! work. It wakes one, too, if nothing is left; and a consumer that waits does when there still is nothing after a pause, if hardly anything has come
 //! since it last waited so long, for then those at work are too few. If much has come they are merely a little slower than the consumer, who would wake one
-//! after the other; then it wakes one in 100 µs. Before it sleeps it always does, and where there is but one producer. (If at most a quarter is left, all this.)
+//! after the other; then it wakes one in 16 384 positions, or in 1 ms. Before it sleeps it always does, and where there is but one producer. (If at most a quarter is left, all this.)
 //! And every 131 072 positions whoever has slept longest has its turn.
 //!
 //! **Nobody is forgotten.** A consumer may take less than a quarter and then stop for good; others may keep the ring
@@ -56,9 +56,9 @@ const NAP_MOST: Duration = Duration::from_millis(200);
 /// So many positions lie between two naps that are taken although yielding would do, and between two turns of who sleeps: some 0.5 ms, for
 /// a few µs.
 const POSITIONS_BETWEEN_NAPS: u64 = 1 << 17;
-/// A consumer that finds nothing although producers are at work wakes no more than one in this time: in which 16 000 events pass
-/// if they are quick.
-const HELPERS_APART: Duration = Duration::from_micros(100);
+/// A consumer that finds nothing although producers are at work wakes one in so many positions, or in this time if it comes first.
+const POSITIONS_BETWEEN_HELPERS: u64 = 1 << 14;
+const TIME_BETWEEN_HELPERS: Duration = Duration::from_millis(1);
 /// A producer is at work if so many positions were claimed from one pause in vain to the next.
 const AT_WORK: u64 = 16;
 
@@ -103,7 +103,8 @@ struct Alarm {
     claimed: advice::AtomicU64,
     /// What was claimed when a consumer last found nothing after a pause.
     drained: advice::AtomicU64,
-    /// When it last woke somebody for it, in nanoseconds from `epoch`.
+    /// What was claimed when it last woke somebody for it, and when that was, in nanoseconds from `epoch`.
+    helped: advice::AtomicU64,
     helped_ns: advice::AtomicU64,
     epoch: Instant,
 }
@@ -111,12 +112,15 @@ struct Alarm {
 impl Alarm {
     /// Whether a consumer that finds nothing should wake a producer; it does if this says so.
     fn needs_help(&self, claimed: u64, must: bool, now: Instant) -> bool {
+        let since = |then: &advice::AtomicU64, now: u64| now.saturating_sub(then.load(Ordering::Relaxed));
         let now_ns = now.saturating_duration_since(self.epoch).as_nanos() as u64;
-        let came = claimed.saturating_sub(self.drained.load(Ordering::Relaxed));
-        let since_help = now_ns.saturating_sub(self.helped_ns.load(Ordering::Relaxed));
+        let needs = must
+            || since(&self.drained, claimed) < AT_WORK
+            || since(&self.helped, claimed) >= POSITIONS_BETWEEN_HELPERS
+            || since(&self.helped_ns, now_ns) >= TIME_BETWEEN_HELPERS.as_nanos() as u64;
         self.drained.store(claimed, Ordering::Relaxed);
-        let needs = must || came < AT_WORK || u128::from(since_help) >= HELPERS_APART.as_nanos();
         if needs {
+            self.helped.store(claimed, Ordering::Relaxed);
             self.helped_ns.store(now_ns, Ordering::Relaxed);
         }
         needs
@@ -144,6 +148,7 @@ impl Room {
                 turn_due: advice::AtomicU64::new(POSITIONS_BETWEEN_NAPS),
                 claimed: advice::AtomicU64::new(0),
                 drained: advice::AtomicU64::new(0),
+                helped: advice::AtomicU64::new(0),
                 helped_ns: advice::AtomicU64::new(0),
                 epoch: Instant::now(),
             }),
@@ -414,13 +419,15 @@ mod tests {
         let Alarm { epoch, .. } = *Room::new(WaitStrategy::Adaptive, 8).alarm;
         let room = Room::new(WaitStrategy::Adaptive, 1024);
         let needs = |claimed, must, us| room.alarm.needs_help(claimed, must, epoch + Duration::from_micros(us));
-        assert!(needs(0, false, 1_000));
-        assert!(!needs(1000, false, 1_001));
-        assert!(needs(1010, false, 1_002) && needs(1010, false, 1_003), "hardly anything has come");
-        assert!(!needs(5000, false, 1_050));
-        assert!(needs(9000, true, 1_051), "it is about to sleep");
-        assert!(!needs(9100, false, 1_100));
-        assert!(needs(9200, false, 1_200), "long ago");
+        assert!(needs(0, false, 10_000));
+        assert!(!needs(1000, false, 10_001));
+        assert!(needs(1010, false, 10_002) && needs(1010, false, 10_003), "hardly anything has come");
+        assert!(!needs(5000, false, 10_050));
+        assert!(needs(9000, true, 10_051), "it is about to sleep");
+        assert!(!needs(9100, false, 10_100));
+        assert!(needs(9000 + POSITIONS_BETWEEN_HELPERS, false, 10_101), "many positions ago");
+        assert!(!needs(50_000 - 16_384, false, 11_000));
+        assert!(needs(50_000 - 16_000, false, 11_200), "long ago");
     }
 
     #[test]
