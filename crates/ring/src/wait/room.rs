@@ -11,9 +11,10 @@
 //!
 //! **Who is woken when.** A consumer looks after them with each quarter of the ring that it frees and at the end of what is there, and wakes
 //! one if at most a quarter is left, nobody has claimed anything since it looked last, and nobody looks for room: then no producer is at
-//! work. It wakes one, too, if nothing is left; and a consumer that waits does when there still is nothing after a pause, if hardly anything has come
-//! since it last waited so long, for then those at work are too few. If much has come they are merely a little slower than the consumer, who would wake one
-//! after the other; then it wakes one in 16 384 positions, or in 1 ms. Before it sleeps it always does, and where there is but one producer. (If at most a quarter is left, all this.)
+//! work. It wakes one, too, if nothing is left. So does a consumer that waits, when there still is nothing after a pause (and at most a quarter
+//! claimed): if hardly anything has come since it last waited so long, those at work are too few; if much has, they are merely a little slower than the
+//! consumer, who would wake one after the other, so then it wakes one in 16 384 positions, or in 1 ms. Before it sleeps it always does, and where there is
+//! but one producer.
 //! And every 131 072 positions whoever has slept longest has its turn.
 //!
 //! **Nobody is forgotten.** A consumer may take less than a quarter and then stop for good; others may keep the ring
