@@ -5,7 +5,7 @@ FOLDER = "crates/ring"
 # What is built and run, with which RUSTFLAGS: the models, and what no model finds on the machine.
 RUNS = [
     (["--release", "--lib"], "--cfg loom"),
-    (["--lib", "--test", "channel", "--test", "graph", "--test", "shutdown", "--test", "shared", "--test", "linearizable"], ""),
+    (["--lib", "--test", "channel", "--test", "graph", "--test", "pool", "--test", "shutdown", "--test", "shared", "--test", "linearizable"], ""),
 ]
 
 

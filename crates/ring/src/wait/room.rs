@@ -427,8 +427,8 @@ mod tests {
         assert!(needs(9000, true, 10_051), "it is about to sleep");
         assert!(!needs(9100, false, 10_100));
         assert!(needs(9000 + POSITIONS_BETWEEN_HELPERS, false, 10_101), "many positions ago");
-        assert!(!needs(50_000 - 16_384, false, 11_000));
-        assert!(needs(50_000 - 16_000, false, 11_200), "long ago");
+        assert!(!needs(26_000, false, 11_000));
+        assert!(needs(27_000, false, 11_200), "long ago");
     }
 
     #[test]
