@@ -52,12 +52,15 @@ fn visit<L: Lock>(time: Duration) -> Quantiles {
     let one = || {
         let mut times = Times::new();
         barrier.wait();
-        while !over.load(Relaxed) {
+        // At least one, however late the thread comes.
+        loop {
             let began = clock::now();
             lock.visit(Section::Empty);
             times.record(clock::now() - began);
+            if over.load(Relaxed) {
+                return times;
+            }
         }
-        times
     };
     let times: Vec<Times> = thread::scope(|scope| {
         let running: Vec<_> = (0..THREADS).map(|_| scope.spawn(one)).collect();

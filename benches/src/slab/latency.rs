@@ -85,14 +85,17 @@ fn sample<L: Local>(time: Duration, local: impl Fn() -> L + Sync) -> Quantiles {
         let local = local();
         let mut times = Times::new();
         barrier.wait();
-        while !over.load(Relaxed) {
+        // At least one, however late the thread comes.
+        loop {
             let began = clock::now();
             let object = local.alloc();
             black_box(&raw const object);
             times.record(clock::now() - began);
             local.free(object);
+            if over.load(Relaxed) {
+                return times;
+            }
         }
-        times
     };
     let times: Vec<Times> = thread::scope(|scope| {
         let running: Vec<_> = (0..THREADS).map(|_| scope.spawn(one)).collect();

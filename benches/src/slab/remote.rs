@@ -126,7 +126,7 @@ fn hand_over<B: Send, F: FnMut(&mut B), E: FnMut(&mut B)>(
 }
 
 /// How long nothing may come before the other side is taken for dead.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Looks until there is something; lets others run now and then, who may be those who bring it.
 ///

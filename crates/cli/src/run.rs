@@ -30,6 +30,7 @@ use crate::args::RunArgs;
 use crate::dead_letters::{self, DeadLetters};
 use crate::file::FlowError;
 use crate::file::model::{ExecStdout, OpSpec};
+use crate::ops::exec::live;
 use crate::record::Record;
 use crate::screen::Screen;
 use crate::screen::report_file::{ReportFile, ReportFileError};
@@ -106,6 +107,8 @@ fn try_run(args: &RunArgs) -> Result<u8, RunError> {
     let fed = send.clone();
     let service = wired.flow.start_from(source, move |end| drop(fed.send(Event::Fed(end))));
     let ending = watch(&control, &events, &mut screen, total, move || drain_aside(service, send));
+    // What no worker has ended, for it was given up on first.
+    live::end();
     drop(server);
     drop(interrupts);
 

@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn an_op_that_was_late_is_not_run_again_when_retried() {
-        let op = Once::new(Box::new(Double(Duration::from_millis(50))));
-        assert_eq!(run_within(op, record(), Duration::from_millis(10)).unwrap().payload.len(), 20);
+        let op = Once::new(Box::new(Double(Duration::from_secs(1))));
+        assert_eq!(run_within(op, record(), Duration::from_millis(500)).unwrap().payload.len(), 20);
     }
 
     #[test]

@@ -34,6 +34,12 @@ pub enum SteerError {
         /// What the system says.
         source: io::Error,
     },
+    /// It is there, and says nothing.
+    #[error("{run} has not answered for {} s: its process is stopped, or hangs", PATIENCE.as_secs())]
+    Silent {
+        /// Its name.
+        run: String,
+    },
     /// The run refused.
     #[error("{message}{}", listed(settable))]
     Refused {
@@ -78,11 +84,23 @@ fn try_status(run: Option<&Path>, json: bool) -> Result<(), SteerError> {
     match run {
         Some(run) => print(&shown(&snapshot(&place::find(run)?)?, json, look)),
         None => {
-            // A run that ends between being listed and being asked is no error.
-            let runs: Vec<_> =
-                place::runs().into_iter().filter_map(|run| snapshot(&run).ok().map(|now| (run, now))).collect();
+            let mut runs = Vec::new();
+            let mut silent = Vec::new();
+            for run in place::runs() {
+                match snapshot(&run) {
+                    Ok(now) => runs.push((run, now)),
+                    Err(error) if run.is_live() => silent.push(error),
+                    // It has ended since it was listed.
+                    Err(_) => {}
+                }
+            }
+            if runs.is_empty() {
+                return Err(silent.pop().unwrap_or(NoRun::None { asked: None }.into()));
+            }
+            for error in silent {
+                let _ = writeln!(io::stderr(), "warning: {error}");
+            }
             match runs.as_slice() {
-                [] => Err(NoRun::None { asked: None }.into()),
                 [(run, now)] if !json => print(&format!("{}\n{}", run.name, shown(now, false, look))),
                 runs => print(&list(runs, json)),
             }
@@ -114,7 +132,10 @@ fn ask(run: &Run, request: &Request) -> Result<Answer, SteerError> {
         let answer = read_line(&mut BufReader::new(stream), ANSWER_BYTES)?;
         answer.ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before it answered"))
     };
-    let answer = exchange().map_err(unreachable)?;
+    let answer = exchange().map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => SteerError::Silent { run: run.name.clone() },
+        _ => unreachable(error),
+    })?;
     if answer.ok {
         return Ok(answer);
     }

@@ -103,7 +103,7 @@ impl Run {
     }
 
     /// Whether somebody answers; a socket that nobody will ever answer at again is removed.
-    fn is_live(&self) -> bool {
+    pub(super) fn is_live(&self) -> bool {
         match UnixStream::connect(&self.path) {
             Ok(_) => true,
             Err(error) => {

@@ -147,10 +147,10 @@ fn the_faster_command_wins() {
     let room = Room::new("");
     let run =
         |a: &str, b: &str| room.run(&["compare", "--run", "--quiet", "--json", "--error", "0.01", "--seed", "7", a, b]);
-    let answer = json(&run("sleep 0.01", "sleep 0.08"), 0);
+    let answer = json(&run("sleep 0.01", "sleep 0.3"), 0);
     assert!(answer["ratio"].as_f64().unwrap() > 1.5, "{answer}");
     assert_eq!(answer["seed"], 7);
-    json(&run("sleep 0.08", "sleep 0.01; true"), 1);
+    json(&run("sleep 0.3", "sleep 0.01; true"), 1);
     let (_, err) = ended(&run("true", "exit 3; "), 4);
     assert!(err.contains("exited with status 3"), "{err}");
     ended(&run("true", "no-such-program-anywhere"), 2);

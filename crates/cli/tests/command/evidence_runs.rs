@@ -1,8 +1,8 @@
 //! `millstream slo`: when a run is over, what it says, and what an interrupt makes of it.
 
 use std::io::Write;
-use std::process::{Command, Stdio};
-use std::thread;
+use std::os::fd::AsRawFd;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::evidence::json;
@@ -16,11 +16,14 @@ fn room() -> Room {
 fn a_run_is_over_when_its_program_has_ended() {
     let room = room();
     let begun = Instant::now();
-    let left_behind = "sleep 20 & exit 0";
+    let left_behind = "sleep 100 & echo $! >> left; exit 0";
     let answer =
         json(&room.run(&["slo", "--at-least", "0.9", "--limit", "3", "--json", "--", "sh", "-c", left_behind]), 3);
     assert_eq!(answer["successes"], 3);
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    for number in room.read("left").lines() {
+        signal(number.parse().unwrap(), libc::SIGKILL);
+    }
 }
 
 #[test]
@@ -99,17 +102,16 @@ fn two_interrupts_stop_what_runs_and_keep_nothing() {
         "--",
         "sh",
         "-c",
-        "echo >>starts; sleep 60",
+        "echo >>starts; sleep 100",
     ];
     let child = room.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("a run was started", || room.path("starts").exists());
     let start = Instant::now();
     interrupt(&child);
-    // Two signals that come together are one.
-    thread::sleep(Duration::from_millis(300));
-    interrupt(&child);
+    // Another one: two of the same that come together are one.
+    signal(number(&child), libc::SIGTERM);
     let answer = json(&child.wait_with_output().unwrap(), 3);
-    assert!(start.elapsed() < Duration::from_secs(30));
+    assert!(start.elapsed() < Duration::from_secs(60));
     assert_eq!(answer["trials"], 0);
     assert!(!room.path("state").exists());
 }
@@ -123,7 +125,12 @@ fn an_interrupt_while_nothing_comes_on_standard_input_keeps_what_came() {
     let mut input = child.stdin.take().unwrap();
     // The half line at the end is no outcome.
     input.write_all(b"1\n0\n1\n1").unwrap();
-    thread::sleep(Duration::from_millis(500));
+    until("it has taken what came", || {
+        let mut left: libc::c_int = -1;
+        // SAFETY: the call stores a number, how much is in the pipe, in a variable of that type.
+        assert_eq!(unsafe { libc::ioctl(input.as_raw_fd(), libc::FIONREAD, &raw mut left) }, 0);
+        left == 0
+    });
     interrupt(&child);
     let answer = json(&child.wait_with_output().unwrap(), 3);
     drop(input);
@@ -133,8 +140,15 @@ fn an_interrupt_while_nothing_comes_on_standard_input_keeps_what_came() {
     assert_eq!((&state["trials"], &state["successes"]), (&3.into(), &2.into()));
 }
 
-fn interrupt(child: &std::process::Child) {
-    let pid = i32::try_from(child.id()).expect("a process id");
-    // SAFETY: `kill` takes two numbers; the process is a child that has not been waited for.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+fn interrupt(child: &Child) {
+    signal(number(child), libc::SIGINT);
+}
+
+fn number(child: &Child) -> i32 {
+    i32::try_from(child.id()).expect("a process id")
+}
+
+fn signal(process: i32, signal: i32) {
+    // SAFETY: `kill` takes two numbers; the process was started here and has not been waited for.
+    assert_eq!(unsafe { libc::kill(process, signal) }, 0);
 }

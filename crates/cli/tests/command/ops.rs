@@ -4,9 +4,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use crate::support::Room;
+use crate::support::{Process, Room, until};
 
 /// Copies a tree, and lists what it has copied.
 const COPY: &str = r#"
@@ -129,19 +128,47 @@ fn children_of_an_abandoned_run_are_gone_when_it_ends() {
         exec = ["sh", "-c", "echo $$ > pid-{line}; sleep 100 & echo $! >> pid-{line}; wait"]
         "#,
     );
-    let running = room.start(&["run", "flow.toml", "a", "b"]);
+    let mut running = room.start(&["run", "flow.toml", "a", "b"]);
     for name in ["pid-a", "pid-b"] {
-        crate::support::until(name, || fs::read_to_string(room.path(name)).is_ok_and(|pids| pids.lines().count() == 2));
+        until(name, || fs::read_to_string(room.path(name)).is_ok_and(|pids| pids.lines().count() == 2));
     }
     running.signal(libc::SIGINT);
-    std::thread::sleep(Duration::from_millis(300));
+    running.line_with("no more units are admitted");
     running.signal(libc::SIGINT);
     let (status, _, stderr) = running.end();
     assert_eq!(status.code(), Some(3), "{stderr}");
-    for pid in [room.read("pid-a"), room.read("pid-b")].concat().lines() {
-        crate::support::until("the child is gone", || {
-            fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z"))
-        });
+    gone(&[room.read("pid-a"), room.read("pid-b")].concat());
+}
+
+#[test]
+fn a_program_that_wants_to_go_on_is_gone_when_a_run_is_broken_off() {
+    let room = Room::new(
+        r#"
+        [source]
+        args = true
+        [[stage]]
+        name = "stay"
+        op = "exec"
+        exec = ["sh", "-c", "trap '' INT TERM; echo $$ > pid; while :; do sleep 0.02; done"]
+        "#,
+    );
+    let mut running = room.start(&["run", "flow.toml", "a"]);
+    let program = room.process("pid");
+    running.signal(libc::SIGINT);
+    running.line_with("no more units are admitted");
+    // Two of the same that come together are one.
+    running.signal(libc::SIGINT);
+    running.signal(libc::SIGTERM);
+    let (status, _, stderr) = running.end();
+    assert_eq!(status.code(), Some(3), "{stderr}");
+    gone(&program.0);
+}
+
+/// Waits until all processes are gone whose numbers these are, a line each.
+fn gone(numbers: &str) {
+    for number in numbers.lines() {
+        let process = Process(number.to_owned());
+        until("the process is gone", || !process.runs());
     }
 }
 

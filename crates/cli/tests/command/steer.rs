@@ -22,7 +22,7 @@ lines = "{input}"
 [[stage]]
 name = "pass"
 op = "exec"
-exec = ["sh", "-c", "while [ ! -e open ]; do sleep 0.02; done"]
+exec = ["sh", "-c", "echo $$ > began; while [ ! -e open ]; do sleep 0.02; done"]
 needs = { slot = 1, api = 1 }
 workers = "1..4"
 "#;
@@ -33,11 +33,6 @@ fn gated(room: &Room, args: &[&str]) -> Running {
         room.write("in", (0..20).map(|i| format!("{i}\n")).collect::<String>());
     }
     room.start(&["run", "flow.toml", "in"].iter().chain(args).copied().collect::<Vec<_>>())
-}
-
-fn status(room: &Room, run: &str) -> Value {
-    let (out, _) = ended(&room.run(&["status", run, "--json"]), 0);
-    serde_json::from_str(&out).expect("JSON")
 }
 
 fn stop(room: &Room, running: Running, expected: i32) {
@@ -74,10 +69,10 @@ fn only_its_owner_can_reach_the_socket_and_it_goes_with_the_run() {
 fn a_run_is_shown_by_name_flow_process_and_path() {
     let room = Room::new(GATE);
     let running = gated(&room, &[]);
-    until("four units are in flight", || status(&room, "gate")["in_flight"] == 4);
+    until("four units are in flight", || room.status("gate")["in_flight"] == 4);
     let id = running.child.id().to_string();
     for run in ["gate", &format!("gate-{id}"), &id, running.control.to_str().unwrap()] {
-        let now = status(&room, run);
+        let now = room.status(run);
         assert_eq!((&now["flow"], &now["phase"]), (&"gate".into(), &"running".into()), "{run}");
         let (out, _) = ended(&room.run(&["status", run]), 0);
         assert!(out.contains("held by slot") && out.contains("pass"), "{run}: {out}");
@@ -102,12 +97,12 @@ fn every_setting_reaches_the_flow() {
     let (out, _) = ended(&room.run(&args), 0);
     assert_eq!(out.lines().count(), settings.len(), "{out}");
     assert!(out.contains("inflight=7 (was 4)"), "{out}");
-    let now = status(&room, "gate");
+    let now = room.status("gate");
     assert_eq!((&now["inflight_cap"], &now["memory_cap"]), (&7.into(), &(2 << 20).into()));
     assert_eq!(now["resources"][0]["capacity"], 3);
     assert_eq!((&now["resources"][1]["rate_per_s"], &now["resources"][1]["capacity"]), (&20.0.into(), &10.into()));
     assert_eq!((&now["stages"][0]["workers_min"], &now["stages"][0]["workers_max"]), (&2.into(), &3.into()));
-    until("three slots are in use", || status(&room, "gate")["resources"][0]["in_use"] == 3);
+    until("three slots are in use", || room.status("gate")["resources"][0]["in_use"] == 3);
     stop(&room, running, 0);
 }
 
@@ -126,7 +121,7 @@ fn a_wrong_setting_changes_nothing_and_says_what_can_be_set() {
         let output = room.run(&["set", "gate", "inflight=99", wrong]);
         assert_eq!(code(output.status), 2, "{wrong}");
         assert!(text(&output.stderr).contains(expected), "{wrong}: {}", text(&output.stderr));
-        assert_eq!(status(&room, "gate")["inflight_cap"], 4, "{wrong}: all or none");
+        assert_eq!(room.status("gate")["inflight_cap"], 4, "{wrong}: all or none");
     }
     stop(&room, running, 0);
 }
@@ -165,6 +160,8 @@ fn the_protocol_answers_line_by_line_and_bounds_its_requests() {
 fn a_socket_that_was_left_behind_is_removed() {
     let room = Room::new(GATE);
     let mut running = gated(&room, &[]);
+    // A program that is just being started has the socket, too.
+    let program = room.process("began");
     running.child.kill().unwrap();
     running.child.wait().unwrap();
     assert!(running.control.exists(), "nobody could remove it");
@@ -175,6 +172,7 @@ fn a_socket_that_was_left_behind_is_removed() {
     assert!(!out.contains("gate-") && !err.contains("gate-"), "{out}{err}");
     assert!(!running.control.exists());
     room.write("open", "");
+    until("its program has ended", || !program.runs());
 }
 
 #[test]
@@ -194,16 +192,29 @@ fn several_runs_are_listed_and_must_be_named() {
 }
 
 #[test]
+fn a_run_that_says_nothing_is_named() {
+    let room = Room::new(GATE);
+    let (silent, other) = (gated(&room, &[]), gated(&room, &[]));
+    silent.signal(libc::SIGSTOP);
+    let (out, err) = ended(&room.run(&["status"]), 0);
+    silent.signal(libc::SIGCONT);
+    assert!(out.contains(&format!("gate-{}", other.child.id())), "{out}");
+    assert!(err.contains(&format!("gate-{} has not answered for 10 s", silent.child.id())), "{err}");
+    stop(&room, silent, 0);
+    stop(&room, other, 0);
+}
+
+#[test]
 fn a_socket_at_a_path_of_choice_replaces_a_dead_one_but_no_live_one() {
     let room = Room::new(GATE);
     let socket = room.path("socket");
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     let running = gated(&room, &["--control", "socket"]);
-    assert_eq!(status(&room, "./socket")["flow"], "gate");
+    assert_eq!(room.status("./socket")["flow"], "gate");
     let output = room.run(&["run", "flow.toml", "in", "--control", "socket"]);
     let (_, err) = ended(&output, 2);
     assert!(err.contains("still there"), "{err}");
-    assert_eq!(status(&room, "./socket")["flow"], "gate", "the live one is untouched");
+    assert_eq!(room.status("./socket")["flow"], "gate", "the live one is untouched");
     stop(&room, running, 0);
 }
 

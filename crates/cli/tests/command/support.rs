@@ -72,8 +72,35 @@ impl Room {
         Running::start(self.command(args))
     }
 
+    /// What `millstream status RUN` says of a run.
+    pub(crate) fn status(&self, run: &str) -> Value {
+        let (out, _) = ended(&self.run(&["status", run, "--json"]), 0);
+        serde_json::from_str(&out).expect("JSON")
+    }
+
+    /// Waits until a program has written its number to a file.
+    pub(crate) fn process(&self, name: &str) -> Process {
+        let mut process = None;
+        until(&format!("{name} holds a number"), || {
+            let text = fs::read_to_string(self.path(name)).unwrap_or_default();
+            process = text.ends_with('\n').then(|| Process(text.trim().to_owned()));
+            process.is_some()
+        });
+        process.expect("found")
+    }
+
     pub(crate) fn wait_for(&self, name: &str) {
         until(&format!("{name} is there"), || self.path(name).exists());
+    }
+}
+
+/// The number of a process.
+pub(crate) struct Process(pub(crate) String);
+
+impl Process {
+    /// Whether it has not ended; one that nobody has reaped yet has.
+    pub(crate) fn runs(&self) -> bool {
+        fs::read_to_string(format!("/proc/{}/stat", self.0)).is_ok_and(|stat| !stat.contains(") Z"))
     }
 }
 

@@ -2,18 +2,21 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
 use std::thread;
 
-use rustix::termios::{Termios, tcgetattr};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::support::{Room, code};
 
 const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;
+/// What each picture says while the unit is under way.
+const IN_FLIGHT: &str = "in flight 1 of 256";
 
-/// Two stages that take half a second each.
+/// Two stages; the first ends when there is a file `open`, or after a minute.
 const SLOW: &str = r#"
 name = "slow"
 [source]
@@ -21,7 +24,7 @@ args = true
 [[stage]]
 name = "first-half"
 op = "exec"
-exec = ["sleep", "0.5"]
+exec = ["sh", "-c", "for i in $(seq 1200); do if [ -e open ]; then exit; fi; sleep 0.05; done"]
 [[stage]]
 name = "second-half"
 op = "exec"
@@ -30,15 +33,14 @@ exec = ["sleep", "0.5"]
 
 /// Both ends of a new terminal: the one that a screen has, and the one that programs have.
 fn terminal() -> (File, OwnedFd) {
-    let size = libc::winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
-    let (mut screen, mut programs) = (-1, -1);
-    // SAFETY: both descriptors and the size outlive the call; a name and modes are not asked for.
-    let opened = unsafe {
-        libc::openpty(&raw mut screen, &raw mut programs, std::ptr::null_mut(), std::ptr::null(), &raw const size)
-    };
-    assert_eq!(opened, 0, "a terminal: {}", std::io::Error::last_os_error());
-    // SAFETY: the call has opened both descriptors, and nobody else has them.
-    unsafe { (File::from_raw_fd(screen), OwnedFd::from_raw_fd(programs)) }
+    // The programs that other tests start must not have them, or the screen's end would wait for those to end.
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let screen = openpt(flags).expect("a terminal");
+    unlockpt(&screen).expect("a terminal");
+    let programs = ioctl_tiocgptpeer(&screen, flags).expect("its other end");
+    let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&programs, size).expect("a size");
+    (File::from(screen), programs)
 }
 
 fn modes(of: &Termios) -> String {
@@ -125,12 +127,17 @@ fn a_terminal_shows_the_stages_and_is_left_as_it_was() {
     let mut child =
         command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").stdout(end()).stderr(end()).spawn().unwrap();
     drop(command);
+    let open = room.path("open");
     let reader = thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut chunk = [0; 4096];
         // When the last program has closed its end, the screen's end fails.
         while let Ok(read @ 1..) = screen.read(&mut chunk) {
             bytes.extend_from_slice(&chunk[..read]);
+            let drawn = bytes.windows(IN_FLIGHT.len()).filter(|text| *text == IN_FLIGHT.as_bytes()).count();
+            if drawn >= 3 {
+                File::create(&open).unwrap();
+            }
         }
         bytes
     });
@@ -145,13 +152,13 @@ fn a_terminal_shows_the_stages_and_is_left_as_it_was() {
     let mut screen = Screen::default();
     let mut pictures = Vec::new();
     screen.show(&shown, |screen| pictures.push(screen.text()));
-    assert!(pictures.len() >= 3, "a second of running is drawn several times: {shown:?}");
+    assert!(pictures.len() >= 3, "it is drawn several times: {shown:?}");
     let drawn = |parts: &[&str]| pictures.iter().any(|picture| parts.iter().all(|part| picture.contains(part)));
-    assert!(drawn(&["slow running", "first-half", "second-half", "held by"]), "{pictures:#?}");
-    assert!(drawn(&["in flight 1 of 256"]), "{pictures:#?}");
+    // Once the source has given its only unit, the flow drains.
+    assert!(drawn(&["slow draining", "first-half", "second-half", "held by", IN_FLIGHT]), "{pictures:#?}");
     let left = screen.text();
     assert!(left.contains("admitted 1 = retired 1"), "the report is what is left: {left}");
-    assert!(!left.contains("held by") && !left.contains("slow running"), "no picture is left behind: {left}");
+    assert!(!left.contains("held by") && !left.contains("slow draining"), "no picture is left behind: {left}");
     assert!(!screen.painted, "no colour is left in force");
     assert_eq!(screen.column, 0, "the prompt starts a line of its own");
 }

@@ -17,6 +17,8 @@ use rustix::process::{
 };
 use rustix::time::Timespec;
 
+use super::live;
+
 /// How many looks there are before a sleep. Whoever waits has often just seen the program's output end, which happens
 /// microseconds before its own end, while to fall asleep and be woken takes tens of them.
 const QUICK_LOOKS: u32 = 24;
@@ -38,9 +40,11 @@ pub(crate) struct Group {
 impl Group {
     /// Starts the command as the leader of a new group; the group, and this side of the pipes that were asked for.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<(Self, Pipes)> {
-        let child = command.process_group(0).spawn()?;
-        let group = Self::of(Pid::from_child(&child));
-        Ok((group, (child.stdin, child.stdout, child.stderr)))
+        let (leader, child) = live::start(|| {
+            let child = command.process_group(0).spawn()?;
+            Ok((Pid::from_child(&child), child))
+        })?;
+        Ok((Self::of(leader), (child.stdin, child.stdout, child.stderr)))
     }
 
     /// The group of a child that leads one, and that nobody else reaps.
@@ -116,6 +120,10 @@ impl Group {
 
     /// Waits for the leader's end and takes its status, which gives its number back.
     pub(crate) fn reap(&mut self) -> io::Result<ExitStatus> {
+        // As long as it runs it is listed.
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(self.leader), ended).is_err_and(|errno| errno == Errno::INTR) {}
+        live::forget(self.leader);
         loop {
             match waitpid(Some(self.leader), WaitOptions::empty()) {
                 Ok(found) => {

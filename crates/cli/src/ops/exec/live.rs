@@ -1,0 +1,45 @@
+//! The groups whose leaders nobody has reaped yet, so that a run that gives up on its units leaves no program behind.
+//!
+//! A worker ends its program itself when its unit's time is over or the flow is abandoned, with a moment's grace. A run
+//! that ends while a worker is still at it, or before it has noticed, calls [`end`].
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+use rustix::process::{Pid, RawPid, Signal, kill_process_group};
+
+/// Whether no more programs are started. Shared while one is: who wants to end all of them waits until it is listed.
+static OVER: RwLock<bool> = RwLock::new(false);
+
+/// The leaders' numbers. Each is taken out before its leader is reaped, so the kernel has given none to another process.
+static LEADERS: Mutex<BTreeSet<RawPid>> = Mutex::new(BTreeSet::new());
+
+fn leaders() -> MutexGuard<'static, BTreeSet<RawPid>> {
+    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a program that leads a group, and lists it.
+pub(super) fn start<T>(spawn: impl FnOnce() -> io::Result<(Pid, T)>) -> io::Result<(Pid, T)> {
+    let over = OVER.read().unwrap_or_else(PoisonError::into_inner);
+    if *over {
+        return Err(io::Error::other("the run is over"));
+    }
+    let (leader, rest) = spawn()?;
+    leaders().insert(leader.as_raw_pid());
+    Ok((leader, rest))
+}
+
+/// The leader has ended and is about to be reaped.
+pub(super) fn forget(leader: Pid) {
+    leaders().remove(&leader.as_raw_pid());
+}
+
+/// Kills all groups that live; no more are started.
+pub(crate) fn end() {
+    *OVER.write().unwrap_or_else(PoisonError::into_inner) = true;
+    // Held meanwhile, so that no number is given back.
+    for leader in leaders().iter().filter_map(|leader| Pid::from_raw(*leader)) {
+        let _ = kill_process_group(leader, Signal::KILL);
+    }
+}
