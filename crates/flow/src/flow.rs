@@ -87,8 +87,8 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         let end = ended.recv();
         let report = service.drain();
         drop(detach);
-        let late_panic = shared.late_panic.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match (end, late_panic) {
+        // It may have panicked after something else was told.
+        match (end, shared.take_source_panic()) {
             (Ok(SourceEnd::Panicked(panic)), _) | (_, Some(panic)) => resume_unwind(panic),
             // If admission closed early, the report says so.
             _ => report,

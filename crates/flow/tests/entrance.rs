@@ -446,14 +446,15 @@ fn a_limit_of_time_concerns_each_unit_of_a_batch_by_itself() {
         let mut flow = Flow::builder::<()>("limit");
         flow.inflight(10_000).workers(1);
         let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
-        flow.stage(work, |n: &mut u64, _| {
+        flow.stage(work, |n: &mut u64, cx| {
             if *n == 3000 {
-                thread::sleep(ms(450));
+                let late = cx.deadline().expect("the stage has a limit") + ms(1);
+                thread::sleep(late.saturating_duration_since(Instant::now()));
             }
             Ok(())
         })
         .batch(Batch::of(64))
-        .timeout(ms(400))
+        .timeout(ms(2000))
         .to(done);
         let report = flow.build(work).unwrap().run(0..4000);
         let late: Vec<u64> = report.dead_letters.iter().map(|letter| letter.unit).collect();

@@ -14,7 +14,7 @@ use millstream_flow::{
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use support::{Gate, LONG, in_time, ms};
+use support::{Gate, in_time, ms};
 
 #[test]
 fn each_unit_takes_what_it_needs_itself() {
@@ -517,7 +517,7 @@ fn run(plan: &FlowPlan) -> Option<Result<(Report, Snapshot), Box<Snapshot>>> {
         // Nobody listens any more after a hang was reported.
         let _ = over.send(flow.run((0..units).map(|n| Walker { n, steps: 0 })));
     });
-    Some(match is_over.recv_timeout(LONG / 2) {
+    Some(match is_over.recv_timeout(Duration::from_secs(30)) {
         Ok(report) => Ok((report, control.snapshot())),
         Err(_) => Err(Box::new(control.snapshot())),
     })

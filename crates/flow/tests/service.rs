@@ -1,17 +1,21 @@
 //! A flow as a service: tickets, overload, deadlines, async, drain.
 
+#[path = "support/watchdog.rs"]
+mod watchdog;
+
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use millstream_flow::{
-    AfterFailure, Batch, Cause, Failure, Flow, FlowBuilder, Outcome, Overload, Retry, SubmitError, Unfinished,
+    AfterFailure, Batch, Cause, Cx, Failure, Flow, FlowBuilder, Outcome, Overload, Retry, SubmitError, Unfinished,
     parallel_map, select,
 };
+use watchdog::in_time;
 
 struct Unpark(Thread);
 
@@ -147,11 +151,15 @@ fn a_unit_does_not_run_before_its_time() {
     let (now, done) = (flow.inlet("now"), flow.retire());
     flow.stage(now, |(): &mut (), _| Ok(Instant::now())).to(done);
     let service = flow.build(now).unwrap().start();
-    let at = Instant::now() + Duration::from_millis(60);
-    let later = service.submit_at((), at).unwrap();
-    let soon = service.submit(()).unwrap();
-    assert!(soon.wait().unwrap() < at);
-    assert!(later.wait().unwrap() >= at);
+    // A machine that takes longer for the one that need not wait is given more time.
+    let runs_before = |wait| {
+        let at = Instant::now() + Duration::from_millis(wait);
+        let later = service.submit_at((), at).unwrap();
+        let soon = service.submit(()).unwrap();
+        assert!(later.wait().unwrap() >= at);
+        soon.wait().unwrap() < at
+    };
+    assert!([60, 600, 6000].into_iter().any(runs_before), "one that need not wait waits for one that must");
     service.drain();
 }
 
@@ -219,16 +227,19 @@ fn a_late_result_is_a_timeout() {
     let mut flow = Flow::builder("late");
     let (work, done) = (flow.inlet("work"), flow.retire());
     flow.stage(work, |n: &mut u64, cx| {
-        assert!(cx.deadline().is_some());
-        std::thread::sleep(Duration::from_millis(*n));
+        let deadline = cx.deadline().expect("the stage has a limit");
+        if *n == 1 {
+            let late = deadline + Duration::from_millis(1);
+            std::thread::sleep(late.saturating_duration_since(Instant::now()));
+        }
         cx.check().map(|()| *n)
     })
-    .timeout(Duration::from_millis(20))
+    .timeout(Duration::from_secs(1))
     .to(done);
-    let report = flow.build(work).unwrap().run([0, 60, 1]);
+    let report = flow.build(work).unwrap().run([0, 1, 2]);
     assert_eq!((report.retired, report.dead_lettered), (2, 1));
-    assert_eq!(report.dead_letters[0].cause, Cause::Timeout);
-    assert!(report.dead_letters[0].message.contains("20ms"), "{}", report.dead_letters[0]);
+    assert_eq!((report.dead_letters[0].unit, report.dead_letters[0].cause), (1, Cause::Timeout));
+    assert!(report.dead_letters[0].message.contains("limit of 1s"), "{}", report.dead_letters[0]);
 }
 
 #[test]
@@ -255,49 +266,57 @@ fn stop_admits_no_more_and_finishes_what_is_in_flight() {
 
 #[test]
 fn neither_kind_of_stage_starves_the_other() {
-    // A stage that computes and one that sleeps, both always with work, on two shared workers.
-    let (spun, slept) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    // A stage that computes and one that sleeps, both always with work, on two shared workers. No unit takes less than
+    // 1 ms, so however slow the machine is, the two run about 100 of the one stage in the 50 ms for which the other may
+    // be passed over, and 1400 while the other has its turn 14 times.
+    const MANY: u64 = 1400;
+    const FEW: u64 = 8;
+    fn spin(_: &mut u64, _: &mut Cx<'_>) -> Result<(), Failure> {
+        let until = Instant::now() + Duration::from_millis(1);
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+    fn sleep(_: &mut u64, _: &mut Cx<'_>) -> Result<(), Failure> {
+        std::thread::sleep(Duration::from_millis(1));
+        Ok(())
+    }
     for compute_last in [false, true] {
-        let mut flow = Flow::builder::<u64>("starve");
-        flow.workers(2).inflight(400);
-        let (a, b, done) = (flow.inlet::<u64>("a"), flow.inlet::<u64>("b"), flow.retire());
-        let (s, z) = (spun.clone(), slept.clone());
-        let spin = move |_: &mut u64, _: &mut millstream_flow::Cx<'_>| {
-            let until = Instant::now() + Duration::from_millis(1);
-            while Instant::now() < until {
-                std::hint::spin_loop();
+        in_time(move || {
+            let mut flow = Flow::builder::<u64>("starve");
+            flow.workers(2).inflight(400);
+            let (a, b, done) = (flow.inlet::<u64>("a"), flow.inlet::<u64>("b"), flow.retire());
+            // Odd units stay in `a` and even ones in `b` for ever, so both always have work.
+            let onwards = select(|n: &u64| (*n % 2) as usize, [b.into(), a.into()]);
+            let for_ever = select(|_: &u64| 0, [b.into(), done.into()]);
+            if compute_last {
+                flow.update(a, sleep).to(onwards);
+                flow.update(b, spin).to(for_ever);
+            } else {
+                flow.update(a, spin).to(onwards);
+                flow.update(b, sleep).to(for_ever);
             }
-            s.fetch_add(1, Ordering::Relaxed);
-            Ok(())
-        };
-        let sleep = move |_: &mut u64, _: &mut millstream_flow::Cx<'_>| {
-            std::thread::sleep(Duration::from_millis(1));
-            z.fetch_add(1, Ordering::Relaxed);
-            Ok(())
-        };
-        // Odd units stay in `a` and even ones in `b` for ever, so both always have work.
-        let onwards = select(|n: &u64| (*n % 2) as usize, [b.into(), a.into()]);
-        let for_ever = select(|_: &u64| 0, [b.into(), done.into()]);
-        if compute_last {
-            flow.update(a, sleep).to(onwards);
-            flow.update(b, spin).to(for_ever);
-        } else {
-            flow.update(a, spin).to(onwards);
-            flow.update(b, sleep).to(for_ever);
-        }
-        let flow = flow.build(a).unwrap();
-        let control = flow.control();
-        let service = flow.start();
-        for n in 0..40 {
-            service.send(n).unwrap();
-        }
-        std::thread::sleep(Duration::from_millis(700));
-        let snapshot = control.snapshot();
-        control.abandon();
-        service.drain();
-        for stage in &snapshot.stages {
-            assert!(stage.units >= 8, "{}: {} units in 0.7 s beside the other stage", stage.name, stage.units);
-        }
+            let service = flow.build(a).unwrap().start();
+            let control = service.control();
+            for n in 0..40 {
+                service.send(n).unwrap();
+            }
+            let units = || control.snapshot().stages.iter().map(|stage| stage.units).collect::<Vec<_>>();
+            let once_one_has = |many| {
+                while units().iter().all(|&units| units < many) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                units()
+            };
+            // By then both have work.
+            let before = once_one_has(100);
+            let after = once_one_has(before[0].max(before[1]) + MANY);
+            control.abandon();
+            service.drain();
+            let ran = [after[0] - before[0], after[1] - before[1]];
+            assert!(ran.iter().all(|&units| units >= FEW), "one starves: {ran:?} units were run");
+        });
     }
 }
 

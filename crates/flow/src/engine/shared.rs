@@ -21,7 +21,7 @@ use super::entrance::Wake;
 use super::gate::Gate;
 use super::lane::Lane;
 use super::settings::LiveSettings;
-use super::source::{Source, SourceEnd};
+use super::source::{PullEnd, Source, SourceEnd};
 use super::state::State;
 use super::unit::{Stamp, Unit};
 use super::worker;
@@ -56,8 +56,8 @@ pub(crate) struct Shared {
     pub(crate) source: Mutex<Option<Box<dyn Source>>>,
     /// Wants to know how it ended, once.
     pub(crate) source_ended: Mutex<Option<TellEnd>>,
-    /// A panic of the source after it was told to be closed.
-    pub(crate) late_panic: Mutex<Option<Box<dyn Any + Send>>>,
+    /// What it panicked with, until somebody is told.
+    pub(crate) source_panic: Mutex<Option<Box<dyn Any + Send>>>,
     pub(crate) stamps: Arc<Column<Stamp>>,
     pub(crate) roads: Roads,
     /// Held for a microsecond or two: to sleep and be woken takes far longer, so who comes in spins for a while first.
@@ -113,7 +113,7 @@ impl Shared {
             gate: parts.gate,
             source: Mutex::new(None),
             source_ended: Mutex::new(None),
-            late_panic: Mutex::new(None),
+            source_panic: Mutex::new(None),
             units: parts.state.units.clone(),
             stamps: parts.state.stamps.clone(),
             roads: parts.state.roads.clone(),
@@ -319,7 +319,7 @@ impl Shared {
             self.rouse_all();
         }
         if closes_source {
-            self.tell_source_ended(SourceEnd::Closed);
+            self.tell_source_ended(PullEnd::Closed);
         }
     }
 

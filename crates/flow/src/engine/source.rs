@@ -55,6 +55,14 @@ impl std::fmt::Debug for SourceEnd {
     }
 }
 
+/// How a pull found that its source ended. What it panicked with is in [`Shared::source_panic`] then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PullEnd {
+    Exhausted,
+    Closed,
+    Panicked,
+}
+
 /// A source, its types hidden.
 pub(crate) trait Source: Send {
     /// Fills `rows` from the last one on with units and brings them to the staging, until none is left, the
@@ -431,29 +439,37 @@ impl Shared {
     }
 
     /// Pulls a chunk. Returns how the source ended, if it did.
-    pub(crate) fn pull(&self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> Option<SourceEnd> {
+    pub(crate) fn pull(&self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> Option<PullEnd> {
         let mut slot = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(source) = slot.as_mut() else { return Some(SourceEnd::Closed) };
+        let Some(source) = slot.as_mut() else { return Some(PullEnd::Closed) };
         let end = match catch_unwind(AssertUnwindSafe(|| source.pull(order, rows, staging))) {
             Ok(true) => return None,
-            Ok(false) => SourceEnd::Exhausted,
-            Err(panic) => SourceEnd::Panicked(panic),
+            Ok(false) => PullEnd::Exhausted,
+            Err(panic) => {
+                // The slot is still locked: who takes the source back finds this, however late the worker tells.
+                *self.source_panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+                PullEnd::Panicked
+            }
         };
         drop_quietly(slot.take());
         Some(end)
     }
 
+    /// What the source panicked with, if it did and nobody was told.
+    pub(crate) fn take_source_panic(&self) -> Option<Box<dyn Any + Send>> {
+        self.source_panic.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Tells how the source ended, unless that was told before.
-    pub(crate) fn tell_source_ended(&self, end: SourceEnd) {
-        let ended = self.source_ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match (ended, end) {
-            // What it panics with was printed, and concerns none of the flow's threads.
-            (Some(ended), end) => drop(catch_unwind(AssertUnwindSafe(|| ended(end)))),
-            (None, SourceEnd::Panicked(panic)) => {
-                *self.late_panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
-            }
-            (None, _) => {}
-        }
+    pub(crate) fn tell_source_ended(&self, end: PullEnd) {
+        let Some(ended) = self.source_ended.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let end = match end {
+            PullEnd::Exhausted => SourceEnd::Exhausted,
+            PullEnd::Closed => SourceEnd::Closed,
+            PullEnd::Panicked => SourceEnd::Panicked(self.take_source_panic().expect("nobody takes it before this")),
+        };
+        // What it panics with was printed, and concerns none of the flow's threads.
+        drop(catch_unwind(AssertUnwindSafe(|| ended(end))));
     }
 }
 

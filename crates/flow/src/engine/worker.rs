@@ -14,7 +14,7 @@ use super::lane::Run;
 use super::pocket::Pocket;
 use super::settle::{Settlement, leave_early};
 use super::shared::Shared;
-use super::source::{PullOrder, SourceEnd};
+use super::source::{PullEnd, PullOrder};
 use super::staging::Staging;
 use super::state::State;
 use super::unit::NO_STAGE;
@@ -106,7 +106,7 @@ struct Hands<'a> {
     /// Batches it ran, and what became of them.
     batches: Vec<Finished>,
     /// The source was pulled, and has perhaps ended.
-    pulled: Option<Option<SourceEnd>>,
+    pulled: Option<Option<PullEnd>>,
     /// Rows that a pull fills, and where it brings them.
     rows: Vec<Row>,
     staging: Arc<Staging>,
@@ -143,7 +143,7 @@ fn work(shared: &Arc<Shared>, post: Post) {
         state.swap_pocket(&mut hands.pocket);
         if let Some(end) = ended {
             shared.release(state);
-            if let SourceEnd::Panicked(_) = end {
+            if end == PullEnd::Panicked {
                 shared.abandon();
             }
             shared.tell_source_ended(end);
@@ -187,7 +187,7 @@ enum Task {
 
 impl Hands<'_> {
     /// Brings back what the worker did in its turn. Returns how the source ended, if it has.
-    fn give_back(&mut self, state: &mut State, now: u64) -> Option<SourceEnd> {
+    fn give_back(&mut self, state: &mut State, now: u64) -> Option<PullEnd> {
         if let Some(end) = self.pulled.take() {
             state.end_pull(&mut self.rows, end.is_none(), now);
             return end;
