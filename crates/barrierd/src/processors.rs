@@ -70,11 +70,26 @@ pub(crate) fn stay_on(cpu: usize) {
     }
 }
 
-/// Lets this thread run only where nobody else wants to.
-pub(crate) fn only_when_idle() {
+/// The number by which the kernel knows this thread.
+pub(crate) fn thread_number() -> libc::pid_t {
+    // SAFETY: gettid has no preconditions.
+    unsafe { libc::gettid() }
+}
+
+/// Lets a thread of ours run only where nobody else wants to.
+pub(crate) fn only_when_idle(thread: libc::pid_t) {
+    follow(thread, libc::SCHED_IDLE);
+}
+
+/// Lets it run like others again, if we may.
+pub(crate) fn as_usual(thread: libc::pid_t) {
+    follow(thread, libc::SCHED_OTHER);
+}
+
+fn follow(thread: libc::pid_t, policy: libc::c_int) {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameters live through the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) };
 }
 
 /// The processor that this thread has run on since it passed a full barrier there.

@@ -6,6 +6,20 @@ use std::time::{Duration, Instant};
 
 use millstream_fence::{Fence, heavy, light};
 
+/// Longer than anything takes here.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Tries until it happens; what keeps it from happening are other tests' fences, which serve every ticket.
+fn happens(mut is_so: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        let happens = is_so();
+        if happens || begun.elapsed() > 2 * LIMIT {
+            return happens;
+        }
+    }
+}
+
 /// Whether quiet fences take a grace period here, so that there is something to wait for.
 fn quiet_is_slow() -> bool {
     Fence::QUIET.describe().starts_with("global: ")
@@ -32,12 +46,11 @@ fn a_quiet_ticket_takes_its_time_and_nobody_else_s() {
     if !quiet_is_slow() {
         return;
     }
-    // Nobody else's fence may serve it meanwhile, so several tries.
-    let waited = (0..50).any(|_| {
+    let waited = happens(|| {
         let drawn = Instant::now();
         let ticket = Fence::QUIET.ticket();
         let was_done = ticket.is_done();
-        assert!(drawn.elapsed() < Duration::from_secs(5), "asking does not wait");
+        assert!(drawn.elapsed() < LIMIT, "asking does not wait");
         ticket.wait();
         assert!(ticket.is_done());
         !was_done
@@ -50,10 +63,10 @@ fn a_deadline_ends_the_wait() {
     if !quiet_is_slow() {
         return;
     }
-    let ended = (0..50).any(|_| {
+    let ended = happens(|| {
         let ticket = Fence::QUIET.ticket();
         let in_time = ticket.wait_until(Instant::now() + Duration::from_micros(100));
-        assert!(ticket.wait_until(Instant::now() + Duration::from_secs(60)));
+        assert!(ticket.wait_until(Instant::now() + LIMIT));
         !in_time
     });
     assert!(ended, "a grace period takes longer than 100 µs");
@@ -76,7 +89,6 @@ fn many_threads_wait_for_one_fence() {
 /// to do, except to tell who has gone to sleep meanwhile.
 #[test]
 fn who_sleeps_for_a_quiet_fence_is_woken_although_a_fast_one_was_sooner() {
-    const LIMIT: Duration = Duration::from_secs(5);
     if !quiet_is_slow() {
         return;
     }

@@ -236,7 +236,7 @@ fn who_died_at_the_gate_here_or_before_the_last_boot_is_in_nobody_s_way() {
         file.write_all_at(&[identity - started_earlier, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
         let began = Instant::now();
         assert!(RawSlab::open(&path).unwrap().verify().is_sound());
-        assert!(began.elapsed() < Duration::from_secs(5));
+        assert!(began.elapsed() < Duration::from_secs(60));
     }
 }
 

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -67,30 +67,34 @@ fn locals_that_are_held_at_a_time_are_apart() {
 fn a_sum_is_between_what_was_done_before_and_what_was_begun_after() {
     let counter = Counter::new();
     let (begun, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let until = Instant::now() + Duration::from_millis(500) * stress() as u32;
+    let (until, enough) = (Instant::now() + Duration::from_millis(500) * stress() as u32, AtomicBool::new(false));
+    // Long enough for so few sums, however busy the machine is.
+    let last = until + Duration::from_secs(60);
     let mut sums = 0;
     thread::scope(|scope| {
         for thread in 0..2 {
-            let (counter, begun, done) = (&counter, &begun, &done);
+            let (counter, begun, done, enough) = (&counter, &begun, &done, &enough);
             scope.spawn(move || {
                 let local = (thread == 0).then(|| counter.local());
                 // Until then, whatever becomes of the thread that sums: one that panics could not tell the others to end.
-                for n in (1..=7).cycle().take_while(|_| Instant::now() < until) {
+                let goes_on = || Instant::now() < if enough.load(SeqCst) { until } else { last };
+                for n in (1..=7).cycle().take_while(|_| goes_on()) {
                     begun.fetch_add(n, SeqCst);
                     local.as_ref().map_or_else(|| counter.add(n), |local| local.add(n));
                     done.fetch_add(n, SeqCst);
                 }
             });
         }
-        let mut last = 0;
-        while Instant::now() < until {
+        let mut latest = 0;
+        while Instant::now() < if sums > 1000 { until } else { last } {
             let before = done.load(SeqCst);
             let sum = counter.sum();
             let after = begun.load(SeqCst);
             assert!(before <= sum && sum <= after, "{sum} is not within {before} to {after}");
-            assert!(last <= sum, "{sum} after {last}");
-            last = sum;
+            assert!(latest <= sum, "{sum} after {latest}");
+            latest = sum;
             sums += 1;
+            enough.store(sums > 1000, SeqCst);
         }
     });
     assert!(sums > 1000, "{sums} sums are too few");

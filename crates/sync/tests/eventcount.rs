@@ -6,6 +6,7 @@ mod asleep;
 #[path = "support/fences.rs"]
 mod fences;
 
+use std::fs;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -79,7 +80,13 @@ impl<K: Kind> Subject<K> {
 
     /// Threads asleep until the count is not `key`; each says so when it wakes.
     fn sleepers(&self, threads: usize, key: Key) -> mpsc::Receiver<usize> {
+        self.numbered_sleepers(threads, key).1
+    }
+
+    /// The same, with the numbers by which the kernel knows the threads.
+    fn numbered_sleepers(&self, threads: usize, key: Key) -> (Vec<i32>, mpsc::Receiver<usize>) {
         let (woken, receiver) = mpsc::channel();
+        let mut numbers = Vec::new();
         for sleeper in 0..threads {
             let (count, woken) = (Arc::clone(&self.0), woken.clone());
             let (started, number) = mpsc::channel();
@@ -89,14 +96,16 @@ impl<K: Kind> Subject<K> {
                 assert_eq!(waited, Waited::Changed);
                 let _ = woken.send(sleeper);
             });
-            until_asleep(std::process::id() as i32, number.recv().unwrap());
+            let number = number.recv().unwrap();
+            until_asleep(std::process::id() as i32, number);
+            numbers.push(number);
         }
-        receiver
+        (numbers, receiver)
     }
 }
 
 const SOON: Duration = Duration::from_millis(30);
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(60);
 
 fn the_value_is_the_sum_of_the_additions<K: Kind>() {
     let mut subject = Subject::<K>::starting_at(40);
@@ -173,8 +182,8 @@ fn all_sleeping_threads_are_woken<K: Kind>() {
 
 fn no_more_are_woken_than_asked<K: Kind>() {
     let mut subject = Subject::<K>::new();
-    let woken = subject.sleepers(5, subject.0.snapshot());
-    until_no_naps();
+    let (sleepers, woken) = subject.numbered_sleepers(5, subject.0.snapshot());
+    until_no_naps(&sleepers);
     let mut left = 5;
     for most in [0, 1, 3] {
         subject.add_waking(1, most);
@@ -193,10 +202,22 @@ fn no_more_are_woken_than_asked<K: Kind>() {
 }
 
 /// By the timed rule, sleepers look for themselves in the first second, but not later.
-fn until_no_naps() {
-    if !millstream_fence::is_asymmetric() {
-        thread::sleep(Duration::from_millis(1300));
+fn until_no_naps(sleepers: &[i32]) {
+    let began = Instant::now();
+    for sleeper in sleepers {
+        while !sleeps_without_limit(*sleeper).unwrap_or_else(|| began.elapsed() > Duration::from_millis(1300)) {
+            assert!(began.elapsed() < LONG, "thread {sleeper} naps for ever");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
+}
+
+/// Whether this thread of ours sleeps on a futex until it is woken; `None` where the kernel does not tell.
+fn sleeps_without_limit(thread: i32) -> Option<bool> {
+    let call = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
+    // The system call's number, and its arguments, the fourth of which is the limit.
+    let mut words = call.split_ascii_whitespace();
+    Some(words.next() == Some(&libc::SYS_futex.to_string()) && words.nth(3) == Some("0x0"))
 }
 
 fn an_addition_of_nothing_wakes_who_did_not_see_a_change<K: Kind>() {
@@ -305,7 +326,10 @@ fn a_dropped_task_hands_its_wake_up_on<K: Kind>() {
     assert!(poll(dropped.as_mut(), &dropped_alarm).is_pending());
     assert!(poll(other.as_mut(), &other_alarm).is_pending());
     subject.add_waking(1, 1);
-    assert_eq!(dropped_alarm.rung.load(SeqCst), 1, "the first in the line is woken");
+    let rung = dropped_alarm.rung.load(SeqCst);
+    // By the timed rule, time may have woken it as well.
+    let is_woken = if millstream_fence::is_asymmetric() { rung == 1 } else { rung >= 1 };
+    assert!(is_woken, "the first in the line is woken once, not {rung} times");
     drop(dropped);
     finish(other, &other_alarm);
 }

@@ -22,7 +22,14 @@ use millstream_sync::eventcount::{Count, Kind, Sole, TwoWord};
 use support::{Random, stress};
 
 /// No thread is kept from running for so long.
-const LOST: Duration = Duration::from_secs(5);
+const LOST: Duration = Duration::from_secs(60);
+
+/// A test is over by then, times the stress, but for the fewest rounds there are.
+const ENOUGH: Duration = Duration::from_secs(10);
+const FEWEST: u64 = 1000;
+
+/// The two threads need a core each to meet.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Cache lines that both threads write, so that the other's next store to them takes its time.
 #[derive(Default)]
@@ -32,27 +39,29 @@ struct Line(AtomicU64);
 /// The incrementer's last store is on its way for long: behind stores that wait for their cache lines. Right then
 /// the waiter sets its flag.
 fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
-    static ALONE: Mutex<()> = Mutex::new(());
-    // The two threads need a core each to meet.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = Random::seed();
-    let rounds = 60_000 * stress();
+    let enough = Instant::now() + ENOUGH * u32::try_from(stress()).unwrap_or(u32::MAX);
+    let last = Line(AtomicU64::new(60_000 * stress()));
     let (count, answer) = (Count::<K>::new(), AtomicU64::new(0));
     let lines: [Line; 4] = Default::default();
     let write = |value| lines.iter().for_each(|line| line.0.store(value, Relaxed));
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut random = Random::new(!seed);
-            for round in 1..=rounds {
+            for round in 1.. {
                 write(round);
                 let key = count.key_of(round - 1);
                 answer.store(round, Release);
                 delay(random.below(100));
                 finish(count.wait_async(key), round);
+                if round == last.0.load(Relaxed) {
+                    break;
+                }
             }
         });
         let mut random = Random::new(seed);
-        for round in 1..=rounds {
+        for round in 1.. {
             let deadline = Instant::now() + 2 * LOST;
             let mut looks = 0_u32;
             while answer.load(Acquire) < round {
@@ -62,10 +71,17 @@ fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
                     assert!(Instant::now() < deadline, "no answer in round {round}");
                 }
             }
+            if round >= FEWEST && round.is_multiple_of(256) && Instant::now() > enough {
+                last.0.store(round, Relaxed); // the count carries it
+            }
+            let ends = round == last.0.load(Relaxed);
             delay(random.below(400));
             write(round);
             // SAFETY: the only thread that increments this count.
             unsafe { count.add_unchecked(1) }
+            if ends {
+                break;
+            }
         }
     });
 }
@@ -119,5 +135,6 @@ fn two_word_64_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
 
 #[test]
 fn the_flag_is_seen_with_symmetric_fences() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     support::again_with_symmetric_fences("the_flag_is_seen_with_symmetric_fences");
 }

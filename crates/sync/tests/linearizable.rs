@@ -54,7 +54,7 @@ fn shared<K: CountKind>(
     add: impl Fn(u64) + Sync,
 ) -> History {
     let recorder = Recorder::new().room(1 << 10);
-    let _preemption = Preemption::start().unwrap();
+    let preemption = Preemption::start().unwrap();
     thread::scope(|scope| {
         for _ in 0..incrementers {
             let (mut log, add) = (recorder.log(), &add);
@@ -65,6 +65,7 @@ fn shared<K: CountKind>(
             scope.spawn(move || (0..rounds).for_each(|_| read_and_wait(count, &mut log)));
         }
     });
+    drop(preemption); // it would be in the way of what is measured at the end
     recorder.finish()
 }
 
@@ -81,7 +82,7 @@ fn counts_of_many_incrementers_are_linearizable() {
 fn sole<K: CountKind + SoleKind>(mut count: Count<K>, waiters: usize, rounds: u64) -> History {
     let recorder = Recorder::new().room(1 << 10);
     let (mut incrementer, count) = count.split();
-    let _preemption = Preemption::start().unwrap();
+    let preemption = Preemption::start().unwrap();
     thread::scope(|scope| {
         let mut log = recorder.log();
         scope.spawn(move || {
@@ -92,6 +93,7 @@ fn sole<K: CountKind + SoleKind>(mut count: Count<K>, waiters: usize, rounds: u6
             scope.spawn(move || (0..rounds).for_each(|_| read_and_wait(count, &mut log)));
         }
     });
+    drop(preemption); // it would be in the way of what is measured at the end
     recorder.finish()
 }
 

@@ -4,6 +4,8 @@
 //! makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
 #![cfg(all(feature = "std", target_os = "linux", not(loom)))]
 
+#[path = "support/decided.rs"]
+mod decided;
 #[path = "support/length.rs"]
 mod length;
 #[path = "support/random.rs"]
@@ -17,6 +19,7 @@ mod verdict;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use decided::assert_holds_once_decided;
 use length::stress;
 use millstream_history::record::{Log, Recorder};
 use millstream_history::{History, Kind, Op};
@@ -86,19 +89,20 @@ fn a_value_of_a_bag_is_with_one_at_a_time() {
 fn additions_of_one_to_a_word_are_counted() {
     let mut random = Random::new(Random::seed());
     for threads in [1, 2, 8] {
-        let words = Words::new(1);
-        let word = words.word(0);
-        let history = record(threads, &mut random, |log, random| {
-            for _ in 0..8000 * stress() {
-                disturb(random);
-                if random.below(8) == 0 {
-                    log.record(Op::GET, (), || word.copies().sum::<u64>());
-                } else {
-                    log.record(Op::ADD, 1, || word.add(1));
+        assert_holds_once_decided(Kind::Counter, || {
+            let words = Words::new(1);
+            let word = words.word(0);
+            record(threads, &mut random, |log, random| {
+                for _ in 0..8000 * stress() {
+                    disturb(random);
+                    if random.below(8) == 0 {
+                        log.record(Op::GET, (), || word.copies().sum::<u64>());
+                    } else {
+                        log.record(Op::ADD, 1, || word.add(1));
+                    }
                 }
-            }
+            })
         });
-        assert_holds(&history, Kind::Counter);
     }
 }
 
@@ -108,32 +112,33 @@ fn additions_of_one_to_a_word_are_counted() {
 fn who_has_lost_a_revocable_lock_stores_no_more() {
     let mut random = Random::new(Random::seed());
     for threads in [1, 2, 8] {
-        let (lock, place) = (Revocable::new(), AtomicU64::new(0));
-        let history = record(threads, &mut random, |log, random| {
-            for _ in 0..4000 * stress() {
-                disturb(random);
-                let ownership = match random.below(8) {
-                    0 => lock.revoke(),
-                    1..4 => lock.own(),
-                    _ => match lock.try_own() {
-                        Some(ownership) => ownership,
-                        None => continue,
-                    },
-                };
-                let first = place.load(Ordering::Acquire);
-                for count in first..first + random.below(8) {
+        assert_holds_once_decided(Kind::FetchAdd, || {
+            let (lock, place) = (Revocable::new(), AtomicU64::new(0));
+            record(threads, &mut random, |log, random| {
+                for _ in 0..4000 * stress() {
                     disturb(random);
-                    log.begin(Op::FETCH_ADD, 1);
-                    if ownership.store(&place, count + 1).is_err() {
-                        log.fail();
-                        break;
+                    let ownership = match random.below(8) {
+                        0 => lock.revoke(),
+                        1..4 => lock.own(),
+                        _ => match lock.try_own() {
+                            Some(ownership) => ownership,
+                            None => continue,
+                        },
+                    };
+                    let first = place.load(Ordering::Acquire);
+                    for count in first..first + random.below(8) {
+                        disturb(random);
+                        log.begin(Op::FETCH_ADD, 1);
+                        if ownership.store(&place, count + 1).is_err() {
+                            log.fail();
+                            break;
+                        }
+                        log.end(count);
                     }
-                    log.end(count);
                 }
-            }
-            log.record(Op::READ, (), || place.load(Ordering::Acquire));
+                log.record(Op::READ, (), || place.load(Ordering::Acquire));
+            })
         });
-        assert_holds(&history, Kind::FetchAdd);
     }
 }
 

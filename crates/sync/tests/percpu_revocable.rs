@@ -29,7 +29,7 @@ fn me() -> i32 {
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{what}: never");
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}: never");
         thread::yield_now();
     }
 }
@@ -53,7 +53,8 @@ fn a_lock_is_one_thread_s_at_a_time() {
 
 #[test]
 fn no_store_is_made_after_the_lock_was_taken_away() {
-    let until = Instant::now() + Duration::from_millis(700) * stress() as u32;
+    let began = Instant::now();
+    let until = began + Duration::from_millis(700) * stress() as u32;
     let (lock, place, over) = (Revocable::new(), AtomicU64::new(0), AtomicBool::new(false));
     let (mut broken, mut kept) = (0, 0);
     thread::scope(|scope| {
@@ -67,7 +68,7 @@ fn no_store_is_made_after_the_lock_was_taken_away() {
                 }
             });
         }
-        while Instant::now() < until {
+        while Instant::now() < until || (kept <= 100 && began.elapsed() < Duration::from_secs(60)) {
             let ownership = lock.revoke();
             ownership.store(&place, 7).unwrap();
             // Nobody else stores now, for as long as one looks.

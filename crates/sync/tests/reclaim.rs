@@ -32,6 +32,18 @@ fn alive() -> Arc<AtomicUsize> {
     Arc::new(AtomicUsize::new(0))
 }
 
+/// Other tests pin for a while, but not for ever.
+#[track_caller]
+fn until_freed(is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(120), "something is never freed");
+        epoch::flush();
+        hazard::flush();
+        thread::yield_now();
+    }
+}
+
 const FENCES: [Fence; 2] = [Fence::FAST, Fence::QUIET];
 
 fn small_batches(fence: Fence) -> Settings {
@@ -309,10 +321,7 @@ fn destructors_may_retire_without_deep_recursion() {
         // SAFETY: a box that nobody else knows, or that has just been unlinked.
         unsafe { epoch::pin().retire(Box::into_raw(Box::new(first))) };
     }
-    while Arc::strong_count(&depth) > 1 {
-        // Other tests pin for a while.
-        epoch::flush();
-    }
+    until_freed(|| Arc::strong_count(&depth) == 1);
     assert_eq!(depth.load(Relaxed), 1);
 }
 
@@ -358,12 +367,7 @@ fn what_a_thread_leaves_is_freed_by_others() {
     let ended = Arc::clone(&alive);
     // SAFETY: a box that nobody else knows, or that has just been unlinked.
     thread::spawn(move || unsafe { hazard::retire(Counted::boxed(&ended)) }).join().unwrap();
-    while alive.load(Relaxed) > 0 {
-        // Other tests pin for a while.
-        epoch::flush();
-        hazard::flush();
-        thread::yield_now();
-    }
+    until_freed(|| alive.load(Relaxed) == 0);
 }
 
 /// Uses reclamation while the thread's storage is being destroyed.
@@ -422,11 +426,7 @@ fn a_thread_that_ends_may_still_reclaim() {
         .join()
         .unwrap();
     }
-    while alive.load(Relaxed) > 0 {
-        epoch::flush();
-        hazard::flush();
-        thread::yield_now();
-    }
+    until_freed(|| alive.load(Relaxed) == 0);
 }
 
 #[test]
@@ -447,12 +447,7 @@ fn a_guard_in_thread_storage_outlives_its_thread_s_membership() {
     assert_eq!(alive.load(Relaxed), 1);
     go_on.send(()).unwrap();
     thread.join().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while alive.load(Relaxed) > 0 {
-        assert!(Instant::now() < deadline, "the last guard has left nothing to others");
-        epoch::flush();
-        thread::yield_now();
-    }
+    until_freed(|| alive.load(Relaxed) == 0);
 }
 
 fn values_left_in_a_structure_are_dropped<S: Scheme>() {
@@ -505,14 +500,8 @@ fn a_snapshot_s_values_live_as_long_as_somebody_has_them() {
     cell.set(counted());
     let second = cell.update(|_| counted());
     assert!(Arc::ptr_eq(&second, &cell.get()));
-    while alive.load(Relaxed) > 2 {
-        epoch::flush();
-        thread::yield_now();
-    }
+    until_freed(|| alive.load(Relaxed) <= 2);
     assert_eq!(Arc::strong_count(&first), 1, "only ours is left");
     drop((cell, first, second));
-    while alive.load(Relaxed) > 0 {
-        epoch::flush();
-        thread::yield_now();
-    }
+    until_freed(|| alive.load(Relaxed) == 0);
 }

@@ -12,6 +12,7 @@ mod support;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ impl Drop for Object {
 
 /// Objects that have not been freed. The tests that count take turns.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
-static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Whether stopped threads may go on.
 static GO_ON: AtomicBool = AtomicBool::new(true);
@@ -154,7 +155,7 @@ fn replace(places: &[AtomicPtr<Object>], number: u64, random: &mut Random) -> *m
 }
 
 fn hazards(fence: Fence) {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let domain = Domain::with(Settings { batch: BATCH, fence });
     torture(
         Random::seed(),
@@ -195,7 +196,7 @@ fn hazards_with_quiet_fences_hold_under_torture_and_garbage_is_bounded() {
 const LIMIT: usize = 5000;
 
 fn epochs(fence: Fence) {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let collector = Collector::with(Settings { batch: BATCH, fence });
     torture(
         Random::seed(),
@@ -266,7 +267,7 @@ fn each_value_is_popped_once(push: impl Fn(u64) + Sync, pop: impl Fn() -> Option
     const THREADS: u64 = 3;
     let each = 400_000 * stress();
     let popped: Vec<AtomicBool> = (0..THREADS * each).map(|_| AtomicBool::new(false)).collect();
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let _stops = Preemption::start().unwrap();
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -278,7 +279,7 @@ fn each_value_is_popped_once(push: impl Fn(u64) + Sync, pop: impl Fn() -> Option
                     let seen = popped.get(value as usize).unwrap_or_else(|| panic!("{value} was never pushed"));
                     assert!(!seen.swap(true, Relaxed), "{value} was popped twice");
                     // The others free in large batches, so that they are not held up.
-                    if thread == 0 {
+                    if thread == 0 && n % 16 == 0 {
                         flush();
                     }
                 }

@@ -5,6 +5,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -57,19 +58,26 @@ fn keep_busy() -> f64 {
     let over = AtomicBool::new(false);
     let start = Instant::now();
     let cpus = processors::allowed(usize::MAX);
+    let (started, numbers) = mpsc::channel();
     thread::scope(|scope| {
         for cpu in cpus {
-            let over = &over;
+            let (over, started) = (&over, started.clone());
             // A thread that can't be had leaves its processor as it is.
             let _ = thread::Builder::new().spawn_scoped(scope, move || {
                 processors::stay_on(cpu);
-                processors::only_when_idle();
+                let _ = started.send(processors::thread_number());
+                drop(started);
                 while !over.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
             });
         }
+        drop(started);
+        let threads: Vec<i32> = numbers.iter().collect();
+        threads.iter().for_each(|thread| processors::only_when_idle(*thread));
         thread::sleep(TRIAL);
+        // Beside busy others, they would not hear of the end for seconds.
+        threads.iter().for_each(|thread| processors::as_usual(*thread));
         over.store(true, Ordering::Relaxed);
     });
     start.elapsed().as_secs_f64()

@@ -22,7 +22,7 @@ fn killed_clients_are_forgotten() {
         // of its parent may have held.
         unsafe {
             let mut ready = [0; 2];
-            assert_eq!(libc::pipe(ready.as_mut_ptr()), 0);
+            assert_eq!(libc::pipe2(ready.as_mut_ptr(), libc::O_CLOEXEC), 0);
             let child = libc::fork();
             if child == 0 {
                 let outcome = std::panic::catch_unwind(|| {
@@ -35,12 +35,13 @@ fn killed_clients_are_forgotten() {
                 });
                 libc::_exit(i32::from(outcome.is_err()));
             }
+            // Without it, a child that dies early would not end the pipe.
+            libc::close(ready[1]);
             let mut byte = 0_u8;
             assert_eq!(libc::read(ready[0], (&raw mut byte).cast(), 1), 1);
             libc::kill(child, libc::SIGKILL);
             assert_eq!(libc::waitpid(child, std::ptr::null_mut(), 0), child);
             libc::close(ready[0]);
-            libc::close(ready[1]);
         }
     }
     pass(&client);
@@ -63,14 +64,14 @@ fn a_client_notices_within_the_bound_that_the_daemon_was_killed() {
         // What was stated stays readable, and nothing new is.
         let since = client.now();
         let begun = Instant::now();
-        let gone = loop {
-            if let Err(gone) = client.wait(since, Instant::now() + LIMIT) {
-                break gone;
-            }
-            assert!(!client.has_passed(since) || with == With::Bpf);
-        };
-        assert_eq!(gone, Gone);
-        assert!(begun.elapsed() < Duration::from_millis(500), "{with:?}: {:?}", begun.elapsed());
+        // A wait takes 20 ms at most, unless its thread is kept from running.
+        let gone = (0..3).find_map(|_| {
+            let gone = client.wait(since, Instant::now() + LIMIT).err();
+            assert!(gone.is_some() || !client.has_passed(since) || with == With::Bpf);
+            gone
+        });
+        assert_eq!(gone, Some(Gone), "{with:?}");
+        assert!(begun.elapsed() < LIMIT / 2, "{with:?}: {:?}", begun.elapsed());
     }
 }
 
@@ -90,7 +91,8 @@ fn a_sleeper_is_not_left_behind_when_the_daemon_is_killed() {
         drop(daemon.kill());
         let begun = Instant::now();
         sleeper.join().unwrap();
-        assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+        // Left behind, it would sleep for the whole of it.
+        assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
     });
 }
 
@@ -99,8 +101,9 @@ fn a_new_daemon_takes_the_folder_of_a_killed_one_and_old_clients_keep_their_page
     let daemon = Daemon::start(With::FallBacks).unwrap();
     let old = daemon.client();
     pass(&old);
-    let (before, process) = (old.view().page().least_virtual.load(Relaxed), daemon.process());
+    let process = daemon.process();
     let folder = daemon.kill();
+    let before = old.view().page().least_virtual.load(Relaxed);
     let daemon = Daemon::start_in(folder, With::FallBacks, &[]);
     let new = daemon.client();
     pass(&new);

@@ -52,11 +52,7 @@ impl Daemon {
         let mut about = String::new();
         said.read_line(&mut about).unwrap();
         let daemon = Daemon { child, said, about, folder };
-        let begun = Instant::now();
-        while Client::connect_to(&daemon.socket()).is_err() {
-            assert!(begun.elapsed() < LIMIT, "no answer: {}", daemon.about);
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        drop(daemon.client());
         daemon
     }
 
@@ -69,7 +65,14 @@ impl Daemon {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client::connect_to(&self.socket()).unwrap()
+        let begun = Instant::now();
+        loop {
+            match Client::connect_to(&self.socket()) {
+                Ok(client) => return client,
+                Err(refused) => assert!(begun.elapsed() < LIMIT, "{refused}: {}", self.about),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     pub(crate) fn process(&self) -> u32 {

@@ -1,32 +1,49 @@
 //! Two threads write one word each and read the other's.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{
+    self, AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::time::{Duration, Instant};
 
 /// A word with a cache line of its own.
 #[repr(align(128))]
 struct Word(AtomicU32);
 
+/// Of each 10,000 rounds that are asked for; then it ends, if there were at least so many.
+const ENOUGH: Duration = Duration::from_secs(10);
+const FEWEST: u32 = 1000;
+
 /// How often, of so many rounds, both threads missed what the other wrote.
 pub(crate) fn both_missed(rounds: u32, hot: fn(), cold: fn()) -> usize {
-    let [a, b] = [(); 2].map(|()| Word(AtomicU32::new(0)));
+    let [a, b, last] = [0, 0, rounds].map(|word| Word(AtomicU32::new(word)));
+    let (begun, enough) = (Instant::now(), ENOUGH * rounds.div_ceil(10_000));
     // Each thread goes on when it has seen the other in its round, so they are never far apart.
-    let side = |own: &Word, other: &Word, fence: fn()| -> Vec<bool> {
-        let round = |round: u32| {
+    let side = |own: &Word, other: &Word, fence: fn(), ends: &dyn Fn() -> bool| -> Vec<bool> {
+        let mut all_missed = Vec::new();
+        for round in 1.. {
+            if round >= FEWEST && round.is_multiple_of(256) && ends() {
+                last.0.store(round, Relaxed);
+                atomic::fence(Release); // whoever sees us in this round knows
+            }
             own.0.store(round, Relaxed);
             fence();
-            let missed = other.0.load(Relaxed) < round;
+            all_missed.push(other.0.load(Relaxed) < round);
             let mut looks = 0_u32;
             while other.0.load(Relaxed) < round {
                 looks += 1;
                 if looks.is_multiple_of(1024) { std::thread::yield_now() } else { std::hint::spin_loop() }
             }
-            missed
-        };
-        (1..=rounds).map(round).collect()
+            atomic::fence(Acquire);
+            if round == last.0.load(Relaxed) {
+                break;
+            }
+        }
+        all_missed
     };
     let (hot_missed, cold_missed) = std::thread::scope(|scope| {
-        let hot = scope.spawn(|| side(&a, &b, hot));
-        (side(&b, &a, cold), hot.join().unwrap())
+        let hot = scope.spawn(|| side(&a, &b, hot, &|| false));
+        (side(&b, &a, cold, &|| begun.elapsed() > enough), hot.join().unwrap())
     });
     hot_missed.into_iter().zip(cold_missed).filter(|&(hot, cold)| hot && cold).count()
 }

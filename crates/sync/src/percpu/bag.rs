@@ -21,10 +21,12 @@ use super::{Words, processors};
 ///
 /// let buffers: Bag<Vec<u8>> = Bag::new();
 /// buffers.put(Vec::with_capacity(4096));
-/// let buffer = buffers.take().unwrap_or_default();
+/// let taken = buffers.take(); // `None` if this thread was moved to another processor meanwhile
+/// let left = if taken.is_some() { 0 } else { 1 };
+/// let buffer = taken.unwrap_or_default();
 /// # drop(buffer);
 /// std::thread::scope(|scope| drop(scope.spawn(|| buffers.put(Vec::new()))));
-/// assert_eq!(buffers.drain()?.len(), 1); // from every processor
+/// assert_eq!(buffers.drain()?.len(), left + 1); // from every processor
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]

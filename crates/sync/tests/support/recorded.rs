@@ -21,7 +21,7 @@ pub(crate) fn disturb(random: &mut Random) {
 /// What the threads did; each has a log, and is stopped in the middle of its work now and then.
 pub(crate) fn record(threads: u64, random: &mut Random, work: impl Fn(&mut Log, &mut Random) + Sync) -> History {
     let recorder = Recorder::new().room(1 << 12);
-    let _preemption = Preemption::start().unwrap();
+    let preemption = Preemption::start().unwrap();
     thread::scope(|scope| {
         for _ in 0..threads {
             let (mut log, mut random) = (recorder.log(), Random::new(random.below(u64::MAX)));
@@ -29,6 +29,7 @@ pub(crate) fn record(threads: u64, random: &mut Random, work: impl Fn(&mut Log, 
             scope.spawn(move || work(&mut log, &mut random));
         }
     });
+    drop(preemption); // it would be in the way of what is measured at the end
     recorder.finish()
 }
 
