@@ -4,7 +4,7 @@ PACKAGE = "millstream-ring"
 FOLDER = "crates/ring"
 # What is built and run, with which RUSTFLAGS: the models, and what no model finds on the machine.
 RUNS = [
-    (["--release", "--lib"], "--cfg loom"),
+    (["--profile=loom", "--lib"], "--cfg loom"),
     (["--lib", "--test", "channel", "--test", "graph", "--test", "pool", "--test", "shutdown", "--test", "shared", "--test", "linearizable"], ""),
 ]
 

@@ -38,8 +38,9 @@ pub(crate) fn all() -> Vec<Step> {
 
 /// The loom models; their own target folder, since `--cfg loom` rebuilds everything.
 fn loom() -> Option<Step> {
-    let mut packages = LOOM_PACKAGES.iter().map(|(package, _)| {
-        ["test", "--release", "--lib", "--tests", "--target-dir=target/loom", "--package", package]
+    let mut packages = LOOM_PACKAGES.iter().map(|models| {
+        let args = ["test", "--profile=loom", "--target-dir=target/loom", "--package", models.package, "--lib"];
+        args.into_iter().chain(models.tests.iter().flat_map(|test| ["--test", test]))
     });
     let flags = ("RUSTFLAGS", "--cfg loom");
     let about = "loom explores every interleaving of the models";

@@ -3,19 +3,54 @@
 //! A loom model is compiled from the same source as the code it checks, with
 //! `--cfg loom`, so a plain `cargo test` never runs it. A package is therefore
 //! named here, and a package that mentions `cfg(loom)` without being named is
-//! a failure: a model nobody runs proves nothing.
+//! a failure: a model nobody runs proves nothing. Models are in a package's
+//! library and in the test programs named here, `tests/*_loom.rs`; to build the
+//! other tests, which are empty then, would take longer than to run the models.
 
 use std::fs;
 use std::path::Path;
 
-/// Packages whose tests run once more under `--cfg loom`, with their folders under `crates/`.
-pub(crate) const LOOM_PACKAGES: &[(&str, &str)] =
-    &[("millstream-ring", "ring"), ("millstream-slab", "slab"), ("millstream-sync", "sync")];
+/// A package that is tested once more under `--cfg loom`.
+pub(crate) struct Models {
+    pub(crate) package: &'static str,
+    /// Under `crates/`.
+    folder: &'static str,
+    /// The test programs that hold models.
+    pub(crate) tests: &'static [&'static str],
+}
+
+/// All of them.
+pub(crate) const LOOM_PACKAGES: &[Models] = &[
+    Models { package: "millstream-ring", folder: "ring", tests: &[] },
+    Models { package: "millstream-slab", folder: "slab", tests: &[] },
+    Models { package: "millstream-sync", folder: "sync", tests: &["eventcount_loom", "lock_loom", "reclaim_loom"] },
+];
 
 /// Fails when a crate mentions `cfg(loom)` and is not in [`LOOM_PACKAGES`], or the reverse.
 pub(crate) fn check_listed(root: &Path) -> Result<(), String> {
-    let listed: Vec<&str> = LOOM_PACKAGES.iter().map(|(_, folder)| *folder).collect();
-    compare(&crates_with_models(&root.join("crates"))?, &listed)
+    let listed: Vec<&str> = LOOM_PACKAGES.iter().map(|models| models.folder).collect();
+    let crates = root.join("crates");
+    LOOM_PACKAGES.iter().try_for_each(|models| compare_tests(&crates.join(models.folder), models.tests))?;
+    compare(&crates_with_models(&crates)?, &listed)
+}
+
+/// Fails when a test program of a crate has models and is not listed, or the reverse.
+fn compare_tests(folder: &Path, listed: &[&str]) -> Result<(), String> {
+    let mut found = Vec::new();
+    for file in entries(&folder.join("tests"))?.iter().filter(|file| file.is_file()) {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if name.ends_with("_loom") || text(file)?.contains("#![cfg(loom)]") {
+            found.push(name);
+        }
+    }
+    found.sort();
+    if found == listed {
+        return Ok(());
+    }
+    Err(format!(
+        "the tests with models in {} are {found:?}, but LOOM_PACKAGES in xtask/src/models.rs names {listed:?}",
+        folder.display()
+    ))
 }
 
 fn compare(found: &[String], listed: &[&str]) -> Result<(), String> {
@@ -64,8 +99,12 @@ fn mentions_loom(path: &Path) -> Result<bool, String> {
     if path.extension().is_none_or(|extension| extension != "rs") {
         return Ok(false);
     }
-    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = text(path)?;
     Ok(["cfg(loom", "cfg(all(loom", "cfg(any(loom", "cfg(not(loom"].iter().any(|mark| text.contains(mark)))
+}
+
+fn text(file: &Path) -> Result<String, String> {
+    fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
@@ -88,6 +127,17 @@ mod tests {
     fn a_listed_package_without_models_is_a_failure() {
         let error = compare(&[], &["sync"]).unwrap_err();
         assert!(error.contains("crates/sync"), "{error}");
+    }
+
+    #[test]
+    fn a_test_with_models_that_nobody_runs_is_a_failure() {
+        let folder = std::env::temp_dir().join(format!("xtask-model-tests-{}", std::process::id()));
+        fs::create_dir_all(folder.join("tests")).unwrap();
+        fs::write(folder.join("tests/plain.rs"), "").unwrap();
+        fs::write(folder.join("tests/cell.rs"), "#![cfg(loom)]\n").unwrap();
+        let results = [&[][..], &["cell"], &["cell", "queue"]].map(|listed| compare_tests(&folder, listed).is_ok());
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(results, [false, true, false]);
     }
 
     #[test]
