@@ -30,7 +30,8 @@
 //! **Batches.** [`Sender::send_many`] and [`Receiver::recv_many`] claim and complete many positions at once: several times
 //! the throughput. **Time.** `try_` forms never wait, `_deadline` and `_timeout` forms wait that long, `_async` forms
 //! wait as a task; there is each of them for one value and for many. **Several channels.** See [`WaitSet`](crate::WaitSet). **The end.** When all senders are gone, receivers get what was
-//! sent and then [`Disconnected`]; when all receivers are gone, senders get their values back.
+//! sent and then [`Disconnected`]; when all receivers are gone, senders get their values back. Who is told so sees what the others did before
+//! they left.
 //!
 //! **Two steps.** [`Sender::reserve`] gives a place first and takes the value later; a [`Permit`] that is
 //! dropped leaves a hole that receivers pass over.

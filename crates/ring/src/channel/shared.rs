@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use crate::Options;
 use crate::padded::Padded;
-use crate::primitive::atomic::{AtomicUsize, Ordering};
+use crate::primitive::atomic::{AtomicUsize, Ordering, fence};
 use crate::primitive::{UnsafeCell, heavy};
 use crate::sequencer::{Multi, SequencerParts};
 use crate::slots::Slots;
@@ -94,7 +94,12 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     #[inline(always)]
     pub(super) fn has_receivers(&self) -> bool {
         // Relaxed: a value that is sent while the last receiver leaves is dropped with the ring.
-        self.ends.receivers.load(Ordering::Relaxed) != 0
+        if self.ends.receivers.load(Ordering::Relaxed) != 0 {
+            return true;
+        }
+        // Pairs with the release of each receiver that left: who is told so has seen what they did before.
+        fence(Ordering::Acquire);
+        false
     }
 
     /// Whether values may be sent: a receiver is there, and none has closed the channel.
@@ -153,6 +158,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     }
 
     pub(super) fn receiver_left(&self) {
+        // Release pairs with the fence in `has_receivers`; acquire: the last one passes on what the others did before.
         if self.ends.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.room.wake_all();
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
+use loom::cell::UnsafeCell;
 use loom::thread;
 
 use super::{explore, options};
@@ -57,6 +58,24 @@ fn two_consumers_share_what_there_is() {
         received.sort_unstable();
         assert_eq!(received, [0, 1]);
         producer.join().unwrap();
+    });
+}
+
+#[test]
+fn who_is_told_that_the_receiver_has_left_has_seen_what_it_did() {
+    explore(2, || {
+        let (sender, receiver) = channel::spsc(options(1));
+        let done = Arc::new(UnsafeCell::new(false));
+        let doing = Arc::clone(&done);
+        let consumer = thread::spawn(move || {
+            // SAFETY: others look only after this has left; if not, loom says so.
+            doing.with_mut(|done| unsafe { *done = true });
+            drop(receiver);
+        });
+        while sender.send(Box::new(0)).is_ok() {}
+        // SAFETY: as above.
+        assert!(done.with(|done| unsafe { *done }));
+        consumer.join().unwrap();
     });
 }
 

@@ -15,6 +15,7 @@
 
 mod channel;
 mod graph;
+mod sequencer;
 mod shared;
 
 use crate::{Options, WaitStrategy};

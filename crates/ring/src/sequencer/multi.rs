@@ -240,6 +240,8 @@ impl Sequencer for Multi {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     /// Both sides of a ring of four slots.
@@ -281,6 +283,23 @@ mod tests {
             sides.producers.complete(passed..passed + 4);
             assert_eq!(sides.consume(9), Some(passed..passed + 4), "after {passed} positions");
         }
+    }
+
+    #[test]
+    fn what_was_seen_before_another_claimed_says_nothing() {
+        let sides = Sides::new();
+        sides.producers.complete(sides.produce(4, 4).unwrap());
+        let looks = Cell::new(0);
+        let claim = sides.producers.claim(&(), 1, 1, |from| {
+            let full = sides.consumers.completed(from - 4) + 4;
+            if looks.replace(looks.get() + 1) == 0 {
+                // Right after the look all is consumed, and somebody claims.
+                sides.consumers.complete(sides.consume(4).unwrap());
+                assert_eq!(sides.produce(1, 1), Some(4..5));
+            }
+            full
+        });
+        assert_eq!(claim, Some(5..6));
     }
 
     #[test]

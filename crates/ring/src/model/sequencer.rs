@@ -1,0 +1,92 @@
+//! Sides with many participants, by themselves: no channel and no waiting around them whose orderings could stand in for theirs.
+//!
+//! Nothing but parity tells laps apart, so whoever asks about a position must have seen the flags of the lap before it. The ring has one
+//! slot, where an old flag is taken for that of the second lap.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use loom::thread;
+
+use super::explore;
+use crate::sequencer::{Multi, Progress, SequencerParts};
+
+struct Sides {
+    producers: Multi,
+    consumers: Multi,
+}
+
+impl Sides {
+    fn new() -> Self {
+        Sides { producers: Multi::new(1, 1), consumers: Multi::new(1, 0) }
+    }
+
+    /// The end of the events that are there; only the first ever is.
+    fn events_until(&self, from: u64) -> u64 {
+        let until = self.producers.completed(from);
+        assert!(until <= 1, "asked from {from}, an event is there that nobody made");
+        until
+    }
+
+    /// The end of the places that are free; only the first event is ever consumed.
+    fn free_until(&self, from: u64) -> u64 {
+        let until = self.consumers.completed(from - 1) + 1;
+        assert!(until <= 2, "asked from {from}, a place is free that nobody has freed");
+        until
+    }
+
+    fn produce(&self) -> Option<Range<u64>> {
+        self.producers.claim(&(), 1, 1, |from| self.free_until(from))
+    }
+
+    fn consume(&self) -> Option<Range<u64>> {
+        self.consumers.claim(&(), 1, 1, |from| self.events_until(from))
+    }
+
+    /// Passes one event through the ring and claims the place behind it.
+    fn pass_one(&self) {
+        let Some(first) = self.produce() else { return };
+        self.producers.complete(first);
+        let Some(first) = self.consume() else { return };
+        self.consumers.complete(first);
+        let _ = self.produce();
+    }
+}
+
+fn beside_one_that_passes(look: impl Fn(&Sides) + Send + Sync + 'static) {
+    explore(3, move || {
+        let sides = Arc::new(Sides::new());
+        let others = Arc::clone(&sides);
+        let other = thread::spawn(move || others.pass_one());
+        look(&sides);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn no_event_is_available_that_is_not_there() {
+    beside_one_that_passes(|sides| {
+        sides.consumers.available(&(), |from| sides.events_until(from));
+    });
+}
+
+#[test]
+fn no_place_is_available_that_is_not_free() {
+    beside_one_that_passes(|sides| {
+        sides.producers.available(&(), |from| sides.free_until(from));
+    });
+}
+
+#[test]
+fn no_event_is_claimed_that_is_not_there() {
+    beside_one_that_passes(|sides| {
+        sides.consume();
+    });
+}
+
+#[test]
+fn no_place_is_claimed_that_is_not_free() {
+    beside_one_that_passes(|sides| {
+        sides.produce();
+    });
+}
