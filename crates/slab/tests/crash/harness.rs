@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use crate::workers::{Job, share};
+
 /// Runs everything that is wanted.
 pub(crate) fn run() {
     // What cargo passes to a test; a list is asked for by tools that show tests.
@@ -11,14 +13,14 @@ pub(crate) fn run() {
     let wanted = std::env::var("MILLSTREAM_CRASH").unwrap_or_default();
     let wants = |name: &str| name.contains(&wanted);
     let began = Instant::now();
+    let mut jobs: Vec<Job> = Vec::new();
     #[cfg(target_arch = "x86_64")]
-    let mut killed = crate::instructions::kills(&wants);
-    #[cfg(not(target_arch = "x86_64"))]
-    let mut killed = 0;
+    jobs.extend(crate::instructions::jobs(&wants));
     if wants("random") {
-        killed += crate::random::kills();
+        jobs.push(Box::new(crate::random::kills));
     }
-    assert!(killed > 0, "no scene is called {wanted:?}");
+    assert!(!jobs.is_empty(), "no scene is called {wanted:?}");
+    let killed = share(&jobs);
     println!("{killed} kills in {:.1?}", began.elapsed());
 }
 

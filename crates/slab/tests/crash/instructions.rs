@@ -1,17 +1,32 @@
 //! Kills a child at every instruction of a scene, found by following another one through it.
 
 use crate::harness::stress;
-use crate::scenes::{ALL, RECOVERIES, Scene};
+use crate::scenes::{ALL, RECOVERIES, Recovery, Scene};
 use crate::stage::{Death, Stage, Survivor, aftermath};
 use crate::tracer::{Child, Point, points, spread};
+use crate::workers::Job;
 
 /// Of each recovery, so many places at which it is killed, times the stress; or all, if there are not so many.
 const RECOVERY_POINTS: usize = 400;
 
-/// All scenes, and all recoveries from them, whose names are wanted; how many kills that were.
-pub(crate) fn kills(wants: &dyn Fn(&str) -> bool) -> usize {
-    let scenes = ALL.iter().filter(|scene| wants(scene.name)).map(every_instruction).sum::<usize>();
-    scenes + killed_recoveries(wants)
+/// All scenes, and all recoveries from them, whose names are wanted; the long ones first.
+pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
+    let mut jobs: Vec<Job> = Vec::new();
+    // The later scenes are longer.
+    for scene in ALL.iter().rev().filter(|scene| wants(scene.name)) {
+        for survivor in [Survivor::Lives, Survivor::Dies] {
+            jobs.push(Box::new(move || every_instruction(scene, survivor)));
+        }
+    }
+    for scene in ALL.iter().filter(|scene| scene.moves_chains) {
+        for recovery in &RECOVERIES {
+            let name = format!("{} of {}", recovery.name, scene.name);
+            if wants(&name) {
+                jobs.push(Box::new(move || killed_recoveries(scene, recovery, &name)));
+            }
+        }
+    }
+    jobs
 }
 
 /// A child at the beginning of a scene, with the stage that it plays on.
@@ -21,65 +36,51 @@ fn begin(scene: &Scene) -> (Stage, Child) {
     (stage, child)
 }
 
-/// Kills a child at every instruction of a scene, with a survivor and without one; how often.
-fn every_instruction(scene: &Scene) -> usize {
-    let mut count = 0;
-    for survivor in [Survivor::Lives, Survivor::Dies] {
-        let trace = begin(scene).1.trace();
-        let points = points(&trace);
-        for &point in points.iter().chain(&[Point::End]) {
-            let (stage, child) = begin(scene);
-            child.kill_at(point);
-            let context = format!("{}, killed at {point:?}, survivor {survivor:?}", scene.name);
-            let death = if point == Point::End { Death::After(scene.after) } else { Death::Midway(1) };
-            aftermath(stage, survivor, death, &context);
-        }
-        println!("{}, survivor {survivor:?}: {} points in {} instructions", scene.name, points.len() + 1, trace.len());
-        count += points.len() + 1;
+/// Kills a child at every instruction of a scene; how often.
+fn every_instruction(scene: &Scene, survivor: Survivor) -> usize {
+    let trace = begin(scene).1.trace();
+    let points = points(&trace);
+    for &point in points.iter().chain(&[Point::End]) {
+        let (stage, child) = begin(scene);
+        child.kill_at(point);
+        let context = format!("{}, killed at {point:?}, survivor {survivor:?}", scene.name);
+        let death = if point == Point::End { Death::After(scene.after) } else { Death::Midway(1) };
+        aftermath(stage, survivor, death, &context);
     }
-    count
+    println!("{}, survivor {survivor:?}: {} points in {} instructions", scene.name, points.len() + 1, trace.len());
+    points.len() + 1
 }
 
-/// Kills a child in the middle of a scene, and another one at every instruction of recovering from that.
-fn killed_recoveries(wants: &dyn Fn(&str) -> bool) -> usize {
-    let mut count = 0;
-    for scene in ALL.iter().filter(|scene| scene.moves_chains) {
-        for recovery in &RECOVERIES {
-            let name = format!("{} of {}", recovery.name, scene.name);
-            if !wants(&name) {
-                continue;
+/// Kills a child in the middle of a scene, and another one at every instruction of recovering from that; how often.
+fn killed_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
+    let trace = begin(scene).1.trace();
+    // Some places of the first death, and of each the whole recovery.
+    let deaths = spread(&points(&trace), 6);
+    let (mut instructions, mut killed) = (0, 0);
+    for death in deaths {
+        let fallen = || {
+            let (mut stage, child) = begin(scene);
+            child.kill_at(death);
+            if recovery.alone {
+                stage.leave();
             }
-            let trace = begin(scene).1.trace();
-            // Some places of the first death, and of each the whole recovery.
-            let deaths = spread(&points(&trace), 6);
-            let (mut instructions, mut killed) = (0, 0);
-            for death in deaths {
-                let fallen = || {
-                    let (mut stage, child) = begin(scene);
-                    child.kill_at(death);
-                    if recovery.alone {
-                        stage.leave();
-                    }
-                    stage
-                };
-                let trace = {
-                    let stage = fallen();
-                    Child::start(|mark| (recovery.play)(&stage, mark)).trace()
-                };
-                instructions = instructions.max(trace.len());
-                for &survivor in recovery.survivors {
-                    for point in spread(&points(&trace), RECOVERY_POINTS * stress() / recovery.survivors.len()) {
-                        let stage = fallen();
-                        Child::start(|mark| (recovery.play)(&stage, mark)).kill_at(point);
-                        let context = format!("{name}, first killed at {death:?}, then at {point:?}, {survivor:?}");
-                        aftermath(stage, survivor, Death::Midway(1), &context);
-                        killed += 1;
-                    }
-                }
+            stage
+        };
+        let trace = {
+            let stage = fallen();
+            Child::start(|mark| (recovery.play)(&stage, mark)).trace()
+        };
+        instructions = instructions.max(trace.len());
+        for &survivor in recovery.survivors {
+            for point in spread(&points(&trace), RECOVERY_POINTS * stress() / recovery.survivors.len()) {
+                let stage = fallen();
+                Child::start(|mark| (recovery.play)(&stage, mark)).kill_at(point);
+                let context = format!("{name}, first killed at {death:?}, then at {point:?}, {survivor:?}");
+                aftermath(stage, survivor, Death::Midway(1), &context);
+                killed += 1;
             }
-            count += killed;
-            println!("{name}: {killed} points, up to {instructions} instructions");
         }
     }
-    count
+    println!("{name}: {killed} points, up to {instructions} instructions");
+    killed
 }

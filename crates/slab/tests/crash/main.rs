@@ -19,6 +19,8 @@ mod scenes;
 mod stage;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod tracer;
+#[cfg(not(loom))]
+mod workers;
 
 #[cfg(not(loom))]
 fn main() {

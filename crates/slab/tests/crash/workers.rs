@@ -1,0 +1,55 @@
+//! Jobs that several processes share: each forks, follows and kills children of its own, and needs to be alone in its process for that.
+
+use std::io::{PipeWriter, Read, Write, pipe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Kills, and says how often.
+pub(crate) type Job = Box<dyn Fn() -> usize>;
+
+/// Does all jobs, the first ones first, on all processors; the sum of what they say.
+///
+/// # Panics
+/// If one of them has.
+pub(crate) fn share(jobs: &[Job]) -> usize {
+    // Whoever has nothing to do takes the next number out of a pipe.
+    let (todo, mut list) = pipe().unwrap();
+    for number in 0..jobs.len() {
+        list.write_all(&number.to_ne_bytes()).unwrap();
+    }
+    drop(list);
+    let (mut told, telling) = pipe().unwrap();
+    let workers: Vec<_> = (0..std::thread::available_parallelism().map_or(1, usize::from))
+        .map(|_| start(|| work(jobs, &todo, &telling)))
+        .collect();
+    drop(telling);
+    let mut numbers = Vec::new();
+    told.read_to_end(&mut numbers).unwrap();
+    for worker in workers {
+        let mut status = 0;
+        // SAFETY: our own child; the status is written.
+        unsafe { libc::waitpid(worker, &raw mut status, 0) };
+        assert_eq!(status, 0, "a job failed, see above");
+    }
+    numbers.chunks_exact(size_of::<usize>()).map(|number| usize::from_ne_bytes(number.try_into().unwrap())).sum()
+}
+
+fn work(jobs: &[Job], mut todo: impl Read, mut telling: &PipeWriter) {
+    let mut number = [0; size_of::<usize>()];
+    while todo.read_exact(&mut number).is_ok() {
+        let killed = jobs[usize::from_ne_bytes(number)]();
+        telling.write_all(&killed.to_ne_bytes()).unwrap();
+    }
+}
+
+/// Forks a process that does this and ends.
+fn start(work: impl FnOnce()) -> libc::pid_t {
+    // SAFETY: this test has one thread, so the child finds everything as it is here.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
+    if pid == 0 {
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) }
+    }
+    pid
+}
