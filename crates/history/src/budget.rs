@@ -1,5 +1,10 @@
 //! Limits on a check: memory, time, and how much of them is left.
+//!
+//! The time in [`Options`] is that of a clock on the wall: whoever waits for an answer waits so long. What a check
+//! gives to one of its tasks is processor time of its thread, which does all of it. So how small a counter-example
+//! becomes depends on how much there is to do, and not on who else uses the processors.
 
+use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use crate::verdict::Limit;
@@ -20,6 +25,9 @@ pub struct Options {
     /// The longest a check may take; as long as it needs unless you say otherwise.
     pub time: Option<Duration>,
     /// Whether to shrink a failing history and find its longest linearizable prefix; yes unless you say otherwise.
+    ///
+    /// Shrinking ends after some seconds of processor time: on a busy machine it gets as far as on an idle one, only
+    /// later.
     pub explain: bool,
 }
 
@@ -38,7 +46,11 @@ pub(crate) struct Exhausted(pub(crate) Limit);
 pub(crate) struct Budget {
     bytes: u64,
     deadline: Option<Instant>,
+    /// How much processor time this thread will have had when that is used up.
+    thread_deadline: Option<Duration>,
     ticks: u32,
+    /// Not to be sent to another thread, which has had another time.
+    of_this_thread: PhantomData<*const ()>,
 }
 
 impl Budget {
@@ -47,7 +59,7 @@ impl Budget {
 
     pub(crate) fn new(options: &Options) -> Self {
         let deadline = options.time.and_then(|time| Instant::now().checked_add(time));
-        Budget { bytes: options.memory_bytes, deadline, ticks: 0 }
+        Budget { bytes: options.memory_bytes, deadline, thread_deadline: None, ticks: 0, of_this_thread: PhantomData }
     }
 
     /// The same limits for a task that gives all its memory back when it ends.
@@ -55,10 +67,11 @@ impl Budget {
         self.clone()
     }
 
-    /// The same, and no more than so much time.
+    /// The same, and no more than so much processor time of this thread.
     pub(crate) fn lend_for(&self, time: Duration) -> Budget {
-        let deadline = Instant::now().checked_add(time);
-        Budget { deadline: [self.deadline, deadline].into_iter().flatten().min(), ..self.clone() }
+        let until = thread_time() + time;
+        let until = self.thread_deadline.map_or(until, |deadline| deadline.min(until));
+        Budget { thread_deadline: Some(until), ..self.clone() }
     }
 
     /// Takes memory.
@@ -83,11 +96,18 @@ impl Budget {
     #[cold]
     pub(crate) fn look_at_the_clock(&mut self) -> Result<(), Exhausted> {
         self.ticks = 0;
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(Exhausted(Limit::Time)),
-            _ => Ok(()),
-        }
+        let is_over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            || self.thread_deadline.is_some_and(|deadline| thread_time() >= deadline);
+        if is_over { Err(Exhausted(Limit::Time)) } else { Ok(()) }
     }
+}
+
+/// How much processor time this thread has had.
+fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes a time to the structure. It does not fail: every Linux has this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[cfg(test)]
@@ -107,5 +127,21 @@ mod tests {
     fn time_runs_out() {
         let mut budget = Budget::new(&Options { time: Some(Duration::ZERO), ..Options::default() });
         assert_eq!((0..2 * Budget::TICKS).find_map(|_| budget.tick().err()), Some(Exhausted(Limit::Time)));
+    }
+
+    #[test]
+    fn time_that_is_lent_passes_only_while_the_thread_runs() {
+        let mut budget = Budget::new(&Options::default()).lend_for(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(budget.look_at_the_clock(), Ok(()), "it has slept");
+        assert_eq!((0_u64..1 << 40).find_map(|_| budget.tick().err()), Some(Exhausted(Limit::Time)));
+    }
+
+    #[test]
+    fn what_is_lent_is_no_more_than_what_is_left() {
+        let used_up = Budget::new(&Options::default()).lend_for(Duration::ZERO);
+        assert_eq!(used_up.lend_for(Duration::from_secs(60)).look_at_the_clock(), Err(Exhausted(Limit::Time)));
+        let over = Budget::new(&Options { time: Some(Duration::ZERO), ..Options::default() });
+        assert_eq!(over.lend_for(Duration::from_secs(60)).look_at_the_clock(), Err(Exhausted(Limit::Time)));
     }
 }

@@ -85,8 +85,8 @@ pub(crate) fn validate(history: &History, kind: Kind) -> Result<(), CheckError> 
     Ok(())
 }
 
-/// What is known to fail, and has no more operations than this, is searched for so long; if that finds the failure, where it fails first is looked
-/// for as in any other.
+/// What is known to fail, and has no more operations than this, is searched for so much processor time; if that finds
+/// the failure, where it fails first is looked for as in any other.
 const SEARCHING: Duration = Duration::from_millis(200);
 const SEARCHED_MOST: usize = 10_000;
 

@@ -17,10 +17,10 @@ use crate::verdict::Counterexample;
 
 pub(crate) use first::earliest;
 
-/// Shrinking may take so long; what is smallest by then is the answer.
+/// Shrinking may take so much processor time; what is smallest by then is the answer.
 const SHRINKING: Duration = Duration::from_secs(2);
 
-/// What a procedure has found may be made smaller for so long: it is a proof already.
+/// What a procedure has found may be made smaller for so much processor time: it is a proof already.
 const VIEWING: Duration = Duration::from_millis(100);
 
 /// A counter-example of at most so many operations can be taken in at a glance.

@@ -75,7 +75,7 @@ fn memory_and_time_are_bounded() {
     let time = Some(Duration::from_millis(50));
     let progress = unknown(&history, &Options { time, memory_bytes: 1 << 40, ..Options::default() });
     assert_eq!(progress.limit, Limit::Time);
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 
     let progress = unknown(&history, &Options { memory_bytes: 10, ..Options::default() });
     assert_eq!((progress.limit, progress.decided), (Limit::Memory, 0));

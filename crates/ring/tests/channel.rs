@@ -8,8 +8,8 @@ mod strategies;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -231,16 +231,16 @@ fn a_batch_waits_for_values_until_its_deadline_and_takes_what_is_there() {
 #[test]
 fn so_many_values_or_what_comes_in_time() {
     let (sender, receiver) = channel::mpsc(128);
+    let all_sent = Barrier::new(2);
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        scope.spawn(|| {
             for n in 0..100 {
                 sender.send(n).unwrap();
                 if n % 10 == 0 {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
-            // Still there when the second batch times out.
-            std::thread::sleep(Duration::from_millis(300));
+            all_sent.wait();
         });
         let batch_of_64 = |timeout| {
             let (mut batch, deadline) = (Vec::new(), Instant::now() + timeout);
@@ -249,9 +249,13 @@ fn so_many_values_or_what_comes_in_time() {
             {}
             batch
         };
-        assert_eq!(batch_of_64(Duration::from_secs(20)), (0..64).collect::<Vec<_>>());
-        assert_eq!(batch_of_64(Duration::from_millis(200)), (64..100).collect::<Vec<_>>());
+        let first = batch_of_64(Duration::from_secs(60));
+        all_sent.wait();
+        // The sender is still there when this times out.
+        let second = batch_of_64(Duration::from_millis(200));
+        assert_eq!((first, second), ((0..64).collect(), (64..100).collect()));
     });
+    drop(sender);
 }
 
 #[test]
@@ -316,7 +320,7 @@ fn a_slot_that_comes_free_is_noticed_although_the_consumer_stops() {
         for sender in blocked {
             sender.join().unwrap().unwrap();
         }
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     });
 }
 

@@ -97,26 +97,23 @@ fn channels_of_many_are_queues() {
 /// test above takes it as none.
 #[test]
 fn a_stopped_sender_hides_what_others_sent_after_it() {
-    let _quiet = Conditions::quiet();
-    let (mut stopped, receiver) = channel::mpsc(4);
-    let other = stopped.clone();
-    let recorder = Recorder::new();
-    let (mut first, mut second, mut third) = (recorder.log(), recorder.log(), recorder.log());
-    first.begin(Op::ENQUEUE, 1);
-    let permit = stopped.reserve().unwrap();
-    second.record(Op::ENQUEUE, 2, || other.send(2).unwrap());
-    // Longer than the clocks of two cores may differ: otherwise the history leaves it open which came first.
-    std::thread::sleep(Duration::from_millis(1));
-    third.record(Op::DEQUEUE, (), || receiver.try_recv().ok());
-    permit.send(1);
-    first.end(());
-    drop((first, second, third));
-    caught(
-        "stopped-sender",
-        "a ring whose first sender is stopped in the middle",
-        &recorder.finish(),
-        &Kind::Queue.into(),
-    );
+    must_be_caught("stopped-sender", "a ring whose first sender is stopped in the middle", Kind::Queue, || {
+        let _quiet = Conditions::quiet();
+        let (mut stopped, receiver) = channel::mpsc(4);
+        let other = stopped.clone();
+        let recorder = Recorder::new();
+        let (mut first, mut second, mut third) = (recorder.log(), recorder.log(), recorder.log());
+        first.begin(Op::ENQUEUE, 1);
+        let permit = stopped.reserve().unwrap();
+        second.record(Op::ENQUEUE, 2, || other.send(2).unwrap());
+        // Longer than the clocks of two cores may differ: otherwise the history leaves it open which came first.
+        std::thread::sleep(Duration::from_millis(1));
+        third.record(Op::DEQUEUE, (), || receiver.try_recv().ok());
+        permit.send(1);
+        first.end(());
+        drop((first, second, third));
+        recorder.finish()
+    });
 }
 
 fn polled(mut poller: Poller<Cell64, impl Sequencer + 'static>) -> End<'static> {
@@ -183,9 +180,10 @@ fn first_caught(title: &str, model: &Model, mut run: impl FnMut() -> History) ->
 }
 
 /// And its counter-example is small.
-fn must_be_caught(name: &str, title: &str, kind: Kind, run: impl FnMut() -> History) {
-    let history = first_caught(title, &kind.into(), run);
-    caught(name, title, &history, &kind.into());
+fn must_be_caught(name: &str, title: &str, model: impl Into<Model>, run: impl FnMut() -> History) {
+    let model = model.into();
+    let history = first_caught(title, &model, run);
+    caught(name, title, &history, &model);
 }
 
 /// How often a twin may get away.
@@ -254,19 +252,21 @@ fn a_broadcast_that_waits_for_one_consumer_only_is_caught() {
 /// The same, step by step: the second consumer sleeps while the first makes room.
 #[test]
 fn a_consumer_that_is_forgotten_misses_an_event() {
-    let _quiet = Conditions::quiet();
-    let ring = twins::Forgetful::<2>::new();
-    let recorder = Recorder::new();
-    let (mut producer, mut quick, mut slow) = (recorder.log(), recorder.log(), recorder.log());
-    // Longer than the clocks of two cores may differ.
-    let pause = || std::thread::sleep(Duration::from_micros(10));
-    for event in 1..=3 {
-        producer.record(Op::PUBLISH, event, || assert!(ring.try_publish(event)));
-        pause();
-        quick.record(Op::CONSUME, (), || ring.try_consume(0));
-        pause();
-    }
-    slow.record(Op::CONSUME, (), || ring.try_consume(1));
-    drop((producer, quick, slow));
-    caught("forgotten-consumer", FORGETFUL, &recorder.finish(), &Model::new(Kind::Ring).with_capacity(2));
+    must_be_caught("forgotten-consumer", FORGETFUL, Model::new(Kind::Ring).with_capacity(2), || {
+        let _quiet = Conditions::quiet();
+        let ring = twins::Forgetful::<2>::new();
+        let recorder = Recorder::new();
+        let (mut producer, mut quick, mut slow) = (recorder.log(), recorder.log(), recorder.log());
+        // Longer than the clocks of two cores may differ.
+        let pause = || std::thread::sleep(Duration::from_micros(10));
+        for event in 1..=3 {
+            producer.record(Op::PUBLISH, event, || assert!(ring.try_publish(event)));
+            pause();
+            quick.record(Op::CONSUME, (), || ring.try_consume(0));
+            pause();
+        }
+        slow.record(Op::CONSUME, (), || ring.try_consume(1));
+        drop((producer, quick, slow));
+        recorder.finish()
+    });
 }

@@ -7,6 +7,7 @@
 
 mod support;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
@@ -48,15 +49,25 @@ struct Stage {
     passed: AtomicU64,
     /// How often one of them stood still.
     stops: AtomicU64,
+    /// One of them has panicked: what it left will not pass.
+    is_over: AtomicBool,
 }
 
 impl Stage {
     fn act<R>(&self, place: usize, part: impl FnOnce() -> R) -> R {
         // SAFETY: gettid has no arguments and cannot fail.
         self.threads[place].store(unsafe { libc::gettid() }, SeqCst);
-        let result = part();
+        let result = self.watch(part);
         self.threads[place].store(0, SeqCst);
         result
+    }
+
+    /// If this panics, nobody is stopped from then on, and nobody waits for that.
+    fn watch<R>(&self, part: impl FnOnce() -> R) -> R {
+        catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
+            self.is_over.store(true, SeqCst);
+            resume_unwind(panic)
+        })
     }
 
     /// Stops one of them; the others have what they need to go on only until then. Returns whether it stood still.
@@ -78,6 +89,9 @@ impl Stage {
     /// Stops them, one after the other, until `total` events have passed.
     fn disturb(&self, total: u64, random: &mut Random) {
         while self.passed.load(SeqCst) < total {
+            if self.is_over.load(SeqCst) {
+                return;
+            }
             self.stops.fetch_add(u64::from(self.stop_one(random)), SeqCst);
             thread::sleep(Duration::from_micros(random.below(500)));
         }
@@ -87,7 +101,7 @@ impl Stage {
 
     /// Before an event with this number of so many: however fast they are, the stops are spread over all of them.
     fn pace(&self, number: u64, of: u64) {
-        while self.stops.load(SeqCst) < number * STOPS_LEAST / (of - 1) {
+        while self.stops.load(SeqCst) < number * STOPS_LEAST / (of - 1) && !self.is_over.load(SeqCst) {
             thread::sleep(Duration::from_micros(50));
         }
     }
@@ -161,7 +175,7 @@ fn graph_with_stops(options: Options, random: &mut Random) {
     ring.handle(&[first], move |event, _| {
         // SAFETY: gettid has no arguments and cannot fail.
         seen.threads[PRODUCERS as usize].store(unsafe { libc::gettid() }, SeqCst);
-        ledger.take(!*event);
+        seen.watch(|| ledger.take(!*event));
         if seen.passed.fetch_add(1, SeqCst) + 1 == total {
             seen.threads[PRODUCERS as usize].store(0, SeqCst);
         }

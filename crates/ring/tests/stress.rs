@@ -4,8 +4,9 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use millstream_ring::channel::{self, Receiver, Sender};
 use millstream_ring::graph::{Builder, Polled};
@@ -59,9 +60,39 @@ impl Ledger {
     }
 }
 
-fn send<P: Sequencer, C: Sequencer>(sender: &Sender<u64, P, C>, producer: u64, numbers: u64, random: &mut Random) {
+/// How long a run is: so many numbers of each producer. On a busy machine only those that fit into some seconds, and
+/// a hundredth at least; but who asks for long runs gets them.
+#[derive(Clone, Copy)]
+struct Length {
+    numbers: u64,
+    least: u64,
+    until: Option<Instant>,
+}
+
+impl Length {
+    fn new(numbers: u64, seconds: u64) -> Self {
+        let until = (stress() == 1).then(|| Instant::now() + Duration::from_secs(seconds));
+        Length { numbers: numbers * stress(), least: numbers / 100, until }
+    }
+
+    /// Whether there is a number after so many.
+    fn has_more(&self, number: u64) -> bool {
+        // The clock is looked at now and then.
+        let looks = number >= self.least && number.is_multiple_of(16);
+        number < self.numbers && !(looks && self.until.is_some_and(|until| Instant::now() >= until))
+    }
+}
+
+/// Sends so many numbers. Returns how many they were.
+fn send<P: Sequencer, C: Sequencer>(
+    sender: &Sender<u64, P, C>,
+    producer: u64,
+    length: Length,
+    random: &mut Random,
+) -> u64 {
+    let numbers = length.numbers;
     let (mut number, mut batch) = (0, Vec::new());
-    while number < numbers {
+    while length.has_more(number) {
         disturb(random);
         if random.below(8) == 0 {
             let more = (1 + random.below(40)).min(numbers - number);
@@ -73,6 +104,7 @@ fn send<P: Sequencer, C: Sequencer>(sender: &Sender<u64, P, C>, producer: u64, n
             number += 1;
         }
     }
+    number
 }
 
 fn receive<P: Sequencer, C: Sequencer>(receiver: &Receiver<u64, P, C>, random: &mut Random, mut take: impl FnMut(u64)) {
@@ -104,20 +136,23 @@ fn mpsc_keeps_every_producer_s_order() {
         (WaitStrategy::Block, 64, 300_000),
         (WaitStrategy::Yield, 16, 300_000),
     ] {
-        let numbers = numbers * stress();
+        let length = Length::new(numbers, 2);
         let (sender, receiver) = channel::mpsc(Options::new(capacity).wait_strategy(strategy));
         let mut ledger = Ledger::default();
-        std::thread::scope(|scope| {
-            for producer in 0..PRODUCERS {
-                let (sender, mut random) = (sender.clone(), random.fork());
-                scope.spawn(move || send(&sender, producer, numbers, &mut random));
-            }
+        let sent: Vec<u64> = std::thread::scope(|scope| {
+            let producers: Vec<_> = (0..PRODUCERS)
+                .map(|producer| {
+                    let (sender, mut random) = (sender.clone(), random.fork());
+                    scope.spawn(move || send(&sender, producer, length, &mut random))
+                })
+                .collect();
             drop(sender);
             let mut random = random.fork();
             let ledger = &mut ledger;
             scope.spawn(move || receive(&receiver, &mut random, |value| ledger.take(value)));
+            producers.into_iter().map(|producer| producer.join().unwrap()).collect()
         });
-        assert_eq!(ledger.next, [numbers; PRODUCERS as usize], "{strategy:?}, {capacity} slots");
+        assert_eq!(ledger.next[..], sent, "{strategy:?}, {capacity} slots");
     }
 }
 
@@ -125,13 +160,15 @@ fn mpsc_keeps_every_producer_s_order() {
 fn mpmc_hands_every_value_over_once() {
     let mut random = Random::seeded();
     for (strategy, capacity) in [(WaitStrategy::Adaptive, 2), (WaitStrategy::Adaptive, 256), (WaitStrategy::Block, 8)] {
-        let numbers = 50_000 * stress();
+        let length = Length::new(50_000, 3);
         let (sender, receiver) = channel::mpmc(Options::new(capacity).wait_strategy(strategy));
-        let mut received: Vec<u64> = std::thread::scope(|scope| {
-            for producer in 0..PRODUCERS {
-                let (sender, mut random) = (sender.clone(), random.fork());
-                scope.spawn(move || send(&sender, producer, numbers, &mut random));
-            }
+        let (sent, mut received): (Vec<u64>, Vec<u64>) = std::thread::scope(|scope| {
+            let producers: Vec<_> = (0..PRODUCERS)
+                .map(|producer| {
+                    let (sender, mut random) = (sender.clone(), random.fork());
+                    scope.spawn(move || send(&sender, producer, length, &mut random))
+                })
+                .collect();
             drop(sender);
             let consumers: Vec<_> = (0..3)
                 .map(|_| {
@@ -149,10 +186,12 @@ fn mpmc_hands_every_value_over_once() {
                 })
                 .collect();
             drop(receiver);
-            consumers.into_iter().flat_map(|consumer| consumer.join().unwrap()).collect()
+            let received = consumers.into_iter().flat_map(|consumer| consumer.join().unwrap()).collect();
+            (producers.into_iter().map(|producer| producer.join().unwrap()).collect(), received)
         });
         received.sort_unstable();
-        let expected = (0..PRODUCERS).flat_map(|producer| (0..numbers).map(move |number| value(producer, number)));
+        let of = |(producer, numbers)| (0..numbers).map(move |number| value(producer, number));
+        let expected = (0..PRODUCERS).zip(sent).flat_map(of);
         assert!(received.iter().copied().eq(expected), "{strategy:?}, {capacity} slots");
     }
 }
@@ -220,6 +259,7 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
     let mut random = Random::seeded();
     for strategy in [WaitStrategy::Adaptive, WaitStrategy::Block] {
         let numbers = 50_000 * stress();
+        let somebody_came = Arc::new(AtomicBool::new(false));
         let mut ring = Builder::multi(Options::new(64).wait_strategy(strategy), || (0u64, !0u64));
         let first = ring.handle(&[], |event, _| assert_eq!(event.1, !event.0));
         let (producer, mut running) = ring.start();
@@ -227,9 +267,14 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
         let threads: Vec<_> = (0..PRODUCERS)
             .map(|thread| {
                 let (mut producer, mut random) = (producer.clone(), random.fork());
+                let somebody_came = Arc::clone(&somebody_came);
                 std::thread::spawn(move || {
                     for number in 0..numbers {
                         disturb(&mut random);
+                        // The last one is for the first who comes, however late that is.
+                        while number + 1 == numbers && !somebody_came.load(Ordering::Relaxed) {
+                            std::thread::yield_now();
+                        }
                         let value = value(thread, number);
                         producer.publish(|event| *event = (value, !value));
                     }
@@ -248,6 +293,7 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
                         seen.send(event.0 >> 48).unwrap();
                     }
                 });
+                somebody_came.store(true, Ordering::Relaxed);
             } else {
                 let (_, mut poller) = running.add_poller(&follows);
                 let mut ledger = LateLedger::default();
@@ -268,7 +314,10 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
             ends
         });
         assert!(ends.iter().all(|&ends| ends <= 6), "{strategy:?}: {ends:?}");
-        assert!(ends.iter().any(|&ends| ends > 0), "{strategy:?}: nobody came in time");
+        assert!(
+            ends.iter().all(|&ends| ends > 0),
+            "{strategy:?}: {ends:?}: the first who came saw not all of them end"
+        );
     }
 }
 
@@ -279,6 +328,7 @@ fn rare_events_wake_who_sleeps() {
     let (ping, pings) = channel::mpsc(Options::new(1).wait_strategy(WaitStrategy::Block));
     let (pong, pongs) = channel::mpsc(Options::new(1).wait_strategy(WaitStrategy::Block));
     let stop = AtomicBool::new(false);
+    let length = Length::new(20_000, 10);
     std::thread::scope(|scope| {
         let stop = &stop;
         scope.spawn(move || {
@@ -287,7 +337,7 @@ fn rare_events_wake_who_sleeps() {
             }
             stop.store(true, Ordering::Relaxed);
         });
-        for n in 0..20_000 * stress() {
+        for n in (0..).take_while(|&n| length.has_more(n)) {
             if random.below(16) == 0 {
                 (0..random.below(300)).for_each(|_| std::hint::spin_loop());
             }

@@ -162,7 +162,7 @@ mod tests {
         let began = Instant::now();
         let mut rounds = 0;
         while preemption.stops() < 500 {
-            assert!(began.elapsed() < Duration::from_secs(60), "{} stops", preemption.stops());
+            assert!(began.elapsed() < Duration::from_secs(300), "{} stops", preemption.stops());
             rounds += 1;
             thread::scope(|scope| {
                 for _ in 0..2 {

@@ -59,8 +59,8 @@ impl Recorder {
     /// How many operations a log takes at most.
     pub const LIMIT: usize = 1 << 22;
 
-    /// A recorder without logs. The first one in a process measures the clocks: some 100 µs a processor, on a busy machine up to 0.3 s; and so
-    /// does the next one if that has shown little.
+    /// A recorder without logs. The first one in a process measures the clocks: some 100 µs a processor, on a busy
+    /// machine up to 0.3 s, and some seconds in all if that shows little; then the next one measures them again.
     pub fn new() -> Self {
         Recorder::with(Source::best())
     }
@@ -128,7 +128,8 @@ impl Recorder {
 
     /// The history: of all logs, which have all been dropped.
     ///
-    /// Measures the clocks again, so that it knows their difference at both ends of the recording.
+    /// Measures the clocks again, for as long as a [new](Self::new) recorder, so that it knows their difference at
+    /// both ends of the recording.
     ///
     /// # Panics
     /// If a log has not been dropped: what its thread did is not known yet. Threads of a scope have ended with it; others

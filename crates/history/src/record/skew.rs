@@ -12,6 +12,14 @@
 //! reference itself (`[0, 0]`) included. What is left when clocks agree is the time of the fastest message: less than 100 ns
 //! within a package.
 //!
+//! A fast message needs both processors at once, which a busy machine gives only now and then. So as long as the
+//! bounds are coarse there are more rounds, and whoever has waited for long sleeps instead of yielding: a sleeper
+//! that wakes up gets its processor soon, while of two that yield each may get its own when the other has lost it.
+//!
+//! To go on is sound. What a round proves depends neither on when it is made nor on how long it takes, and all rounds
+//! are about one number, because the clocks run at one rate. So all bounds hold, the tightest of them, too: of one
+//! measurement as well as of several.
+//!
 //! Source: Cristian, "Probabilistic clock synchronization" (1989); the bound from both directions is Lamport & Melliar-Smith's.
 
 use std::hint::spin_loop;
@@ -22,7 +30,7 @@ use std::time::{Duration, Instant};
 use super::cpus::{pin, reachable};
 use super::stamp::Source;
 
-/// Messages to each processor, unless they take too long.
+/// Messages to each processor that found it awake, unless they take too long.
 const ROUNDS: u64 = 500;
 /// Messages to each processor, however long they take.
 const ROUNDS_LEAST: u64 = 16;
@@ -30,6 +38,13 @@ const ROUNDS_LEAST: u64 = 16;
 const LONG: Duration = Duration::from_millis(5);
 /// The same while they prove next to nothing: on a busy machine all may have been preempted.
 const LONGEST: Duration = Duration::from_millis(300);
+/// Processors whose rounds took longest and still prove next to nothing get more of them for so long, in all.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A sleep; the kernel adds some 50 µs.
+const NAP: Duration = Duration::from_micros(50);
+/// Looks for a message before a sleep: some 100 µs. No less than a sleep, or two could sleep in turns for ever.
+const LOOKS: u32 = 1 << 12;
 
 /// Some microseconds: clocks that may differ by more have been looked at on a busy machine, and are looked at again.
 pub(super) fn coarse(source: Source) -> u64 {
@@ -38,13 +53,52 @@ pub(super) fn coarse(source: Source) -> u64 {
 
 /// The largest difference between the clocks of any two processors that this process can run on, in units of `source`.
 ///
-/// Blocks until every one of them has run a thread of ours; some 100 µs a processor when they are idle.
+/// Blocks until every one of them has run a thread of ours: for some 100 µs a processor when they are idle, and for
+/// seconds when they are so busy that no two of them have time for us at once.
 pub(super) fn measure(source: Source) -> u64 {
     let cpus = reachable();
     let Some((&reference, others)) = cpus.split_first() else { return 0 };
-    let bounds: Vec<_> =
-        std::iter::once((0, 0)).chain(others.iter().map(|&cpu| ahead(source, reference, cpu))).collect();
+    let mut pairs: Vec<Pair> = others.iter().map(|&other| Pair { other, bounds: ANYTHING, is_done: false }).collect();
+    let began = Instant::now();
+    loop {
+        for pair in pairs.iter_mut().filter(|pair| !pair.is_done) {
+            pair.tighten(source, reference);
+        }
+        if pairs.iter().all(|pair| pair.is_done) || began.elapsed() > PATIENCE {
+            break;
+        }
+    }
+    let bounds: Vec<_> = std::iter::once((0, 0)).chain(pairs.iter().map(|pair| pair.bounds)).collect();
     largest_difference(&bounds)
+}
+
+/// What is known of a processor's clock.
+struct Pair {
+    other: usize,
+    /// By how much it is ahead of the reference.
+    bounds: (i64, i64),
+    /// More rounds would hardly prove more: there were enough, or the bounds are close.
+    is_done: bool,
+}
+
+impl Pair {
+    fn tighten(&mut self, source: Source, reference: usize) {
+        let (was_hasty, bounds) = ahead(source, reference, self.other);
+        self.bounds = both(self.bounds, bounds);
+        self.is_done = !was_hasty || !are_coarse(source, self.bounds);
+    }
+}
+
+/// Bounds that prove nothing.
+const ANYTHING: (i64, i64) = (i64::MIN, i64::MAX);
+
+/// What two pairs of bounds prove together.
+fn both(one: (i64, i64), other: (i64, i64)) -> (i64, i64) {
+    (one.0.max(other.0), one.1.min(other.1))
+}
+
+fn are_coarse(source: Source, (low, high): (i64, i64)) -> bool {
+    high.saturating_sub(low) > coarse(source).cast_signed()
 }
 
 /// How far one of these clocks may be ahead of another of them.
@@ -55,8 +109,9 @@ fn largest_difference(bounds: &[(i64, i64)]) -> u64 {
     pairs.max().unwrap_or(0).max(0).unsigned_abs()
 }
 
-/// Bounds on how far the clock of `other` is ahead of that of `reference`.
-fn ahead(source: Source, reference: usize, other: usize) -> (i64, i64) {
+/// Bounds on how far the clock of `other` is ahead of that of `reference`, and whether time was up before all rounds
+/// were made.
+fn ahead(source: Source, reference: usize, other: usize) -> (bool, (i64, i64)) {
     let table = Table { ball: Ball(AtomicU64::new(0)), there: AtomicU64::new(0) };
     thread::scope(|scope| {
         scope.spawn(|| table.answer(source, other));
@@ -77,29 +132,32 @@ struct Table {
 const OVER: u64 = u64::MAX;
 
 impl Table {
-    fn ask(&self, source: Source, reference: usize) -> (i64, i64) {
+    fn ask(&self, source: Source, reference: usize) -> (bool, (i64, i64)) {
         // A refusal leaves the thread wherever it runs: then the rounds prove something about that processor, and the
         // only loss is this one's bound, which `reachable` has ruled out a moment ago.
         let _ = pin(reference);
-        let (mut low, mut high) = (i64::MIN, i64::MAX);
+        let mut bounds = ANYTHING;
         let began = Instant::now();
-        for round in 0..ROUNDS {
-            let is_coarse = high.saturating_sub(low) > coarse(source).cast_signed();
-            if round >= ROUNDS_LEAST && began.elapsed() > if is_coarse { LONGEST } else { LONG } {
+        let (mut rounds, mut rounds_awake) = (0, 0);
+        while rounds_awake < ROUNDS {
+            let long = if are_coarse(source, bounds) { LONGEST } else { LONG };
+            if rounds >= ROUNDS_LEAST && began.elapsed() > long {
                 break;
             }
             let sent = source.before();
             // Release, and the acquire in `answer`: the other's reading is made after this. Its answer is a release
             // again, so that `there` is the reading of this round and `back` is read after it was made.
-            self.ball.0.store(2 * round + 1, Ordering::Release);
-            wait(|| self.ball.0.load(Ordering::Acquire) == 2 * round + 2);
+            self.ball.0.store(2 * rounds + 1, Ordering::Release);
+            let slept = wait(|| self.ball.0.load(Ordering::Acquire) == 2 * rounds + 2);
             let back = source.after_loads();
             let there = self.there.load(Ordering::Relaxed);
-            low = low.max(there.wrapping_sub(back).cast_signed());
-            high = high.min(there.wrapping_sub(sent).cast_signed());
+            let ahead = |reading: u64| there.wrapping_sub(reading).cast_signed();
+            bounds = both(bounds, (ahead(back), ahead(sent)));
+            rounds += 1;
+            rounds_awake += u64::from(!slept);
         }
         self.ball.0.store(OVER, Ordering::Release);
-        (low, high)
+        (rounds_awake < ROUNDS, bounds)
     }
 
     fn answer(&self, source: Source, other: usize) {
@@ -121,21 +179,22 @@ impl Table {
     }
 }
 
-/// Spins, and lets others run when it takes long.
-fn wait(mut until: impl FnMut() -> bool) {
-    let mut turns = 0_u32;
+/// Spins, and sleeps when it takes long. Returns whether it has slept.
+fn wait(mut until: impl FnMut() -> bool) -> bool {
+    let mut looks = 0_u32;
     while !until() {
-        turns += 1;
-        if turns.is_multiple_of(1 << 14) {
-            thread::yield_now();
+        looks += 1;
+        if looks.is_multiple_of(LOOKS) {
+            thread::sleep(NAP);
         }
         spin_loop();
     }
+    looks >= LOOKS
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Source, ahead, largest_difference, measure};
+    use super::{Duration, Instant, Source, ahead, largest_difference, measure};
 
     #[test]
     fn the_largest_difference_is_between_two() {
@@ -150,7 +209,7 @@ mod tests {
     fn bounds_are_in_order_and_hold_for_equal_clocks() {
         for source in [Source::best(), Source::Clock] {
             for &cpu in super::reachable().iter().skip(1) {
-                let (low, high) = ahead(source, super::reachable()[0], cpu);
+                let (_, (low, high)) = ahead(source, super::reachable()[0], cpu);
                 assert!(low <= high, "{source:?}: {low}..{high}");
             }
         }
@@ -158,8 +217,12 @@ mod tests {
 
     #[test]
     fn the_skew_is_no_more_than_an_undisturbed_message_takes() {
-        // Several attempts: a loaded machine disturbs.
-        let skew = (0..10).map(|_| measure(Source::Clock)).min().unwrap();
+        // More attempts if it was disturbed.
+        let began = Instant::now();
+        let mut skew = measure(Source::Clock);
+        while skew >= 20_000 && began.elapsed() < Duration::from_secs(60) {
+            skew = skew.min(measure(Source::Clock));
+        }
         println!("skew {skew} ns, of the counter {}", measure(Source::best()));
         assert!(skew < 20_000, "{skew} ns");
     }

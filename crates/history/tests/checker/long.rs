@@ -3,13 +3,14 @@
 //!
 //! `MILLSTREAM_STRESS=100` plants in a million operations.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use millstream_history::{Builder, History, Kind, Limit, Model, Op, Operation, Options, Value, Verdict, check};
 
 use crate::planted::{VIOLATIONS, plant};
 use crate::support::generate::{Plan, valid};
 use crate::support::random::{Random, seed, stress};
+use crate::support::thread_time::thread_time;
 
 /// What a procedure decides that needs no search.
 const KINDS: [Kind; 7] =
@@ -70,10 +71,11 @@ fn many_violations_are_explained_by_the_first() {
         push(Op::DELETE_MIN, Value::NULL, Value::from(priority));
     }
     let history = builder.finish().expect("one after the other");
-    let begun = Instant::now();
+    let begun = thread_time();
     let verdict = check(&history, &Kind::PriorityQueue.into(), &Options::default()).expect("its operations");
     let Verdict::Fails(example) = verdict else { panic!("{verdict:?}") };
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let took = thread_time() - begun;
+    assert!(took < Duration::from_secs(20), "{took:?}");
     assert!(example.operations.len() <= 10, "{example:?}");
     assert_eq!(example.prefix.map(|prefix| prefix.culprit), Some(count), "the first removal");
 }

@@ -9,7 +9,7 @@ use crate::support::random::{Random, seed, stress};
 
 fn no_alarm(model: Model) {
     let mut random = Random::new(seed());
-    let options = Options { time: Some(Duration::from_secs(10)), ..Options::default() };
+    let options = Options { time: Some(Duration::from_secs(300)), ..Options::default() };
     for round in 0..10_000 * stress() {
         let plan = Plan {
             distinct: random.one_in(2),

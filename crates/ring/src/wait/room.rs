@@ -417,8 +417,8 @@ mod tests {
 
     #[test]
     fn who_finds_nothing_wakes_one_if_nobody_is_at_work_and_seldom_if_somebody_is() {
-        let Alarm { epoch, .. } = *Room::new(WaitStrategy::Adaptive, 8).alarm;
         let room = Room::new(WaitStrategy::Adaptive, 1024);
+        let epoch = room.alarm.epoch;
         let needs = |claimed, must, us| room.alarm.needs_help(claimed, must, epoch + Duration::from_micros(us));
         assert!(needs(0, false, 10_000));
         assert!(!needs(1000, false, 10_001));

@@ -8,7 +8,8 @@ use millstream_history::record::Recorder;
 use millstream_history::{History, Kind, Model, Op};
 use millstream_ring::shared::{Consumer, Producer};
 
-use crate::drive::{Conditions, End, Refused, caught, hand_over, holds, holds_once_decided};
+use crate::drive::{Conditions, End, Refused, hand_over, holds, holds_once_decided};
+use crate::must_be_caught;
 use crate::support::{Random, stress};
 
 /// Both ends; after so many turns each gives its role up and takes it again.
@@ -107,5 +108,5 @@ fn taken_over<const RIGHT_PLACE: bool>() -> History {
 fn a_successor_that_starts_at_the_wrong_place_is_caught() {
     holds(&taken_over::<true>(), &Kind::Queue.into());
     let title = "a producer that takes over at the wrong place";
-    caught("wrong-place", title, &taken_over::<false>(), &Kind::Queue.into());
+    must_be_caught("wrong-place", title, Kind::Queue, taken_over::<false>);
 }
