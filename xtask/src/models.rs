@@ -37,9 +37,10 @@ pub(crate) fn check_listed(root: &Path) -> Result<(), String> {
 /// Fails when a test program of a crate has models and is not listed, or the reverse.
 fn compare_tests(folder: &Path, listed: &[&str]) -> Result<(), String> {
     let mut found = Vec::new();
-    for file in entries(&folder.join("tests"))?.iter().filter(|file| file.is_file()) {
-        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if name.ends_with("_loom") || text(file)?.contains("#![cfg(loom)]") {
+    for entry in entries(&folder.join("tests"))? {
+        let name = entry.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let file = if entry.is_dir() { entry.join("main.rs") } else { entry };
+        if file.extension().is_some_and(|extension| extension == "rs") && file.exists() && is_model(&text(&file)?) {
             found.push(name);
         }
     }
@@ -72,6 +73,11 @@ fn compare(found: &[String], listed: &[&str]) -> Result<(), String> {
     }
     println!("   {} package(s) with loom models", found.len());
     Ok(())
+}
+
+/// Whether a test program is compiled for loom only.
+fn is_model(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("#![cfg(") && line.contains("loom") && !line.contains("not(loom"))
 }
 
 /// The folders under `crates` with a Rust file that mentions `cfg(loom)` or `cfg(all(loom`.
@@ -134,10 +140,13 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("xtask-model-tests-{}", std::process::id()));
         fs::create_dir_all(folder.join("tests")).unwrap();
         fs::write(folder.join("tests/plain.rs"), "").unwrap();
-        fs::write(folder.join("tests/cell.rs"), "#![cfg(loom)]\n").unwrap();
-        let results = [&[][..], &["cell"], &["cell", "queue"]].map(|listed| compare_tests(&folder, listed).is_ok());
+        fs::write(folder.join("tests/real.rs"), "#![cfg(not(loom))]\n").unwrap();
+        fs::write(folder.join("tests/cell.rs"), "#![cfg(all(feature = \"std\", loom))]\n").unwrap();
+        fs::create_dir_all(folder.join("tests/list")).unwrap();
+        fs::write(folder.join("tests/list/main.rs"), "#![cfg(loom)]\n").unwrap();
+        let results = [&[][..], &["cell"], &["cell", "list"]].map(|listed| compare_tests(&folder, listed).is_ok());
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(results, [false, true, false]);
+        assert_eq!(results, [false, false, true]);
     }
 
     #[test]

@@ -76,12 +76,12 @@ pub(crate) fn thread_number() -> libc::pid_t {
     unsafe { libc::gettid() }
 }
 
-/// Lets a thread of ours run only where nobody else wants to.
-pub(crate) fn only_when_idle(thread: libc::pid_t) {
-    follow(thread, libc::SCHED_IDLE);
+/// Lets this thread run only where nobody else wants to.
+pub(crate) fn only_when_idle() {
+    follow(0, libc::SCHED_IDLE);
 }
 
-/// Lets it run like others again, if we may.
+/// Lets a thread of ours run like others again, if we may.
 pub(crate) fn as_usual(thread: libc::pid_t) {
     follow(thread, libc::SCHED_OTHER);
 }

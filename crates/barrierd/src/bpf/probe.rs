@@ -65,8 +65,10 @@ fn keep_busy() -> f64 {
             // A thread that can't be had leaves its processor as it is.
             let _ = thread::Builder::new().spawn_scoped(scope, move || {
                 processors::stay_on(cpu);
+                // Before it gives way to everybody, who may be the one that waits for this.
                 let _ = started.send(processors::thread_number());
                 drop(started);
+                processors::only_when_idle();
                 while !over.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
@@ -74,7 +76,6 @@ fn keep_busy() -> f64 {
         }
         drop(started);
         let threads: Vec<i32> = numbers.iter().collect();
-        threads.iter().for_each(|thread| processors::only_when_idle(*thread));
         thread::sleep(TRIAL);
         // Beside busy others, they would not hear of the end for seconds.
         threads.iter().for_each(|thread| processors::as_usual(*thread));

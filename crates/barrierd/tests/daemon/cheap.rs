@@ -145,13 +145,15 @@ fn tickets_are_served_within_the_bound_when_the_daemon_is_killed() {
         assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
     }
     assert_eq!(both_missed(50, || Fence::CHEAP.heavy()), 0, "another fence stands in");
-    let times = (0..20).map(|_| {
-        let begun = Instant::now();
-        Fence::CHEAP.heavy();
-        begun.elapsed()
-    });
-    let least = times.min().unwrap();
-    assert!(least < Duration::from_millis(15), "who has noticed does not wait again: {least:?}");
+    let mut times: Vec<_> = (0..21)
+        .map(|_| {
+            let begun = Instant::now();
+            Fence::CHEAP.heavy();
+            begun.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    assert!(times[10] < Duration::from_millis(15), "who has noticed does not wait again: {times:?}");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -35,7 +34,7 @@ pub enum SteerError {
         source: io::Error,
     },
     /// It is there, and says nothing.
-    #[error("{run} has not answered for {} s: its process is stopped, or hangs", PATIENCE.as_secs())]
+    #[error("{run} does not answer: its process is stopped, or hangs")]
     Silent {
         /// Its name.
         run: String,
@@ -89,18 +88,17 @@ fn try_status(run: Option<&Path>, json: bool) -> Result<(), SteerError> {
             for run in place::runs() {
                 match snapshot(&run) {
                     Ok(now) => runs.push((run, now)),
-                    Err(error) if run.is_live() => silent.push(error),
                     // It has ended since it was listed.
-                    Err(_) => {}
+                    Err(SteerError::Unreachable { .. }) => {}
+                    Err(error) => silent.push(error),
                 }
             }
-            if runs.is_empty() {
-                return Err(silent.pop().unwrap_or(NoRun::None { asked: None }.into()));
-            }
+            let unanswered = if runs.is_empty() { silent.pop() } else { None };
             for error in silent {
                 let _ = writeln!(io::stderr(), "warning: {error}");
             }
             match runs.as_slice() {
+                [] => Err(unanswered.unwrap_or(NoRun::None { asked: None }.into())),
                 [(run, now)] if !json => print(&format!("{}\n{}", run.name, shown(now, false, look))),
                 runs => print(&list(runs, json)),
             }
@@ -125,7 +123,7 @@ fn snapshot(run: &Run) -> Result<Snapshot, SteerError> {
 fn ask(run: &Run, request: &Request) -> Result<Answer, SteerError> {
     let unreachable = |source| SteerError::Unreachable { path: run.path.clone(), source };
     let exchange = || -> io::Result<Answer> {
-        let mut stream = UnixStream::connect(&run.path)?;
+        let mut stream = place::connect(&run.path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         write_line(&mut stream, request)?;

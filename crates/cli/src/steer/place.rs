@@ -15,6 +15,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::{Pid, getuid, test_kill_process};
 
 /// A socket's path may not be longer than about 100 bytes; so much of a flow's name fits beside the folder's.
@@ -102,10 +103,12 @@ impl Run {
         self.name.rsplit_once('-').map_or(&self.name, |(flow, _)| flow)
     }
 
-    /// Whether somebody answers; a socket that nobody will ever answer at again is removed.
-    pub(super) fn is_live(&self) -> bool {
-        match UnixStream::connect(&self.path) {
+    /// Whether somebody listens; a socket that nobody will ever listen at again is removed.
+    fn is_live(&self) -> bool {
+        match connect(&self.path) {
             Ok(_) => true,
+            // So many wait to be answered already.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
             Err(error) => {
                 // A run between making its socket and listening refuses too, but its process is there.
                 let gone = self.pid().is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH));
@@ -116,6 +119,21 @@ impl Run {
             }
         }
     }
+}
+
+/// Connects without waiting: whoever is stopped does not take up the connections that it has been offered, and when there
+/// are enough of them the next one waits for ever.
+///
+/// # Errors
+/// Nobody listens, or ([`WouldBlock`](io::ErrorKind::WouldBlock)) whoever listens has not answered many others either.
+pub fn connect(path: &Path) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &address)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 /// The runs that answer now, by name.

@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
+use super::place;
 use super::protocol::{Answer, REQUEST_BYTES, Request, read_line, write_line};
 use super::setting::{self, SettingError};
 
@@ -88,7 +89,7 @@ fn make_socket(path: &Path) -> io::Result<UnixListener> {
             if !fs::symlink_metadata(path)?.file_type().is_socket() {
                 return taken("exists and is no socket");
             }
-            match UnixStream::connect(path) {
+            match place::connect(path) {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     fs::remove_file(path)?;
                     bind_private(path)

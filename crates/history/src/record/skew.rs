@@ -18,7 +18,7 @@
 //!
 //! To go on is sound. What a round proves depends neither on when it is made nor on how long it takes, and all rounds
 //! are about one number, because the clocks run at one rate. So all bounds hold, the tightest of them, too: of one
-//! measurement as well as of several.
+//! measurement as well as of several. Bounds that contradict each other prove nothing.
 //!
 //! Source: Cristian, "Probabilistic clock synchronization" (1989); the bound from both directions is Lamport & Melliar-Smith's.
 
@@ -85,6 +85,10 @@ impl Pair {
     fn tighten(&mut self, source: Source, reference: usize) {
         let (was_hasty, bounds) = ahead(source, reference, self.other);
         self.bounds = both(self.bounds, bounds);
+        if self.bounds.0 > self.bounds.1 {
+            // Rounds about two numbers: a clock has jumped, or a thread was not where it was asked to be.
+            self.bounds = ANYTHING;
+        }
         self.is_done = !was_hasty || !are_coarse(source, self.bounds);
     }
 }

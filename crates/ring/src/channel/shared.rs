@@ -104,7 +104,15 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
 
     /// Whether values may be sent: a receiver is there, and none has closed the channel.
     pub(super) fn is_open(&self) -> bool {
-        self.has_receivers() && !self.producers.is_closed()
+        if !self.has_receivers() {
+            return false;
+        }
+        if self.producers.is_closed() {
+            // Pairs with the release of `close`, as in `has_receivers`.
+            fence(Ordering::Acquire);
+            return false;
+        }
+        true
     }
 
     /// If false, everything that was ever sent is visible.

@@ -61,21 +61,41 @@ fn two_consumers_share_what_there_is() {
     });
 }
 
+/// The receiver does something and makes an end, after which it may still be there; a sender that is told so looks what that was.
+fn the_end_shows_what_came_before<P: Sequencer + 'static, C: Sequencer + 'static>(
+    (sender, receiver): (Sender<Box<u32>, P, C>, Receiver<Box<u32>, P, C>),
+    end: impl FnOnce(Receiver<Box<u32>, P, C>) -> Option<Receiver<Box<u32>, P, C>> + 'static,
+) {
+    let done = Arc::new(UnsafeCell::new(false));
+    let doing = Arc::clone(&done);
+    let consumer = thread::spawn(move || {
+        // SAFETY: others look only after the end; if not, loom says so.
+        doing.with_mut(|done| unsafe { *done = true });
+        end(receiver)
+    });
+    while sender.send(Box::new(0)).is_ok() {}
+    // SAFETY: as above.
+    assert!(done.with(|done| unsafe { *done }));
+    consumer.join().unwrap();
+}
+
 #[test]
 fn who_is_told_that_the_receiver_has_left_has_seen_what_it_did() {
     explore(2, || {
-        let (sender, receiver) = channel::spsc(options(1));
-        let done = Arc::new(UnsafeCell::new(false));
-        let doing = Arc::clone(&done);
-        let consumer = thread::spawn(move || {
-            // SAFETY: others look only after this has left; if not, loom says so.
-            doing.with_mut(|done| unsafe { *done = true });
+        the_end_shows_what_came_before(channel::spsc(options(1)), |receiver| {
             drop(receiver);
+            None
         });
-        while sender.send(Box::new(0)).is_ok() {}
-        // SAFETY: as above.
-        assert!(done.with(|done| unsafe { *done }));
-        consumer.join().unwrap();
+    });
+}
+
+#[test]
+fn who_is_told_that_a_channel_is_closed_has_seen_what_came_before() {
+    explore(1, || {
+        the_end_shows_what_came_before(channel::mpsc(options(1)), |receiver| {
+            receiver.close();
+            Some(receiver)
+        });
     });
 }
 

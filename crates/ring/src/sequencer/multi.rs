@@ -51,8 +51,8 @@ impl Multi {
 
     /// Ends all claims: none succeeds after this, and those that have are in [`claimed`](Sequencer::claimed).
     pub(crate) fn close(&self) {
-        // Relaxed: one word decides between claims and the end, and it carries no data.
-        self.claims.cursor.fetch_or(CLOSED, Ordering::Relaxed);
+        // One word decides between claims and the end. Release: who is told of the end has seen what came before it.
+        self.claims.cursor.fetch_or(CLOSED, Ordering::Release);
     }
 
     /// What the lap bit of a completed position is: 1 in the first lap, since flags start as 0, then 0, and so on.

@@ -6,6 +6,7 @@ use millstream_slab::Private;
 
 use crate::harness::stress;
 use crate::stage::{Death, Stage, Survivor, aftermath, contents};
+use crate::workers::fork;
 
 const KILLS: usize = 1500;
 
@@ -32,7 +33,12 @@ pub(crate) fn kills() -> usize {
     let mut killed = 0;
     while killed < KILLS * stress() {
         let stage = Stage::new(8 + random.below(17));
-        let children: Vec<_> = (0..1 + random.below(2)).map(|_| start(&stage, random.below(u64::MAX) | 1)).collect();
+        let children: Vec<_> = (0..1 + random.below(2))
+            .map(|_| {
+                let seed = random.below(u64::MAX) | 1;
+                fork(|| work(&stage, seed))
+            })
+            .collect();
         let moment = Instant::now() + Duration::from_nanos(random.below(400_000));
         while Instant::now() < moment {
             std::hint::spin_loop();
@@ -51,18 +57,6 @@ pub(crate) fn kills() -> usize {
         aftermath(stage, survivor, Death::Midway(children.len()), &format!("seed {seed}, about {killed} kills"));
     }
     killed
-}
-
-fn start(stage: &Stage, seed: u64) -> libc::pid_t {
-    // SAFETY: this test has one thread, so the child finds everything as it is here.
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
-    if pid == 0 {
-        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(stage, seed))));
-        // SAFETY: ends the process at once.
-        unsafe { libc::_exit(101) }
-    }
-    pid
 }
 
 /// Never returns, unless something is wrong.

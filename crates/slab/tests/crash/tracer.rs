@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::workers::fork;
+
 /// An instruction to be killed at: before it, when it is come to for the `hit`-th time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
@@ -24,19 +26,11 @@ const MOST_INSTRUCTIONS: usize = 1_000_000;
 impl Child {
     /// Forks. The child calls `play`, and that its argument, first where it is to be followed from, then where to.
     pub(crate) fn start(play: impl FnOnce(&dyn Fn())) -> Child {
-        // SAFETY: this test has one thread, so the child finds everything as it is here.
-        let pid = unsafe { libc::fork() };
-        assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
-        if pid == 0 {
-            // A panic must not unwind into the parent's code, which both have now.
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                // SAFETY: no memory is touched.
-                unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
-                play(&|| stop());
-            }));
-            // SAFETY: ends the process at once.
-            unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) }
-        }
+        let pid = fork(|| {
+            // SAFETY: no memory is touched.
+            unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
+            play(&|| stop());
+        });
         let child = Child { pid };
         assert_eq!(child.wait(), libc::SIGSTOP, "the scene did not begin");
         child

@@ -19,17 +19,19 @@ pub(crate) fn share(jobs: &[Job]) -> usize {
     drop(list);
     let (mut told, telling) = pipe().unwrap();
     let workers: Vec<_> = (0..std::thread::available_parallelism().map_or(1, usize::from))
-        .map(|_| start(|| work(jobs, &todo, &telling)))
+        .map(|_| fork(|| work(jobs, &todo, &telling)))
         .collect();
     drop(telling);
-    let mut numbers = Vec::new();
-    told.read_to_end(&mut numbers).unwrap();
+    // Before their answers, which fit into the pipe: who fails may leave children that hold its other end.
     for worker in workers {
         let mut status = 0;
         // SAFETY: our own child; the status is written.
-        unsafe { libc::waitpid(worker, &raw mut status, 0) };
-        assert_eq!(status, 0, "a job failed, see above");
+        let ended = unsafe { libc::waitpid(worker, &raw mut status, 0) };
+        assert_eq!((ended, status), (worker, 0), "a job failed, see above");
     }
+    let mut numbers = Vec::new();
+    told.read_to_end(&mut numbers).unwrap();
+    assert_eq!(numbers.len(), jobs.len() * size_of::<usize>(), "every job was done");
     numbers.chunks_exact(size_of::<usize>()).map(|number| usize::from_ne_bytes(number.try_into().unwrap())).sum()
 }
 
@@ -41,13 +43,18 @@ fn work(jobs: &[Job], mut todo: impl Read, mut telling: &PipeWriter) {
     }
 }
 
-/// Forks a process that does this and ends.
-fn start(work: impl FnOnce()) -> libc::pid_t {
+/// Forks a process that does this and ends, with its parent if not before.
+pub(crate) fn fork(work: impl FnOnce()) -> libc::pid_t {
     // SAFETY: this test has one thread, so the child finds everything as it is here.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
-        let outcome = catch_unwind(AssertUnwindSafe(work));
+        // A panic must not unwind into the parent's code, which both have now.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: no memory is touched.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            work();
+        }));
         // SAFETY: ends the process at once.
         unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) }
     }

@@ -5,12 +5,21 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, RawPid, Signal, kill_process_group};
 
-/// Whether no more programs are started. Shared while one is: who wants to end all of them waits until it is listed.
-static OVER: RwLock<bool> = RwLock::new(false);
+/// Whether no more programs are started.
+static OVER: AtomicBool = AtomicBool::new(false);
+
+/// Shared while a program is started: who wants to end all of them waits until it is listed.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// How long to wait for that. A program or a folder on a file system that hangs is never started, nor given up on.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The leaders' numbers. Each is taken out before its leader is reaped, so the kernel has given none to another process.
 static LEADERS: Mutex<BTreeSet<RawPid>> = Mutex::new(BTreeSet::new());
@@ -21,8 +30,9 @@ fn leaders() -> MutexGuard<'static, BTreeSet<RawPid>> {
 
 /// Starts a program that leads a group, and lists it.
 pub(super) fn start<T>(spawn: impl FnOnce() -> io::Result<(Pid, T)>) -> io::Result<(Pid, T)> {
-    let over = OVER.read().unwrap_or_else(PoisonError::into_inner);
-    if *over {
+    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    // Relaxed: whoever has set it looks at the list after this lock.
+    if OVER.load(Ordering::Relaxed) {
         return Err(io::Error::other("the run is over"));
     }
     let (leader, rest) = spawn()?;
@@ -37,7 +47,19 @@ pub(super) fn forget(leader: Pid) {
 
 /// Kills all groups that live; no more are started.
 pub(crate) fn end() {
-    *OVER.write().unwrap_or_else(PoisonError::into_inner) = true;
+    OVER.store(true, Ordering::Relaxed);
+    kill_all();
+    let began = Instant::now();
+    while let Err(TryLockError::WouldBlock) = STARTING.try_write() {
+        if began.elapsed() > PATIENCE {
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    kill_all();
+}
+
+fn kill_all() {
     // Held meanwhile, so that no number is given back.
     for leader in leaders().iter().filter_map(|leader| Pid::from_raw(*leader)) {
         let _ = kill_process_group(leader, Signal::KILL);
