@@ -82,7 +82,7 @@ MUTANTS = [
     ("wait/bell.rs", "std::mem::forget(self.listen());", "std::mem::forget(self.listen_in_time());", "who listens on makes no heavy fence"),
     ("wait/arrivals.rs", "            self.bell.listen_on();\n", "", "who listens on does not listen"),
     ("wait/arrivals.rs", "            self.listens_on.store(false, Ordering::Relaxed);\n", "", "who stops listening believes that it listens"),
-    ("wait/room.rs", "    ) {\n        light();\n", "    ) {\n", "a consumer looks for waiting tasks without a light fence"),
+    ("wait/room.rs", "Option<u64> {\n        light();\n", "Option<u64> {\n", "a consumer looks for waiting tasks without a light fence"),
     relaxed("wait/room.rs", "self.alarm.due.swap(NEVER, Ordering::AcqRel)", "who is due is taken out relaxed"),
     relaxed("wait/room.rs", "self.alarm.due.fetch_min(position, Ordering::Release)", "who is due is put in relaxed"),
     ("wait/room.rs", "self.ring_at(AT_ONCE);\n            heavy();\n", "self.ring_at(AT_ONCE);\n",

@@ -8,7 +8,6 @@ use super::shared::Shared;
 use super::{Disconnected, RecvTimeoutError, TryRecvError};
 use crate::primitive::Arc;
 use crate::sequencer::{Hand, Multi, Sequencer, Single};
-use crate::wait::Places;
 
 /// Receives values from a channel; see the [module](super).
 ///
@@ -295,11 +294,9 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         let shared = &*self.shared;
         let Range { start, end } = claim;
         shared.consumers.complete(claim);
-        // Of many receivers, one that was slow says little about how far they are.
-        let completed = || if C::MANY { shared.consumers.claimed() } else { end };
-        let fenced = || self.hand.has_completed(end);
-        let places = Places { may_have_gaps: C::MANY, number: || shared.freed(start, end) as usize };
-        shared.room.freed(end, fenced, places, completed, || shared.producers.claimed());
+        if let Some(due) = shared.room.freed(end, || self.hand.has_completed(end)) {
+            shared.ring_for_room(due, start, end);
+        }
     }
 
     /// Waits as a task until there is something to claim.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::RecvTimeoutError;
 use super::shared::{Place, Shared};
 use crate::sequencer::SequencerParts;
+use crate::wait::Places;
 
 impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     /// A place for one value if there is one now.
@@ -45,6 +46,16 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         }
         let enough = portion <= 1 || self.producers.available(hand, |from| self.free_until(from)) >= portion;
         if enough { self.claim_places(hand, most).map(Some) } else { None }
+    }
+
+    /// Wakes senders for the positions from `start` to before `end`, which were received.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn ring_for_room(&self, due: u64, start: u64, end: u64) {
+        // Of many receivers, one that was slow says little about how far they are.
+        let completed = || if C::MANY { self.consumers.claimed() } else { end };
+        let places = Places { may_have_gaps: C::MANY, number: || self.freed(start, end) as usize };
+        self.room.ring(due, places, completed, || self.producers.claimed());
     }
 
     /// Where what has come ends, all before `from` being received; lets events gather before it looks.

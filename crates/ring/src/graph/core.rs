@@ -57,10 +57,18 @@ impl<E, P: SequencerParts> Core<E, P> {
     pub(super) fn consumed(&self, end: u64, fenced: impl FnOnce()) {
         // Where all wait for the same, that is the producers.
         self.arrivals.came_to_others(fenced);
-        // Not only where this consumer is: a fast one would have the room believe that what a slow one still holds is free.
+        if let Some(due) = self.room.freed(end, || ()) {
+            self.ring_for_room(due);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ring_for_room(&self, due: u64) {
         // A task may want many positions, so all look.
         let places = Places { may_have_gaps: false, number: || usize::MAX };
-        self.room.freed(end, || (), places, || self.gate.slowest(), || self.producers.claimed());
+        // Not only where this consumer is: a fast one would have the room believe that what a slow one still holds is free.
+        self.room.ring(due, places, || self.gate.slowest(), || self.producers.claimed());
     }
 
     /// A consumer has nothing to consume: more producers may be needed.

@@ -162,29 +162,22 @@ impl Room {
         }
     }
 
-    /// A consumer has completed positions, the last of them before `end`, and so made `places`. All before `completed()` are free again, or about so;
-    /// producers have claimed up to `claimed()`. Calls `fenced` after the light fence, before anybody is woken.
+    /// A consumer has completed positions, the last of them before `end`. If somebody should be woken, the position that is due: then the caller
+    /// is to [`ring`](Self::ring), out of line and with numbers in registers, for this is called for each event. Calls `fenced` after the light
+    /// fence, before anybody is woken.
     #[inline(always)]
-    pub(crate) fn freed(
-        &self,
-        end: u64,
-        fenced: impl FnOnce(),
-        places: Places<impl FnOnce() -> usize>,
-        completed: impl FnOnce() -> u64,
-        claimed: impl FnOnce() -> u64,
-    ) {
+    #[must_use]
+    pub(crate) fn freed(&self, end: u64, fenced: impl FnOnce()) -> Option<u64> {
         light();
         // Relaxed: the fence has done the ordering, and `ring` looks properly.
         let due = self.alarm.due.load(Ordering::Relaxed);
         fenced();
-        if due <= end {
-            self.ring(due, places, completed, claimed);
-        }
+        (due <= end).then_some(due)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn ring(
+    /// Wakes who waits for the `places` that were made. All before `completed()` are free again, or about so; producers have claimed up to
+    /// `claimed()`.
+    pub(crate) fn ring(
         &self,
         due: u64,
         places: Places<impl FnOnce() -> usize>,
