@@ -8,7 +8,8 @@
 //!
 //! The run ends when the program has ended and nobody holds its output any more, as a shell's `$(…)` does. When the
 //! time limit passes or the flow is abandoned, the whole group gets SIGTERM, a moment later SIGKILL, and is gone when
-//! the op returns; what still runs when the run ends gets SIGKILL ([`live::end`]). A descendant that has left the group with `setsid` is its own master and is not followed.
+//! the op returns; what still runs when the run ends gets SIGKILL ([`live::end`]). A descendant that has left the group
+//! with `setsid` is its own master and is not followed.
 
 pub(crate) mod group;
 pub(crate) mod live;

@@ -184,8 +184,12 @@ fn who_closes_its_output_and_stays_is_killed() {
 #[test]
 fn what_was_said_before_the_time_limit_is_in_the_message() {
     let says_it = || sh("echo 'still at it' >&2; sleep 100");
-    let mut errors = LIMITS.iter().map(|limit| run_within(says_it(), record(""), *limit).unwrap_err());
-    assert!(errors.any(|error| error.ends_with("standard error: still at it")));
+    let mut error = String::new();
+    let heard = LIMITS.iter().any(|limit| {
+        error = run_within(says_it(), record(""), *limit).unwrap_err();
+        error.ends_with("standard error: still at it")
+    });
+    assert!(heard, "{error}");
 }
 
 #[test]
