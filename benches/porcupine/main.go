@@ -1,6 +1,7 @@
 // Porcupine on the histories that Millstream's benchmark decides.
 //
 //	porcupine etcd FOLDER       all etcd_*.log of the folder that have operations
+//	porcupine kv FILE           a log of a key-value store
 //	porcupine register FOLDER   all *.jsonl of the folder: registers' histories as JSON lines
 //	porcupine queue FOLDER      the same, queues'
 //
@@ -72,11 +73,88 @@ var queue = porcupine.Model{
 	},
 }
 
+// call is what a client asks of a key of the store, and answer what a get returns.
+type call struct {
+	op, key, value string
+}
+
+type answer string
+
+// store has gets, puts and appends; each key is checked alone and holds an empty text at first.
+var store = porcupine.Model{
+	PartitionEvent: func(events []porcupine.Event) [][]porcupine.Event {
+		numbers := map[string]int{}
+		keys := map[int]int{}
+		var parts [][]porcupine.Event
+		for _, event := range events {
+			if asked, isCall := event.Value.(call); isCall {
+				if _, known := numbers[asked.key]; !known {
+					numbers[asked.key] = len(parts)
+					parts = append(parts, nil)
+				}
+				keys[event.Id] = numbers[asked.key]
+			}
+			key := keys[event.Id]
+			parts[key] = append(parts[key], event)
+		}
+		return parts
+	},
+	Init: func() interface{} { return "" },
+	Step: func(state, in, out interface{}) (bool, interface{}) {
+		held, asked := state.(string), in.(call)
+		switch asked.op {
+		case "get":
+			return string(out.(answer)) == held, held
+		case "put":
+			return true, asked.value
+		default:
+			return true, held + asked.value
+		}
+	},
+}
+
+var storeLine = regexp.MustCompile(`^\{:process (\d+), :type :(invoke|ok), :f :(get|put|append), :key "(.*)", :value (?:nil|"(.*)")\}$`)
+
+// readStore reads a log in which every call returns.
+func readStore(path string) []porcupine.Event {
+	file, err := os.Open(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer file.Close()
+	var events []porcupine.Event
+	open := map[int]int{}
+	scanner := bufio.NewScanner(file)
+	for scanner.Scan() {
+		fields := storeLine.FindStringSubmatch(scanner.Text())
+		if fields == nil {
+			log.Fatalf("%s: not an event: %s", path, scanner.Text())
+		}
+		process, event := number(fields[1]), porcupine.Event{}
+		if fields[2] == "invoke" {
+			open[process] = len(events)
+			event = porcupine.Event{Kind: porcupine.CallEvent, Value: call{fields[3], fields[4], fields[5]}, Id: len(events)}
+		} else {
+			event = porcupine.Event{Kind: porcupine.ReturnEvent, Value: answer(fields[5]), Id: open[process]}
+			delete(open, process)
+		}
+		event.ClientId = process
+		events = append(events, event)
+	}
+	if err := scanner.Err(); err != nil {
+		log.Fatal(err)
+	}
+	if len(open) > 0 {
+		log.Fatalf("%s: %d calls have not returned", path, len(open))
+	}
+	return events
+}
+
 const patience = 5 * time.Second
 
 func main() {
 	if len(os.Args) != 3 {
-		log.Fatal("usage: porcupine etcd|register|queue FOLDER")
+		log.Fatal("usage: porcupine etcd|register|queue FOLDER, porcupine kv FILE")
 	}
 	var verdicts strings.Builder
 	var spent time.Duration
@@ -99,6 +177,9 @@ func main() {
 				check(func() porcupine.CheckResult { return porcupine.CheckEventsTimeout(register, events, patience) })
 			}
 		}
+	case "kv":
+		events := readStore(os.Args[2])
+		check(func() porcupine.CheckResult { return porcupine.CheckEventsTimeout(store, events, patience) })
 	case "register":
 		operations(register)
 	case "queue":

@@ -44,7 +44,16 @@ fn archive_takes_a_tree_of_one_s_own() {
 #[test]
 fn noop_reports_peers_and_references() {
     let report = report(&["noop"]);
-    assert_rows(&report, &["millstream, batch 64", "crossbeam threads", "tokio mpsc", "(rayon task, no queues)"]);
+    assert_rows(
+        &report,
+        &[
+            "millstream, batch 64",
+            "crossbeam, a thread per stage",
+            "crossbeam, workers call all four, 64 a message",
+            "tokio mpsc, a task per stage",
+            "(rayon task, no queues)",
+        ],
+    );
     assert!(report.contains("millstream, batch 64 / "), "{report}");
 }
 
@@ -59,10 +68,20 @@ fn ring_reports_every_part() {
     let report = report(&["ring"]);
     assert_rows(
         &report,
-        &["spsc, spinning", "rtrb", "mpsc", "ArrayQueue + yield", "256 producers", "graph", "bare futex"],
+        &[
+            "spsc, spinning",
+            "rtrb, yielding",
+            "mpmc",
+            "ArrayQueue, yielding",
+            "disruptor, yielding",
+            "mpsc",
+            "256 producers",
+            "graph",
+            "bare futex",
+        ],
     );
     assert!(report.contains("100 blocked consumers, 50ms: "), "{report}");
-    assert!(report.contains("throughput of mpsc / disruptor: "), "{report}");
+    assert!(report.contains("throughput of mpsc / disruptor, yielding: "), "{report}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 PACKAGE = "millstream-slab"
 FOLDER = "crates/slab"
 # What is built and run, with which RUSTFLAGS.
-RUNS = [(["--test", "open", "--test", "slab"], ""), (["--test", "crash"], "")]
+RUNS = [(["--test", "open", "--test", "slab", "--test", "trust", "--test", "fork"], ""), (["--test", "crash"], "")]
 
 # File, what is there, what is put in its place, what went wrong.
 MUTANTS = [
@@ -24,13 +24,19 @@ MUTANTS = [
      "            for index in from..until {", "fresh objects are counted as used before they are in anybody's hands"),
     ("mapped/cache.rs", "word.compare_exchange(published, next.cached(self.slot),",
      "word.compare_exchange(published, next.free(),", "a freed object is the depot's before it is in the depot"),
-    ("mapped/recover.rs", "        let mut is_dead = vec![false; self.slots().len()];",
-     "        for &slot in dead {\n"
-     "            self.slots()[usize::from(slot)].owner.store(Identity::NOBODY, Ordering::Release);\n        }\n"
-     "        let mut is_dead = vec![false; self.slots().len()];",
+    ("mapped/recover.rs", "        // The words of a cache's objects are changed",
+     "        for number in 0..self.slots.len() {\n            self.replace_owner(number, Identity::NOBODY);\n        }\n"
+     "        // The words of a cache's objects are changed",
      "a survivor gives a slot up before its objects are found"),
-    ("mapped/recover.rs", "        for &slot in dead {\n            self.depot().settle(slot)?;\n        }\n", "",
+    ("mapped/recover.rs", "                ward.is_damaged = self.shared.depot().settle(number).is_err();\n",
+     "                let _ = (number, ward);\n",
      "a survivor does not bring to an end what the dead cache was doing"),
+    ("mapped/recover.rs", "let chains = Chains::new(self.shared, number);", "let chains = Chains::new(self.shared, 0);",
+     "a survivor gives objects of one dead cache in the name of another"),
+    ("mapped/attach.rs", "        if let Some(recovered) = self.recover_beside(thoroughly, Passage::Open)? {\n"
+     "            return Ok(recovered);\n        }\n", "", "recovery waits at the gate"),
+    ("mapped/recover.rs", "ward.is_damaged || ward.before == Identity::NOBODY", "ward.before == Identity::NOBODY",
+     "an announcement that makes no sense is written over"),
     ("mapped/cache.rs", "        if self.flush().is_ok() {\n",
      "        self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NOBODY, Ordering::Release);\n"
      "        if self.flush().is_ok() {\n",
@@ -51,10 +57,19 @@ MUTANTS = [
      "        let mut chains = Chains::new(&self.shared, self.slot);\n", "a parcel gives its slot up before its objects"),
     ("mapped/gate.rs", "let must_remake = inherited != 0;", "let must_remake = false;", "whoever comes after a killed opener does not begin again"),
     ("mapped/gate.rs", "if self.is_half_made.get() { REMAKES } else { OPEN }", "OPEN", "who could not make the list anew opens the gate"),
-    ("mapped/attach.rs", "        self.check_namespace(namespace)?;\n        self.recover_at_the_gate(thoroughly)", "        self.recover_at_the_gate(thoroughly)",
+    ("mapped/recover.rs", "        self.check_namespace(namespace)?;\n", "",
      "who recovers does not ask whether he can watch the others"),
-    ("mapped/recover.rs", " || is(ended, slot)", "", "what was forgotten is nobody's"),
+    ("mapped/recover.rs", " || thoroughly && self.take_over_ended(number)", "", "what was forgotten is nobody's"),
     ("mapped/shared.rs", "            owners[index as usize].store(slot.user.load(Ordering::Relaxed), Ordering::Relaxed);\n", "            let _ = (owners, slot);\n",
      "an orphan does not say whose it is"),
-    ("mapped/attach.rs", "                        slot.user.store(NO_OWNER, Ordering::Relaxed);\n", "", "a new cache has the owner of the one before"),
+    ("mapped/register.rs", "            slot.user.store(NO_OWNER, Ordering::Relaxed);\n", "", "a new cache has the owner of the one before"),
+    ("mapped/raw.rs", "self.shared.memory.sync(geometry.words() + 8 * index, 8)", "Ok(())", "the word of a synced object is not synced"),
+    ("mapped/raw.rs", "self.shared.memory.sync(geometry.objects() + index * geometry.object_bytes, geometry.object_bytes)?;", "",
+     "the bytes of a synced object are not synced"),
+    ("mapped/shared.rs", "last.map_or(used, |index| index + 1)", "last.map_or(used, |_| used)",
+     "objects beyond the number of those in use are leaked by a power failure"),
+    ("mapped/cache.rs", "        // In a child it is the parent's.\n        if !self.is_ours() {", "        if false {",
+     "a child frees what its parent holds"),
+    ("mapped/rebuild.rs", "Some(State::Virgin) => chains.push(Entry { generation: Generation::FIRST, index })?,", "Some(State::Virgin) => {}",
+     "objects whose words a power failure took are leaked"),
 ]

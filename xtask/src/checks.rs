@@ -27,7 +27,14 @@ pub(crate) fn all() -> Vec<Step> {
             "test",
             "unit, property and integration tests, the examples in the docs; examples compile",
             ["test", "--workspace"],
-        ),
+        )
+        // As in a release build, where an overflow would wrap and not panic.
+        .then_cargo([
+            "test",
+            "--config=profile.dev.package.millstream-flow.overflow-checks=false",
+            "--package=millstream-flow",
+            "--test=extremes",
+        ]),
         Step::cargo("doc", "the docs build without a warning", ["doc", "--workspace", "--no-deps", "--lib"])
             .env("RUSTDOCFLAGS", "-D warnings"),
         Step::inspect("python", "the Python package builds, and its docs and tests run", python::check),

@@ -23,7 +23,7 @@ const QUEUE_VALUES: i64 = 5;
 /// Clients and operations of each: beyond, porcupine does not end.
 const QUEUE_SIZES: [(u32, usize); 2] = [(4, 60), (16, 24)];
 
-/// Compares on the etcd logs that porcupine is tested with, on registers' histories of 4 and 16 clients, and on queues'
+/// Compares on the logs that porcupine is tested with, of etcd and of a key-value store, on registers' histories of 4 and 16 clients, and on queues'
 /// histories in which values come again.
 ///
 /// # Errors
@@ -37,9 +37,11 @@ pub fn run(args: &Args) -> Result<(), Error> {
     let program = build(folder.path())?;
 
     let logs = logs()?;
-    let histories = read(&logs)?;
+    let etcd = logs.join("jepsen");
+    let histories = read(&etcd)?;
     println!("## history: {} etcd logs of about 170 operations\n", histories.len());
-    compare(args, &histories, &Model::new(Kind::CasRegister), || porcupine(&program, "etcd", &logs))?;
+    compare(args, &histories, &Model::new(Kind::CasRegister), || porcupine(&program, "etcd", &etcd))?;
+    stores(args, &program, &logs.join("kv"))?;
 
     let operations = if args.quick { QUICK_OPERATIONS } else { OPERATIONS };
     for clients in CLIENTS {
@@ -56,6 +58,18 @@ pub fn run(args: &Args) -> Result<(), Error> {
         let histories: Vec<History> = (0..count).map(|seed| repetitive(clients, operations, seed)).collect();
         let files = written(folder.path(), &format!("queues-{clients}"), &histories)?;
         compare(args, &histories, &Kind::Queue.into(), || porcupine(&program, "queue", &files))?;
+    }
+    Ok(())
+}
+
+/// Compares on each log of a key-value store; a key that was never written reads as a text without letters.
+fn stores(args: &Args, program: &Path, folder: &Path) -> Result<(), Error> {
+    let model = Model::new(Kind::KeyValue).with_initial(Value::EMPTY_TEXT);
+    for path in paths(folder)? {
+        let histories = [parse(&path, Format::Jepsen, &model)?];
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        println!("## history: a key-value store, {} operations of {name}\n", histories[0].len());
+        compare(args, &histories, &model, || porcupine(program, "kv", &path))?;
     }
     Ok(())
 }
@@ -129,6 +143,7 @@ fn ours(histories: &[History], model: &Model) -> Result<Verdicts, Error> {
     Ok((began.elapsed().as_secs_f64() * 1e3, verdicts))
 }
 
+/// `histories` is a folder of them, or of a store one.
 fn porcupine(program: &Path, kind: &str, histories: &Path) -> Result<Verdicts, Error> {
     let text = output(Command::new(program).arg(kind).arg(histories))?;
     let parsed = text.trim().split_once(' ').and_then(|(ms, verdicts)| Some((ms.parse().ok()?, verdicts.to_owned())));
@@ -150,21 +165,28 @@ fn source() -> PathBuf {
 fn logs() -> Result<PathBuf, Error> {
     let module = ["list", "-m", "-f", "{{.Dir}}", "github.com/anishathalye/porcupine"];
     let folder = output(Command::new("go").args(module).current_dir(source()))?;
-    Ok(Path::new(folder.trim()).join("test_data/jepsen"))
+    Ok(Path::new(folder.trim()).join("test_data"))
+}
+
+/// The files in the folder, in order of their names.
+fn paths(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(folder).map_err(Error::at(folder))?;
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.map(|entry| entry.path()).map_err(Error::at(folder))).collect::<Result<_, _>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn parse(path: &Path, format: Format, model: &Model) -> Result<History, Error> {
+    let text = fs::read(path).map_err(Error::at(path))?;
+    format::read(&text[..], format, Some(model)).map_err(|e| Error::new(format!("{}: {e}", path.display())))
 }
 
 /// The histories of all logs in `folder` that have operations.
 fn read(folder: &Path) -> Result<Vec<History>, Error> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
-        .map_err(Error::at(folder))?
-        .map(|entry| entry.map(|entry| entry.path()).map_err(Error::at(folder)))
-        .collect::<Result<_, _>>()?;
-    paths.sort();
     let mut histories = Vec::new();
-    for path in paths {
-        let text = fs::read(&path).map_err(Error::at(&path))?;
-        let history = format::read(&text[..], Format::Etcd, Some(&Model::new(Kind::CasRegister)))
-            .map_err(|e| Error::new(format!("{}: {e}", path.display())))?;
+    for path in paths(folder)? {
+        let history = parse(&path, Format::Etcd, &Model::new(Kind::CasRegister))?;
         histories.extend((!history.is_empty()).then_some(history));
     }
     Ok(histories)

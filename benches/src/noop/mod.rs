@@ -2,6 +2,11 @@
 //!
 //! `n` numbers go through four no-op stages; the figure is the time for the whole way per
 //! number. First the source runs on the calling thread everywhere, then many threads send.
+//!
+//! The competitors differ in what they give for it. A thread per stage and the flow let every stage have limits, a queue
+//! and a size of its own, and show what waits where. Workers that call the four functions in a row have one queue for
+//! everything: they are what a program writes by hand as long as no stage needs anything, and the price of stages is
+//! the distance to them.
 
 pub mod ours;
 pub mod peers;
@@ -17,25 +22,30 @@ use crate::error::Error;
 const UNITS: u64 = 2_000_000;
 const QUICK_UNITS: u64 = 20_000;
 
-/// Someone who sends `n` numbers through four stages and returns how many came out.
+/// Sends `n` numbers through four stages and returns how many came out.
 type Pass = fn(n: u64) -> Result<u64, Error>;
 
-const COMPETITORS: [(&str, Role, Pass); 5] = [
+const COMPETITORS: [(&str, Role, Pass); 7] = [
     ("millstream, batch 64", Role::Ours, ours::flow),
-    ("crossbeam threads", Role::Peer, peers::crossbeam_threads),
-    ("tokio mpsc", Role::Peer, peers::tokio_mpsc),
-    ("crossbeam threads, 64 a message", Role::Reference, peers::crossbeam_batches),
+    ("crossbeam, a thread per stage", Role::Peer, peers::crossbeam_threads),
+    ("crossbeam, a thread per stage, 64 a message", Role::Peer, peers::crossbeam_batches),
+    ("crossbeam, workers call all four", Role::Peer, peers::crossbeam_workers),
+    ("crossbeam, workers call all four, 64 a message", Role::Peer, peers::crossbeam_worker_batches),
+    ("tokio mpsc, a task per stage", Role::Peer, peers::tokio_mpsc),
     ("rayon task, no queues", Role::Reference, peers::rayon_tasks),
 ];
 
 /// How many threads send.
 const SENDERS: [u64; 5] = [1, 3, 16, 64, 256];
 
-/// Someone who sends `n` numbers from so many threads.
+/// Sends `n` numbers from `senders` threads.
 type SentPass = fn(n: u64, senders: u64) -> Result<u64, Error>;
 
-const SENT: [(&str, Role, SentPass); 2] =
-    [("millstream", Role::Ours, ours::sent), ("crossbeam threads", Role::Peer, peers::crossbeam_sent)];
+const SENT: [(&str, Role, SentPass); 3] = [
+    ("millstream", Role::Ours, ours::sent),
+    ("crossbeam, a thread per stage", Role::Peer, peers::crossbeam_sent),
+    ("crossbeam, workers call all four", Role::Peer, peers::crossbeam_workers_sent),
+];
 
 /// Each sender's part of `n` numbers.
 fn shares(n: u64, senders: u64) -> impl Iterator<Item = Range<u64>> {

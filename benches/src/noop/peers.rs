@@ -1,4 +1,4 @@
-//! The same way through channels, and two references that do less.
+//! The same way through channels: a thread per stage, as the flow is drawn, and the loop that one would write by hand.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -9,6 +9,8 @@ use crate::machine::cores;
 
 const STAGES: usize = 4;
 const CAPACITY: usize = 1024;
+/// Numbers in a message of the competitors that send several at once.
+const BATCH: u64 = 64;
 
 /// A thread per stage, a bounded channel before each; the last stage counts.
 ///
@@ -23,14 +25,7 @@ pub fn crossbeam_threads(n: u64) -> Result<u64, Error> {
 /// # Errors
 /// Never.
 pub fn crossbeam_sent(n: u64, senders: u64) -> Result<u64, Error> {
-    let feed = |first: &Sender<u64>| {
-        std::thread::scope(|scope| {
-            shares(n, senders).for_each(|range| {
-                scope.spawn(|| send_all(range)(first));
-            });
-        });
-    };
-    through_threads(CAPACITY, feed, nothing, |_| 1)
+    through_threads(CAPACITY, send_shares(n, senders), nothing, |_| 1)
 }
 
 /// The same with 64 numbers a message: a sixty-fourth of the queue operations.
@@ -38,15 +33,45 @@ pub fn crossbeam_sent(n: u64, senders: u64) -> Result<u64, Error> {
 /// # Errors
 /// Never.
 pub fn crossbeam_batches(n: u64) -> Result<u64, Error> {
-    let batch = 64;
-    let batches = (0..n.div_ceil(batch)).map(|i| (i * batch..n.min((i + 1) * batch)).collect());
     let stage = |mut numbers: Vec<u64>| {
         for number in &mut numbers {
             *number = nothing(*number);
         }
         numbers
     };
-    through_threads(CAPACITY / batch as usize, send_all(batches), stage, |numbers| numbers.len() as u64)
+    through_threads(CAPACITY / BATCH as usize, send_all(batches(n)), stage, |numbers| numbers.len() as u64)
+}
+
+/// A worker per core on one bounded channel; each calls the four stages as functions, one after the other.
+///
+/// # Errors
+/// Never.
+pub fn crossbeam_workers(n: u64) -> Result<u64, Error> {
+    through_workers(CAPACITY, send_all(0..n), |number| {
+        all_stages(number);
+        1
+    })
+}
+
+/// The same with 64 numbers a message.
+///
+/// # Errors
+/// Never.
+pub fn crossbeam_worker_batches(n: u64) -> Result<u64, Error> {
+    through_workers(CAPACITY / BATCH as usize, send_all(batches(n)), |numbers| {
+        numbers.into_iter().map(all_stages).count() as u64
+    })
+}
+
+/// The workers of [`crossbeam_workers`] behind `senders` sending threads.
+///
+/// # Errors
+/// Never.
+pub fn crossbeam_workers_sent(n: u64, senders: u64) -> Result<u64, Error> {
+    through_workers(CAPACITY, send_shares(n, senders), |number| {
+        all_stages(number);
+        1
+    })
 }
 
 fn send_all<T>(source: impl Iterator<Item = T>) -> impl FnOnce(&Sender<T>) {
@@ -55,6 +80,45 @@ fn send_all<T>(source: impl Iterator<Item = T>) -> impl FnOnce(&Sender<T>) {
             first.send(unit).expect("the stages run until this sender is dropped");
         }
     }
+}
+
+fn send_shares(n: u64, senders: u64) -> impl FnOnce(&Sender<u64>) {
+    move |first| {
+        std::thread::scope(|scope| {
+            for range in shares(n, senders) {
+                scope.spawn(|| send_all(range)(first));
+            }
+        });
+    }
+}
+
+fn batches(n: u64) -> impl Iterator<Item = Vec<u64>> {
+    (0..n.div_ceil(BATCH)).map(move |i| (i * BATCH..n.min((i + 1) * BATCH)).collect())
+}
+
+fn all_stages(number: u64) -> u64 {
+    (0..STAGES).fold(number, |number, _| nothing(number))
+}
+
+/// Counts what a worker per core takes from one channel.
+fn through_workers<T: Send>(
+    capacity: usize,
+    feed: impl FnOnce(&Sender<T>),
+    work: impl Fn(T) -> u64 + Copy + Send,
+) -> Result<u64, Error> {
+    std::thread::scope(|scope| {
+        let (first, input) = bounded(capacity);
+        let workers: Vec<_> = (0..cores())
+            .map(|_| {
+                let input = input.clone();
+                scope.spawn(move || input.iter().map(work).sum::<u64>())
+            })
+            .collect();
+        drop(input);
+        feed(&first);
+        drop(first);
+        Ok(workers.into_iter().map(|worker| worker.join().expect("a worker panicked")).sum())
+    })
 }
 
 fn through_threads<T: Send>(
@@ -126,7 +190,7 @@ pub fn tokio_mpsc(n: u64) -> Result<u64, Error> {
 /// Never.
 pub fn rayon_tasks(n: u64) -> Result<u64, Error> {
     let out = (0..n as usize).into_par_iter().with_max_len(1).map(|number| {
-        (0..STAGES).fold(number as u64, |number, _| nothing(number));
+        all_stages(number as u64);
         1
     });
     Ok(out.sum())

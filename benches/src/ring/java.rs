@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use super::{Pass, Wanted, ours, timed};
+use super::{CAPACITY, Pass, Wanted, ours, timed};
 use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
@@ -23,7 +23,8 @@ pub(super) fn run(args: &Args, events: u64) -> Result<(), Error> {
             return Ok(());
         }
     };
-    let cases: [(u64, &str, Pass); 2] = [(1, "spsc", ours::spsc), (3, "mpsc", ours::mpsc)];
+    let cases: [(u64, &str, Pass); 2] =
+        [(1, "spsc", ours::spsc::<u64, CAPACITY>), (3, "mpsc", ours::mpsc::<u64, CAPACITY>)];
     for (producers, ours, pass) in cases {
         let competitor =
             |name, queue| Competitor::new(name, Role::Peer, move || java.borrow_mut().timed(queue, producers, events));

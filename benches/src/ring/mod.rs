@@ -1,17 +1,27 @@
 //! Rings beside their peers: throughput, latency, and CPU time while nothing happens.
 //!
-//! A million events or more go through for each figure, 1024 slots everywhere; the time includes starting
-//! and ending the threads. Consumers add the values up, so every payload is read.
+//! Like stands beside like: a channel of one sender and one receiver beside rings that allow no more, one of many senders and
+//! many receivers beside those that allow as many. A peer that leaves waiting to its user, or has it chosen, waits as its author
+//! would have it wait on this machine: it spins where each thread has a core, and yields where it has not; both are shown.
+//!
+//! A million events or more go through for each figure; the time includes starting and ending the threads. Consumers add the values
+//! up, so every payload is read.
 
 mod cpu;
+mod event;
 mod graphs;
 mod java;
 mod latency;
 mod line;
 mod ours;
 mod peers;
+mod pingpong;
 
 use std::time::Instant;
+
+use disruptor::BusySpin;
+use event::Event;
+use peers::Yielding;
 
 use crate::args::Args;
 use crate::compare::{Comparison, Competitor, Role, alternate, median};
@@ -43,7 +53,7 @@ struct Wanted {
 /// When a competitor lost or duplicated an event.
 pub fn run(args: &Args) -> Result<(), Error> {
     let events = if args.quick { QUICK_EVENTS } else { EVENTS };
-    println!("## ring: u64 events, {CAPACITY} slots\n");
+    println!("## ring: u64 events and {CAPACITY} slots, where nothing else is said\n");
     for (title, part) in PARTS {
         if title.to_lowercase().contains(&args.part) {
             println!("### {title}\n");
@@ -56,11 +66,18 @@ pub fn run(args: &Args) -> Result<(), Error> {
 /// A part of the report.
 type Part = fn(&Args, u64) -> Result<(), Error>;
 
-const PARTS: [(&str, Part); 10] = [
-    ("1 producer, 1 consumer, event by event", per_event),
-    ("1 producer, 1 consumer, in batches", batches),
-    ("3 producers, 1 consumer", three_to_one),
+const PARTS: [(&str, Part); 17] = [
+    ("SPSC: 1 producer, 1 consumer", spsc),
+    ("SPSC in batches", batches),
+    ("MPMC: 1 producer, 1 consumer", mpmc_from_one),
+    ("MPMC: 3 producers, 1 consumer", mpmc_from_three),
+    ("MPSC: 3 producers, 1 consumer", mpsc_from_three),
     ("Many producers, 1 consumer", many_to_one),
+    ("Capacity 4", |args, events| narrow::<4>(args, events)),
+    ("Capacity 16", |args, events| narrow::<16>(args, events)),
+    ("Events of 64 bytes", |args, events| sized::<8>(args, events)),
+    ("Events of 256 bytes", |args, events| sized::<32>(args, events)),
+    ("There and back, capacity 1", pingpong::run),
     ("Graph: multicast, 1 producer to 3 consumers", graphs::multicasts),
     ("Graph: pipeline of 3 consumers", graphs::pipelines),
     ("Graph: diamond, 2 consumers, then 1", graphs::diamonds),
@@ -69,55 +86,99 @@ const PARTS: [(&str, Part); 10] = [
     ("CPU time of waiting", cpu::run),
 ];
 
-fn per_event(args: &Args, events: u64) -> Result<(), Error> {
-    let competitors: [(&str, Role, Pass); 8] = [
-        ("spsc, spinning", Role::Ours, ours::spsc_spinning),
-        ("spsc", Role::Ours, ours::spsc),
-        ("rtrb", Role::Peer, peers::rtrb),
-        ("disruptor", Role::Peer, peers::disruptor_single),
-        ("crossbeam-channel", Role::Peer, peers::crossbeam),
-        ("kanal", Role::Peer, peers::kanal),
-        ("std sync_channel", Role::Peer, peers::std_channel),
-        ("flume", Role::Peer, peers::flume),
+fn spsc(args: &Args, events: u64) -> Result<(), Error> {
+    let competitors: [(&str, Role, Pass); 6] = [
+        ("spsc, spinning", Role::Ours, ours::spsc_spinning::<u64, CAPACITY>),
+        ("spsc", Role::Ours, ours::spsc::<u64, CAPACITY>),
+        ("rtrb, spinning", Role::Peer, peers::rtrb_spinning::<u64, CAPACITY>),
+        ("rtrb, yielding", Role::Peer, peers::rtrb_yielding::<u64, CAPACITY>),
+        ("disruptor, spinning", Role::Peer, peers::disruptor_single::<BusySpin>),
+        ("disruptor, yielding", Role::Peer, peers::disruptor_single::<Yielding>),
     ];
     let wanted = [
-        Wanted { ours: "spsc, spinning", peer: "rtrb", times: 1.0 },
-        Wanted { ours: "spsc", peer: "crossbeam-channel", times: 3.0 },
+        Wanted { ours: "spsc, spinning", peer: "rtrb, spinning", times: 1.0 },
+        Wanted { ours: "spsc", peer: "rtrb, yielding", times: 1.0 },
     ];
     table(1, 2 * events, &competitors, &wanted, args.rounds)
 }
 
 fn batches(args: &Args, events: u64) -> Result<(), Error> {
-    const PEER: &str = "disruptor, batches of 64, spinning";
-    let competitors: [(&str, Role, Pass); 5] = [
+    const SPINNING: &str = "disruptor, batches of 64, spinning";
+    const YIELDING: &str = "disruptor, batches of 64, its consumer yielding";
+    let competitors: [(&str, Role, Pass); 6] = [
         ("spsc, vectors of 64, spinning", Role::Ours, ours::spsc_batches_spinning),
         ("graph, batches of 64, spinning", Role::Ours, ours::graph_batches_spinning),
         ("spsc, vectors of 64", Role::Ours, ours::spsc_batches),
         ("graph, batches of 64", Role::Ours, ours::graph_batches),
-        (PEER, Role::Peer, peers::disruptor_batches),
+        (SPINNING, Role::Peer, peers::disruptor_batches::<BusySpin>),
+        (YIELDING, Role::Peer, peers::disruptor_batches::<Yielding>),
     ];
-    // Two that both spin first; then ours as it is by default, which lets others have the cores.
-    let wanted = [0, 1, 2, 3].map(|place| Wanted { ours: competitors[place].0, peer: PEER, times: 1.0 });
+    let wanted = [(0, SPINNING), (1, SPINNING), (2, YIELDING), (3, YIELDING)];
+    let wanted = wanted.map(|(place, peer)| Wanted { ours: competitors[place].0, peer, times: 1.0 });
     table(1, 5 * events, &competitors, &wanted, args.rounds)
 }
 
-fn three_to_one(args: &Args, events: u64) -> Result<(), Error> {
-    let competitors: [(&str, Role, Pass); 7] = [
-        ("mpsc", Role::Ours, ours::mpsc),
-        ("ArrayQueue + yield", Role::Peer, peers::array_queue),
-        ("crossbeam-channel", Role::Peer, peers::crossbeam),
-        ("kanal", Role::Peer, peers::kanal),
-        ("std sync_channel", Role::Peer, peers::std_channel),
-        ("flume", Role::Peer, peers::flume),
-        ("disruptor", Role::Peer, peers::disruptor_multi),
+/// Our `mpmc` beside those that have many senders and many receivers, too.
+fn mpmc<E: Event, const CAPACITY: usize>(args: &Args, producers: u64, events: u64) -> Result<(), Error> {
+    let competitors: [(&str, Role, Pass); 5] = [
+        ("mpmc", Role::Ours, ours::mpmc::<E, CAPACITY>),
+        ("ArrayQueue, yielding", Role::Peer, peers::array_queue::<E, CAPACITY>),
+        ("crossbeam-channel", Role::Peer, peers::crossbeam::<E, CAPACITY>),
+        ("kanal", Role::Peer, peers::kanal::<E, CAPACITY>),
+        ("flume", Role::Peer, peers::flume::<E, CAPACITY>),
+    ];
+    let wanted = ["ArrayQueue, yielding", "crossbeam-channel", "kanal"];
+    let wanted = wanted.map(|peer| Wanted { ours: "mpmc", peer, times: 1.0 });
+    table(producers, events, &competitors, &wanted, args.rounds)
+}
+
+fn mpmc_from_one(args: &Args, events: u64) -> Result<(), Error> {
+    mpmc::<u64, CAPACITY>(args, 1, 2 * events)
+}
+
+fn mpmc_from_three(args: &Args, events: u64) -> Result<(), Error> {
+    mpmc::<u64, CAPACITY>(args, 3, MORE_EVENTS * events)
+}
+
+fn mpsc_from_three(args: &Args, events: u64) -> Result<(), Error> {
+    let competitors: [(&str, Role, Pass); 4] = [
+        ("mpsc", Role::Ours, ours::mpsc::<u64, CAPACITY>),
+        ("std sync_channel", Role::Peer, peers::std_channel::<u64, CAPACITY>),
+        ("disruptor, yielding", Role::Peer, peers::disruptor_multi::<Yielding>),
+        ("disruptor, spinning", Role::Peer, peers::disruptor_multi::<BusySpin>),
     ];
     let wanted = [
-        Wanted { ours: "mpsc", peer: "ArrayQueue + yield", times: 1.3 },
-        Wanted { ours: "mpsc", peer: "crossbeam-channel", times: 2.5 },
-        Wanted { ours: "mpsc", peer: "disruptor", times: 15.0 },
+        Wanted { ours: "mpsc", peer: "std sync_channel", times: 1.0 },
+        Wanted { ours: "mpsc", peer: "disruptor, yielding", times: 1.0 },
     ];
     table(3, MORE_EVENTS * events, &competitors, &wanted, args.rounds)?;
     in_a_row(if args.quick { 2 } else { 20 }, MORE_EVENTS * events)
+}
+
+/// Rings so small that both sides wait for each other all the time. So fewer events pass.
+fn narrow<const CAPACITY: usize>(args: &Args, events: u64) -> Result<(), Error> {
+    one_to_one::<u64, CAPACITY>(args, events / 4)?;
+    mpmc::<u64, CAPACITY>(args, 3, events / 4)
+}
+
+/// Events that take a line of the cache or more.
+fn sized<const WORDS: usize>(args: &Args, events: u64) -> Result<(), Error> {
+    one_to_one::<[u64; WORDS], CAPACITY>(args, events)?;
+    mpmc::<[u64; WORDS], CAPACITY>(args, 3, events)
+}
+
+fn one_to_one<E: Event, const CAPACITY: usize>(args: &Args, events: u64) -> Result<(), Error> {
+    let competitors: [(&str, Role, Pass); 4] = [
+        ("spsc, spinning", Role::Ours, ours::spsc_spinning::<E, CAPACITY>),
+        ("spsc", Role::Ours, ours::spsc::<E, CAPACITY>),
+        ("rtrb, spinning", Role::Peer, peers::rtrb_spinning::<E, CAPACITY>),
+        ("rtrb, yielding", Role::Peer, peers::rtrb_yielding::<E, CAPACITY>),
+    ];
+    let wanted = [
+        Wanted { ours: "spsc, spinning", peer: "rtrb, spinning", times: 1.0 },
+        Wanted { ours: "spsc", peer: "rtrb, yielding", times: 1.0 },
+    ];
+    table(1, events, &competitors, &wanted, args.rounds)
 }
 
 /// The worst of so many runs beside their median, and the same of those runs alone before and after which the cores were about as far apart as
@@ -126,7 +187,7 @@ fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
     let mut trips = vec![line::round_trip()];
     let mut speeds = Vec::new();
     for _ in 0..count {
-        speeds.push(1e3 / timed(3, events, ours::mpsc)?);
+        speeds.push(1e3 / timed(3, events, ours::mpsc::<u64, CAPACITY>)?);
         trips.push(line::round_trip());
     }
     let verdict = |speeds: &[f64]| {
@@ -155,7 +216,7 @@ fn many_to_one(args: &Args, events: u64) -> Result<(), Error> {
     let mut rounds: Vec<Vec<(f64, f64, f64)>> = vec![Vec::new(); counts.len()];
     let measured = |producers, sent| -> Result<(f64, f64), Error> {
         let before = cpu::process_time();
-        let wall = timed(producers, sent, ours::mpsc)?;
+        let wall = timed(producers, sent, ours::mpsc::<u64, CAPACITY>)?;
         Ok((wall, (cpu::process_time() - before).as_nanos() as f64 / (MANY_EVENTS * events) as f64))
     };
     for _ in 0..args.rounds {
@@ -256,24 +317,31 @@ mod tests {
 
     #[test]
     fn every_competitor_brings_every_event_through() {
-        let passes: [(&str, Pass, u64); 17] = [
-            ("spsc spinning", ours::spsc_spinning, 1),
-            ("spsc", ours::spsc, 1),
+        let passes: [(&str, Pass, u64); 24] = [
+            ("spsc spinning", ours::spsc_spinning::<u64, 1024>, 1),
+            ("spsc", ours::spsc::<u64, 1024>, 1),
+            ("spsc, narrow", ours::spsc::<u64, 4>, 1),
+            ("spsc, large", ours::spsc::<[u64; 32], 1024>, 1),
             ("spsc batches", ours::spsc_batches, 1),
             ("graph batches", ours::graph_batches, 1),
             ("spsc batches spinning", ours::spsc_batches_spinning, 1),
             ("graph batches spinning", ours::graph_batches_spinning, 1),
-            ("mpsc", ours::mpsc, 3),
-            ("rtrb", peers::rtrb, 1),
-            ("disruptor single", peers::disruptor_single, 1),
-            ("disruptor batches", peers::disruptor_batches, 1),
-            ("disruptor multi", peers::disruptor_multi, 3),
-            ("array queue", peers::array_queue, 3),
-            ("crossbeam", peers::crossbeam, 3),
-            ("kanal", peers::kanal, 3),
-            ("std", peers::std_channel, 3),
-            ("flume", peers::flume, 3),
-            ("mpsc, many", ours::mpsc, 64),
+            ("mpsc", ours::mpsc::<u64, 1024>, 3),
+            ("mpmc", ours::mpmc::<u64, 1024>, 3),
+            ("mpmc, narrow", ours::mpmc::<u64, 4>, 3),
+            ("rtrb spinning", peers::rtrb_spinning::<u64, 1024>, 1),
+            ("rtrb yielding", peers::rtrb_yielding::<[u64; 8], 1024>, 1),
+            ("disruptor single", peers::disruptor_single::<BusySpin>, 1),
+            ("disruptor single yielding", peers::disruptor_single::<Yielding>, 1),
+            ("disruptor batches", peers::disruptor_batches::<Yielding>, 1),
+            ("disruptor multi", peers::disruptor_multi::<BusySpin>, 3),
+            ("disruptor multi yielding", peers::disruptor_multi::<Yielding>, 3),
+            ("array queue", peers::array_queue::<u64, 16>, 3),
+            ("crossbeam", peers::crossbeam::<u64, 1024>, 3),
+            ("kanal", peers::kanal::<u64, 1024>, 3),
+            ("std", peers::std_channel::<u64, 1024>, 3),
+            ("flume", peers::flume::<u64, 1024>, 3),
+            ("mpsc, many", ours::mpsc::<u64, 1024>, 64),
         ];
         for (name, pass, producers) in passes {
             for per_producer in [1, 64, 1000] {

@@ -4,43 +4,58 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use millstream_ring::graph::Builder;
-use millstream_ring::sequencer::Sequencer;
+use millstream_ring::sequencer::{Multi, Sequencer};
 use millstream_ring::{Options, WaitStrategy, channel};
 
 use super::CAPACITY;
+use super::event::Event;
 
 const BATCH: u64 = 64;
 
-pub(super) fn mpsc(producers: u64, per_producer: u64) -> u64 {
-    let (sender, receiver) = channel::mpsc(CAPACITY);
+pub(super) fn mpsc<E: Event, const CAPACITY: usize>(producers: u64, per_producer: u64) -> u64 {
+    many_to_one(channel::mpsc::<E>(CAPACITY), producers, per_producer)
+}
+
+pub(super) fn mpmc<E: Event, const CAPACITY: usize>(producers: u64, per_producer: u64) -> u64 {
+    many_to_one(channel::mpmc::<E>(CAPACITY), producers, per_producer)
+}
+
+fn many_to_one<E: Event, C: Sequencer>(
+    (sender, receiver): (channel::Sender<E, Multi, C>, channel::Receiver<E, Multi, C>),
+    producers: u64,
+    per_producer: u64,
+) -> u64
+where
+    channel::Receiver<E, Multi, C>: Send,
+{
     std::thread::scope(|scope| {
         for _ in 0..producers {
             let sender = sender.clone();
-            scope.spawn(move || (0..per_producer).for_each(|n| sender.send(n).expect("the receiver stays")));
+            scope.spawn(move || (0..per_producer).for_each(|n| sender.send(E::of(n)).expect("the receiver stays")));
         }
         drop(sender);
         scope.spawn(|| sum(receiver)).join().expect("the consumer does not panic")
     })
 }
 
-pub(super) fn spsc(_: u64, events: u64) -> u64 {
-    one_to_one(Options::new(CAPACITY), events)
+pub(super) fn spsc<E: Event, const CAPACITY: usize>(_: u64, events: u64) -> u64 {
+    one_to_one::<E>(Options::new(CAPACITY), events)
 }
 
-pub(super) fn spsc_spinning(_: u64, events: u64) -> u64 {
-    one_to_one(Options::new(CAPACITY).wait_strategy(WaitStrategy::Spin), events)
+pub(super) fn spsc_spinning<E: Event, const CAPACITY: usize>(_: u64, events: u64) -> u64 {
+    one_to_one::<E>(Options::new(CAPACITY).wait_strategy(WaitStrategy::Spin), events)
 }
 
-fn one_to_one(options: Options, events: u64) -> u64 {
-    let (sender, receiver) = channel::spsc(options);
+fn one_to_one<E: Event>(options: Options, events: u64) -> u64 {
+    let (sender, receiver) = channel::spsc::<E>(options);
     std::thread::scope(|scope| {
-        scope.spawn(move || (0..events).for_each(|n| sender.send(n).expect("the receiver stays")));
+        scope.spawn(move || (0..events).for_each(|n| sender.send(E::of(n)).expect("the receiver stays")));
         scope.spawn(|| sum(receiver)).join().expect("the consumer does not panic")
     })
 }
 
-fn sum<P: Sequencer, C: Sequencer>(receiver: channel::Receiver<u64, P, C>) -> u64 {
-    receiver.into_iter().fold(0, u64::wrapping_add)
+fn sum<E: Event, P: Sequencer, C: Sequencer>(receiver: channel::Receiver<E, P, C>) -> u64 {
+    receiver.into_iter().fold(0, |sum, event| sum.wrapping_add(event.number()))
 }
 
 pub(super) fn spsc_batches(_: u64, events: u64) -> u64 {

@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use disruptor::wait_strategies::WaitStrategy;
 use disruptor::{BusySpin, Producer, Sequence, build_multi_producer, build_single_producer};
 
 use super::CAPACITY;
+use super::event::Event;
 
 const CLOSED: &str = "the other side stays until the end";
 
@@ -21,95 +23,125 @@ fn pass(producers: u64, produce: impl Fn() -> Box<dyn FnOnce() + Send>, consume:
     })
 }
 
-pub(super) fn rtrb(_: u64, events: u64) -> u64 {
-    let (mut producer, mut consumer) = rtrb::RingBuffer::new(CAPACITY);
+/// What a thread does between two looks of a peer that has no wait strategy of its own: the strategy its author would choose
+/// where each thread has a core, and the one where it has not.
+fn spin() {
+    std::hint::spin_loop();
+}
+
+fn give_way() {
+    std::thread::yield_now();
+}
+
+pub(super) fn rtrb_spinning<E: Event, const CAPACITY: usize>(_: u64, events: u64) -> u64 {
+    rtrb::<E>(CAPACITY, events, spin)
+}
+
+pub(super) fn rtrb_yielding<E: Event, const CAPACITY: usize>(_: u64, events: u64) -> u64 {
+    rtrb::<E>(CAPACITY, events, give_way)
+}
+
+fn rtrb<E: Event>(capacity: usize, events: u64, pause: fn()) -> u64 {
+    let (mut producer, mut consumer) = rtrb::RingBuffer::new(capacity);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for n in 0..events {
-                while producer.push(n).is_err() {
-                    std::hint::spin_loop();
+                while producer.push(E::of(n)).is_err() {
+                    pause();
                 }
             }
         });
-        let consumer = scope.spawn(move || {
-            let mut sum = 0u64;
-            for _ in 0..events {
-                let value = loop {
-                    match consumer.pop() {
-                        Ok(value) => break value,
-                        Err(_) => std::hint::spin_loop(),
-                    }
-                };
-                sum = sum.wrapping_add(value);
-            }
-            sum
-        });
+        let consumer = scope.spawn(move || summed(events, || consumer.pop().ok(), pause));
         consumer.join().expect("the consumer does not panic")
     })
 }
 
-pub(super) fn array_queue(producers: u64, per_producer: u64) -> u64 {
+/// Takes so many events and adds them up.
+fn summed<E: Event>(events: u64, mut pop: impl FnMut() -> Option<E>, pause: fn()) -> u64 {
+    let mut sum = 0u64;
+    for _ in 0..events {
+        let event = loop {
+            match pop() {
+                Some(event) => break event,
+                None => pause(),
+            }
+        };
+        sum = sum.wrapping_add(event.number());
+    }
+    sum
+}
+
+pub(super) fn array_queue<E: Event, const CAPACITY: usize>(producers: u64, per_producer: u64) -> u64 {
     let queue = Arc::new(crossbeam_queue::ArrayQueue::new(CAPACITY));
     let consumer = Arc::clone(&queue);
     let produce = move || -> Box<dyn FnOnce() + Send> {
         let queue = Arc::clone(&queue);
         Box::new(move || {
             for n in 0..per_producer {
-                while queue.push(n).is_err() {
-                    std::thread::yield_now();
+                while queue.push(E::of(n)).is_err() {
+                    give_way();
                 }
             }
         })
     };
-    pass(producers, produce, move || {
-        let mut sum = 0u64;
-        for _ in 0..producers * per_producer {
-            let value = loop {
-                match consumer.pop() {
-                    Some(value) => break value,
-                    None => std::thread::yield_now(),
-                }
+    pass(producers, produce, move || summed(producers * per_producer, || consumer.pop(), give_way))
+}
+
+/// Channels that wait by themselves differ in their names only.
+macro_rules! channel {
+    ($name:ident, $make:path) => {
+        pub(super) fn $name<E: Event, const CAPACITY: usize>(producers: u64, per_producer: u64) -> u64 {
+            let (sender, receiver) = $make(CAPACITY);
+            let produce = move || -> Box<dyn FnOnce() + Send> {
+                let sender = sender.clone();
+                Box::new(move || (0..per_producer).for_each(|n| sender.send(E::of(n)).expect(CLOSED)))
             };
-            sum = sum.wrapping_add(value);
+            pass(producers, produce, move || {
+                receiver.into_iter().fold(0, |sum, event| sum.wrapping_add(event.number()))
+            })
         }
-        sum
-    })
+    };
 }
 
-pub(super) fn crossbeam(producers: u64, per_producer: u64) -> u64 {
-    let (sender, receiver) = crossbeam_channel::bounded(CAPACITY);
-    let produce = move || -> Box<dyn FnOnce() + Send> {
-        let sender = sender.clone();
-        Box::new(move || (0..per_producer).for_each(|n| sender.send(n).expect(CLOSED)))
-    };
-    pass(producers, produce, move || receiver.into_iter().fold(0, u64::wrapping_add))
+channel!(crossbeam, crossbeam_channel::bounded);
+channel!(kanal, kanal::bounded);
+channel!(std_channel, std::sync::mpsc::sync_channel);
+channel!(flume, flume::bounded);
+
+/// How the threads of a disruptor wait.
+pub(super) trait Waits: WaitStrategy + 'static {
+    const HOW: Self;
+
+    /// Publishes one event, waiting for a free slot.
+    fn publish<E>(producer: &mut impl Producer<E>, write: impl Fn(&mut E));
 }
 
-pub(super) fn kanal(producers: u64, per_producer: u64) -> u64 {
-    let (sender, receiver) = kanal::bounded(CAPACITY);
-    let produce = move || -> Box<dyn FnOnce() + Send> {
-        let sender = sender.clone();
-        Box::new(move || (0..per_producer).for_each(|n| sender.send(n).expect(CLOSED)))
-    };
-    pass(producers, produce, move || receiver.fold(0, u64::wrapping_add))
+impl Waits for BusySpin {
+    const HOW: Self = BusySpin;
+
+    fn publish<E>(producer: &mut impl Producer<E>, write: impl Fn(&mut E)) {
+        producer.publish(write);
+    }
 }
 
-pub(super) fn std_channel(producers: u64, per_producer: u64) -> u64 {
-    let (sender, receiver) = std::sync::mpsc::sync_channel(CAPACITY);
-    let produce = move || -> Box<dyn FnOnce() + Send> {
-        let sender = sender.clone();
-        Box::new(move || (0..per_producer).for_each(|n| sender.send(n).expect(CLOSED)))
-    };
-    pass(producers, produce, move || receiver.into_iter().fold(0, u64::wrapping_add))
+/// Yields on both sides: what one writes for it where threads outnumber cores.
+#[derive(Clone, Copy)]
+pub(super) struct Yielding;
+
+impl WaitStrategy for Yielding {
+    fn wait_for(&self, _: Sequence) {
+        give_way();
+    }
 }
 
-pub(super) fn flume(producers: u64, per_producer: u64) -> u64 {
-    let (sender, receiver) = flume::bounded(CAPACITY);
-    let produce = move || -> Box<dyn FnOnce() + Send> {
-        let sender = sender.clone();
-        Box::new(move || (0..per_producer).for_each(|n| sender.send(n).expect(CLOSED)))
-    };
-    pass(producers, produce, move || receiver.into_iter().fold(0, u64::wrapping_add))
+impl Waits for Yielding {
+    const HOW: Self = Yielding;
+
+    fn publish<E>(producer: &mut impl Producer<E>, write: impl Fn(&mut E)) {
+        while producer.try_publish(&write).is_err() {
+            give_way();
+        }
+    }
 }
 
 /// A handler that adds up, and where the sum is after the ring has ended.
@@ -125,17 +157,17 @@ pub(super) fn adder() -> (impl FnMut(&u64, Sequence, bool) + Send + 'static, Arc
     (add, total)
 }
 
-pub(super) fn disruptor_single(_: u64, events: u64) -> u64 {
+pub(super) fn disruptor_single<W: Waits>(_: u64, events: u64) -> u64 {
     let (add, total) = adder();
-    let mut producer = build_single_producer(CAPACITY, || 0, BusySpin).handle_events_with(add).build();
-    (0..events).for_each(|n| producer.publish(|event| *event = n));
+    let mut producer = build_single_producer(CAPACITY, || 0, W::HOW).handle_events_with(add).build();
+    (0..events).for_each(|n| W::publish(&mut producer, |event| *event = n));
     drop(producer);
     total.load(Ordering::Relaxed)
 }
 
-pub(super) fn disruptor_batches(_: u64, events: u64) -> u64 {
+pub(super) fn disruptor_batches<W: Waits>(_: u64, events: u64) -> u64 {
     let (add, total) = adder();
-    let mut producer = build_single_producer(CAPACITY, || 0, BusySpin).handle_events_with(add).build();
+    let mut producer = build_single_producer(CAPACITY, || 0, W::HOW).handle_events_with(add).build();
     for first in (0..events).step_by(64) {
         producer.batch_publish(64.min((events - first) as usize), |slots| {
             slots.zip(first..).for_each(|(event, n)| *event = n);
@@ -145,13 +177,13 @@ pub(super) fn disruptor_batches(_: u64, events: u64) -> u64 {
     total.load(Ordering::Relaxed)
 }
 
-pub(super) fn disruptor_multi(producers: u64, per_producer: u64) -> u64 {
+pub(super) fn disruptor_multi<W: Waits>(producers: u64, per_producer: u64) -> u64 {
     let (add, total) = adder();
-    let producer = build_multi_producer(CAPACITY, || 0, BusySpin).handle_events_with(add).build();
+    let producer = build_multi_producer(CAPACITY, || 0, W::HOW).handle_events_with(add).build();
     std::thread::scope(|scope| {
         for _ in 0..producers {
             let mut producer = producer.clone();
-            scope.spawn(move || (0..per_producer).for_each(|n| producer.publish(|event| *event = n)));
+            scope.spawn(move || (0..per_producer).for_each(|n| W::publish(&mut producer, |event| *event = n)));
         }
         drop(producer);
     });

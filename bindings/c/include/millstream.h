@@ -42,19 +42,19 @@
 #define MILLSTREAM_CSM_SECOND 2
 
 /**
- * As extreme is a statistic that is at least as large.
+ * As extreme is a statistic whose absolute value is at least as large: the default of the other languages.
  */
-#define MILLSTREAM_CSM_GREATER 0
+#define MILLSTREAM_CSM_BOTH 0
+
+/**
+ * As extreme is a statistic that is at least as large: the first sample has the larger values, as in scipy.
+ */
+#define MILLSTREAM_CSM_GREATER 1
 
 /**
  * As extreme is a statistic that is at most as large.
  */
-#define MILLSTREAM_CSM_LESS 1
-
-/**
- * As extreme is a statistic whose absolute value is at least as large.
- */
-#define MILLSTREAM_CSM_BOTH 2
+#define MILLSTREAM_CSM_LESS 2
 
 /**
  * The rate of success is more than `low`.
@@ -213,7 +213,7 @@
 #define MILLSTREAM_SLAB_EXISTS 14
 
 /**
- * Another process has been opening the slab for too long: try again.
+ * Another process keeps this one waiting for too long; the message names it, and says whether it is stopped: try again.
  */
 #define MILLSTREAM_SLAB_BUSY 15
 
@@ -241,6 +241,11 @@
  * The operating system refused; millstream_error_number() says why.
  */
 #define MILLSTREAM_SLAB_SYSTEM 20
+
+/**
+ * The file belongs to another user, or others may write to it: to trust them, open it and use millstream_slab_open_fd.
+ */
+#define MILLSTREAM_SLAB_UNTRUSTED 21
 
 /**
  * Draws how full all bins are when the first one is full.
@@ -324,7 +329,7 @@ typedef struct millstream_csm_setup {
      */
     double error;
     /**
-     * How evidence is weighed: "balanced", "robbins", "centred", "one-sided"; with two thresholds "blend" or "sprt". NULL
+     * How evidence is weighed: "mixture", "balanced", "robbins", "centred", "one-sided"; with two thresholds "blend" or "sprt". NULL
      * for the best.
      */
     const char *method;
@@ -551,7 +556,7 @@ typedef struct millstream_slab_options {
      */
     uint32_t owners;
     /**
-     * The file's permissions, of which the umask is taken away. 0: 0600.
+     * The file's permissions, at most 0777, of which the umask is taken away. 0: 0600.
      */
     uint32_t mode;
 } millstream_slab_options;
@@ -722,7 +727,7 @@ int32_t millstream_csm_compare_pairs(const double *first,
  *
  * Divides the values of both at random, again and again, and decides the setup's claim about the p-value, which is the
  * rate of divisions whose statistic is as extreme as that of the samples. `statistic` is "mean" or "median": the
- * second's less the first's. `tail` is MILLSTREAM_CSM_GREATER, MILLSTREAM_CSM_LESS or MILLSTREAM_CSM_BOTH. The null
+ * first's less the second's. `tail` is MILLSTREAM_CSM_BOTH, MILLSTREAM_CSM_GREATER or MILLSTREAM_CSM_LESS. The null
  * hypothesis is that the second sample is distributed like `shift + scale * first`; 0 and 1 if both are alike. The same
  * seed gives the same answer. Give the setup a limit: a p-value at the threshold takes for ever.
  *
@@ -868,7 +873,9 @@ int32_t millstream_csm_log_choose(uint64_t n, uint64_t k, struct millstream_csm_
  * Does the rate of success differ from `threshold`, after `successes` in `trials`? May be asked after every trial: the
  * probability that it is ever answered wrongly is at most exp(log_eps).
  *
- * `method` is "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins".
+ * `method` is "mixture", "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins". With "one-sided" each direction
+ * has an error of exp(log_eps): a rate on either side of the threshold is placed on the other one with that probability at
+ * most, but at the threshold itself, where both directions are wrong, the two add up to as much as 2 exp(log_eps).
  *
  * # Safety
  * `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result`.
@@ -941,18 +948,20 @@ int32_t millstream_slab_create_memfd(const struct millstream_slab_options *optio
 /**
  * Opens the slab in a file, whatever state its last users left it in.
  *
- * Waits while another process opens it, for ten seconds at most: MILLSTREAM_SLAB_BUSY says to try again.
+ * Waits while another process rebuilds the free list, for ten seconds at most, or 0.1 s while that process is stopped: MILLSTREAM_SLAB_BUSY says to try
+ * again. MILLSTREAM_SLAB_UNTRUSTED says that the file belongs to another user, or that others may write to it, and so cut it off.
  * MILLSTREAM_SLAB_SYSTEM and an error number of ENOENT say that there is no file. MILLSTREAM_SLAB_NOT_A_SLAB,
  * MILLSTREAM_SLAB_VERSION and MILLSTREAM_SLAB_DAMAGED say that trying again will not help.
  *
  * # Safety
  * `path` is a C string; `out` points to a pointer.
  */
-int32_t millstream_slab_open(const char *path, struct millstream_slab **out);
+int32_t millstream_slab_open(const char *path,
+                             struct millstream_slab **out);
 
 /**
- * Opens the slab in a file that is open for reading and writing, as a memfd that was handed over is. The descriptor stays
- * the caller's, to be closed at any time.
+ * Opens the slab in a file that is open for reading and writing, as a memfd that was handed over is. All who may write to the file are trusted. The
+ * descriptor stays the caller's, to be closed at any time.
  *
  * # Safety
  * `out` points to a pointer.
@@ -1179,12 +1188,14 @@ int32_t millstream_slab_verify(const struct millstream_slab *slab,
 int32_t millstream_slab_sync(const struct millstream_slab *slab);
 
 /**
- * Returns what dead processes had in their hands, while others go on; how many objects that were.
+ * Returns what dead processes had in their hands, while others go on; how many objects that were. MILLSTREAM_SLAB_BUSY if another process takes
+ * too long to recover some of it.
  *
  * # Safety
  * `slab` came from a function that creates or opens one; `out` points to a number.
  */
-int32_t millstream_slab_recover(const struct millstream_slab *slab, uint64_t *out);
+int32_t millstream_slab_recover(const struct millstream_slab *slab,
+                                uint64_t *out);
 
 /**
  * Why the last function that failed on this thread did so, or what millstream_slab_verify found last; empty if there was

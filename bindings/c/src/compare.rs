@@ -18,12 +18,12 @@ pub const MILLSTREAM_CSM_FIRST: i32 = 1;
 /// The second is smaller.
 pub const MILLSTREAM_CSM_SECOND: i32 = 2;
 
-/// As extreme is a statistic that is at least as large.
-pub const MILLSTREAM_CSM_GREATER: i32 = 0;
+/// As extreme is a statistic whose absolute value is at least as large: the default of the other languages.
+pub const MILLSTREAM_CSM_BOTH: i32 = 0;
+/// As extreme is a statistic that is at least as large: the first sample has the larger values, as in scipy.
+pub const MILLSTREAM_CSM_GREATER: i32 = 1;
 /// As extreme is a statistic that is at most as large.
-pub const MILLSTREAM_CSM_LESS: i32 = 1;
-/// As extreme is a statistic whose absolute value is at least as large.
-pub const MILLSTREAM_CSM_BOTH: i32 = 2;
+pub const MILLSTREAM_CSM_LESS: i32 = 2;
 
 /// What a comparison knows.
 #[repr(C)]
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn millstream_csm_compare_pairs(
 ///
 /// Divides the values of both at random, again and again, and decides the setup's claim about the p-value, which is the
 /// rate of divisions whose statistic is as extreme as that of the samples. `statistic` is "mean" or "median": the
-/// second's less the first's. `tail` is MILLSTREAM_CSM_GREATER, MILLSTREAM_CSM_LESS or MILLSTREAM_CSM_BOTH. The null
+/// first's less the second's. `tail` is MILLSTREAM_CSM_BOTH, MILLSTREAM_CSM_GREATER or MILLSTREAM_CSM_LESS. The null
 /// hypothesis is that the second sample is distributed like `shift + scale * first`; 0 and 1 if both are alike. The same
 /// seed gives the same answer. Give the setup a limit: a p-value at the threshold takes for ever.
 ///

@@ -37,7 +37,7 @@ pub struct millstream_csm_setup {
     pub high: f64,
     /// The most that the probability of a wrong answer, verdict or interval, may be.
     pub error: f64,
-    /// How evidence is weighed: "balanced", "robbins", "centred", "one-sided"; with two thresholds "blend" or "sprt". NULL
+    /// How evidence is weighed: "mixture", "balanced", "robbins", "centred", "one-sided"; with two thresholds "blend" or "sprt". NULL
     /// for the best.
     pub method: *const c_char,
     /// The most trials; 0 for no limit.

@@ -49,7 +49,9 @@ pub struct millstream_csm_stop_result {
 /// Does the rate of success differ from `threshold`, after `successes` in `trials`? May be asked after every trial: the
 /// probability that it is ever answered wrongly is at most exp(log_eps).
 ///
-/// `method` is "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins".
+/// `method` is "mixture", "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins". With "one-sided" each direction
+/// has an error of exp(log_eps): a rate on either side of the threshold is placed on the other one with that probability at
+/// most, but at the threshold itself, where both directions are wrong, the two add up to as much as 2 exp(log_eps).
 ///
 /// # Safety
 /// `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result`.

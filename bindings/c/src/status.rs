@@ -37,7 +37,7 @@ pub const MILLSTREAM_SLAB_UNUSABLE: i32 = 12;
 pub const MILLSTREAM_SLAB_END: i32 = 13;
 /// There is a file already where a slab was to be made: open it, or remove it.
 pub const MILLSTREAM_SLAB_EXISTS: i32 = 14;
-/// Another process has been opening the slab for too long: try again.
+/// Another process keeps this one waiting for too long; the message names it, and says whether it is stopped: try again.
 pub const MILLSTREAM_SLAB_BUSY: i32 = 15;
 /// All caches of the slab are in use by living processes: try again when one was given back, or make it with more.
 pub const MILLSTREAM_SLAB_NO_CACHE: i32 = 16;
@@ -49,6 +49,8 @@ pub const MILLSTREAM_SLAB_VERSION: i32 = 18;
 pub const MILLSTREAM_SLAB_DAMAGED: i32 = 19;
 /// The operating system refused; millstream_error_number() says why.
 pub const MILLSTREAM_SLAB_SYSTEM: i32 = 20;
+/// The file belongs to another user, or others may write to it: to trust them, open it and use millstream_slab_open_fd.
+pub const MILLSTREAM_SLAB_UNTRUSTED: i32 = 21;
 
 /// Why there is no answer.
 pub(crate) enum Failure {
@@ -129,7 +131,8 @@ fn status_of(error: &millstream_slab::Error) -> i32 {
         Error::Exists { .. } => MILLSTREAM_SLAB_EXISTS,
         Error::Busy { .. } => MILLSTREAM_SLAB_BUSY,
         Error::NoCache { .. } => MILLSTREAM_SLAB_NO_CACHE,
-        Error::NotASlab { .. } => MILLSTREAM_SLAB_NOT_A_SLAB,
+        Error::Untrusted { .. } => MILLSTREAM_SLAB_UNTRUSTED,
+        Error::NotASlab { .. } | Error::NotAFile { .. } => MILLSTREAM_SLAB_NOT_A_SLAB,
         Error::Version { .. } => MILLSTREAM_SLAB_VERSION,
         Error::Checksum { .. } | Error::Geometry { .. } | Error::Truncated { .. } | Error::Damaged { .. } => {
             MILLSTREAM_SLAB_DAMAGED
@@ -261,16 +264,19 @@ pub(crate) unsafe fn file_path<'a>(path: *const c_char) -> Result<&'a Path, Fail
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_slab::Error;
+    use millstream_slab::{Error, Work};
 
     /// Those that take a program of the future, another namespace or ten seconds to come about.
     #[test]
     fn what_is_to_be_tried_again_is_told_from_what_is_not() {
+        let busy = Error::Busy { pid: 1, waited_ms: 10_000, work: Work::Rebuilding, is_stopped: false };
+        let untrusted = Error::Untrusted { path: "slab".into(), owner: 1, user: 2, mode: 0o666 };
         let version = Error::Version { major: 2, minor: 0, known_major: 1, known_minor: 1 };
         for (error, code) in [
-            (Error::Busy { pid: 1, waited_ms: 10_000 }, MILLSTREAM_SLAB_BUSY),
+            (busy, MILLSTREAM_SLAB_BUSY),
             (version, MILLSTREAM_SLAB_VERSION),
             (Error::Namespace { expected: 1, found: 2 }, MILLSTREAM_SLAB_UNUSABLE),
+            (untrusted, MILLSTREAM_SLAB_UNTRUSTED),
         ] {
             assert_eq!(Failure::from(error).status(), code);
         }

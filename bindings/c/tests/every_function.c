@@ -157,10 +157,10 @@ static void comparisons(void) {
 
     millstream_csm_setup setup = {.claim = MILLSTREAM_CSM_AT_MOST, .high = 0.01, .error = 1e-6, .limit = 100000};
     millstream_csm_status status;
-    int32_t tail = MILLSTREAM_CSM_LESS;
+    int32_t tail = MILLSTREAM_CSM_GREATER;
     EXPECT(millstream_csm_permutation(slow, 300, quick, 300, "mean", tail, 0, 1, &setup, 7, &status) == MILLSTREAM_OK);
     EXPECT(status.progress == MILLSTREAM_CSM_HOLDS && status.successes == 0);
-    tail = MILLSTREAM_CSM_GREATER;
+    tail = MILLSTREAM_CSM_LESS;
     EXPECT(millstream_csm_permutation(slow, 300, quick, 300, "median", tail, 0, 1, &setup, 7, &status) == MILLSTREAM_OK);
     EXPECT(status.progress == MILLSTREAM_CSM_FAILS);
     EXPECT(millstream_csm_permutation(slow, 3, quick, 3, "mode", 0, 0, 1, &setup, 7, &status) == MILLSTREAM_UNKNOWN);

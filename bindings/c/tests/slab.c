@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,10 +92,36 @@ static void object_bytes_are_a_multiple_of_8_and_not_0(void) {
         millstream_slab *slab = NULL;
         EXPECT(millstream_slab_create("wrong", wrong[i], 10, &slab) == MILLSTREAM_OUT_OF_RANGE);
         EXPECT(strstr(millstream_error_message(), "a multiple of 8") != NULL);
+        /* The sizes that the message names can be had. */
+        EXPECT(strstr(millstream_error_message(), "from 8 to 1073741824") != NULL);
         EXPECT(millstream_slab_create_with("wrong", &options, &slab) == MILLSTREAM_OUT_OF_RANGE);
         EXPECT(millstream_slab_create_memfd(&options, &slab) == MILLSTREAM_OUT_OF_RANGE);
         EXPECT(slab == NULL && access("wrong", F_OK) != 0);
     }
+}
+
+static void a_mode_is_nothing_but_permissions(void) {
+    static const uint32_t wrong[] = {01000, 04755, UINT32_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        millstream_slab_options options = sized(8, 10);
+        options.mode = wrong[i];
+        millstream_slab *slab = NULL;
+        EXPECT(millstream_slab_create_with("wrong", &options, &slab) == MILLSTREAM_OUT_OF_RANGE);
+        EXPECT(millstream_slab_create_memfd(&options, &slab) == MILLSTREAM_OUT_OF_RANGE);
+        EXPECT(slab == NULL && access("wrong", F_OK) != 0);
+    }
+}
+
+static void a_file_that_others_may_write_to_is_opened_by_its_descriptor(void) {
+    millstream_slab *slab = NULL;
+    EXPECT(millstream_slab_create("others", 8, 10, &slab) == MILLSTREAM_OK);
+    millstream_slab_free(slab);
+    EXPECT(chmod("others", 0666) == 0);
+    EXPECT(millstream_slab_open("others", &slab) == MILLSTREAM_SLAB_UNTRUSTED);
+    int fd = open("others", O_RDWR);
+    EXPECT(millstream_slab_open_fd(fd, &slab) == MILLSTREAM_OK);
+    close(fd);
+    millstream_slab_free(slab);
 }
 
 static void options_are_heeded(void) {
@@ -350,6 +377,8 @@ int main(int argc, char **argv) {
     EXPECT(argc == 2 && chdir(argv[1]) == 0);
     objects_are_put_and_got();
     object_bytes_are_a_multiple_of_8_and_not_0();
+    a_mode_is_nothing_but_permissions();
+    a_file_that_others_may_write_to_is_opened_by_its_descriptor();
     options_are_heeded();
     options_of_another_version_are_read_or_refused();
     a_descriptor_is_as_good_as_a_name();

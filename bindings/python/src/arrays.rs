@@ -5,18 +5,41 @@ use std::ffi::CStr;
 use pyo3::buffer::{Element, PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyMemoryView;
+use pyo3::types::{PyIterator, PyMemoryView};
 
 /// The numbers of an array or iterable, in order.
 pub(crate) fn numbers(values: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
-    if let Some(numbers) = from_buffer(values)? {
+    if let Some(numbers) = array_of_numbers(values)? {
         return Ok(numbers);
     }
     values.try_iter()?.map(|value| value?.extract()).collect()
 }
 
-/// The outcomes of an array or iterable: booleans, or numbers that are 0 or 1.
-pub(crate) fn outcomes(values: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
+/// How many items are taken from an iterator between two looks for an interrupt.
+const ITEMS_A_LOOK: usize = 1024;
+
+/// Takes items from an iterator, one by one, for as long as they are wanted; how many were taken. What was not wanted is left
+/// in the iterator.
+pub(crate) fn take_each<'py>(
+    mut items: Bound<'py, PyIterator>,
+    mut is_wanted: impl FnMut() -> PyResult<bool>,
+    mut take: impl FnMut(Bound<'py, PyAny>) -> PyResult<()>,
+) -> PyResult<usize> {
+    let py = items.py();
+    let mut taken = 0;
+    while is_wanted()? {
+        let Some(item) = items.next() else { break };
+        take(item?)?;
+        taken += 1;
+        if taken % ITEMS_A_LOOK == 0 {
+            py.check_signals()?;
+        }
+    }
+    Ok(taken)
+}
+
+/// The outcomes of an array, booleans or numbers that are 0 or 1; `None` if it is no array.
+pub(crate) fn array_of_outcomes(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
     const BOOLEANS: &CStr = c"?";
     if let Ok(buffer) = PyUntypedBuffer::get(values)
         && buffer.format() == BOOLEANS
@@ -25,12 +48,12 @@ pub(crate) fn outcomes(values: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
     {
         // Elements of one byte each, 0 or 1.
         let bytes = PyMemoryView::from(values)?.call_method1("cast", ("B",))?;
-        return Ok(PyBuffer::<u8>::get(&bytes)?.to_vec(values.py())?.into_iter().map(|byte| byte != 0).collect());
+        return Ok(Some(PyBuffer::<u8>::get(&bytes)?.to_vec(values.py())?.into_iter().map(|byte| byte != 0).collect()));
     }
-    if let Some(numbers) = from_buffer(values)? {
-        return numbers.into_iter().map(zero_or_one).collect();
+    match array_of_numbers(values)? {
+        Some(numbers) => numbers.into_iter().map(zero_or_one).collect::<PyResult<_>>().map(Some),
+        None => Ok(None),
     }
-    values.try_iter()?.map(|value| outcome(&value?)).collect()
 }
 
 /// One outcome.
@@ -55,12 +78,21 @@ fn zero_or_one(number: f64) -> PyResult<bool> {
     }
 }
 
-/// The numbers of a one-dimensional buffer; `None` if it is no buffer of numbers.
-fn from_buffer(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
+/// The numbers of a one-dimensional array; `None` if it is no array of numbers in this machine's order of bytes. (The buffers
+/// of the binding library take every order for this machine's.)
+pub(crate) fn array_of_numbers(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
     let Ok(buffer) = PyUntypedBuffer::get(values) else { return Ok(None) };
     if buffer.dimensions() != 1 {
         let problem = format!("expected an array of one dimension, found {}", buffer.dimensions());
         return Err(PyValueError::new_err(problem));
+    }
+    let is_native = match buffer.format().to_bytes().first() {
+        Some(b'>' | b'!') => cfg!(target_endian = "big"),
+        Some(b'<') => cfg!(target_endian = "little"),
+        _ => true,
+    };
+    if !is_native {
+        return Ok(None);
     }
     let py = values.py();
     let found = read::<f64>(&buffer, py)

@@ -4,7 +4,7 @@ use millstream_csm::{Progress, Verdict, report_due};
 use pyo3::prelude::*;
 
 use crate::arguments::{claim, setup};
-use crate::arrays::{outcome, outcomes};
+use crate::arrays::{array_of_outcomes, outcome, take_each};
 use crate::error::question;
 use crate::values::{Interval, maybe, truth};
 
@@ -52,9 +52,18 @@ impl Driver {
         Ok(self.verdict())
     }
 
-    /// Notes outcomes until they decide; returns how many were used.
-    fn observe_many(&mut self, outcomes: &Bound<'_, PyAny>) -> PyResult<usize> {
-        Ok(self.driver.observe_slice(&self::outcomes(outcomes)?).0)
+    /// Notes outcomes until they decide; returns how many were used. Of an iterator, no more are taken.
+    fn observe_many(slf: &Bound<'_, Self>, outcomes: &Bound<'_, PyAny>) -> PyResult<usize> {
+        if let Some(outcomes) = array_of_outcomes(outcomes)? {
+            return Ok(slf.borrow_mut().driver.observe_slice(&outcomes).0);
+        }
+        // Not borrowed while the iterator runs, which may look at the driver.
+        let is_wanted = || Ok(slf.try_borrow()?.driver.progress() == Progress::Running);
+        take_each(outcomes.try_iter()?, is_wanted, |item| {
+            let success = outcome(&item)?;
+            slf.try_borrow_mut()?.driver.observe(success);
+            Ok(())
+        })
     }
 
     /// Notes a set of trials that belong together, such as a batch that ran in parallel, and looks once, at its end.

@@ -5,7 +5,7 @@ use millstream_csm::{Progress, report_due};
 use pyo3::prelude::*;
 
 use crate::arguments::claim;
-use crate::arrays::numbers;
+use crate::arrays::{array_of_numbers, take_each};
 use crate::driver::verdict;
 use crate::error::question;
 use crate::values::{Interval, maybe, truth};
@@ -48,16 +48,24 @@ impl MeanDriver {
         Ok(self.verdict())
     }
 
-    /// Notes numbers until they decide; returns how many were used.
-    fn observe_many(&mut self, values: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let values = numbers(values)?;
-        for (used, &value) in values.iter().enumerate() {
-            if self.driver.progress() != Progress::Running {
+    /// Notes numbers until they decide; returns how many were used. Of an iterator, no more are taken.
+    fn observe_many(slf: &Bound<'_, Self>, values: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let is_wanted = || Ok(slf.try_borrow()?.driver.progress() == Progress::Running);
+        let Some(numbers) = array_of_numbers(values)? else {
+            // Not borrowed while the iterator runs, which may look at the driver.
+            return take_each(values.try_iter()?, is_wanted, |item| {
+                let value: f64 = item.extract()?;
+                slf.try_borrow_mut()?.driver.observe(value).map_err(question)?;
+                Ok(())
+            });
+        };
+        for (used, &value) in numbers.iter().enumerate() {
+            if !is_wanted()? {
                 return Ok(used);
             }
-            self.driver.observe(value).map_err(question)?;
+            slf.borrow_mut().driver.observe(value).map_err(question)?;
         }
-        Ok(values.len())
+        Ok(numbers.len())
     }
 
     /// Calls `measure()` until its numbers decide, or the limit is reached.

@@ -23,7 +23,9 @@ pub(crate) fn log_choose(n: u64, k: u64) -> PyResult<Bounds> {
 /// Does the rate of success differ from a threshold?
 ///
 /// May be asked after every trial: the probability that it is ever answered wrongly is at most `exp(log_eps)`. `method` is
-/// "robbins", "balanced", "centred" or "one-sided".
+/// "robbins", "mixture", "balanced", "centred" or "one-sided". With "one-sided" each direction has an error of `exp(log_eps)`:
+/// a rate on either side of the threshold is placed on the other one with that probability at most, but at the threshold
+/// itself, where both directions are wrong, the two add up to as much as `2 * exp(log_eps)`.
 #[pyfunction]
 #[pyo3(signature = (trials, successes, threshold, log_eps, method = "robbins"))]
 pub(crate) fn stop(trials: u64, successes: u64, threshold: f64, log_eps: f64, method: &str) -> PyResult<Stop> {

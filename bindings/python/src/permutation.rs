@@ -48,14 +48,16 @@ impl<'a, 'py> Statistic<'a, 'py> {
 /// p-value. Decides the claim about it, by default that it is less than 1 %, with an error of its own. A verdict of True
 /// says: the difference is real, and that is wrong with probability at most `at_most + error`.
 ///
-/// `statistic` is "mean" or "median" (the second's less the first's), or any function of two lists that returns a float.
-/// `tail` is "greater", "less" or "both". The null hypothesis is that the second sample is distributed like
+/// `statistic` is "mean" or "median" (the first's less the second's, as scipy's tests have it), or any function of two lists
+/// that returns a float. `tail` is "both" (or "two-sided"), "greater" (the first has the larger values) or "less". "both"
+/// counts statistics of at least the absolute value observed; scipy doubles the smaller of the other two tails, which is the
+/// same where the statistic is symmetric around zero. The null hypothesis is that the second sample is distributed like
 /// shift + scale * first.
 ///
 /// >>> permutation_test(range(100), range(50, 150), "mean", seed=1).verdict
 /// True
 #[pyfunction]
-#[pyo3(signature = (first, second, statistic, *, tail = "greater", shift = 0.0, scale = 1.0, at_least = None, at_most = None, between = None, error = 1e-6, method = None, limit = None, seed))]
+#[pyo3(signature = (first, second, statistic, *, tail = "both", shift = 0.0, scale = 1.0, at_least = None, at_most = None, between = None, error = 1e-6, method = None, limit = None, seed))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn permutation_test(
     py: Python<'_>,
@@ -76,8 +78,8 @@ pub(crate) fn permutation_test(
     let tail = match tail {
         "greater" => Tail::Greater,
         "less" => Tail::Less,
-        "both" => Tail::Both,
-        other => return Err(PyValueError::new_err(format!("tail is 'greater', 'less' or 'both', not '{other}'"))),
+        "both" | "two-sided" => Tail::Both,
+        other => return Err(PyValueError::new_err(format!("tail is 'both', 'greater' or 'less', not '{other}'"))),
     };
     let at_most = if at_least.is_none() && between.is_none() { at_most.or(Some(0.01)) } else { at_most };
     let setup = setup(claim(at_least, at_most, between)?, error, method, limit)?;

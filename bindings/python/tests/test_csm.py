@@ -2,8 +2,10 @@
 
 import array
 import ast
+import ctypes
 import doctest
 import inspect
+import itertools
 import math
 import pathlib
 import unittest
@@ -178,6 +180,15 @@ class Samples(unittest.TestCase):
         same = csm.permutation_test(self.after, self.before, "mean", tail="both", shift=2.0, at_most=0.05, seed=1)
         self.assertIs(same.verdict, False)
 
+    def test_a_permutation_test_has_the_directions_of_scipy_and_both_by_default(self):
+        test = lambda **tail: csm.permutation_test(self.after, self.before, "mean", seed=1, limit=20_000, **tail).successes
+        self.assertEqual(test(), test(tail="both"))
+        self.assertEqual(test(), test(tail="two-sided"))
+        larger, smaller = sorted([self.after, self.before], key=sum, reverse=True)
+        status = lambda first, second: csm.permutation_test(first, second, "mean", tail="greater", seed=1)
+        self.assertIs(status(larger, smaller).verdict, True)
+        self.assertIs(status(smaller, larger).verdict, False)
+
     def test_what_a_statistic_raises_is_passed_on(self):
         with self.assertRaises(ZeroDivisionError):
             csm.permutation_test([1.0], [2.0], lambda first, second: 1 / 0, seed=1)
@@ -214,6 +225,46 @@ class Arrays(unittest.TestCase):
         self.assertEqual(csm.compare(values, 2 * values).smaller, "first")
         with self.assertRaises(ValueError):
             csm.quantile_interval(numpy.ones((2, 2)), 0.5, 0.1)
+
+    def test_arrays_of_any_order_of_bytes_are_read_alike(self):
+        expected = csm.quantile_interval(range(200), 0.5, 1e-2)
+        outcomes = [0, 1, 1, 0, 1] * 2
+        kinds = [ctypes.c_int16, ctypes.c_uint16, ctypes.c_int32, ctypes.c_uint32, ctypes.c_int64, ctypes.c_uint64]
+        for kind in [*kinds, ctypes.c_float, ctypes.c_double]:
+            for order in [kind.__ctype_be__, kind.__ctype_le__]:
+                values = (order * 200)(*range(200))
+                self.assertEqual(csm.quantile_interval(values, 0.5, 1e-2), expected, order)
+                self.assertEqual(self.successes((order * 10)(*outcomes)), 6, order)
+
+    @unittest.skipIf(numpy is None, "numpy is not installed")
+    def test_numpy_arrays_of_any_order_of_bytes_are_read_alike(self):
+        expected = csm.quantile_interval(range(100), 0.5, 1e-2)
+        other = [x + 200.0 for x in range(100)]
+        for order, kind in itertools.product("><=", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]):
+            values = numpy.arange(100).astype(order + kind)
+            self.assertEqual(csm.quantile_interval(values, 0.5, 1e-2), expected, order + kind)
+            self.assertEqual(csm.compare(values + values.dtype.type(1), other).smaller, "first", order + kind)
+            self.assertEqual(self.successes(values[:2]), 1, order + kind)
+            driver = csm.MeanDriver(0.0, 99.0, at_most=90.0, error=1e-3)
+            self.assertEqual(driver.observe_many(values), driver.status().trials, order + kind)
+            self.assertIs(csm.permutation_test(values, other, "mean", seed=1).verdict, True, order + kind)
+
+    def test_no_more_is_taken_from_an_iterator_than_decides(self):
+        for driver, item in [
+            (csm.Driver(at_least=0.9), True),
+            (csm.MeanDriver(0.0, 1.0, at_most=0.9), 0.1),
+            (csm.Driver(at_least=0.5, limit=3), True),
+        ]:
+            drawn = itertools.count()
+            used = driver.observe_many(item for _ in drawn)
+            self.assertEqual((used, next(drawn)), (driver.status().trials, used))
+            self.assertEqual(driver.observe_many(itertools.repeat(item)), 0)
+
+    def test_an_iterator_may_look_at_its_driver(self):
+        driver = csm.Driver(at_least=0.5, error=1e-3)
+        seen = []
+        driver.observe_many(seen.append(driver.trials) or True for _ in range(5))
+        self.assertEqual(seen, [0, 1, 2, 3, 4])
 
     def test_what_is_no_outcome_is_refused(self):
         for values in [[0.5], array.array("d", [0.5]), array.array("q", [2]), [math.nan]]:

@@ -7,8 +7,8 @@
  *   the page    BARRIERD_PAGE_BYTES(cpus)    what the daemon states, and the futex words to sleep on
  *   the times   BARRIERD_TIMES_BYTES(cpus)   what a program inside the kernel writes on each processor
  *
- * Each starts with a head; an entry for each possible processor follows, in the order of the kernel's numbers. Words are
- * in the machine's byte order. Times are nanoseconds of CLOCK_MONOTONIC. Every word that is not said to be constant is
+ * Each starts with a head; an entry for each possible processor follows, in the order of the kernel's numbers; in the page, an entry
+ * for each of BARRIERD_CLIENTS connections comes last. Words are in the machine's byte order. Times are nanoseconds of CLOCK_MONOTONIC. Every word that is not said to be constant is
  * read with an atomic load; those that say when a processor passed, with an acquire load.
  *
  * How to use it, from C11:
@@ -20,8 +20,8 @@
  *   until every processor's virtual time, the largest of
  *         times_cpu[i].virtual_time, page_cpu[i].virtual_time, page->all_virtual,
  *     is above since: work on, or sleep on page->least_turn (FUTEX_WAIT, not private);
- *     while page->rests_until is ahead (by 40 ms at most, or the clock is another one) the daemon rests: better sleep 2 ms and
- *     look, and send when it is over; what is sent meanwhile is heard then;
+ *     while page_client[hello.client].rests is not zero the daemon leaves requests in the socket, for the user has used up its part of
+ *     the daemon's share: better sleep 2 ms and look, and send after 20 ms; what is sent meanwhile is heard later;
  *   atomic_thread_fence(memory_order_seq_cst);
  *   // every thread has passed a full barrier in between
  *
@@ -35,7 +35,11 @@
 /* "barrierd" */
 #define BARRIERD_MAGIC_BYTES "barrierd"
 /* A reader that finds another version must not go on. */
-#define BARRIERD_VERSION 1
+#define BARRIERD_VERSION 2
+/* The largest number of connections. */
+#define BARRIERD_CLIENTS 1000
+/* The longest text of a refusal, in bytes. */
+#define BARRIERD_REASON_BYTES 240
 #define BARRIERD_SOURCE_NONE 0
 #define BARRIERD_SOURCE_BPF 1
 #define BARRIERD_SOCKET "/run/millstream-barrierd/socket"
@@ -54,8 +58,7 @@ struct barrierd_page {
 	uint64_t least_virtual; /* the same in virtual time */
 	uint64_t all_time;      /* every processor passed after this time */
 	uint64_t all_virtual;   /* the same in virtual time */
-	uint64_t rests_until;   /* until then the daemon hears no request; a hint */
-	uint8_t reserved[40];
+	uint8_t reserved[48];
 };
 
 /* What the daemon states about a processor (idle, offline, or running the daemon): 64 bytes. */
@@ -63,6 +66,11 @@ struct barrierd_page_cpu {
 	uint64_t time;         /* it passed after this time */
 	uint64_t virtual_time; /* it passed after virtual time had been smaller than this */
 	uint8_t reserved[48];
+};
+
+/* What the daemon states about a connection: 4 bytes. */
+struct barrierd_page_client {
+	uint32_t rests; /* not zero while its requests stay in the socket; a hint */
 };
 
 /* The times' head: 64 bytes. */
@@ -80,11 +88,16 @@ struct barrierd_times_cpu {
 	uint8_t reserved[40];
 };
 
-/* What comes with the two descriptors (SCM_RIGHTS: page, times) on a new connection (AF_UNIX, SOCK_SEQPACKET). */
+/*
+ * What comes with the two descriptors (SCM_RIGHTS: page, times) on a new connection (AF_UNIX, SOCK_SEQPACKET). With cpus = 0 it is a refusal: no
+ * descriptors, and behind it the reason as text, BARRIERD_REASON_BYTES at most.
+ */
 struct barrierd_hello {
 	char magic[8];
 	uint32_t version;
 	uint32_t cpus;
+	uint32_t client; /* the connection's place in the page's last table */
+	uint8_t reserved[4];
 };
 
 /*
@@ -95,7 +108,8 @@ struct barrierd_request {
 	uint64_t virtual_time;
 };
 
-#define BARRIERD_PAGE_BYTES(cpus) (sizeof(struct barrierd_page) + (cpus) * sizeof(struct barrierd_page_cpu))
+#define BARRIERD_PAGE_BYTES(cpus) \
+	(sizeof(struct barrierd_page) + (cpus) * sizeof(struct barrierd_page_cpu) + BARRIERD_CLIENTS * sizeof(struct barrierd_page_client))
 #define BARRIERD_TIMES_BYTES(cpus) (sizeof(struct barrierd_times) + (cpus) * sizeof(struct barrierd_times_cpu))
 
 #endif

@@ -25,9 +25,13 @@ pub struct Args {
     /// The user to become after set-up, if started by root.
     #[arg(long, value_name = "USER", default_value = "nobody")]
     pub user: String,
-    /// What the daemon may cost, in percent of one processor, when many wait; then they wait longer.
+    /// What the daemon may cost, in percent of one processor. Users that ask have equal parts of it; a user that has used up its part
+    /// is heard later.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.8, value_parser = share)]
     pub share: f64,
+    /// How many connections a user may have; each process that uses the daemon has one. All together have at most 1000.
+    #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub connections: u16,
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -1,21 +1,56 @@
-//! What the daemon may cost: a share of one processor, with some credit for bursts.
+//! What the daemon may cost, a share of one processor, and which part of that each user has.
+//!
+//! Every user with a connection has an account. What the share earns is divided equally among the accounts that are not full. The processor time of a
+//! turn of the loop is paid for by the users it was spent on, in proportion to the work. An account in debt stays in debt until it has earned that much, so over
+//! any time the daemon uses the share and what was saved before, whatever clients do.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Processor time that may be used at once after a quiet while: some hundred barriers.
-const BURST_NS: f64 = 5e6;
-/// What may be owed: a tenth of a second of rests at the usual share.
-const DEBT_NS: f64 = 1e6;
-/// The longest rest at a time: as long as a client sleeps before it looks again. At the usual share it pays for 160 µs; a request that is
-/// fulfilled at once takes some 50, another one 100.
-const LONGEST: Duration = Duration::from_millis(20);
+/// What a user may save for bursts: some hundred barriers.
+const MAX_SAVED_NS: f64 = 5e6;
+/// What newcomers may save: as many as there may be are taken in without delay.
+const MAX_NEWCOMERS_NS: f64 = 20e6;
+/// The debt up to which a user's connection that was not heard lately is heard all the same, so that a connection that asks without end leaves
+/// something to the others of its user.
+const MAX_OVERDRAFT_NS: f64 = 0.5e6;
+
+/// An account's owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Payer {
+    /// All processes that connect: a connection has to be accepted before its user is known.
+    Newcomers,
+    /// A user by its number.
+    User(u32),
+}
+
+impl Payer {
+    fn max_saved_ns(self) -> f64 {
+        match self {
+            Payer::Newcomers => MAX_NEWCOMERS_NS,
+            Payer::User(_) => MAX_SAVED_NS,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    /// Negative: a debt.
+    credit_ns: f64,
+    /// Since the last charge.
+    work: u32,
+    /// The user has left and only pays its debt.
+    is_closed: bool,
+}
 
 /// Processor time used against time gone by.
 #[derive(Debug)]
 pub(crate) struct Budget {
     /// Of one processor, 0 to 1.
     share: f64,
-    credit_ns: f64,
+    accounts: BTreeMap<Payer, Account>,
+    /// What no account had room for; a new one starts with half of it.
+    spare_ns: f64,
     last_ns: u64,
     last_used_ns: u64,
 }
@@ -23,16 +58,104 @@ pub(crate) struct Budget {
 impl Budget {
     /// With both clocks as they are now.
     pub(crate) fn new(share: f64, now_ns: u64, used_ns: u64) -> Budget {
-        Budget { share, credit_ns: BURST_NS, last_ns: now_ns, last_used_ns: used_ns }
+        let newcomers = Account { credit_ns: MAX_NEWCOMERS_NS, ..Account::default() };
+        Budget {
+            share,
+            accounts: BTreeMap::from([(Payer::Newcomers, newcomers)]),
+            spare_ns: MAX_SAVED_NS,
+            last_ns: now_ns,
+            last_used_ns: used_ns,
+        }
     }
 
-    /// How long to rest before the next request so that the share holds.
-    pub(crate) fn rest(&mut self, now_ns: u64, used_ns: u64) -> Duration {
-        let earned = now_ns.saturating_sub(self.last_ns) as f64 * self.share;
-        let used = used_ns.saturating_sub(self.last_used_ns) as f64;
-        (self.last_ns, self.last_used_ns) = (now_ns, used_ns);
-        self.credit_ns = (self.credit_ns + earned - used).clamp(-DEBT_NS, BURST_NS);
-        Duration::from_nanos((-self.credit_ns / self.share).max(0.0) as u64).min(LONGEST)
+    /// Opens an account, or opens again the one that still has a debt.
+    pub(crate) fn open(&mut self, payer: Payer) {
+        let half = self.spare_ns / 2.0;
+        let account = self.accounts.entry(payer).or_insert_with(|| {
+            self.spare_ns -= half;
+            Account { credit_ns: half, ..Account::default() }
+        });
+        account.is_closed = false;
+    }
+
+    /// Closes an account as soon as it is out of debt.
+    pub(crate) fn close(&mut self, payer: Payer) {
+        if let Some(account) = self.accounts.get_mut(&payer) {
+            account.is_closed = true;
+        }
+    }
+
+    /// Notes a piece of work that this account pays for.
+    pub(crate) fn note(&mut self, payer: Payer, work: u32) {
+        if let Some(account) = self.accounts.get_mut(&payer) {
+            account.work += work;
+        }
+    }
+
+    /// Has the accounts pay for what was used since the last charge. Work that was noted for none of them is paid for by all.
+    pub(crate) fn charge(&mut self, used_ns: u64) {
+        let cost = used_ns.saturating_sub(self.last_used_ns) as f64;
+        self.last_used_ns = used_ns;
+        let all: u32 = self.accounts.values().map(|account| account.work).sum();
+        let equal = cost / self.accounts.len() as f64;
+        for account in self.accounts.values_mut() {
+            let part = if all == 0 { equal } else { cost * f64::from(account.work) / f64::from(all) };
+            account.credit_ns -= part;
+            account.work = 0;
+        }
+    }
+
+    /// Divides what the share has earned by now.
+    pub(crate) fn earn(&mut self, now_ns: u64) {
+        let mut earned = now_ns.saturating_sub(self.last_ns) as f64 * self.share;
+        self.last_ns = now_ns;
+        // Each turn but the last fills an account.
+        while earned >= 1.0 {
+            let not_full = self.not_full();
+            if not_full == 0 {
+                break;
+            }
+            let part = earned / not_full as f64;
+            earned = 0.0;
+            for (payer, account) in &mut self.accounts {
+                let room = payer.max_saved_ns() - account.credit_ns;
+                if room > 0.0 {
+                    let taken = part.min(room);
+                    account.credit_ns += taken;
+                    earned += part - taken;
+                }
+            }
+        }
+        self.accounts.retain(|_, account| {
+            let ends = account.is_closed && account.credit_ns >= 0.0;
+            earned += if ends { account.credit_ns } else { 0.0 };
+            !ends
+        });
+        self.spare_ns = (self.spare_ns + earned).min(MAX_SAVED_NS);
+    }
+
+    /// Whether its debt is small enough to hear a connection that was not heard lately.
+    pub(crate) fn may_overdraw(&self, payer: Payer) -> bool {
+        self.debt_ns(payer) <= MAX_OVERDRAFT_NS
+    }
+
+    /// Whether it has no debt.
+    pub(crate) fn is_solvent(&self, payer: Payer) -> bool {
+        self.debt_ns(payer) <= 0.0
+    }
+
+    /// How long it takes to pay its debt, if nothing changes meanwhile.
+    pub(crate) fn rest(&self, payer: Payer) -> Duration {
+        let earns = self.share / self.not_full().max(1) as f64;
+        Duration::from_nanos((self.debt_ns(payer).max(0.0) / earns) as u64)
+    }
+
+    fn debt_ns(&self, payer: Payer) -> f64 {
+        self.accounts.get(&payer).map_or(0.0, |account| -account.credit_ns)
+    }
+
+    fn not_full(&self) -> usize {
+        self.accounts.iter().filter(|(payer, account)| account.credit_ns < payer.max_saved_ns()).count()
     }
 }
 
@@ -40,27 +163,104 @@ impl Budget {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_used_stays_within_the_share() {
-        for request_ns in [20_000, 50_000, 110_000] {
-            let mut budget = Budget::new(0.008, 0, 0);
-            let (mut now, mut used) = (0, 0);
-            for _ in 0..100_000 {
-                now += request_ns;
-                used += request_ns;
-                now += budget.rest(now, used).as_nanos() as u64;
-            }
-            let share = (used as f64 - BURST_NS) / now as f64;
-            assert!((0.0072..0.00801).contains(&share), "{share} with {request_ns} ns a request");
+    const SHARE: f64 = 0.008;
+
+    /// A daemon in simulated time: each request of a user costs as much as given.
+    struct Simulation {
+        budget: Budget,
+        now: u64,
+        used: u64,
+    }
+
+    impl Simulation {
+        fn new(users: u32) -> Simulation {
+            let mut budget = Budget::new(SHARE, 0, 0);
+            (0..users).for_each(|user| budget.open(Payer::User(user)));
+            Simulation { budget, now: 0, used: 0 }
+        }
+
+        fn request(&mut self, user: u32, cost_ns: u64) {
+            self.budget.note(Payer::User(user), 1);
+            (self.now, self.used) = (self.now + cost_ns, self.used + cost_ns);
+            self.budget.charge(self.used);
+            self.budget.earn(self.now);
+        }
+
+        fn pass(&mut self, time: Duration) {
+            self.now += time.as_nanos() as u64;
+            self.budget.earn(self.now);
         }
     }
 
     #[test]
-    fn a_seldom_user_never_makes_it_rest_and_no_rest_is_long() {
-        let mut budget = Budget::new(0.01, 0, 0);
-        for round in 1..1000 {
-            assert_eq!(budget.rest(round * 10_000_000, round * 50_000), Duration::ZERO);
+    fn users_that_ask_without_end_use_the_share_and_no_more() {
+        for (users, cost_ns) in [(1, 20_000), (1, 3_000_000), (16, 110_000)] {
+            let mut simulation = Simulation::new(users);
+            while simulation.now < 200_000_000_000 {
+                for user in 0..users {
+                    if simulation.budget.is_solvent(Payer::User(user)) {
+                        simulation.request(user, cost_ns);
+                    }
+                }
+                let next = (0..users).map(|user| simulation.budget.rest(Payer::User(user))).min().unwrap();
+                simulation.pass(next.max(Duration::from_micros(1)));
+            }
+            let saved = MAX_NEWCOMERS_NS + MAX_SAVED_NS + f64::from(users) * cost_ns as f64;
+            let share = (simulation.used as f64 - saved) / simulation.now as f64;
+            assert!((0.9 * SHARE..SHARE).contains(&share), "{share} by {users} users, {cost_ns} ns a request");
         }
-        assert_eq!(budget.rest(10_000_000_000, 10_000_000_000), LONGEST);
+    }
+
+    #[test]
+    fn a_user_that_asks_seldom_rests_never_whatever_others_do() {
+        let mut simulation = Simulation::new(16);
+        let seldom = 0;
+        for round in 0..100_000 {
+            for user in 1..16 {
+                if simulation.budget.is_solvent(Payer::User(user)) {
+                    simulation.request(user, 200_000);
+                }
+            }
+            if round % 100 == 0 {
+                assert!(simulation.budget.is_solvent(Payer::User(seldom)), "round {round}");
+                simulation.request(seldom, 30_000);
+            }
+            simulation.pass(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_user_that_leaves_in_debt_finds_it_again() {
+        let mut simulation = Simulation::new(1);
+        simulation.request(0, 20_000_000);
+        let debt = simulation.budget.rest(Payer::User(0));
+        assert!(debt > Duration::from_secs(1));
+        simulation.budget.close(Payer::User(0));
+        simulation.pass(Duration::from_millis(1));
+        simulation.budget.open(Payer::User(0));
+        assert!(simulation.budget.rest(Payer::User(0)) > debt / 2);
+    }
+
+    #[test]
+    fn users_that_come_and_go_gain_nothing() {
+        let mut simulation = Simulation::new(0);
+        for user in 0..10_000 {
+            simulation.budget.open(Payer::User(user));
+            simulation.request(user, 100_000);
+            simulation.budget.close(Payer::User(user));
+        }
+        let credit: f64 = simulation.budget.accounts.values().map(|account| account.credit_ns).sum();
+        let earned = simulation.now as f64 * SHARE;
+        let balance = credit + simulation.budget.spare_ns + simulation.used as f64;
+        assert!(balance <= MAX_NEWCOMERS_NS + MAX_SAVED_NS + earned + 1.0, "{balance} of {earned}");
+    }
+
+    #[test]
+    fn all_pay_for_work_that_is_nobody_s() {
+        let mut simulation = Simulation::new(3);
+        let before: f64 = simulation.budget.accounts.values().map(|account| account.credit_ns).sum();
+        simulation.budget.charge(1_000_000);
+        let after: f64 = simulation.budget.accounts.values().map(|account| account.credit_ns).sum();
+        assert!((before - after - 1e6).abs() < 1.0, "{before} {after}");
     }
 }

@@ -15,15 +15,34 @@ fn check(outcome: libc::c_long, step: &str) -> Result<(), LockdownError> {
     if outcome == 0 { Ok(()) } else { Err(LockdownError { step: step.to_owned(), error: io::Error::last_os_error() }) }
 }
 
-/// Becomes this user if we are root, gives up all capabilities, and forbids to gain any. For all threads.
+/// Becomes this user if we are root, gives up all capabilities, however we have come by them, and forbids to gain any. For this thread and those
+/// that it starts.
 pub(crate) fn drop_privileges(user: &str) -> Result<(), LockdownError> {
-    // SAFETY: geteuid has no preconditions.
-    if unsafe { libc::geteuid() } == 0 {
+    let (mut real, mut effective, mut saved) = (0, 0, 0);
+    // SAFETY: room for three numbers.
+    let outcome = unsafe { libc::getresuid(&raw mut real, &raw mut effective, &raw mut saved) };
+    check(outcome.into(), "own users")?;
+    if [real, effective, saved].contains(&0) {
         become_user(user)?;
     }
+    give_up_capabilities()?;
     // SAFETY: prctl with integers only.
     let outcome = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     check(outcome.into(), "no new privileges")
+}
+
+/// A process that was never root keeps what its file or whoever started it gave it, and root keeps them if `SECBIT_NO_SETUID_FIXUP` is set.
+fn give_up_capabilities() -> Result<(), LockdownError> {
+    /// As capget(2) has it: two times 32 bits of each set.
+    const VERSION_3: u32 = 0x2008_0522;
+    let header = [VERSION_3, 0];
+    let sets = [0_u32; 6];
+    // SAFETY: prctl with integers only; then a header and two entries of three words, which live through the call.
+    unsafe {
+        let cleared = libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        check(cleared.into(), "ambient capabilities")?;
+        check(libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()), "capabilities")
+    }
 }
 
 fn become_user(user: &str) -> Result<(), LockdownError> {
@@ -38,9 +57,10 @@ fn become_user(user: &str) -> Result<(), LockdownError> {
             return Err(unknown(io::Error::new(io::ErrorKind::NotFound, "no such user")));
         }
         let (user, group) = ((*entry).pw_uid, (*entry).pw_gid);
+        // Root may be the real or the saved user alone.
+        check(libc::seteuid(0).into(), &step)?;
         check(libc::setgroups(0, std::ptr::null()).into(), "groups")?;
         check(libc::setresgid(group, group, group).into(), &step)?;
-        // From root to another user, the kernel takes all capabilities away.
         check(libc::setresuid(user, user, user).into(), &step)
     }
 }
@@ -64,6 +84,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_futex,
     libc::SYS_getcpu,
     libc::SYS_getrandom,
+    libc::SYS_getsockopt,
     libc::SYS_madvise,
     libc::SYS_membarrier,
     libc::SYS_mmap,
@@ -81,6 +102,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_rt_sigreturn,
     libc::SYS_sched_yield,
     libc::SYS_sendmsg,
+    libc::SYS_sendto,
     libc::SYS_set_robust_list,
     libc::SYS_sigaltstack,
     libc::SYS_write,

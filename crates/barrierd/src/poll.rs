@@ -25,10 +25,24 @@ impl Poll {
 
     /// From now on tells when there is something to read. Ends when the descriptor is closed.
     pub(crate) fn add(&self, descriptor: BorrowedFd<'_>, name: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: name };
+        self.control(libc::EPOLL_CTL_ADD, descriptor, libc::EPOLLIN, name)
+    }
+
+    /// From now on tells only when the other side has closed.
+    pub(crate) fn mute(&self, descriptor: BorrowedFd<'_>, name: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, descriptor, 0, name)
+    }
+
+    /// From now on tells again when there is something to read.
+    pub(crate) fn unmute(&self, descriptor: BorrowedFd<'_>, name: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, descriptor, libc::EPOLLIN, name)
+    }
+
+    fn control(&self, operation: i32, descriptor: BorrowedFd<'_>, events: i32, name: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: events as u32, u64: name };
         let (poll, descriptor) = (self.descriptor.as_raw_fd(), descriptor.as_raw_fd());
         // SAFETY: the event lives through the call.
-        let outcome = unsafe { libc::epoll_ctl(poll, libc::EPOLL_CTL_ADD, descriptor, &raw mut event) };
+        let outcome = unsafe { libc::epoll_ctl(poll, operation, descriptor, &raw mut event) };
         if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 

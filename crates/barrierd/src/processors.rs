@@ -25,6 +25,12 @@ impl Online {
         Ok(Online { file: File::open(format!("{FOLDER}/online"))? })
     }
 
+    /// A list in a file of a test's own.
+    #[cfg(test)]
+    pub(crate) fn of(file: File) -> Online {
+        Online { file }
+    }
+
     /// A mark for each of `cpus` processors. One that goes offline meanwhile may be in it.
     pub(crate) fn look(&self, cpus: usize) -> io::Result<Vec<bool>> {
         let mut text = [0; 4096];

@@ -1,34 +1,33 @@
 //! The loop: hears requests and bells, looks which processors have passed, tells who waits.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_fence::barrierd::layout::Hello;
-use millstream_fence::barrierd::{View, send_hello};
+use millstream_fence::barrierd::{View, send_hello, send_refusal};
 
 use crate::barrier::Barrier;
 use crate::bpf::{Bell, Bpf};
-use crate::budget::Budget;
+use crate::budget::{Budget, Payer};
+use crate::clients::{Clients, Left, Limits};
 use crate::clock::{monotonic_ns, used_ns};
 use crate::poll::Poll;
 use crate::processors::Online;
-use crate::socket::{Heard, accept, hear};
+use crate::socket::{Heard, accept, hear, user};
 use crate::stat::{self, Stat};
 use crate::statement::state_of_quiet;
 use crate::waiting::Waiting;
 
 /// Where the program writes times, processors that keep the daemon waiting for longer are helped with a fall-back.
 const PATIENCE: Duration = Duration::from_millis(8);
-/// Connections at a time; further ones are refused.
-const MAX_CLIENTS: usize = 1000;
 /// The most connections, and messages of one client, that are taken in at a time, before others have their turn.
-const TOGETHER: usize = 64;
+const MAX_TOGETHER: usize = 4;
+/// To take a connection in is as much work as so many messages.
+const GREETING: u32 = 8;
 
 const LISTENER: u64 = u64::MAX;
 const RING: u64 = u64::MAX - 1;
@@ -54,6 +53,7 @@ pub(crate) struct Server {
     pub(crate) online: Option<Online>,
     /// Of one processor, 0 to 1.
     pub(crate) share: f64,
+    pub(crate) limits: Limits,
     pub(crate) poll: Poll,
 }
 
@@ -61,10 +61,11 @@ pub(crate) struct Server {
 #[derive(Debug)]
 struct State {
     budget: Budget,
-    /// As the page says.
-    rests_until: u64,
-    clients: HashMap<usize, OwnedFd>,
-    next_client: usize,
+    clients: Clients,
+    /// No connection is taken in at present.
+    is_shut: bool,
+    /// Clients that had something to say in this turn.
+    named: Vec<usize>,
     waiting: Waiting,
     /// A fall-back is under way.
     helping: bool,
@@ -73,12 +74,12 @@ struct State {
 }
 
 impl State {
-    fn new(budget: Budget) -> State {
+    fn new(budget: Budget, limits: Limits) -> State {
         State {
             budget,
-            rests_until: 0,
-            clients: HashMap::new(),
-            next_client: 0,
+            clients: Clients::new(limits),
+            is_shut: false,
+            named: Vec::new(),
             waiting: Waiting::default(),
             helping: false,
             least: 0,
@@ -99,29 +100,67 @@ impl Server {
         if let Some(barrier) = &self.barrier {
             self.poll.add(barrier.as_fd(), BARRIER)?;
         }
-        let mut state = State::new(Budget::new(self.share, monotonic_ns(), used_ns()));
+        let mut state = State::new(Budget::new(self.share, monotonic_ns(), used_ns()), self.limits);
         loop {
-            let mut events = self.poll.wait(self.timeout(&state))?;
-            // Whoever waits already is not kept waiting.
-            if state.waiting.oldest().is_none() {
-                let rest = state.rests_until.saturating_sub(monotonic_ns());
-                if rest > 0 {
-                    thread::sleep(Duration::from_nanos(rest));
-                    // Those who have asked meanwhile are heard as well, without another wake-up.
-                    events = self.poll.wait(Some(Duration::ZERO))?;
-                }
-            }
+            let events = self.poll.wait(self.timeout(&state))?;
+            state.budget.earn(monotonic_ns());
+            self.unmute_solvent(&mut state);
             for name in events {
                 self.hear(name, &mut state);
             }
             self.look(&mut state);
+            state.budget.charge(used_ns());
+            self.mute_debtors(&mut state);
         }
     }
 
-    /// When to look without being called.
+    /// When to look without being called: for those who wait, or because a user is out of debt.
     fn timeout(&self, state: &State) -> Option<Duration> {
-        let oldest = state.waiting.oldest()?;
-        if state.helping { Some(stat::PERIOD) } else { Some(self.patience().saturating_sub(oldest.elapsed())) }
+        let budget = &state.budget;
+        let muted = state.clients.resting_users().map(Payer::User).chain(state.is_shut.then_some(Payer::Newcomers));
+        let unmute = muted.map(|payer| budget.rest(payer)).min();
+        let look = state.waiting.oldest().map(|oldest| {
+            let look = if state.helping { stat::PERIOD } else { self.patience().saturating_sub(oldest.elapsed()) };
+            // They pay for it.
+            look.max(state.waiting.users().map(|user| budget.rest(Payer::User(user))).min().unwrap_or_default())
+        });
+        unmute.into_iter().chain(look).min()
+    }
+
+    /// Hears those again that are out of debt.
+    fn unmute_solvent(&self, state: &mut State) {
+        if state.is_shut && state.budget.is_solvent(Payer::Newcomers) {
+            state.is_shut = self.poll.unmute(self.listener.as_fd(), LISTENER).is_err();
+        }
+        let solvent: Vec<u32> =
+            state.clients.resting_users().filter(|user| state.budget.is_solvent(Payer::User(*user))).collect();
+        for user in solvent {
+            state.clients.rouse(user, |place, connection| {
+                state.budget.note(Payer::User(user), 1);
+                // Refused for want of memory alone: then the client's next connection is heard.
+                let _ = self.poll.unmute(connection.socket.as_fd(), place as u64);
+                self.view.page_client(place).rests.store(0, Ordering::Relaxed);
+            });
+        }
+    }
+
+    /// Of those that were named in this turn, leaves those alone that are in debt now. A connection that was not heard lately is thus heard once while
+    /// others of its user are not.
+    fn mute_debtors(&self, state: &mut State) {
+        for place in std::mem::take(&mut state.named) {
+            let Some(connection) = state.clients.get(place) else { continue };
+            if state.budget.is_solvent(Payer::User(connection.user)) {
+                continue;
+            }
+            let Some(connection) = state.clients.rest(place) else { continue };
+            // Paid for with the next turn.
+            state.budget.note(Payer::User(connection.user), 1);
+            self.view.page_client(place).rests.store(1, Ordering::Relaxed);
+            let _ = self.poll.mute(connection.socket.as_fd(), place as u64);
+        }
+        if !state.is_shut && !state.budget.is_solvent(Payer::Newcomers) {
+            state.is_shut = self.poll.mute(self.listener.as_fd(), LISTENER).is_ok();
+        }
     }
 
     fn patience(&self) -> Duration {
@@ -130,44 +169,76 @@ impl Server {
 
     fn hear(&self, name: u64, state: &mut State) {
         match name {
-            LISTENER => _ = (0..TOGETHER).all(|_| self.greet(state)),
+            LISTENER => _ = (0..MAX_TOGETHER).all(|_| self.greet(state)),
             RING => self.bpf.iter().for_each(|bpf| bpf.ring.clear()),
             BARRIER => self.barrier.iter().for_each(Barrier::clear),
-            client => _ = (0..TOGETHER).all(|_| self.hear_client(client as usize, state)),
+            client => {
+                let place = client as usize;
+                _ = (0..MAX_TOGETHER).all(|_| self.hear_client(place, state));
+                state.named.push(place);
+            }
         }
     }
 
-    /// Takes a connection in; whether there was one. One that does not take its greeting at once is dropped.
+    /// Takes a connection in or refuses it in words; whether there was one.
     fn greet(&self, state: &mut State) -> bool {
+        state.budget.note(Payer::Newcomers, GREETING);
         let Ok(Some(socket)) = accept(&self.listener) else { return false };
-        let name = state.next_client;
-        let gift = &self.gift;
-        let is_welcome = state.clients.len() < MAX_CLIENTS
-            && send_hello(socket.as_fd(), gift.hello, gift.page.as_fd(), gift.times.as_fd()).is_ok()
-            && self.poll.add(socket.as_fd(), name as u64).is_ok();
-        if is_welcome {
-            state.clients.insert(name, socket);
-            state.next_client += 1;
+        match self.welcome(&socket, state) {
+            Ok((place, user)) => {
+                state.budget.open(Payer::User(user));
+                state.clients.add(place, socket, user);
+            }
+            // A newcomer that does not take the refusal at once goes without.
+            Err(reason) => _ = send_refusal(socket.as_fd(), self.gift.hello, &reason),
         }
         true
     }
 
+    /// Greets a connection; the number it is to have, and its user.
+    ///
+    /// # Errors
+    /// Why it can't be taken in, for a person.
+    fn welcome(&self, socket: &OwnedFd, state: &State) -> Result<(usize, u32), String> {
+        let failed = |error: io::Error| format!("the daemon can't take in a connection: {error}");
+        let user = user(socket).map_err(failed)?;
+        let place = state.clients.place_for(user)?;
+        let gift = &self.gift;
+        let hello = Hello { client: place as u32, ..gift.hello };
+        self.view.page_client(place).rests.store(0, Ordering::Relaxed);
+        self.poll.add(socket.as_fd(), place as u64).map_err(failed)?;
+        send_hello(socket.as_fd(), hello, gift.page.as_fd(), gift.times.as_fd()).map_err(failed)?;
+        Ok((place, user))
+    }
+
     /// Hears a client's next request; whether there was one.
-    fn hear_client(&self, name: usize, state: &mut State) -> bool {
-        let Some(socket) = state.clients.get(&name) else { return false };
-        let now = self.view.times().virtual_now.load(Ordering::Relaxed);
-        match hear(socket) {
+    fn hear_client(&self, place: usize, state: &mut State) -> bool {
+        let Some(connection) = state.clients.get(place) else { return false };
+        let (user, now) = (connection.user, self.view.times().virtual_now.load(Ordering::Relaxed));
+        state.budget.note(Payer::User(user), 1);
+        let heard = if connection.rests {
+            // A connection that is not heard is only named when its other side has closed.
+            Heard::Leaves
+        } else if state.budget.may_overdraw(Payer::User(user)) {
+            hear(&connection.socket)
+        } else {
+            Heard::Silence
+        };
+        match heard {
             Heard::Asks(mut request) => {
-                // Nobody can have read more; who says so would wait for ever. And 0 means that nobody waits: it
+                // No client can have read more; a request for more would never be fulfilled. And 0 means that no client waits: it
                 // passes with 1, before the first client has come.
                 request.virtual_time = request.virtual_time.min(now).max(1);
-                state.waiting.add(name, request, Instant::now());
+                state.waiting.add(user, request, Instant::now());
+                state.clients.note_heard(user, place);
                 true
             }
             Heard::Silence => false,
             Heard::Leaves => {
-                state.waiting.forget(name);
-                state.clients.remove(&name);
+                if state.clients.remove(place) == Left::TheUser {
+                    state.waiting.forget(user);
+                    state.budget.close(Payer::User(user));
+                }
                 false
             }
         }
@@ -177,9 +248,9 @@ impl Server {
     fn look(&mut self, state: &mut State) {
         if state.waiting.oldest().is_none() {
             self.arm(Bell::Off);
-            self.announce_rest(state);
             return;
         }
+        state.waiting.users().for_each(|user| state.budget.note(Payer::User(user), 1));
         let mut fulfilled = state.waiting.fulfil(&self.virtual_times());
         if state.waiting.oldest().is_some() {
             state_of_quiet(&self.view, &state.waiting.wanted(&self.virtual_times()), self.online.as_ref());
@@ -204,30 +275,21 @@ impl Server {
             }
             fulfilled = true;
         }
-        // Before anybody is woken: who asks at once for the next moment is to know.
-        self.announce_rest(state);
         self.publish(state, fulfilled);
-    }
-
-    /// Says until when to rest for what was used so far. While somebody waits there is no rest, but others need not add to it.
-    fn announce_rest(&self, state: &mut State) {
-        let now = monotonic_ns();
-        state.rests_until = now + state.budget.rest(now, used_ns()).as_nanos() as u64;
-        self.view.page().rests_until.store(state.rests_until, Ordering::Relaxed);
     }
 
     fn arm(&self, bell: Bell) {
         self.bpf.iter().for_each(|bpf| bpf.control.set_bell(bell));
     }
 
-    /// Helps processors along that keep somebody waiting for too long.
+    /// Helps processors along that keep clients waiting for too long, if one of the users that wait can pay for it.
     fn help(&mut self, state: &mut State) {
         let late = state.waiting.oldest().is_some_and(|since| since.elapsed() >= self.patience());
         if late && !state.helping {
             self.stat.iter_mut().for_each(Stat::forget);
         }
         state.helping = late;
-        if late {
+        if late && state.waiting.users().any(|user| state.budget.is_solvent(Payer::User(user))) {
             self.barrier.iter().for_each(Barrier::ask);
             if let Some(stat) = &mut self.stat {
                 // Unreadable it says nothing, and clients have a limit of their own.

@@ -53,6 +53,18 @@ pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
 }
 
+/// The user under whom the other side has connected.
+pub(crate) fn user(socket: &OwnedFd) -> io::Result<u32> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut bytes = size_of_val(&credentials) as u32;
+    // SAFETY: room for the credentials, whose size the call is told.
+    let outcome = unsafe {
+        let room = (&raw mut credentials).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, room, &raw mut bytes)
+    };
+    if outcome != 0 { Err(io::Error::last_os_error()) } else { Ok(credentials.uid) }
+}
+
 /// What a connection has to say.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {

@@ -8,13 +8,15 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use millstream_fence::barrierd::layout::{
-    Hello, MAGIC, MAX_CPUS, PageHead, SOURCE_BPF, SOURCE_NONE, VERSION, page_bytes, times_bytes,
+    Hello, MAGIC, MAX_CLIENTS, MAX_CPUS, PageHead, SOURCE_BPF, SOURCE_NONE, VERSION, page_bytes, times_bytes,
 };
 use millstream_fence::barrierd::{Access, View, boot_id};
 
 use crate::args::Args;
 use crate::barrier::Barrier;
 use crate::bpf::Bpf;
+use crate::clients::Limits;
+use crate::descriptors;
 use crate::lockdown::{LockdownError, drop_privileges, filter_calls};
 use crate::place::{Place, PlaceError, at};
 use crate::poll::Poll;
@@ -68,18 +70,22 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     let view = Arc::new(view);
     let readable_times: OwnedFd = readable_times.try_clone_to_owned().map_err(io_error("the times"))?;
 
+    let socket = place.socket();
+    let listener = listen(&socket).map_err(at(&socket))?;
+    let all = descriptors::room_for(MAX_CLIENTS).map_err(io_error("the limit of open files"))?;
+    drop_privileges(&args.user)?;
+
+    // What follows needs no privilege, and a thread that starts here has none.
     let barrier = Barrier::start(&view);
     let stat = Stat::open(cpus);
     if let (Err(_), Err(barrier), Err(stat)) = (&bpf, &barrier, &stat) {
         return Err(StartError::Nothing(format!("membarrier(GLOBAL): {barrier}; /proc/stat: {stat}")));
     }
     tell(args, &bpf, &barrier, &stat);
-    let socket = place.socket();
-    let listener = listen(&socket).map_err(at(&socket))?;
     let server = Server {
         view,
         gift: Gift {
-            hello: Hello { magic: MAGIC, version: VERSION, cpus: cpus as u32 },
+            hello: Hello { magic: MAGIC, version: VERSION, cpus: cpus as u32, client: 0 },
             page: page.readable.into(),
             times: readable_times,
         },
@@ -89,9 +95,9 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
         stat: stat.ok(),
         online: Online::open().ok(),
         share: args.share / 100.0,
+        limits: Limits { all, of_a_user: args.connections.into() },
         poll: Poll::new().map_err(io_error("epoll"))?,
     };
-    drop_privileges(&args.user)?;
     filter_calls()?;
     server.serve().map_err(io_error("waiting for events"))
 }

@@ -76,3 +76,33 @@ pub(crate) fn state_of_quiet(view: &View, wanted: &[u64], online: Option<&Online
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    use millstream_fence::barrierd::Access;
+    use millstream_fence::barrierd::layout::{page_bytes, times_bytes};
+
+    use super::*;
+
+    #[test]
+    fn a_silent_processor_is_stated_if_the_list_says_that_it_is_offline() {
+        // Two more than there are, so that we run on neither.
+        let cpus = processors::possible().unwrap() + 2;
+        let (online, offline) = (cpus - 2, cpus - 1);
+        let [page, times] = [page_bytes(cpus), times_bytes(cpus)].map(|bytes| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(bytes as u64).unwrap();
+            file
+        });
+        // SAFETY: both are as long as the layout, and nobody shortens them.
+        let view = unsafe { View::map((page.as_fd(), Access::Write), (times.as_fd(), Access::Write), cpus) }.unwrap();
+        let mut list = tempfile::tempfile().unwrap();
+        write!(list, "0-{online}").unwrap();
+        state_of_quiet(&view, &vec![1; cpus], Some(&Online::of(list)));
+        assert!(view.virtual_time(offline) > 0);
+        assert_eq!(view.virtual_time(online), 0, "it may run something");
+    }
+}

@@ -1,4 +1,4 @@
-//! Who waits, for which processors, since when.
+//! Which users wait, for which processors, since when.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use millstream_fence::barrierd::Request;
 /// A request, and whose.
 #[derive(Debug, Clone)]
 struct Waiter {
-    client: usize,
+    user: u32,
     request: Request,
     since: Instant,
 }
@@ -25,20 +25,20 @@ pub(crate) struct Waiting {
     waiters: Vec<Waiter>,
 }
 
-/// A client's requests are told apart by this many sets of processors; with one more, they become requests for all.
+/// A user's requests are told apart by this many sets of processors; with one more, they become requests for all.
 const MAX_SETS: usize = 8;
 
 impl Waiting {
-    /// Notes a request that came at `now`. Of a client's requests for the same processors it keeps the oldest, whose
+    /// Notes a request that came at `now`. Of a user's requests for the same processors it keeps the oldest, whose
     /// turn comes first, and the latest, whose fulfilment fulfils all between.
-    pub(crate) fn add(&mut self, client: usize, mut request: Request, now: Instant) {
-        let mut sets: Vec<&[u64]> = self.of(client).map(|waiter| &waiter.request.cpus[..]).collect();
+    pub(crate) fn add(&mut self, user: u32, mut request: Request, now: Instant) {
+        let mut sets: Vec<&[u64]> = self.of(user).map(|waiter| &waiter.request.cpus[..]).collect();
         sets.sort_unstable();
         sets.dedup();
         if sets.len() >= MAX_SETS && !sets.contains(&&request.cpus[..]) {
             request.cpus.clear();
         }
-        let same = |waiter: &Waiter| waiter.client == client && waiter.request.cpus == request.cpus;
+        let same = |waiter: &Waiter| waiter.user == user && waiter.request.cpus == request.cpus;
         let mut places = (0..self.waiters.len()).filter(|place| same(&self.waiters[*place]));
         match (places.next(), places.next()) {
             (Some(oldest), _) if self.waiters[oldest].request.virtual_time >= request.virtual_time => {}
@@ -46,13 +46,13 @@ impl Waiting {
                 let latest = &mut self.waiters[latest].request.virtual_time;
                 *latest = request.virtual_time.max(*latest);
             }
-            _ => self.waiters.push(Waiter { client, request, since: now }),
+            _ => self.waiters.push(Waiter { user, request, since: now }),
         }
     }
 
-    /// Forgets a client.
-    pub(crate) fn forget(&mut self, client: usize) {
-        self.waiters.retain(|waiter| waiter.client != client);
+    /// Forgets a user's requests.
+    pub(crate) fn forget(&mut self, user: u32) {
+        self.waiters.retain(|waiter| waiter.user != user);
     }
 
     /// Takes out those whose processors have all passed, by their virtual times; tells whether there were any.
@@ -88,8 +88,13 @@ impl Waiting {
         self.waiters.iter().map(|waiter| waiter.since).min()
     }
 
-    fn of(&self, client: usize) -> impl Iterator<Item = &Waiter> {
-        self.waiters.iter().filter(move |waiter| waiter.client == client)
+    /// Who waits; a user may be named several times.
+    pub(crate) fn users(&self) -> impl Iterator<Item = u32> {
+        self.waiters.iter().map(|waiter| waiter.user)
+    }
+
+    fn of(&self, user: u32) -> impl Iterator<Item = &Waiter> {
+        self.waiters.iter().filter(move |waiter| waiter.user == user)
     }
 }
 
@@ -117,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_client_the_oldest_and_the_latest_request_are_kept() {
+    fn of_one_user_the_oldest_and_the_latest_request_are_kept() {
         let mut waiting = Waiting::default();
         let now = Instant::now();
         for time in [5, 7, 6, 9, 4] {
@@ -130,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_cannot_fill_the_list() {
+    fn a_user_cannot_fill_the_list() {
         let mut waiting = Waiting::default();
         for set in 1..1000 {
             waiting.add(1, request(set, &[set]), Instant::now());

@@ -5,7 +5,8 @@ use std::mem::offset_of;
 use std::process::Command;
 
 use millstream_fence::barrierd::layout::{
-    Hello, MAGIC, PageCpu, PageHead, SOURCE_BPF, SOURCE_NONE, TimesCpu, TimesHead, VERSION, page_bytes, times_bytes,
+    Hello, MAGIC, MAX_CLIENTS, MAX_REASON_BYTES, PageClient, PageCpu, PageHead, SOURCE_BPF, SOURCE_NONE, TimesCpu,
+    TimesHead, VERSION, page_bytes, times_bytes,
 };
 
 /// `_Static_assert`s that hold if a structure of the header has this size and these offsets.
@@ -37,15 +38,17 @@ fn offsets_and_numbers_agree() {
         least_time,
         least_virtual,
         all_time,
-        all_virtual,
-        rests_until
+        all_virtual
     );
     same!(text, "barrierd_page_cpu", PageCpu, time, virtual_time);
+    same!(text, "barrierd_page_client", PageClient, rests);
     same!(text, "barrierd_times", TimesHead, virtual_now, advanced_at);
     same!(text, "barrierd_times_cpu", TimesCpu, time, virtual_time, idle);
-    same!(text, "barrierd_hello", Hello, magic, version, cpus);
+    same!(text, "barrierd_hello", Hello, magic, version, cpus, client);
     for (name, value) in [
         ("BARRIERD_VERSION", VERSION as usize),
+        ("BARRIERD_CLIENTS", MAX_CLIENTS),
+        ("BARRIERD_REASON_BYTES", MAX_REASON_BYTES),
         ("BARRIERD_SOURCE_NONE", SOURCE_NONE as usize),
         ("BARRIERD_SOURCE_BPF", SOURCE_BPF as usize),
         ("BARRIERD_PAGE_BYTES(7)", page_bytes(7)),

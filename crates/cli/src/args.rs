@@ -3,32 +3,63 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::evidence::args::{CompareArgs, CsmArgs, SloArgs};
 use crate::file::model::MAX_WORKERS;
-use crate::file::{self, FlowError, FlowFile, size};
+use crate::file::{self, FlowError, FlowFile, size, suggest};
 use crate::history::args::HistoryArgs;
 use crate::slab::args::SlabArgs;
 
-/// What `millstream --help` says after the options.
-const EXIT_STATUS: &str = "\
+/// What `millstream plan -h` says after the options.
+const PLAN_STATUS: &str = "\
 Exit status:
-  0  every unit was retired
-  1  some units were dead-lettered: their number and file are printed
+  0  the flow can run
   2  the flow file or the arguments are wrong
-  3  the run was interrupted
-  4  the report, dead letters or what a stage gathers could not be written";
+  4  the plan could not be written";
 
-/// What `millstream plan --help` says of flow files: one with every key in it, which a test reads.
-const FLOW_FILE: &str = concat!("A flow file, with every key there is:\n\n", include_str!("file/reference.toml"));
+/// What `millstream plan --help` says besides: a flow file with every key in it, which a test reads.
+const PLAN_HELP: &str = concat!(
+    "Exit status:\n",
+    "  0  the flow can run\n",
+    "  2  the flow file or the arguments are wrong\n",
+    "  4  the plan could not be written\n\n",
+    "A flow file, with every key there is:\n\n",
+    include_str!("file/reference.toml")
+);
+
+/// What `millstream status --help` says after the options.
+const STATUS_STATUS: &str = "\
+Exit status:
+  0  the status was printed
+  2  there is no such run, or it does not answer
+  4  the status could not be written";
+
+/// What `millstream barrierd --help` says after the options.
+const BARRIERD_STATUS: &str = "\
+Exit status, unless a signal ends it:
+  1  it cannot run; the reason is printed
+  2  the arguments are wrong";
+
+/// What `millstream doctor --help` says after the options.
+const DOCTOR_STATUS: &str = "\
+Exit status:
+  0  printed
+  1  standard output could not be written";
 
 /// Runs staged flows over files, URLs and records.
 ///
 /// A flow file (TOML) names a source of units and the stages they pass through. Each stage's queue acquires what a unit needs
 /// (tokens, a slot at a host, bytes of memory) before a thread is spent on it, so nothing runs out and nothing is held up.
 #[derive(Debug, Parser)]
-#[command(name = "millstream", version, max_term_width = 100, after_help = EXIT_STATUS, propagate_version = true)]
+#[command(
+    name = "millstream",
+    version,
+    max_term_width = 100,
+    propagate_version = true,
+    after_help = "`millstream COMMAND --help` shows a command's examples and its exit statuses."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -40,16 +71,22 @@ pub struct Cli {
 pub enum Command {
     /// Run a flow to the end of its source.
     ///
-    /// Progress goes to standard error, the report's table to standard output. `millstream plan --help` shows how a flow file is
-    /// written.
+    /// Progress and the report go to standard error; standard output belongs to the stages. `millstream plan --help` shows how a
+    /// flow file is written.
     Run(RunArgs),
     /// Check a flow and show its graph, bounds, needs and largest memory, without running it.
     ///
     /// Nothing is run and nothing is written. A flow that could deadlock, or whose file has a slip in it, is refused with the
     /// place, the reason and what to do, and exit status 2.
-    #[command(after_long_help = FLOW_FILE)]
+    #[command(after_help = PLAN_STATUS, after_long_help = PLAN_HELP)]
     Plan(PlanArgs),
+    /// Run the units of a file of dead letters again.
+    ///
+    /// The flow, its parameters, INPUTs, caps and folder are those of the run that gave the units up; each unit starts over at
+    /// the first stage. A flow file that has changed since is refused, unless `--changed` says that it may.
+    Retry(RetryArgs),
     /// Look into a running flow.
+    #[command(after_help = STATUS_STATUS)]
     Status(StatusArgs),
     /// Change a running flow: its caps, tokens, rates and workers.
     Set(SetArgs),
@@ -64,9 +101,17 @@ pub enum Command {
     /// Make slabs of shared memory that survive `kill -9`, and look into them.
     Slab(SlabArgs),
     /// Run the daemon that tells every process when each processor last passed a barrier of its own accord.
+    #[command(after_help = BARRIERD_STATUS)]
     Barrierd(millstream_barrierd::args::Args),
     /// Tell what this machine and its kernel offer: fences, clocks, system calls, cores that are left alone.
+    #[command(after_help = DOCTOR_STATUS)]
     Doctor,
+    /// End the programs of a run that was killed. Every run starts this itself.
+    #[command(hide = true)]
+    Supervise {
+        /// What the programs bear.
+        mark: String,
+    },
 }
 
 /// A flow file and what is filled into it.
@@ -111,6 +156,7 @@ Examples:
   millstream run flows/fetch.toml urls.txt --report report.html
 
 While it runs, `millstream status RUN` and `millstream set RUN KEY=VALUE` reach it by the name it prints.
+
 Interrupt once (^C): no more units are admitted, those in flight are finished. Twice: they are abandoned.
 
 Exit status:
@@ -134,6 +180,9 @@ pub struct RunArgs {
     /// Show nothing but errors.
     #[arg(short, long)]
     pub quiet: bool,
+    /// Print no report at the end; a --report FILE is written all the same.
+    #[arg(long)]
+    pub no_report: bool,
     /// Where to put the control socket [default: a fresh path in the run-time folder, which is printed].
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
@@ -145,6 +194,45 @@ pub struct PlanArgs {
     /// The flow.
     #[command(flatten)]
     pub flow: FlowArgs,
+}
+
+/// `millstream retry`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  millstream retry
+  millstream retry fetch.dead-letters.jsonl
+  grep 'status 503' fetch.dead-letters.jsonl > busy.jsonl; millstream retry busy.jsonl
+
+Units that die again are in the file of dead letters afterwards, and so are those that an interrupted retry did not come to: the next retry goes on with them. The letters that were retried stay beside it as FILE.old. A file that a stage gathers (`fresh`) gets the lines of the retried units added, and takes its place when no unit is left dead.
+
+Exit status:
+  0  every unit was retired, or there was none to retry
+  1  some units died again: their number and file are printed
+  2  the letters, the flow file or the arguments are wrong: nothing was run
+  3  the retry was interrupted
+  4  the report, dead letters or what a stage gathers could not be written")]
+pub struct RetryArgs {
+    /// The file of dead letters [default: the only FLOW.dead-letters.jsonl here].
+    pub letters: Option<PathBuf>,
+    /// Retry although the flow file has changed since the letters were written.
+    #[arg(long)]
+    pub changed: bool,
+    /// Write the report to a file, as JSON or HTML by its ending.
+    #[arg(long, value_name = "FILE", value_parser = report)]
+    pub report: Option<PathBuf>,
+    /// Write the letters of units that die again to this file [default: the file that is retried].
+    #[arg(long, value_name = "FILE")]
+    pub dead_letters: Option<PathBuf>,
+    /// Show nothing but errors.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Print no report at the end; a --report FILE is written all the same.
+    #[arg(long)]
+    pub no_report: bool,
+    /// Where to put the control socket [default: a fresh path in the run-time folder, which is printed].
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
 }
 
 /// `millstream status`.
@@ -164,18 +252,48 @@ pub struct StatusArgs {
 Settings:
   inflight=N               units in flight
   memory=SIZE              payload bytes in flight, or none
+  workers=N                threads that serve the stages without threads of their own
   resource.NAME=N          tokens, per key when keyed
   resource.NAME=N/s        the rate of a rate
   stage.NAME.workers=N     most workers of a stage, or N..M
 
 Example:
-  millstream set archive-4711 inflight=64 stage.zstd.workers=1")]
+  millstream set archive-4711 inflight=64 stage.zstd.workers=1
+
+Exit status:
+  0  everything was set
+  2  nothing was set: a setting is wrong, or there is no such run, or it does not answer
+  4  what was set could not be printed")]
 pub struct SetArgs {
     /// The run: its name, or the control socket's path, as `millstream run` printed it.
     pub run: PathBuf,
     /// What to change; all of it is checked before any of it is done.
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = key_value)]
     pub settings: Vec<(String, String)>,
+}
+
+/// Reads the command line, or ends the process with what is to be said about it.
+pub fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| with_near_command(error, std::env::args().skip(1)).exit())
+}
+
+/// Names the command that a mistyped one was most likely meant to be, where clap's own measure finds none: two letters that
+/// have changed places are too much for it.
+fn with_near_command(mut error: clap::Error, words: impl Iterator<Item = String>) -> clap::Error {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand).cloned() else { return error };
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return error;
+    }
+    let top = Cli::command();
+    let mut family = &top;
+    for word in words {
+        family = family.find_subcommand(word).unwrap_or(family);
+    }
+    let names = family.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    if let Some(near) = suggest::closest(&typed, names) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near.to_owned()]));
+    }
+    error
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
@@ -221,11 +339,67 @@ fn report(text: &str) -> Result<PathBuf, String> {
 mod tests {
     use clap::{CommandFactory, Parser};
 
-    use super::{Cli, Command};
+    use super::{Cli, Command, with_near_command};
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_states_its_own_exit_statuses() {
+        let mut helps = Vec::new();
+        after_helps(&Cli::command(), "", &mut helps);
+        let (_, own) = helps.pop().expect("the command itself comes last");
+        assert!(!own.contains("Exit status"), "{own}");
+        let states = |path: &str| helps.iter().any(|(other, help)| other == path && help.contains("Exit status"));
+        for (command, _) in &helps {
+            let family = format!("{} ", command.trim_end().rsplit_once(' ').expect("of a family").0);
+            // `history` itself only leads to `check`.
+            let leads_on = helps.iter().any(|(other, _)| other != command && other.starts_with(command.as_str()));
+            assert!(states(command) || states(&family) || leads_on, "{command}");
+        }
+    }
+
+    /// Every command with what its help says after the options.
+    fn after_helps(command: &clap::Command, path: &str, found: &mut Vec<(String, String)>) {
+        let path = format!("{path}{} ", command.get_name());
+        let said = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+            after_helps(inner, &path, found);
+        }
+        found.push((path, said));
+    }
+
+    #[test]
+    fn paragraphs_of_help_are_broken_by_the_terminal_alone() {
+        let mut helps = Vec::new();
+        after_helps(&Cli::command(), "", &mut helps);
+        for (command, help) in helps {
+            let lines: Vec<&str> = help.lines().collect();
+            for pair in lines.windows(2) {
+                let prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+                // A heading ends in a colon; what follows it is indented.
+                assert!(!(prose(pair[0]) && prose(pair[1])), "{command}: `{}` and `{}`", pair[0], pair[1]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_mistyped_command_is_shown_with_the_right_one() {
+        for (line, near) in [
+            (&["rnu"][..], "'run'"),
+            (&["sttaus"], "'status'"),
+            (&["dcotor"], "'doctor'"),
+            (&["csm", "pwoer"], "'power'"),
+        ] {
+            let typed = std::iter::once("millstream").chain(line.iter().copied());
+            let error = Cli::try_parse_from(typed).unwrap_err();
+            let said = with_near_command(error, line.iter().map(ToString::to_string)).to_string();
+            assert!(said.contains(near), "{said}");
+        }
+        let error = Cli::try_parse_from(["millstream", "frobnicate"]).unwrap_err();
+        assert!(!with_near_command(error, std::iter::empty()).to_string().contains("similar"));
     }
 
     #[test]

@@ -13,34 +13,45 @@
 //! | `stage`, `attempts`, `cause`, `message` | where, after how many attempts, and why |
 //! | `path` or `line` | the unit: a file that was walked to, or a line or argument |
 //! | `path_hex` or `line_hex` | only if that is not UTF-8: its bytes in hexadecimal (the text is then only readable) |
+//! | `rel_from` | of a `path`: the byte at which its part below the walked folder starts |
+//! | `source_fault` | `true` for what the source could not give, such as a folder that could not be read: no unit to retry |
+//! | `retry` | what `millstream retry` needs: the flow file with its hash, folder, parameters, INPUTs and caps |
 //!
-//! Lines are appended: letters of an earlier run stay, and `run` with `started` tells them apart. The file is made
-//! when the first letter comes. A letter that cannot be written (a full disk) goes to standard error instead.
+//! The file holds the letters of one run. That of an earlier run becomes `FILE.old` before the first unit enters, and one
+//! that a live run writes to is left to it: this run's letters then go to `FILE.RUN`. The file is made when the first letter
+//! comes. A letter that cannot be written (a full disk) goes to standard error instead.
 
 use std::borrow::Cow;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use millstream_flow::{Cause, DeadLetter};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::record::Record;
+use crate::retry::letters;
+use crate::retry::origin::Origin;
 use crate::screen::writable::{self, NotWritable, Way};
 
 /// Takes the dead letters of one run.
 #[derive(Debug)]
 pub struct DeadLetters {
-    path: PathBuf,
     run: String,
     started: u64,
+    origin: Origin,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    path: PathBuf,
+    /// Locked for as long as this run lasts.
     file: Option<File>,
     /// A line was cut short by an error: the next one must not be glued to it.
     torn: bool,
@@ -69,37 +80,78 @@ pub fn default_path(flow: &str, report: Option<&Path>) -> PathBuf {
 }
 
 impl DeadLetters {
-    /// Dead letters of `run` will go to the file at `path`, which is not touched before there is one.
+    /// Dead letters of `run` will go to the file at `path`, which is not touched before [`begin`](Self::begin).
     ///
     /// # Errors
     /// [`NotWritable`], if a letter could not be written there.
-    pub fn check(path: PathBuf, run: String) -> Result<Self, NotWritable> {
+    pub fn check(path: PathBuf, run: String, origin: Origin) -> Result<Self, NotWritable> {
         writable::check(&path, Way::Append)?;
-        Ok(Self { path, run, started: unix_time().floor() as u64, state: Mutex::default() })
+        let state = Mutex::new(State { path, file: None, torn: false, written: 0, refused: 0 });
+        Ok(Self { run, started: unix_time().floor() as u64, origin, state })
+    }
+
+    /// The run begins: the letters of an earlier one are set aside.
+    ///
+    /// # Errors
+    /// [`NotWritable`], if they cannot be.
+    pub fn begin(&self) -> Result<(), NotWritable> {
+        let state = self.state();
+        if fs::metadata(&state.path).is_ok_and(|found| !found.is_file()) {
+            return Ok(());
+        }
+        match File::open(&state.path) {
+            Ok(found) if is_held(&found) => Ok(()),
+            Ok(_) => set_aside(&state.path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // One that may be written and not read.
+            Err(_) => set_aside(&state.path),
+        }
+        .map_err(|source| NotWritable {
+            path: state.path.clone(),
+            source,
+            help: "an earlier run's letters are there and could not be renamed: move them away".to_owned(),
+        })
     }
 
     /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn path(&self) -> PathBuf {
+        self.state().path.clone()
     }
 
     /// Writes a letter; any thread may. One that cannot be written goes to standard error, with the reason.
     pub fn take(&self, letter: &DeadLetter) {
         let line = self.line(letter);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.append(&self.path, &line) {
+        self.write(line.as_bytes());
+    }
+
+    /// Keeps a letter of an earlier run, whose unit this run did not come to; `rest` is what follows its
+    /// [`head`](letters::head). It is a letter of this run from now on.
+    pub fn keep(&self, rest: &[u8]) {
+        let head = letters::head(&self.run, self.started);
+        self.write(&[head.as_bytes(), rest, b"\n"].concat());
+    }
+
+    fn write(&self, line: &[u8]) {
+        let mut state = self.state();
+        match state.append(&self.run, line) {
             Ok(()) => state.written += 1,
             Err(error) => {
                 state.refused += 1;
-                let path = self.path.display();
-                let _ = write!(io::stderr(), "error: dead letter not written to {path}: {error}\n{line}");
+                let path = state.path.display();
+                let mut text = format!("error: dead letter not written to {path}: {error}\n").into_bytes();
+                text.extend_from_slice(line);
+                let _ = io::stderr().write_all(&text);
             }
         }
     }
 
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How many letters were taken so far.
     pub fn tally(&self) -> Tally {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
         Tally { written: state.written, refused: state.refused }
     }
 
@@ -123,6 +175,9 @@ impl DeadLetters {
             path_hex,
             line,
             line_hex,
+            rel_from: record.and_then(Record::rel_from).filter(|from| *from > 0),
+            source_fault: record.is_some_and(|record| record.fault.is_some()),
+            retry: &self.origin,
         };
         serde_json::to_string(&line).expect("a letter has only string keys and plain values") + "\n"
     }
@@ -147,35 +202,65 @@ struct Line<'a> {
     line: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line_hex: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rel_from: Option<usize>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    source_fault: bool,
+    retry: &'a Origin,
 }
 
 impl State {
-    fn append(&mut self, path: &Path, line: &str) -> io::Result<()> {
+    fn append(&mut self, run: &str, line: &[u8]) -> io::Result<()> {
         if self.file.is_none() {
-            let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-            self.torn = ends_within_a_line(&mut file)?;
-            self.file = Some(file);
+            self.open(run)?;
         }
         let file = self.file.as_mut().expect("opened above");
-        let text = if self.torn { format!("\n{line}") } else { line.to_owned() };
+        let text = if self.torn { [b"\n", line].concat() } else { line.to_owned() };
         // Torn until proven whole: an error may come after half of the line.
         self.torn = true;
-        file.write_all(text.as_bytes())?;
+        file.write_all(&text)?;
         self.torn = false;
+        Ok(())
+    }
+
+    /// Opens the file for this run alone. Another run may have begun to write to it, or have written to it and ended, since
+    /// this one began.
+    fn open(&mut self, run: &str) -> io::Result<()> {
+        // Readable, too: a pipe that has no reader yet would otherwise be waited for.
+        let open = |path: &Path| OpenOptions::new().read(true).append(true).create(true).open(path);
+        let mut file = open(&self.path)?;
+        if is_held(&file) {
+            self.path = with_suffix(&self.path, &format!(".{run}"));
+            file = open(&self.path)?;
+        } else if file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
+            set_aside(&self.path)?;
+            file = open(&self.path)?;
+        }
+        // Without a lock, which not every file system has, two runs at once may share the file.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        self.file = Some(file);
         Ok(())
     }
 }
 
-/// Whether the file's last line has no end, as a run that died while writing leaves it.
-fn ends_within_a_line(file: &mut File) -> io::Result<bool> {
-    let found = file.metadata()?;
-    if !found.is_file() || found.len() == 0 {
-        return Ok(false);
+/// Whether a live run writes to the file.
+fn is_held(file: &File) -> bool {
+    let held = flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+    if !held {
+        let _ = flock(file, FlockOperation::Unlock);
     }
-    file.seek(SeekFrom::End(-1))?;
-    let mut last = [0];
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
+    held
+}
+
+/// Renames an earlier run's letters to `FILE.old`.
+fn set_aside(path: &Path) -> io::Result<()> {
+    fs::rename(path, with_suffix(path, ".old"))
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 fn unix_time() -> f64 {
@@ -189,6 +274,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::retry::origin::Bytes;
 
     fn letter(unit: u64, input: Record) -> DeadLetter {
         DeadLetter {
@@ -201,6 +287,21 @@ mod tests {
         }
     }
 
+    fn check(path: &Path, run: &str) -> DeadLetters {
+        let origin = Origin {
+            first: run.into(),
+            flow: Bytes::Text("/flow.toml".into()),
+            flow_blake3: "00".into(),
+            dir: Bytes::Text("/".into()),
+            params: std::collections::BTreeMap::new(),
+            inputs: vec![Bytes::Hex { hex: "ff".into() }],
+            inflight: None,
+            memory: None,
+            workers: Some(3),
+        };
+        DeadLetters::check(path.to_owned(), run.into(), origin).unwrap()
+    }
+
     fn lines(path: &Path) -> Vec<Value> {
         fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -209,7 +310,7 @@ mod tests {
     fn a_letter_keeps_everything_about_its_unit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.jsonl");
-        let letters = DeadLetters::check(path.clone(), "fetch-7".into()).unwrap();
+        let letters = check(&path, "fetch-7");
         assert!(!path.exists(), "no file before the first letter");
         letters.take(&letter(17, Record::line(b"http://h/17".to_vec())));
         letters.take(&letter(18, Record::file(b"a/b".to_vec(), 0)));
@@ -222,6 +323,7 @@ mod tests {
         assert_eq!(found[0]["message"], "took \"too\" long\nreally");
         assert_eq!(found[0]["line"], "http://h/17");
         assert!(found[0].get("line_hex").is_none() && found[0].get("path").is_none());
+        assert_eq!(found[0]["retry"]["inputs"][0]["hex"], "ff");
         assert_eq!(found[1]["path"], "a/b");
         assert_eq!(letters.tally(), Tally { written: 2, refused: 0 });
     }
@@ -230,7 +332,7 @@ mod tests {
     fn bytes_that_are_not_utf_8_come_back_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.jsonl");
-        let letters = DeadLetters::check(path.clone(), "r".into()).unwrap();
+        let letters = check(&path, "r");
         letters.take(&letter(0, Record::file(b"a\xff\xfeb".to_vec(), 0)));
         let found = lines(&path);
         assert_eq!(found[0]["path"], "a\u{fffd}\u{fffd}b");
@@ -238,24 +340,65 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_an_earlier_run_stay_even_if_it_died_within_a_line() {
+    fn a_file_holds_the_letters_of_one_run() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.jsonl");
-        fs::write(&path, "{\"run\":\"old-1\"}\n{\"run\":\"ol").unwrap();
-        let letters = DeadLetters::check(path.clone(), "new-2".into()).unwrap();
+        fs::write(&path, "old\n").unwrap();
+        let (one, two) = (check(&path, "flow-1"), check(&path, "flow-2"));
+        one.begin().unwrap();
+        assert!(!path.exists(), "no letter, no file");
+        assert_eq!(fs::read_to_string(with_suffix(&path, ".old")).unwrap(), "old\n");
+        one.take(&letter(0, Record::line(b"x".to_vec())));
+        two.begin().unwrap();
+        two.take(&letter(0, Record::line(b"y".to_vec())));
+        assert_eq!((one.path(), two.path()), (path.clone(), with_suffix(&path, ".flow-2")), "both runs live");
+        drop((one, two));
+        assert_eq!(lines(&path).len(), 1);
+        let three = check(&path, "flow-3");
+        three.begin().unwrap();
+        assert!(!path.exists());
+        // A run that was over before this one's first letter.
+        fs::write(&path, "another\n").unwrap();
+        three.take(&letter(0, Record::line(b"z".to_vec())));
+        assert_eq!(lines(&path)[0]["run"], "flow-3");
+        assert_eq!(fs::read_to_string(with_suffix(&path, ".old")).unwrap(), "another\n");
+    }
+
+    #[test]
+    fn a_kept_letter_is_of_the_run_that_keeps_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        let before = check(&old, "flow-1");
+        before.take(&letter(0, Record::line(b"x".to_vec())));
+        before.take(&letter(1, Record::file(b"d/y".to_vec(), 2)));
+        drop(before);
+        // Another program has written the second one anew.
+        let text = fs::read_to_string(&old).unwrap();
+        let (first, second) = text.trim().split_once('\n').unwrap();
+        fs::write(&old, format!("{first}\n{}\n", serde_json::from_str::<Value>(second).unwrap())).unwrap();
+        let found = letters::Letters::open(&old).unwrap().unwrap();
+        let after = check(&new, "flow-2");
+        found.rest(false).unwrap().for_each(|rest| after.keep(&rest));
+        let (mut expected, mut kept) = (lines(&old), lines(&new));
+        expected.iter_mut().for_each(|letter| letter["run"] = "flow-2".into());
+        kept.iter_mut().zip(&expected).for_each(|(kept, letter)| kept["started"] = letter["started"].clone());
+        assert_eq!(kept, expected);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_only_written_to() {
+        let letters = check(Path::new("/dev/null"), "r");
+        letters.begin().unwrap();
         letters.take(&letter(0, Record::line(b"x".to_vec())));
-        letters.take(&letter(1, Record::line(b"y".to_vec())));
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("{\"run\":\"old-1\"}\n{\"run\":\"ol\n{"), "{text}");
-        assert_eq!(text.lines().filter(|line| line.contains("new-2")).count(), 2);
-        assert_eq!(text.lines().count(), 4);
+        assert_eq!(letters.tally(), Tally { written: 1, refused: 0 });
+        assert!(Path::new("/dev/null").exists());
     }
 
     #[test]
     fn a_letter_that_cannot_be_written_is_counted_and_the_next_starts_a_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.jsonl");
-        let letters = DeadLetters::check(path.clone(), "r".into()).unwrap();
+        let letters = check(&path, "r");
         // A full device refuses every write.
         letters.state.lock().unwrap().file = Some(OpenOptions::new().append(true).open("/dev/full").unwrap());
         letters.take(&letter(0, Record::line(b"x".to_vec())));

@@ -8,27 +8,36 @@
 //! - [`ops`]: what stages do to them;
 //! - [`wire`]: the model as an engine flow;
 //! - [`plan`]: `millstream plan`;
-//! - [`run`](mod@run): `millstream run`, with its [`screen`] and its [`dead_letters`];
+//! - [`run`](mod@run): `millstream run`, with its [`screen`], its [`dead_letters`] and their
+//!   [`causes`];
+//! - [`retry`](mod@retry): `millstream retry`;
 //! - [`steer`]: the control socket, `millstream status` and `millstream set`;
 //! - [`evidence`]: `millstream slo`, `compare` and `csm`;
 //! - [`history`]: `millstream history`;
 //! - [`slab`]: `millstream slab`;
 //! - [`doctor`]: `millstream doctor`;
-//! - [`json_bytes`]: paths as JSON strings, without loss.
+//! - [`supervise`]: the process that ends the programs of a run that was killed;
+//! - [`json_bytes`] and [`json_member`]: paths as JSON strings, without loss; the members of JSON objects.
 
 pub mod args;
+pub mod causes;
 pub mod dead_letters;
 pub mod doctor;
 pub mod evidence;
 pub mod file;
 pub mod history;
 pub mod json_bytes;
+pub mod json_member;
+pub(crate) mod leftovers;
 pub mod ops;
 pub mod plan;
 pub mod record;
+mod regular;
+pub mod retry;
 pub mod run;
 pub mod screen;
 pub mod slab;
 pub mod source;
 pub mod steer;
+pub mod supervise;
 pub mod wire;

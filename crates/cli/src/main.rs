@@ -2,20 +2,22 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use millstream_cli::args::{Cli, Command};
+use millstream_cli::args::{self, Command};
 use millstream_cli::doctor::doctor;
 use millstream_cli::evidence::{compare::compare, functions::csm, slo::slo};
 use millstream_cli::history::history;
 use millstream_cli::plan::plan;
+use millstream_cli::retry::retry;
 use millstream_cli::run::run;
 use millstream_cli::slab::slab;
 use millstream_cli::steer::client;
+use millstream_cli::supervise::supervise;
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    match args::parse().command {
         Command::Run(args) => run(&args),
         Command::Plan(args) => plan(&args),
+        Command::Retry(args) => retry(&args),
         Command::Status(args) => client::status(args.run.as_deref(), args.json),
         Command::Set(args) => client::set(&args.run, &args.settings),
         Command::Slo(args) => slo(&args),
@@ -25,5 +27,6 @@ fn main() -> ExitCode {
         Command::Slab(args) => slab(&args),
         Command::Barrierd(args) => millstream_barrierd::run(&args),
         Command::Doctor => doctor(),
+        Command::Supervise { mark } => supervise(&mark),
     }
 }

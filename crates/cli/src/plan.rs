@@ -1,5 +1,7 @@
 //! `millstream plan`: what the static checks found out about a flow, for a reader with 80 columns.
 
+mod surplus;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -21,7 +23,10 @@ const NAME_COLUMNS: usize = 24;
 /// Checks the flow, prints its plan or why it was refused, and gives the exit status.
 pub fn plan(args: &PlanArgs) -> ExitCode {
     let described = args.flow.load().and_then(|file| {
-        let wired = wire::wire(&file, |_| {})?;
+        let wired = wire::wire(&file, |_| {}, None)?;
+        if let Some(warnings) = file.render_warnings() {
+            let _ = write!(io::stderr(), "{warnings}");
+        }
         Ok(describe(&file, wired.flow.plan()))
     });
     let mut out = io::stdout().lock();
@@ -55,6 +60,7 @@ pub fn describe(file: &FlowFile, plan: &Plan) -> String {
     order(&mut page, plan);
     page.heading("largest memory in flight");
     memory(&mut page, file, plan);
+    warnings(&mut page, &surplus::warnings(file, plan));
     page.text
 }
 
@@ -71,7 +77,7 @@ fn head(page: &mut Page, file: &FlowFile, plan: &Plan) {
             bytes => format!("at most {} in flight; a unit larger than that goes alone", text::bytes(bytes)),
         },
     );
-    let own: u64 = plan.stages.iter().filter(|stage| stage.blocking).map(|stage| stage.workers_max).sum();
+    let own: u64 = plan.stages.iter().filter(|stage| stage.blocking).map(|stage| most_workers(stage, plan)).sum();
     let beside =
         if own > 0 { format!(", and up to {} for stages that block", text::count(own)) } else { String::new() };
     page.fact("workers", &format!("{} shared by all stages{beside}", text::count(plan.workers)));
@@ -141,7 +147,7 @@ fn stages(page: &mut Page, file: &FlowFile, plan: &Plan) {
             text::printable(&stage.name).into_owned(),
             spec.op.name().to_owned(),
             text::count(stage.queue_bound),
-            format!("{}..{}{own}", stage.workers_min, stage.workers_max),
+            format!("{}..{}{own}", stage.workers_min, most_workers(stage, plan)),
             batch(stage),
         ]);
     }
@@ -279,6 +285,27 @@ fn memory(page: &mut Page, file: &FlowFile, plan: &Plan) {
         );
         page.paragraph("  - ", "    ", &said);
     }
+}
+
+fn warnings(page: &mut Page, warnings: &[String]) {
+    if !warnings.is_empty() {
+        page.heading("warnings");
+    }
+    for warning in warnings {
+        page.paragraph("  - ", "    ", warning);
+    }
+}
+
+/// The most workers of a stage, where its tokens allow fewer than its ceiling.
+fn most_workers(stage: &PlanStage, plan: &Plan) -> u64 {
+    let by_need = stage.needs.iter().filter(|need| !need.keyed).filter_map(|need| {
+        let resource = plan.resources.iter().find(|resource| resource.name == need.resource)?;
+        // A rate bounds no number, and a place in the next queue is no resource of the flow file.
+        let bounds = resource.rate_per_s.is_none() && !resource.name.starts_with("queue of ");
+        need.amount.filter(|_| bounds).map(|amount| resource.capacity / amount.max(1))
+    });
+    let most = if stage.blocking { by_need.min().unwrap_or(u64::MAX) } else { u64::MAX };
+    stage.workers_max.min(most).max(stage.workers_min)
 }
 
 /// Text within [`COLUMNS`].

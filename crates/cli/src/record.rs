@@ -2,10 +2,14 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::file::template::{Field, Fields};
+use crate::json_member::{self, Member};
+use crate::regular;
 
 /// What `{name}` is for a URL whose path ends with a slash or is missing, as download programs have it.
 const INDEX_NAME: &[u8] = b"index.html";
@@ -20,6 +24,8 @@ pub struct Record {
     text: Vec<u8>,
     /// Where in `text` the part relative to the walk's root starts.
     rel_at: usize,
+    /// The folder that the walk began in, if it followed no symbolic links: what lies below it is opened past none.
+    root: Option<Arc<OwnedFd>>,
     origin: Origin,
     /// The file's bytes: from the walk, then corrected by the `read` stage.
     pub size: Option<u64>,
@@ -36,11 +42,13 @@ pub struct Record {
     /// Set by a `sha256` stage.
     pub sha256: Option<[u8; 32]>,
     /// The members of the object that a `parse` stage has read, in the object's order.
-    pub json: Vec<(String, Vec<u8>)>,
+    pub json: Vec<Member>,
     /// Whether the last `filter` stage found that its condition does not hold.
     pub filtered: bool,
     /// The op that has changed the record last; 0 when none has.
     pub(crate) done_by: u32,
+    /// Which of the dead letters that are retried it is of.
+    pub(crate) letter: Option<usize>,
     /// Why the source could not produce this unit, which then is to be given up on in the first stage.
     pub fault: Option<String>,
 }
@@ -65,6 +73,20 @@ impl Record {
     pub fn file(path: Vec<u8>, rel_at: usize) -> Self {
         assert!(rel_at <= path.len(), "the relative part of a path lies within it");
         Self { text: path, rel_at, ..Self::default() }
+    }
+
+    /// The same file, of a walk that began in the open folder `root` and follows no symbolic links.
+    #[must_use]
+    pub(crate) fn below(mut self, root: &Arc<OwnedFd>) -> Self {
+        self.root = Some(Arc::clone(root));
+        self
+    }
+
+    /// The folder to open `path` from and its path there, if the unit's walk follows no symbolic links and `path` lies
+    /// in what it walked.
+    pub(crate) fn walked<'a>(&self, path: &'a Path) -> Option<(&OwnedFd, &'a Path)> {
+        let root = self.root.as_deref()?;
+        Some((root, regular::part_below(path, &self.text[..self.rel_at])?))
     }
 
     /// A line, without its ending.
@@ -105,14 +127,19 @@ impl Record {
         (self.origin != Origin::File).then_some(&self.text)
     }
 
+    /// For a file of a walk: where in its path the part relative to the walk's root starts.
+    pub fn rel_from(&self) -> Option<usize> {
+        (self.origin == Origin::File).then_some(self.rel_at)
+    }
+
     /// Payload bytes the unit holds, or will hold once it has been read, and its headroom.
     pub fn bytes(&self) -> u64 {
         self.declared + self.payload.len() as u64 + self.headroom
     }
 
-    /// The member of the parsed object with this name; the last one when it occurs twice.
-    pub fn json_member(&self, name: &str) -> Option<&[u8]> {
-        self.json.iter().rev().find(|(member, _)| member == name).map(|(_, value)| value.as_slice())
+    /// The value of a [member](json_member::find) of the parsed object, or of an object within it.
+    pub fn json_member(&self, path: &str) -> Option<Cow<'_, [u8]>> {
+        json_member::find(&self.json, path)
     }
 
     /// The size, `{size}`: the file's, which is asked for here when no stage has needed it before; otherwise the
@@ -152,7 +179,7 @@ impl Fields for Record {
             Field::Blake3 => hex(&self.blake3, 64),
             Field::Sha256 => hex(&self.sha256, 64),
             Field::Shard => hex(&self.blake3, 2),
-            Field::Json(name) => self.json_member(name).map(Cow::Borrowed),
+            Field::Json(path) => self.json_member(path),
             // The same for every unit of a run: filled in before it starts.
             Field::Input | Field::Param(_) => None,
         }

@@ -5,14 +5,16 @@
 //! last unit; the *control* thread serves `status` and `set`. The first interrupt stops admission and drains; the
 //! second abandons; neither waits for the source, which may be stuck in a read.
 //!
-//! Progress and messages go to standard error. Standard output gets the report's table, and nothing with `--quiet`;
-//! if a stage's programs write to standard output, it is theirs alone and the table goes to standard error.
+//! Progress, messages and the report's table go to standard error. Standard output belongs to the stages: to programs
+//! with `stdout = "inherit"`, and to what appends to `/dev/stdout`.
 
 mod ending;
+pub mod identity;
 mod interrupt;
+mod stdout;
 mod watch;
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,24 +22,34 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use millstream_flow::{Control, Service};
+use millstream_flow::{Control, DeadLetter, Service};
 
+pub(crate) use self::ending::complain;
 pub use self::ending::{ALL_RETIRED, INTERRUPTED, NOT_WRITTEN, SOME_DEAD, WRONG};
-use self::ending::{Closing, complain, one_terminal, unfinished};
+use self::ending::{Closing, unfinished};
+use self::identity::Identity;
 use self::interrupt::Interrupts;
 use self::watch::{Event, watch};
 use crate::args::RunArgs;
+use crate::causes::Causes;
 use crate::dead_letters::{self, DeadLetters};
-use crate::file::FlowError;
-use crate::file::model::{ExecStdout, OpSpec};
+use crate::file::model::{LinesFrom, OpSpec, SourceSpec};
+use crate::file::{FlowError, FlowFile};
+use crate::leftovers;
 use crate::ops::exec::live;
+use crate::ops::{Gathered, RunEnd};
 use crate::record::Record;
-use crate::screen::Screen;
+use crate::retry::letters::Letters;
+use crate::retry::origin::Origin;
 use crate::screen::report_file::{ReportFile, ReportFileError};
+use crate::screen::run_report::RunReport;
+use crate::screen::throughput::Sample;
 use crate::screen::writable::NotWritable;
+use crate::screen::{Beside, Screen, text};
 use crate::source::{self, Source, SourceError};
 use crate::steer::place;
 use crate::steer::server::Server;
+use crate::supervise::Supervisor;
 use crate::wire::{Ops, wire};
 
 /// Why a flow was not run. No unit was admitted.
@@ -70,7 +82,16 @@ pub enum RunError {
 
 /// Runs a flow to its end and gives the exit status.
 pub fn run(args: &RunArgs) -> ExitCode {
-    match try_run(args) {
+    exit(try_run(args, None))
+}
+
+/// Runs a flow on the units of dead letters, in place of its source.
+pub fn run_again(args: &RunArgs, letters: &Letters) -> ExitCode {
+    exit(try_run(args, Some(letters)))
+}
+
+fn exit(ended: Result<u8, RunError>) -> ExitCode {
+    match ended {
         Ok(status) => ExitCode::from(status),
         Err(RunError::Flow(error)) => {
             complain(error.render().trim_end());
@@ -83,52 +104,139 @@ pub fn run(args: &RunArgs) -> ExitCode {
     }
 }
 
-fn try_run(args: &RunArgs) -> Result<u8, RunError> {
+fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let mut file = args.flow.load()?;
     file.bind_inputs(&args.input)?;
+    let typed = reads_stdin(&file) && io::stdin().is_terminal();
+    let beside = if typed {
+        Beside::Typing
+    } else if stdout::is_shared_terminal(&file) {
+        Beside::Output
+    } else {
+        Beside::Nothing
+    };
+    let mut screen = Screen::open(args.quiet, beside);
+    if let Some(warnings) = file.render_warnings() {
+        screen.say(warnings.trim_end());
+    }
+    let _list = clear_up_after_others(&mut screen);
     let report_file = args.report.as_deref().map(ReportFile::check).transpose()?;
     let name = place::run_name(&file.name, std::process::id());
     let letters_path =
         args.dead_letters.clone().unwrap_or_else(|| dead_letters::default_path(&file.name, args.report.as_deref()));
-    let letters = Arc::new(DeadLetters::check(letters_path, name.clone())?);
-    let taken = Arc::clone(&letters);
-    let wired = wire(&file, move |letter| taken.take(&letter))?;
-    let source = source::open(&file, &args.input)?;
+    let origin = match again {
+        None => Origin::of(&name, args, &file.text)?,
+        Some(again) => again.origin().retried(&file.text),
+    };
+    let letters = Arc::new(DeadLetters::check(letters_path, name.clone(), origin)?);
+    let identity = Identity::new(&name, &file, &args.input);
+    let causes = Arc::new(Causes::default());
+    let (wired, source) = match again {
+        None => {
+            let wired = wire(&file, take(letters.clone(), causes.clone(), |_| ()), None)?;
+            (wired, source::open(&file, &args.input)?)
+        }
+        Some(again) => {
+            let (died, retired) = (again.marker(), again.marker());
+            let on_retire = Box::new(move |record: Record| record.letter.into_iter().for_each(&retired));
+            let wired = wire(&file, take(letters.clone(), causes.clone(), died), Some(on_retire))?;
+            (wired, source::again(&file, &args.input, again.source()?, again.units()))
+        }
+    };
     let total = exact_length(&source);
     let control = wired.flow.control();
 
     let (send, events) = channel();
     let interrupts = Interrupts::forward(send.clone())?;
-    let stdout_is_taken =
-        file.stages.iter().any(|stage| matches!(&stage.op, OpSpec::Exec { stdout: ExecStdout::Inherit, .. }));
-    let mut screen = Screen::open(args.quiet, stdout_is_taken && one_terminal());
     let server = serve(args, &name, &control, &mut screen)?;
+    let supervisor = supervised(&file, &mut screen);
+    if typed {
+        screen.say("units are read from this terminal: type lines, ^D ends them");
+    }
 
+    letters.begin()?;
     let fed = send.clone();
     let service = wired.flow.start_from(source, move |end| drop(fed.send(Event::Fed(end))));
     let ending = watch(&control, &events, &mut screen, total, move || drain_aside(service, send));
     // What no worker has ended, for it was given up on first.
     live::end();
+    if let Some(supervisor) = supervisor {
+        supervisor.dismiss();
+    }
     drop(server);
     drop(interrupts);
 
+    let mut throughput = ending.throughput;
     let report = ending.report.unwrap_or_else(|| Box::new(unfinished(&control.snapshot())));
-    let written = finish(&wired.ops, ending.whole && report.left == 0);
+    let (retired, dead_lettered) = (report.retired, report.dead_lettered);
+    throughput.end(Sample { at_s: report.wall_s, retired, dead_lettered });
+    let causes = causes.groups();
+    let complete = ending.whole && report.left == 0;
+    let kept = again.map_or(Ok(0), |again| keep_rest(again, complete, &letters));
+    let all_kept =
+        kept.inspect_err(|error| complain(&format!("error: letters not retried are lost from the file: {error}")));
+    let kept = all_kept.as_ref().copied().unwrap_or(0);
+    let (gathered, written) = finish(
+        &wired.ops,
+        &RunEnd {
+            complete,
+            admitted: report.admitted,
+            retired: report.retired,
+            dead: report.dead_lettered + kept,
+            first: again.map_or(&name, |again| &again.origin().first),
+            retries: again.is_some(),
+        },
+    );
     let closing = Closing {
-        report: &report,
+        run: RunReport {
+            report: &report,
+            identity: &identity,
+            throughput: &throughput,
+            causes: &causes,
+            dead_letters: None,
+            gathered: &gathered,
+        },
         abandoned: ending.abandoned.as_deref(),
         interrupted: ending.interrupts > 0 || report.left > 0,
         letters: &letters,
-        report_file: report_file.as_ref(),
+        kept,
         quiet: args.quiet,
-        stdout_is_taken,
+        report_file: report_file.as_ref(),
+        table: !args.quiet && !args.no_report,
     };
-    let status = closing.tell(written);
+    let status = closing.tell(written && all_kept.is_ok());
     // A source that panicked must not pass for one that ended.
     if let Some(panic) = ending.panic {
         resume_unwind(panic);
     }
     Ok(status)
+}
+
+/// Whether units are lines of standard input.
+fn reads_stdin(file: &FlowFile) -> bool {
+    matches!(file.source, SourceSpec::Lines { from: LinesFrom::Stdin, .. })
+}
+
+/// Removes what runs that were killed have left, and begins the list by which the next run does so after this one.
+fn clear_up_after_others(screen: &mut Screen) -> Option<leftovers::Keeper> {
+    let removed = leftovers::sweep();
+    if removed > 0 {
+        let files = text::counted(removed, "temporary file");
+        screen.say(&format!("removed {files} of runs that were killed"));
+    }
+    leftovers::Keeper::start()
+        .inspect_err(|error| screen.say(&format!("if this run is killed, its temporary files stay: {error}")))
+        .ok()
+}
+
+/// The supervisor of the programs that stages start, if there are such stages.
+fn supervised(file: &FlowFile, screen: &mut Screen) -> Option<Supervisor> {
+    if !file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec { .. })) {
+        return None;
+    }
+    Supervisor::start()
+        .inspect_err(|error| screen.say(&format!("if this run is killed, its programs go on: no supervisor: {error}")))
+        .ok()
 }
 
 /// The number of units a source will yield, if it knows.
@@ -174,11 +282,41 @@ fn drain_aside(service: Service<Record, Record>, events: Sender<Event>) {
     });
 }
 
-/// Lets every op finish, and tells whether all could.
-fn finish(ops: &Ops, complete: bool) -> bool {
-    let failed = ops.finish(complete).err().unwrap_or_default();
-    for (stage, failure) in &failed {
-        complain(&format!("error: stage {stage} could not finish: {failure}"));
+/// Takes the flow's dead letters, and says of each that is of an earlier one which.
+fn take(
+    letters: Arc<DeadLetters>,
+    causes: Arc<Causes>,
+    died: impl Fn(usize) + Send + Sync,
+) -> impl Fn(DeadLetter) + Send + Sync {
+    move |letter| {
+        causes.add(&letter);
+        letters.take(&letter);
+        letter.input::<Record>().and_then(|record| record.letter).into_iter().for_each(&died);
     }
-    failed.is_empty()
+}
+
+/// Keeps the letters of what a retry did not come to; their number.
+fn keep_rest(again: &Letters, complete: bool, letters: &DeadLetters) -> io::Result<u64> {
+    let mut kept = 0;
+    for rest in again.rest(complete)? {
+        letters.keep(&rest);
+        kept += 1;
+    }
+    Ok(kept)
+}
+
+/// Lets every op finish: each stage's gathered file, and whether all could.
+fn finish(ops: &Ops, end: &RunEnd<'_>) -> (Vec<(String, Gathered)>, bool) {
+    let mut gathered = Vec::new();
+    let mut all = true;
+    for (stage, result) in ops.finish(end) {
+        match result {
+            Ok(file) => gathered.push((stage, file)),
+            Err(failure) => {
+                complain(&format!("error: stage {stage} could not finish: {failure}"));
+                all = false;
+            }
+        }
+    }
+    (gathered, all)
 }

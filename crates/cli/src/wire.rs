@@ -11,7 +11,7 @@ use millstream_flow::{
 
 use crate::file::model::{self, FlowFile, Hold, NeedSpec, OpSpec, ResourceKind, StageSpec};
 use crate::file::{FlowError, Problem, Refusal};
-use crate::ops::{self, Op};
+use crate::ops::{self, Gathered, Op, RunEnd};
 use crate::record::Record;
 
 /// An engine flow with the ops that its stages run.
@@ -40,29 +40,33 @@ impl fmt::Debug for Ops {
 }
 
 impl Ops {
-    /// Finishes every op, in the order of the stages. `complete` says that the source was read to its end and every unit of it
-    /// has left the flow.
-    ///
-    /// # Errors
-    /// The stages whose ops could not put in place what they had gathered, each with the reason. The others are finished all
-    /// the same.
-    pub fn finish(&self, complete: bool) -> Result<(), Vec<(String, Failure)>> {
-        let finished =
-            self.stages.iter().map(|(stage, op)| op.finish(complete).map_err(|failure| (stage.clone(), failure)));
-        let failed: Vec<(String, Failure)> = finished.filter_map(Result::err).collect();
-        if failed.is_empty() { Ok(()) } else { Err(failed) }
+    /// Finishes every op, in the order of the stages: what became of each stage's gathered file, or why it could not be put
+    /// in place.
+    pub fn finish(&self, end: &RunEnd<'_>) -> Vec<(String, Result<Gathered, Failure>)> {
+        let finished = self.stages.iter().map(|(stage, op)| Some((stage.clone(), op.finish(end).transpose()?)));
+        finished.flatten().collect()
     }
 }
+
+/// Is told of each unit that is retired with a result.
+pub type OnRetire = Box<dyn Fn(Record) + Send + Sync>;
 
 /// Builds the engine flow that `file` describes; `on_dead_letter` takes the units that were given up on.
 ///
 /// # Errors
 /// An op that cannot run here, or what the engine's static checks refuse, shown in the flow file.
-pub fn wire(file: &FlowFile, on_dead_letter: impl Fn(DeadLetter) + Send + Sync + 'static) -> Result<Wired, FlowError> {
+pub fn wire(
+    file: &FlowFile,
+    on_dead_letter: impl Fn(DeadLetter) + Send + Sync + 'static,
+    on_retire: Option<OnRetire>,
+) -> Result<Wired, FlowError> {
     let refuse = |problems| FlowError::from(Refusal::new(&file.path, file.text.clone(), problems));
     let ops = build_ops(file).map_err(refuse)?;
     let mut builder = Flow::builder::<Record>(file.name.clone());
     builder.inflight(file.inflight).on_dead_letter(on_dead_letter);
+    if let Some(on_retire) = on_retire {
+        builder.on_retire(on_retire);
+    }
     if let Some(bytes) = file.memory {
         builder.memory(bytes);
     }
@@ -132,7 +136,7 @@ impl Wiring<'_> {
         let otherwise = spec.otherwise.as_deref().map(|name| self.inlet(name));
         let retire = self.builder.retire();
         let idempotent = spec.idempotent.unwrap_or_else(|| op.idempotent());
-        let blocking = spec.blocking.unwrap_or_else(|| op.blocking());
+        let blocking = spec.blocking.unwrap_or_else(|| op.blocking(!spec.needs.is_empty()));
         let threads = self.file.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
 
         let enters = index == 0;

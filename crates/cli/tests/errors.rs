@@ -392,3 +392,94 @@ fn nothing_in_a_flow_file_steers_the_terminal() {
     let said = refused("\"\\u001b[31mred\" = 1\nname = \"\\u001b]0;title\\u0007\"\n", &[]);
     assert!(!said.contains('\u{1b}') && !said.contains('\u{7}'), "{said:?}");
 }
+
+#[test]
+fn braces_of_another_language_are_to_be_doubled() {
+    let exec = |argument: &str| flow("", "", &format!("op = \"exec\"\nexec = [\"true\", '{argument}']"));
+    says(
+        &exec("{print $1}"),
+        &["`{print $1}` is not a field", "double the braces", "`{{print $1}}`", "[f.toml:11:18]"],
+    );
+    says(
+        &exec("echo ${VAR}"),
+        &["no field is called `VAR`", "for a variable of the shell, double the braces: `${{VAR}}`"],
+    );
+    says(&exec("{ echo; }"), &["`{ echo; }` is not a field", "`{{ echo; }}`"]);
+    says(&exec("{ if (1) { print } }"), &["this `{` opens no field", "write `{{` and `}}`"]);
+    says(&exec("{}"), &["a field needs a name", "such as `{path}` or `{line}`"]);
+    says(&exec("{frobnicate}"), &["fields are path", "other braces are doubled: `{{frobnicate}}`"]);
+    accepted(&exec("{{print $1}} ${{VAR}}"));
+}
+
+#[test]
+fn a_slip_is_not_told_a_second_time_as_something_else() {
+    let one = |text: &str, message: &str| {
+        let said = refused(text, &[]);
+        assert!(said.contains(message), "{said}");
+        assert_eq!(said.matches("  × ").count(), 1, "one slip, one error:\n{said}");
+    };
+    let filter = |when: &str| flow("", "", &format!("op = \"filter\"\nwhen = {when}\nelse = \"end\""));
+    one(&filter("{ text = \"{line}\", equals = 3 }"), "`equals` takes a string, not an integer");
+    one(&filter("{ txt = \"x\" }"), "a condition is missing");
+    one(&flow("", "", "op = \"zstd\"\nmode = \"compres\"\nlevel = 3"), "`mode` cannot be \"compres\"");
+    one(&flow("", "", "op = \"exec\"\nexec = \"wc\"\nstdin = \"null\"\ndir = \"x\""), "`exec` takes a program");
+    one(&flow("", "net = { burst = 3 }", "op = \"read\"\nneeds = { net = 1 }"), "does not say how much there is");
+    one(
+        &flow("", "net = { capacity = 3, rate = \"1/s\", burst = 3 }", "op = \"read\"\nneeds = { net = 1 }"),
+        "has both `capacity` and `rate`",
+    );
+    one(
+        &flow("", "", "op = \"read\"")
+            .replace("out = \"o\"", "out = [1]")
+            .replace("\"read\"", "\"read\"\npath = \"{param.out}\""),
+        "`out` takes a string",
+    );
+    // What is not known of one stage makes no error of another.
+    let next = |text: &str| {
+        format!("{}[[stage]]\nname = \"two\"\nop = \"write\"\npath = \"{{blake3}}\"\n", flow("", "", text))
+    };
+    one(&next("op = \"blake4\""), "there is no op `blake4`");
+    one(
+        &next("op = \"fliter\"\nelse = \"two\"\nnext = \"end\"").replace("{blake3}", "{name}"),
+        "there is no op `fliter`",
+    );
+    one(
+        &next("op = \"blake3\"\nnext = \"tow\"")
+            .replace("op = \"blake3\"", "op = \"exec\"\nexec = [\"true\"]")
+            .replace("{blake3}", "{name}"),
+        "`next` leads to `tow`",
+    );
+}
+
+#[test]
+fn slips_of_values_and_of_the_graph_are_told_together() {
+    says(
+        &flow("inflight = \"many\"", "", "op = \"append\"\npath = \"x\"\nline = \"{json.a} {blake3}\"\ntimeout = 3"),
+        &[
+            "`inflight` takes a whole number",
+            "`timeout` takes a time",
+            "no `parse` stage comes before `one`",
+            "no `blake3` stage comes",
+        ],
+    );
+}
+
+#[test]
+fn what_nothing_uses_is_warned_about_and_refused_by_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let warned = |text: &str| {
+        std::fs::write(folder.path().join("f.toml"), text).unwrap();
+        let output = plan(folder.path(), &["f.toml"]);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = warned(&flow("", "net = 2\n\"host:*\" = 1", "op = \"read\""));
+    for part in
+        ["no stage needs the resource `net`", "\"host:{host}\" = 1", "nothing uses the parameter `out`", "3 warnings"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(said.contains('⚠') && !said.contains('×'), "{said}");
+    let said = warned(&flow("", "net = 2", "op = \"read\"\npath = \"{param.out}\"\nneeds = { net = 1 }"));
+    assert_eq!(said, "");
+}

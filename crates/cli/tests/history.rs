@@ -63,9 +63,81 @@ fn a_linearizable_history_ends_with_0() {
     let (status, said) = verdict(&["-", "--spec", "queue"], &sound());
     assert_eq!(status, 0);
     assert!(said.starts_with("linearizable\n") && said.contains("5 operations by 2 processes, as a queue"), "{said}");
-    let (status, said) = verdict(&["-", "--spec", "queue"], "");
-    assert_eq!(status, 0, "no operations are explained by any order");
-    assert!(said.contains("was anything recorded?"), "{said}");
+}
+
+#[test]
+fn a_history_without_answers_is_nothing_to_check() {
+    let unreturned = sound().replace("\"call\":", "\"status\":\"info\",\"call\":");
+    for (history, says) in [("", "was anything recorded?"), (unreturned.as_str(), "No operation has returned")] {
+        let (status, said) = verdict(&["-", "--spec", "queue"], history);
+        assert_eq!(status, 5, "{said}");
+        assert!(said.starts_with("nothing to check\n") && said.contains(says), "{said}");
+        let (status, said) = verdict(&["-", "--spec", "queue", "--allow-empty"], history);
+        assert!(status == 0 && said.starts_with("linearizable\n"), "{status}: {said}");
+    }
+    let (status, said) = verdict(&["-", "--spec", "queue", "--json"], "");
+    let json: Json = serde_json::from_str(&said).unwrap();
+    assert_eq!((status, &json["verdict"]), (5, &"nothing to check".into()));
+}
+
+/// A store as porcupine's tests log it: what was never written reads as a text without letters.
+const STORE: &str = "\
+{:process 0, :type :invoke, :f :get, :key \"a\", :value nil}
+{:process 1, :type :invoke, :f :append, :key \"a\", :value \"x 1 0 y\"}
+{:process 0, :type :ok, :f :get, :key \"a\", :value \"\"}
+{:process 2, :type :invoke, :f :put, :key \"b\", :value \"x 2 0 y\"}
+{:process 1, :type :ok, :f :append, :key \"a\", :value \"x 1 0 y\"}
+{:process 2, :type :ok, :f :put, :key \"b\", :value \"x 2 0 y\"}
+{:process 0, :type :invoke, :f :append, :key \"b\", :value \"x 0 1 y\"}
+{:process 1, :type :invoke, :f :get, :key \"b\", :value nil}
+{:process 1, :type :ok, :f :get, :key \"b\", :value \"x 2 0 yx 0 1 y\"}
+{:process 0, :type :ok, :f :append, :key \"b\", :value \"x 0 1 y\"}
+";
+
+#[test]
+fn logs_of_stores_are_read_as_they_are() {
+    let args = ["-", "--spec", "key-value:\"\""];
+    assert_eq!(verdict(&args, STORE).0, 0);
+    let lost = STORE.replace("x 2 0 yx 0 1 y", "x 0 1 y");
+    let (status, said) = verdict(&args, &lost);
+    assert!(status == 1 && said.contains(r#""b".read() -> "x 0 1 y""#), "{status}: {said}");
+    // Without the initial value, the empty text would have to be written.
+    let (status, said) = verdict(&["-", "--spec", "key-value"], STORE);
+    assert!(status == 1 && said.contains(r#"--spec 'key-value:""'"#), "{status}: {said}");
+    let (_, said) = verdict(&["-", "--spec", "key-value"], &lost.replace("\"\"", "nil"));
+    assert!(!said.contains("No operation writes"), "{said}");
+}
+
+#[test]
+fn transactions_start_from_the_initial_value_of_their_registers() {
+    let log = "\
+        [{:type :invoke, :f :txn, :value [[:read :x nil] [:read :y nil]], :process 0}\n\
+         {:type :ok, :f :txn, :value [[:read :x 0] [:read :y 0]], :process 0}\n\
+         {:type :invoke, :f :txn, :value [[:write :y 2]], :process 1}\n\
+         {:type :ok, :f :txn, :value [[:write :y 2]], :process 1}]";
+    assert_eq!(verdict(&["-", "--spec", "multi-register:0"], log).0, 0);
+    assert_eq!(verdict(&["-", "--spec", "multi-register"], log).0, 1);
+}
+
+#[test]
+fn a_call_may_have_its_answer_already() {
+    let log = "[{:process 4, :type :invoke, :f :write, :value 2}\n{:process 4, :type :ok, :f :write, :value 2}\n\
+               {:process 6, :type :invoke, :f :read, :value 2}\n{:process 6, :type :ok, :f :read, :value 2}]";
+    assert_eq!(verdict(&["-", "--spec", "cas-register"], log).0, 0);
+    assert_eq!(
+        verdict(&["-", "--spec", "cas-register"], &log.replace(":f :read, :value 2", ":f :read, :value 3")).0,
+        1
+    );
+}
+
+#[test]
+fn an_explanation_can_be_left_out_or_cut() {
+    for options in [&["--no-explain"][..], &["--explain-time", "0ms"], &["--explain-memory", "1B"]] {
+        let (status, said) = verdict(&[&["-", "--spec", "queue"][..], options].concat(), &unsound());
+        assert!(status == 1 && said.starts_with("not linearizable\n"), "{options:?}: {status}: {said}");
+    }
+    let (status, said) = refusal(&["-", "--spec", "queue", "--no-explain", "--explain-time", "1s"], "");
+    assert!(status == 2 && said.contains("cannot be used with"), "{said}");
 }
 
 #[test]
@@ -94,6 +166,8 @@ fn json_has_the_witness_or_the_counter_example() {
         example.iter().any(|operation| operation["operation"] == "enqueue(1)" && operation["return"] == 10),
         "{said}"
     );
+    let subject = example.iter().find(|operation| operation["row"] == json["subject"]).expect("one of the operations");
+    assert_eq!(subject["operation"], "dequeue() -> 2", "{said}");
     assert!(json["prefix"]["culprit"]["operation"].as_str().unwrap().starts_with("dequeue"), "{said}");
 }
 
@@ -192,6 +266,7 @@ fn wrong_arguments_end_with_2() {
     for (args, says) in [
         (&["-", "--spec", "quue"][..], "did you mean `queue`?"),
         (&["-"], "--spec"),
+        (&["-", "--spec", "key-value:a"], "no initial value"),
         (&["-", "--spec", "queue", "--format", "xml"], "json, jepsen, jepsen-independent, etcd"),
         (&["-", "--spec", "queue", "--memory", "0"], "decides nothing"),
         (&["/nowhere/at/all", "--spec", "queue"], "cannot be read"),

@@ -98,8 +98,8 @@ fn a_plan_shows_graph_bounds_needs_order_and_memory() {
     assert!(plan.starts_with("pages: 4 stages, from "), "{plan}");
     assert!(plan.contains("source → get → html → strip → keep → end"), "{plan}");
     assert!(plan.contains("html, else → keep"), "{plan}");
-    assert_eq!(line(&plan, "workers"), "workers 4 shared by all stages, and up to 64 for stages that block");
-    assert_eq!(line(&plan, "strip"), "strip exec 64 1..4 by time");
+    assert_eq!(line(&plan, "workers"), "workers 4 shared by all stages, and up to 20 for stages that block");
+    assert_eq!(line(&plan, "strip"), "strip exec 64 1..4 own by time");
     assert_eq!(line(&plan, "keep"), "keep write 64 0..4 16, waits 5ms");
     assert_eq!(line(&plan, "html"), "html filter 32 0..4 by time");
     let words = plan.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -120,7 +120,7 @@ fn a_plan_shows_graph_bounds_needs_order_and_memory() {
 fn caps_of_the_command_line_take_the_place_of_the_flows() {
     let plan = planned(FETCH, &["--inflight", "8", "--memory", "1MiB", "--workers", "2", "-p", "out=elsewhere"]);
     assert!(plan.contains("1 MiB of payload, in at most 8 units"), "{plan}");
-    assert_eq!(line(&plan, "strip"), "strip exec 8 1..2 by time");
+    assert_eq!(line(&plan, "strip"), "strip exec 8 1..2 own by time");
     assert!(plan.contains("out = elsewhere"), "{plan}");
 }
 
@@ -138,6 +138,53 @@ fn a_stage_that_may_go_beyond_the_cap_is_named() {
     assert!(planned(&text, &[]).contains("`a` may go beyond that while a payload grows"));
     assert!(!planned(&format!("{text}idempotent = true"), &[]).contains("may go beyond"));
     assert!(!planned(&format!("{text}stdout = \"null\""), &[]).contains("may go beyond"));
+}
+
+/// What `plan` warns of in a flow whose stage `work` needs `db`, with lines added to the flow, its resource and the stage.
+fn warned(flow: &str, resource: &str, stage: &str) -> Option<String> {
+    let text = format!(
+        "workers = 2\n{flow}\n[resources]\n{resource}\n[source]\nlines = \"-\"\n[[stage]]\nname = \"work\"\n{stage}\n"
+    );
+    let plan = planned(&text, &[]);
+    let warnings = plan.split_once("\nwarnings\n")?.1;
+    Some(warnings.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn resources_that_the_workers_cannot_use_up_are_warned_about() {
+    let exec = "op = \"exec\"\nexec = [\"true\"]\nneeds = { db = 1 }";
+    let append = "op = \"append\"\npath = \"x\"\nline = \"x\"\nneeds = { db = 1 }";
+    let keyed = "op = \"append\"\npath = \"x\"\nline = \"x\"\nneeds = { \"db:{line}\" = 2 }";
+    for (flow, resource, stage, expected) in [
+        (
+            "",
+            "db = 40",
+            append,
+            "at most 2 can be in use at once: `work` runs on the flow's 2 workers. Write `blocking = true`",
+        ),
+        (
+            "",
+            "db = 40",
+            &format!("{exec}\nworkers = 8"),
+            "at most 8 can be in use at once: `work` runs on 8 threads of its own",
+        ),
+        ("", "db = 40", &format!("{exec}\nworkers = 8"), "Write `workers = 40` in `work`"),
+        ("", "db = 40", &format!("{exec}\nblocking = false"), "the flow's 2 workers"),
+        ("inflight = 30", "db = 40", exec, "at most 30 units are in flight: write `inflight = 40`"),
+        ("inflight = 5000", "db = 2000", exec, "Write `workers = 2000` in `work`"),
+        ("", "\"db:*\" = 40", keyed, "`db` has 40 tokens for each key, and at most 4 can be in use at once"),
+    ] {
+        let said = warned(flow, resource, stage).unwrap_or_else(|| panic!("{resource} {stage}"));
+        assert!(said.contains(expected), "{said}");
+    }
+    for (flow, resource, stage) in [
+        ("", "db = 40", exec),
+        ("", "db = 2", append),
+        ("", "db = { rate = \"50/s\", burst = 40 }", exec),
+        ("inflight = 40", "db = 40", exec),
+    ] {
+        assert_eq!(warned(flow, resource, stage), None, "{resource} {stage}");
+    }
 }
 
 #[test]

@@ -3,14 +3,18 @@
 //! | the data | take |
 //! | --- | --- |
 //! | two commands run alternately; two files whose lines belong together | [`Paired`] |
-//! | two files of numbers that have nothing to do with each other | [`samples`] |
+//! | two files of numbers that have nothing to do with each other, and whose sizes were fixed beforehand | [`fixed_samples`] |
+//! | two such files that may still grow, and be compared again | [`samples`] |
 //!
-//! Neither assumes anything about the distributions except that they do not change. Pairs cancel what
+//! None assumes anything about the distributions except that they do not change; the ratio that [`fixed_samples`] gives is
+//! about distributions of the same shape. Pairs cancel what
 //! both members of a pair suffer (a busy machine, a warm cache), so measure in pairs if you can.
 
+mod fixed;
 mod paired;
 mod unpaired;
 
+pub use fixed::fixed_samples;
 pub use paired::Paired;
 pub use unpaired::samples;
 
@@ -30,11 +34,12 @@ pub enum Smaller {
 pub struct Comparison {
     /// How many pairs there are; of unpaired samples, the size of the smaller one.
     pub pairs: u64,
-    /// Which is smaller, if that is certain: if the interval has only ratios on one side of 1.
+    /// Which is smaller, if that is certain: if the interval has only ratios on one side of 1, or of the ratio that it is
+    /// [held against](Paired::against).
     pub smaller: Option<Smaller>,
     /// The second's size over the first's, as estimated; `None` without data.
     pub ratio: Option<f64>,
-    /// That ratio's interval: a confidence sequence.
+    /// That ratio's interval: a confidence sequence, but for samples of fixed sizes.
     pub interval: Interval,
     /// The probability that the true ratio is ever outside of the interval, at most.
     pub error: f64,

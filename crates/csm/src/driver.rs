@@ -5,6 +5,6 @@ mod decide;
 mod schedule;
 
 pub use claim::{Claim, Setup, Verdict};
-pub(crate) use claim::{Tests, log_part};
+pub(crate) use claim::{Region, Tests, log_part};
 pub use decide::{Driver, Progress, Status};
 pub use schedule::report_due;

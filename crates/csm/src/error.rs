@@ -61,7 +61,7 @@ pub enum Error {
         high: f64,
     },
     /// There is no method of this name.
-    #[error("there is no method \"{found}\"; choose balanced, robbins, centred, one-sided, sprt or blend")]
+    #[error("there is no method \"{found}\"; choose mixture, balanced, robbins, centred, one-sided, sprt or blend")]
     UnknownMethod {
         /// The name.
         found: String,

@@ -14,7 +14,7 @@ mod fixed;
 mod watched;
 
 pub use fixed::{credible, fixed};
-pub(crate) use watched::invert;
+pub(crate) use watched::invert_by_regions;
 pub use watched::{watched, watched_one_sided};
 
 /// From `low` to `high`, both included.

@@ -20,7 +20,7 @@
 //!
 //! let before: Vec<f64> = (0..50).map(|i| 10.0 + f64::from(i % 7)).collect();
 //! let after: Vec<f64> = (0..40).map(|i| 12.0 + f64::from(i % 7)).collect();
-//! let mut test = Permutation::new(&before, &after, mean_difference, Tail::Greater, Null::SAME)?;
+//! let mut test = Permutation::new(&before, &after, mean_difference, Tail::Less, Null::SAME)?;
 //! let status = test.decide(&Setup::new(Claim::AtMost(0.01), 1e-6), &mut Random::seeded(1), |_| ())?;
 //! assert_eq!(status.progress, Progress::Decided(Verdict::Holds)); // p < 0.01: the difference is real
 //! # Ok::<(), millstream_csm::Error>(())
@@ -31,14 +31,16 @@ use crate::random::Random;
 use crate::{Driver, Error, Setup, Status};
 
 /// What counts as at least as extreme as the statistic observed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Tail {
     /// A statistic that is at least as large.
     Greater,
     /// A statistic that is at most as large.
     Less,
     /// A statistic whose absolute value is at least as large. It is for those that are around zero under the null
-    /// hypothesis.
+    /// hypothesis. (scipy's two-sided p-value is twice the smaller of the other two; where the statistic is as often above
+    /// zero as below, the two are equal.)
+    #[default]
     Both,
 }
 
@@ -148,21 +150,22 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
     }
 }
 
-/// How much larger the second sample's mean is.
+/// How much larger the first sample's mean is than the second's: [`Tail::Greater`] asks whether the first sample has the
+/// larger values, as scipy's `alternative="greater"` does.
 #[must_use]
 pub fn mean_difference(first: &[f64], second: &[f64]) -> f64 {
     let mean = |sample: &[f64]| sum(sample.iter().copied()) / sample.len() as f64;
-    mean(second) - mean(first)
+    mean(first) - mean(second)
 }
 
-/// How much larger the second sample's median is; of an even number of values, the upper of the middle two.
+/// How much larger the first sample's median is than the second's; of an even number of values, the upper of the middle two.
 #[must_use]
 pub fn median_difference(first: &[f64], second: &[f64]) -> f64 {
     let median = |sample: &[f64]| {
         let (mut sample, middle) = (sample.to_vec(), sample.len() / 2);
         *sample.select_nth_unstable_by(middle, f64::total_cmp).1
     };
-    median(second) - median(first)
+    median(first) - median(second)
 }
 
 #[cfg(test)]
@@ -214,7 +217,7 @@ mod tests {
         let (first, second) = ([0.3, 0.2, 0.1], [0.5, 0.7, 0.9]);
         for null in [Null::SAME, Null { shift: 0.1, scale: 1.0 }] {
             let mut random = Random::seeded(1);
-            let mut test = Permutation::new(&first, &second, mean_difference, Tail::Greater, null).unwrap();
+            let mut test = Permutation::new(&first, &second, mean_difference, Tail::Less, null).unwrap();
             let extreme = (0..20_000).filter(|_| test.draw(&mut random)).count();
             assert!((900..1100).contains(&extreme), "{null:?}: {extreme} of 20000");
         }
@@ -237,7 +240,7 @@ mod tests {
             let (first, second) = ([0.1, 0.2, 0.3], [1.5 + 0.1 * part, 1.7 + 0.2 * part, 1.9 + 0.3 * part]);
             let null = Null { shift: 1e5 + part, scale: 1.0 };
             let mut random = Random::seeded(1);
-            let mut test = Permutation::new(&first, &second, mean_difference, Tail::Less, null).unwrap();
+            let mut test = Permutation::new(&first, &second, mean_difference, Tail::Greater, null).unwrap();
             let extreme = (0..2000).filter(|_| test.draw(&mut random)).count();
             assert!((60..150).contains(&extreme), "{null:?}: {extreme} of 2000");
         }
@@ -254,8 +257,8 @@ mod tests {
             test.decide(&setup, random, |_| ()).unwrap().progress
         };
         assert_eq!(decide(Null::SAME, &mut random), Progress::Decided(Verdict::Holds));
-        // Under this null hypothesis the statistic is around 1.5; the second sample is what it should be.
-        let centred = |first: &[f64], second: &[f64]| mean_difference(first, second) - 1.5;
+        // Under this null hypothesis the statistic is around -1.5; the second sample is what it should be.
+        let centred = |first: &[f64], second: &[f64]| mean_difference(first, second) + 1.5;
         let null = Null { shift: 3.0, scale: -2.0 };
         let mut test = Permutation::new(&first, &second, centred, Tail::Both, null).unwrap();
         let status = test.decide(&setup, &mut random, |_| ()).unwrap();

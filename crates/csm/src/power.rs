@@ -58,7 +58,7 @@ pub fn power(setup: &Setup, rate: f64, limit: u64) -> Result<Power, Error> {
 /// # Errors
 /// As [`power`].
 pub fn test_power(test: &Test, rate: f64, limit: u64) -> Result<Power, Error> {
-    walk(&Tests { floor: Some(test.clone()), ceiling: None }, rate, limit)
+    walk(&Tests { floor: Some(test.clone()), ceiling: None, interval: Vec::new() }, rate, limit)
 }
 
 fn walk(tests: &Tests, rate: f64, limit: u64) -> Result<Power, Error> {

@@ -1,6 +1,6 @@
 //! Which is smaller: the verdict says what the interval says.
 
-use millstream_csm::compare::{Paired, Smaller, samples};
+use millstream_csm::compare::{Paired, Smaller, fixed_samples, samples};
 use millstream_csm::random::Random;
 use millstream_csm::{Error, quantile};
 
@@ -113,4 +113,68 @@ fn few_values_bound_a_quantile_on_no_side_and_many_do_on_both() {
     assert!(matches!(quantile::interval(&[f64::NAN], 0.5, 0.05), Err(Error::NotFinite { .. })));
     let none = quantile::interval(&[], 0.5, 0.05).unwrap();
     assert_eq!((none.low, none.high), (f64::NEG_INFINITY, f64::INFINITY));
+}
+
+/// Lognormal-like values around a scale, with a spread of a third.
+fn values(scale: f64, size: usize, random: &mut Random) -> Vec<f64> {
+    let normal = |random: &mut Random| (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0;
+    (0..size).map(|_| scale * (normal(random) / 3.0).exp()).collect()
+}
+
+#[test]
+fn samples_of_fixed_sizes_tell_a_fifth_with_three_hundred_values() {
+    let mut random = Random::seeded(5);
+    let (mut fixed, mut watched) = (0, 0);
+    for _ in 0..60 {
+        let (first, second) = (values(1.0, 300, &mut random), values(1.2, 300, &mut random));
+        let found = fixed_samples(&first, &second, 1e-6).unwrap();
+        fixed += u32::from(found.smaller == Some(Smaller::First));
+        watched += u32::from(samples(&first, &second, 1e-6).unwrap().smaller.is_some());
+        assert!(found.interval.contains(1.2), "{found:?}");
+    }
+    assert!(fixed >= 48 && watched < 10, "{fixed} and {watched} of 60");
+}
+
+#[test]
+fn samples_of_fixed_sizes_that_are_alike_are_called_different_no_more_often_than_promised() {
+    let (error, runs) = (0.2, 600);
+    let mut random = Random::seeded(6);
+    // With ties, and without.
+    for digits in [4.0, 1e9] {
+        let mut wrong = 0u32;
+        for _ in 0..runs {
+            let mut sample = |size: usize| -> Vec<f64> {
+                values(3.0, size, &mut random).iter().map(|x| (x * digits).ceil() / digits).collect()
+            };
+            wrong += u32::from(!fixed_samples(&sample(20), &sample(35), error).unwrap().interval.contains(1.0));
+        }
+        assert!(f64::from(wrong) <= f64::from(runs) * error * 1.1, "{wrong} of {runs}");
+        assert!(digits < 10.0 || f64::from(wrong) > f64::from(runs) * error * 0.5, "{wrong} of {runs}");
+    }
+}
+
+#[test]
+fn few_values_of_fixed_sizes_tell_nothing() {
+    let found = fixed_samples(&[1.0, 2.0], &[30.0, 40.0], 1e-3).unwrap();
+    assert_eq!((found.smaller, found.interval.low, found.interval.high), (None, 0.0, f64::INFINITY));
+    assert!(matches!(fixed_samples(&[], &[1.0], 0.05), Err(Error::TooFew { .. })));
+    assert!(matches!(fixed_samples(&[1.0], &[0.0], 0.05), Err(Error::OutOfRange { .. })));
+}
+
+#[test]
+fn equals_are_soon_within_five_per_cent() {
+    let mut random = Random::seeded(7);
+    let mut paired = Paired::against(1e-6, 1.05).unwrap();
+    let mut pairs = 0;
+    let verdict = loop {
+        pairs += 1;
+        let mut time = || 10.0 + 0.2 * random.uniform();
+        if let Some(verdict) = paired.observe(time(), time()).unwrap() {
+            break verdict;
+        }
+    };
+    assert_eq!(verdict, Smaller::Second);
+    assert!(pairs < 100, "{pairs}");
+    let status = paired.status().unwrap();
+    assert!(status.interval.high <= 1.05 && status.smaller == Some(Smaller::Second), "{status:?}");
 }

@@ -1,7 +1,13 @@
 //! How many trials each method takes, by exact computation.
 
-use millstream_csm::power::test_power;
+mod peers {
+    pub(crate) mod beta_binomial;
+}
+
+use millstream_csm::power::{power, test_power};
 use millstream_csm::process::{Method, Test, Threshold};
+use millstream_csm::{Claim, Setup};
+use peers::beta_binomial::tuned_trials;
 
 fn mean_trials(method: Method, threshold: f64, rate: f64, error: f64) -> f64 {
     let test = Test::new(Threshold::new(threshold).unwrap(), error.ln(), method).unwrap();
@@ -26,10 +32,29 @@ fn the_published_mean_sample_numbers_come_out() {
 }
 
 #[test]
-fn the_default_needs_at_most_seven_tenths_of_robbins_trials_where_it_matters() {
+fn the_balanced_method_needs_at_most_seven_tenths_of_robbins_trials_where_it_matters() {
     for (threshold, rate, error) in [(0.98, 0.993, 1e-3), (0.99, 0.999, 1e-3), (0.95, 0.97, 0.05)] {
         let ratio = mean_trials(Method::Balanced, threshold, rate, error)
             / mean_trials(Method::Robbins, threshold, rate, error);
         assert!(ratio <= 0.7, "{threshold}, {rate}, {error}: {ratio}");
+    }
+}
+
+#[test]
+fn the_default_needs_no_more_trials_than_a_beta_binomial_mixture_tuned_to_the_answer() {
+    // Ours is not told the answer, and its interval is included.
+    for (threshold, rate, error) in [
+        (0.98, 0.993, 1e-3),
+        (0.99, 0.999, 1e-3),
+        (0.99, 0.999, 1e-6),
+        (0.95, 0.97, 0.05),
+        (0.98, 0.83, 0.05),
+        (0.95, 0.99, 1e-6),
+        (0.9, 0.99, 0.05),
+    ] {
+        let ours = power(&Setup::new(Claim::AtLeast(threshold), error), rate, 12_000).unwrap().mean_trials;
+        let tuned = tuned_trials(threshold, rate, error, 12_000);
+        println!("{threshold} {rate} {error:e}: {ours:.1} {tuned:.1} {:.3}", ours / tuned);
+        assert!(ours <= tuned, "{threshold}, {rate}, {error}: {ours} and {tuned}");
     }
 }

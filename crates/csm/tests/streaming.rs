@@ -78,15 +78,15 @@ proptest! {
         // The counts are all the evidence there is.
         let status = single.status();
         let resumed = Driver::resume(&setup, status.trials, status.successes).unwrap().status();
-        prop_assert_eq!(resumed.interval, status.interval);
-        if !matches!(claim, Claim::Within { .. }) {
+        // (Half a verdict that the counts no longer show is forgotten.)
+        if !matches!(claim, Claim::Within { .. }) || resumed.progress == status.progress {
             prop_assert_eq!(resumed, status);
         }
     }
 
     #[test]
     fn success_and_failure_are_alike(
-        method in prop::sample::select(&[Method::Balanced, Method::Robbins, Method::Centred, Method::OneSided][..]),
+        method in prop::sample::select(&[Method::Mixture, Method::Balanced, Method::Robbins, Method::Centred, Method::OneSided][..]),
         eighths in 1u32..8,
         n in 0u64..5000,
         part in 0.0..=1.0f64,
@@ -164,9 +164,11 @@ fn a_run_reports_progress_when_it_is_due_and_at_its_end() {
 }
 
 #[test]
-fn a_drivers_interval_has_a_third_of_the_error() {
+fn a_drivers_interval_has_a_third_of_the_error_where_the_tests_have_the_rest() {
     for claim in [Claim::AtLeast(0.9), Claim::AtMost(0.5), Claim::Between { low: 0.2, high: 0.3 }] {
-        let mut driver = Driver::new(&Setup::new(claim, 0.03)).unwrap();
+        let setup = Setup::new(claim, 0.03);
+        let method = if matches!(claim, Claim::Between { .. }) { setup.method } else { Method::Balanced };
+        let mut driver = Driver::new(&setup.method(method)).unwrap();
         driver.observe_set(50, 30).unwrap();
         let (found, expected) = (driver.status().interval, interval::watched(50, 30, 0.01).unwrap());
         assert!((found.low - expected.low).abs() < 1e-12 && (found.high - expected.high).abs() < 1e-12, "{found:?}");
@@ -174,12 +176,35 @@ fn a_drivers_interval_has_a_third_of_the_error() {
 }
 
 #[test]
-fn a_drivers_tests_have_two_thirds_of_the_error_together() {
+fn a_drivers_interval_has_what_the_wrong_verdict_leaves() {
+    // Above a threshold of 0.9 the wrong verdict is "fails", which jumps; below, it is "holds".
+    let width = |successes, method| {
+        let mut driver = Driver::new(&Setup::new(Claim::AtLeast(0.9), 0.03).method(method)).unwrap();
+        driver.observe_set(400, successes).unwrap();
+        driver.status().interval.width()
+    };
+    assert!(width(392, Method::Mixture) < width(392, Method::Balanced));
+    assert!(width(200, Method::Mixture) < 1.1 * width(200, Method::Balanced));
+}
+
+#[test]
+fn a_drivers_tests_have_the_share_of_the_error_that_their_method_leaves_them() {
+    let (at_least, at_most) = (Claim::AtLeast(0.9), Claim::AtMost(0.5));
     let within = Claim::Within { low: 0.2, high: 0.9 };
     let between = Claim::Between { low: 0.2, high: 0.3 };
-    for (claim, part) in [(Claim::AtLeast(0.9), 1.5), (Claim::AtMost(0.5), 1.5), (within, 3.0), (between, 3.0)] {
-        let log_eps = Driver::new(&Setup::new(claim, 0.03)).unwrap().status().log_eps;
-        assert!((log_eps - (0.03f64 / part).ln()).abs() < 1e-12, "{claim:?}: {log_eps}");
+    for (claim, method, part) in [
+        (at_least, Method::Mixture, 1.0),
+        (within, Method::Mixture, 2.0),
+        (at_least, Method::Balanced, 1.5),
+        (at_most, Method::Robbins, 1.5),
+        (within, Method::Balanced, 3.0),
+        (between, Method::Blend, 1.5),
+        // Each of its directions has it.
+        (at_least, Method::OneSided, 3.0),
+        (within, Method::OneSided, 6.0),
+    ] {
+        let log_eps = Driver::new(&Setup::new(claim, 0.03).method(method)).unwrap().status().log_eps;
+        assert!((log_eps - (0.03f64 / part).ln()).abs() < 1e-12, "{claim:?} {method}: {log_eps}");
     }
 }
 

@@ -13,10 +13,10 @@ pub(crate) struct Backend {
     pub(crate) asymmetric: bool,
     /// How its tickets are served.
     pub(crate) tickets: Tickets,
-    /// Makes the back-end ready; the error says what is missing. Called once, before the other.
+    /// Makes the back-end ready; the error says what is missing. Called before the other; once more is harmless.
     pub(crate) prepare: fn() -> Result<(), String>,
-    /// The cold side's fence.
-    pub(crate) heavy: fn(),
+    /// The cold side's fence. The error is the kernel's reason to refuse it: then it was not passed.
+    pub(crate) heavy: fn() -> Result<(), String>,
 }
 
 /// Who passes the fence that a ticket stands for.

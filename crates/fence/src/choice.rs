@@ -69,7 +69,7 @@ fn full_or_first() {
 pub(crate) fn fast() -> &'static Choice {
     static CHOICE: OnceLock<Choice> = OnceLock::new();
     CHOICE.get_or_init(|| {
-        let choice = Choice::make(&FAST, asked().as_deref());
+        let choice = Choice::make(&FAST, asked().as_deref(), &symmetric::BACKEND);
         LIGHT.store(if choice.backend.asymmetric { FREE } else { FULL }, Ordering::Relaxed);
         choice
     })
@@ -94,10 +94,8 @@ fn rather(order: &[&'static Backend], choice: &'static OnceLock<Choice>) -> &'st
     if !fast.backend.asymmetric || asked().as_deref() == Some(fast.backend.name) {
         return fast;
     }
-    choice.get_or_init(|| {
-        let order: Vec<_> = order.iter().copied().chain([fast.backend]).collect();
-        Choice::make(&order, None)
-    })
+    // The fast one is in force and not tried again: should it be refused by now, a full fence would still be too little.
+    choice.get_or_init(|| Choice::make(order, None, fast.backend))
 }
 
 fn asked() -> Option<String> {
@@ -105,7 +103,8 @@ fn asked() -> Option<String> {
 }
 
 impl Choice {
-    fn make(order: &[&'static Backend], asked: Option<&str>) -> Self {
+    /// The first of these that works, or the other one.
+    fn make(order: &[&'static Backend], asked: Option<&str>, otherwise: &'static Backend) -> Self {
         let mut passed_over = Vec::new();
         let wanted = asked.and_then(|asked| backend::ALL.into_iter().find(|backend| backend.name == asked));
         if let (Some(asked), None) = (asked, wanted) {
@@ -117,7 +116,7 @@ impl Choice {
                 Err(reason) => passed_over.push(format!("{}: {reason}", backend.name)),
             }
         }
-        Choice { backend: &symmetric::BACKEND, passed_over }
+        Choice { backend: otherwise, passed_over }
     }
 
     pub(crate) fn describe(&self) -> String {
@@ -138,19 +137,19 @@ mod tests {
 
     #[test]
     fn a_backend_that_does_not_work_is_passed_over_with_its_reason() {
-        let choice = Choice::make(&BROKEN_THEN_WORKING, None);
+        let choice = Choice::make(&BROKEN_THEN_WORKING, None, &mprotect::BACKEND);
         assert_eq!(choice.backend.name, "symmetric");
         assert_eq!(choice.describe(), "symmetric: a full fence on both sides (broken: not here)");
     }
 
     #[test]
     fn a_backend_asked_for_is_taken_before_better_ones() {
-        assert_eq!(Choice::make(&FAST, Some("symmetric")).backend.name, "symmetric");
+        assert_eq!(Choice::make(&FAST, Some("symmetric"), &symmetric::BACKEND).backend.name, "symmetric");
     }
 
     #[test]
     fn an_unknown_name_is_reported() {
-        let text = Choice::make(&FAST, Some("mfence")).describe();
+        let text = Choice::make(&FAST, Some("mfence"), &symmetric::BACKEND).describe();
         assert!(text.contains("MILLSTREAM_FENCE=mfence names no back-end"), "{text}");
     }
 

@@ -1,5 +1,7 @@
 //! The cold side: a fence by wish.
 
+use std::fmt;
+
 use crate::choice::{self, Choice};
 use crate::grace;
 use crate::ticket::Ticket;
@@ -28,6 +30,21 @@ pub struct Fence {
     wish: Wish,
 }
 
+/// The kernel refuses every kind of heavy fence, though light fences are free since it did not: a sandbox was entered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What the kernel says to the kind that is in force.
+    pub reason: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no heavy fence is to be had any more: {}; let the sandbox allow membarrier(2)", self.reason)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Fast,
@@ -54,11 +71,31 @@ impl Fence {
     /// Blocks for as long as the kernel takes. It neither waits for locks of ours nor depends on the progress of
     /// other threads (with the mprotect back-end: on other callers of the same, who hold a lock for some 20 µs).
     ///
+    /// If the kernel refuses the call after it accepted it when the back-end was chosen (a sandbox was entered since), another asymmetric fence is
+    /// passed.
+    ///
     /// # Panics
-    /// If the kernel refuses the call after it accepted it when the back-end was chosen (a sandbox was entered
-    /// since).
+    /// If all of them are refused: a caller that went on without the fence would be wrong. [`try_heavy`](Fence::try_heavy) tells instead.
     pub fn heavy(self) {
-        grace::issue(self.choice().backend);
+        if let Err(refused) = self.try_heavy() {
+            panic!("{refused}");
+        }
+    }
+
+    /// Passes a heavy fence, as [`heavy`](Fence::heavy), for callers that can go on without it.
+    ///
+    /// # Errors
+    /// [`Refused`]: no fence was passed. Another thread's may be, if the sandbox is this thread's alone.
+    ///
+    /// ```
+    /// use millstream_fence::Fence;
+    ///
+    /// if Fence::FAST.try_heavy().is_ok() {
+    ///     // Free what other threads looked at.
+    /// } // else keep it
+    /// ```
+    pub fn try_heavy(self) -> Result<(), Refused> {
+        grace::issue(self.choice().backend).map_err(|reason| Refused { reason })
     }
 
     /// A fence to come: [`Ticket::is_done`] tells when a heavy fence has passed that began after this call.

@@ -3,25 +3,29 @@
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::backend::Backend;
+use crate::stand_in;
 
 /// How many heavy fences have begun: the number of the latest.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 /// The largest number of a fence that has ended.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Issues a fence and gives notice of it.
-pub(crate) fn issue(backend: &Backend) {
+/// Issues a fence, or one that stands in for it, and gives notice of it.
+///
+/// # Errors
+/// Why it was refused, if those that stand in are refused, too. Then none was passed.
+pub(crate) fn issue(backend: &Backend) -> Result<(), String> {
     if !backend.asymmetric {
         // Nobody waits for its number: see `next`.
-        (backend.heavy)();
-        return;
+        return (backend.heavy)();
     }
     // AcqRel, and a full fence in the kernel: see `next` for the other side.
     let number = BEGUN.fetch_add(1, Ordering::AcqRel) + 1;
-    (backend.heavy)();
+    stand_in::pass(backend)?;
     // Release, and `has_ended` acquires: what other threads wrote before the fence is visible after it to whoever
     // sees its number.
     ENDED.fetch_max(number, Ordering::Release);
+    Ok(())
 }
 
 /// The smallest number a fence can have that begins after this call, and so comes after everything the caller

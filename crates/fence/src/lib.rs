@@ -106,6 +106,8 @@ mod server;
 #[cfg(feature = "std")]
 pub mod shared;
 #[cfg(feature = "std")]
+mod stand_in;
+#[cfg(feature = "std")]
 mod symmetric;
 #[cfg(feature = "std")]
 mod ticket;
@@ -115,6 +117,6 @@ pub use bare::{Fence, Ticket, give, heavy, is_asymmetric, light, ticket};
 #[cfg(feature = "std")]
 pub use choice::light;
 #[cfg(feature = "std")]
-pub use fence::{Fence, describe, give, heavy, is_asymmetric, ticket};
+pub use fence::{Fence, Refused, describe, give, heavy, is_asymmetric, ticket};
 #[cfg(feature = "std")]
 pub use ticket::Ticket;

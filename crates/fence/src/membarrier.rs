@@ -51,13 +51,8 @@ impl Command {
     }
 
     /// Makes every other running thread that the command reaches pass a full fence.
-    ///
-    /// # Panics
-    /// If the kernel refuses what it offered before: a caller that went on without the fence would be wrong.
-    pub(crate) fn issue(&self) {
-        if let Err(error) = call(self.issue) {
-            panic!("membarrier({}) worked before and now fails: {error}", self.name);
-        }
+    pub(crate) fn issue(&self) -> Result<(), String> {
+        call(self.issue).map(drop).map_err(|error| format!("membarrier({}): {error}", self.name))
     }
 }
 
@@ -65,7 +60,7 @@ impl Command {
 pub(crate) fn prepare(command: &Command) -> Result<(), String> {
     command.probe()?;
     command.register()?;
-    call(command.issue).map(drop).map_err(|error| format!("membarrier({}): {error}", command.name))
+    command.issue()
 }
 
 /// The commands that this kernel has, a bit each.

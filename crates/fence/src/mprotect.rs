@@ -26,8 +26,8 @@ fn prepare() -> Result<(), String> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn heavy() {
-    unreachable!("never prepared");
+fn heavy() -> Result<(), String> {
+    prepare()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -47,6 +47,9 @@ mod on_x86 {
     const PAGE_BYTES: usize = 4096;
 
     pub(super) fn prepare() -> Result<(), String> {
+        if !PAGE.load(Ordering::Relaxed).is_null() {
+            return Ok(());
+        }
         if invalidates_by_broadcast() {
             return Err("this processor invalidates other cores' TLBs without an interrupt (INVLPGB)".to_owned());
         }
@@ -59,11 +62,17 @@ mod on_x86 {
         if page == libc::MAP_FAILED {
             return Err(format!("no page: {}", io::Error::last_os_error()));
         }
-        PAGE.store(page.cast(), Ordering::Release);
-        shoot_down(page.cast()).map_err(|error| format!("mprotect: {error}"))
+        let works = shoot_down(page.cast()).map_err(|error| format!("mprotect: {error}"));
+        let published = works.is_ok()
+            && PAGE.compare_exchange(ptr::null_mut(), page.cast(), Ordering::Release, Ordering::Relaxed).is_ok();
+        if !published {
+            // SAFETY: the page is ours, and no other thread knows of it.
+            unsafe { libc::munmap(page, PAGE_BYTES) };
+        }
+        works
     }
 
-    pub(super) fn heavy() {
+    pub(super) fn heavy() -> Result<(), String> {
         // SAFETY: getpid has no preconditions.
         let process = unsafe { libc::getpid() };
         while let Err(owner) = OWNER.compare_exchange(0, process, Ordering::Acquire, Ordering::Relaxed) {
@@ -75,9 +84,7 @@ mod on_x86 {
         }
         let outcome = shoot_down(PAGE.load(Ordering::Acquire));
         OWNER.store(0, Ordering::Release);
-        if let Err(error) = outcome {
-            panic!("mprotect worked before and now fails: {error}");
-        }
+        outcome.map_err(|error| format!("mprotect: {error}"))
     }
 
     /// One caller at a time: a second would find the right taken away already, and interrupt nobody.

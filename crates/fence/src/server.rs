@@ -56,29 +56,33 @@ pub(crate) fn wait(number: u64, deadline: Option<Instant>) {
 #[cold]
 fn start() {
     static STARTED: OnceLock<()> = OnceLock::new();
+    extern "C" fn in_the_child() {
+        STATE.store(GONE, Ordering::Relaxed);
+    }
+    // Before the lock below: a child that is forked while another thread holds it must not come here. To register the handler twice does no harm.
+    // SAFETY: the handler stores to an atomic, which is all right in a child of fork.
+    let refused = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) } != 0;
     STARTED.get_or_init(|| {
-        extern "C" fn in_the_child() {
-            STATE.store(GONE, Ordering::Relaxed);
-        }
-        // SAFETY: the handler stores to an atomic, which is all right in a child of fork.
-        let refused = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) } != 0;
         let thread = thread::Builder::new().name("millstream-fence".to_owned());
         let started = !refused && thread.stack_size(64 << 10).spawn(serve).is_ok();
         STATE.store(if started { ALIVE } else { GONE }, Ordering::Relaxed);
     });
 }
 
-/// Says that nobody serves any more, if a fence panics.
+/// Says that nobody serves any more, if fences are refused.
 struct Gone;
 
 impl Drop for Gone {
     fn drop(&mut self) {
+        // Under the lock: a ticket's holder that has read the state before sleeps by now, and is woken.
+        let _wanted = lock();
         STATE.store(GONE, Ordering::Relaxed);
         SERVED.notify_all();
     }
 }
 
 fn serve() {
+    // Dropped last, when the lock below is free.
     let _gone = Gone;
     let mut wanted = lock();
     loop {
@@ -89,7 +93,9 @@ fn serve() {
             continue;
         }
         drop(wanted);
-        Fence::QUIET.heavy();
+        if Fence::QUIET.try_heavy().is_err() {
+            return;
+        }
         wanted = lock();
         SERVED.notify_all();
     }

@@ -1,11 +1,14 @@
 //! A fence to come, for callers that go on working meanwhile.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::backend::Tickets;
 use crate::barrierd::backend::Mark;
 use crate::fence::Fence;
 use crate::{choice, grace, server};
+
+/// How long to wait before a fence that was refused is tried again.
+const REFUSED: Duration = Duration::from_millis(1);
 
 /// Stands for a heavy fence that begins after the ticket was drawn. Every ticket of the process is served by every
 /// heavy fence that begins after it, whoever issues it.
@@ -47,7 +50,8 @@ impl Ticket {
     ///
     /// Never waits for another thread. Where the fence takes microseconds, it is issued here unless somebody's has
     /// served the ticket already; otherwise this is a load, or three for each core with the page of `barrierd`. Should
-    /// the daemon have ended, that is found out after 20 ms, and a fence of another kind is issued here.
+    /// the daemon have ended, that is found out after 20 ms, and a fence of another kind is issued here. Where the kernel refuses every kind
+    /// of fence (see [`Refused`](crate::Refused)), it is not done.
     #[must_use]
     pub fn is_done(&self) -> bool {
         // With full fences on the light side, the one that drew the ticket was the heavy fence.
@@ -56,14 +60,10 @@ impl Ticket {
         }
         match self.mark {
             Some(mark) => mark.is_done(),
-            None if self.fence.choice().backend.tickets == Tickets::AtOnce => {
-                self.fence.heavy();
-                true
-            }
+            None if self.fence.choice().backend.tickets == Tickets::AtOnce => self.fence.try_heavy().is_ok(),
             None if !server::is_alive() => {
                 // A child of fork, or no thread to be had: a fence that takes microseconds serves as well.
-                grace::issue(choice::fast().backend);
-                true
+                grace::issue(choice::fast().backend).is_ok()
             }
             None => false,
         }
@@ -72,8 +72,14 @@ impl Ticket {
     /// Waits until the fence has been passed.
     ///
     /// Blocks as long as the fence takes.
+    ///
+    /// # Panics
+    /// As [`Fence::heavy`].
     pub fn wait(&self) {
         while !self.is_done() {
+            if !self.comes_by_itself() {
+                return Fence::FAST.heavy();
+            }
             self.sleep(None);
         }
     }
@@ -87,9 +93,21 @@ impl Ticket {
             if Instant::now() >= deadline {
                 return false;
             }
-            self.sleep(Some(deadline));
+            if self.comes_by_itself() {
+                self.sleep(Some(deadline));
+            } else {
+                std::thread::sleep(REFUSED.min(deadline.saturating_duration_since(Instant::now())));
+            }
         }
         true
+    }
+
+    /// Whether something else than a look at the ticket will have the fence passed.
+    fn comes_by_itself(&self) -> bool {
+        match self.mark {
+            Some(_) => Mark::comes_by_itself(),
+            None => self.fence.choice().backend.tickets == Tickets::ByThread && server::is_alive(),
+        }
     }
 
     fn sleep(&self, deadline: Option<Instant>) {

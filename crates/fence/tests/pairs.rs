@@ -2,8 +2,10 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use millstream_fence::{Fence, heavy, light, shared};
-use support::{again, both_missed, forbid_membarrier, is_again};
+use support::{again, both_missed, forbid, forbid_membarrier, is_again};
 
 const ROUNDS: u32 = 10_000;
 
@@ -112,6 +114,64 @@ fn a_shared_heavy_fence_that_is_forbidden_later_is_an_error() {
         assert!(reason.starts_with("membarrier(GLOBAL_EXPEDITED): "), "{reason}");
         assert_eq!(shared::heavy(), before, "other threads are not concerned");
     }
+}
+
+#[test]
+fn a_heavy_fence_that_is_forbidden_later_is_passed_otherwise() {
+    if !is_again("forbidden later") {
+        return again("a_heavy_fence_that_is_forbidden_later_is_passed_otherwise", "forbidden later", "", false);
+    }
+    heavy();
+    println!("{}", millstream_fence::describe());
+    // The race's hot side runs in a thread that this one starts, and which needs none of the calls.
+    let tried = std::thread::spawn(|| {
+        forbid_membarrier().unwrap();
+        let passed = Fence::FAST.try_heavy();
+        for fence in [Fence::FAST, Fence::CHEAP, Fence::QUIET] {
+            assert_eq!(fence.ticket().wait_until(Instant::now()), passed.is_ok());
+        }
+        if passed.is_ok() {
+            assert_eq!(both_missed(ROUNDS, light, heavy), 0);
+            assert_eq!(both_missed(30, light, || Fence::QUIET.ticket().wait()), 0);
+        }
+        passed
+    });
+    let passed = tried.join().expect("no fence panics");
+    let mprotect = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["the_pairs_hold_with_a_page_that_loses_a_right", "--exact", "--nocapture"])
+        .env("MILLSTREAM_FENCE", "mprotect")
+        .env("MILLSTREAM_TEST_WORLD", "mprotect")
+        .output()
+        .unwrap();
+    let stands_in = !String::from_utf8_lossy(&mprotect.stdout).contains("mprotect: ");
+    assert!(passed.is_ok() || !stands_in || !millstream_fence::is_asymmetric(), "{passed:?}");
+}
+
+#[test]
+fn where_every_fence_is_forbidden_later_a_ticket_is_not_done_and_a_wait_says_why() {
+    let test = "where_every_fence_is_forbidden_later_a_ticket_is_not_done_and_a_wait_says_why";
+    if !is_again("all forbidden later") {
+        return again(test, "all forbidden later", "", false);
+    }
+    heavy();
+    if !millstream_fence::is_asymmetric() {
+        return println!("full fences are never forbidden");
+    }
+    std::thread::spawn(|| {
+        forbid_membarrier().unwrap();
+        forbid(libc::SYS_mprotect).unwrap();
+        for fence in [Fence::FAST, Fence::QUIET] {
+            let reason = fence.try_heavy().unwrap_err().to_string();
+            assert!(reason.contains("membarrier(") && reason.contains("not permitted"), "{reason}");
+        }
+        let ticket = Fence::FAST.ticket();
+        assert!(!ticket.is_done() && !ticket.wait_until(Instant::now() + Duration::from_millis(5)));
+        let waits = std::panic::catch_unwind(|| ticket.wait());
+        assert!(waits.is_err(), "it would be wrong to go on");
+    })
+    .join()
+    .unwrap();
+    assert!(Fence::FAST.ticket().is_done(), "other threads are not concerned");
 }
 
 #[test]

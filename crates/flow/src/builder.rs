@@ -29,8 +29,10 @@ pub const DEFAULT_INFLIGHT: u64 = 256;
 pub const DEFAULT_MAX_KEYS: usize = 65_536;
 /// The most workers a flow, or one stage, may have.
 pub(crate) const WORKERS_MOST: usize = 65_536;
-/// Default ceiling of workers of a blocking stage.
+/// Default ceiling of workers of a blocking stage whose needs set no bound.
 pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
+/// Default ceiling of workers of a blocking stage whose needs of tokens, objects or permits are the bound.
+pub const MAX_WORKERS_BY_NEEDS: usize = 1024;
 
 /// Tells the flows of a process apart; only uniqueness matters, so relaxed is enough.
 static FLOWS: AtomicU64 = AtomicU64::new(1);
@@ -89,6 +91,11 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// The cap on payload bytes in flight (default: none), as [`StageBuilder::bytes`] weighs them.
     ///
     /// A unit that is larger than all of it is admitted alone, and reported as oversize.
+    ///
+    /// A unit that grows beyond it in an idempotent stage is cancelled and waits until its bytes fit; no newcomer passes it,
+    /// so it waits for units that are in flight already and for no others. Once it has waited for 100 ms, it need not wait
+    /// where no unit runs: it goes on beyond the budget then, one unit at a time, the next one when the budget is kept again,
+    /// or 100 ms later.
     pub fn memory(&mut self, bytes: u64) -> &mut Self {
         self.memory = bytes;
         self
@@ -277,20 +284,20 @@ impl<R: Send + 'static> FlowBuilder<R> {
             stages: drafts.iter().zip(&self.names).map(|(draft, name)| draft.node(name)).collect(),
         };
         let proof = graph.check()?;
-        let plan = self.plan(&drafts, &proof, &places);
 
         let n = self.resources.len();
         let setups = drafts.iter().map(|draft| draft.setup(n)).collect();
         let mut order: Vec<u16> = (0..drafts.len() as u16).collect();
         order.sort_by_key(|&s| (proof.distance[usize::from(s)], std::cmp::Reverse(s)));
+        let ranks = proof.ranks.clone();
+        let plan = self.plan(&drafts, proof, &places);
         let settings = Arc::new(LiveSettings::new(Settings {
             inflight: self.inflight,
             memory: self.memory,
-            workers: drafts.iter().map(|draft| draft.workers(self.workers)).collect(),
+            shared_workers: self.workers,
+            workers: drafts.iter().map(|draft| draft.workers(self.workers, &self.resources)).collect(),
         }));
-        let mut state =
-            State::new(settings.get(), setups, &self.resources, &proof.ranks, order, entry.index, entry_place);
-        state.workers = self.workers;
+        let mut state = State::new(settings.get(), setups, &self.resources, &ranks, order, entry.index, entry_place);
         state.follow_settings();
 
         let kept = Arc::new(Mutex::new(Vec::new()));
@@ -357,10 +364,11 @@ impl<R: Send + 'static> FlowBuilder<R> {
                 Supply::Tokens(tokens) => tokens,
                 Supply::Rate(rate) => rate.burst,
             };
-            let total: u64 = if need.keyed {
-                need.amount.unwrap_or(1)
+            let total: u128 = if need.keyed {
+                need.amount.unwrap_or(1).into()
             } else {
-                draft.needs.iter().filter(|n| n.resource == need.resource).filter_map(|n| n.amount).sum()
+                let amounts = draft.needs.iter().filter(|n| n.resource == need.resource).filter_map(|n| n.amount);
+                amounts.map(u128::from).sum()
             };
             if spec.keyed && !need.keyed {
                 return Err(BuildError::KeyMissing { stage: stage(), resource });
@@ -382,8 +390,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
             if keys > spec.max_keys {
                 return Err(BuildError::TooFewKeys { stage: stage(), resource, keys, max_keys: spec.max_keys });
             }
-            if total > capacity {
-                return Err(BuildError::NeedTooLarge { stage: stage(), resource, amount: total, capacity });
+            if total > capacity.into() {
+                let amount = u64::try_from(total).unwrap_or(u64::MAX);
+                return Err(BuildError::NeedTooLarge { stage: stage(), resource, amount, capacity });
             }
         }
         let sensible = |floor, ceiling| ceiling > 0 && ceiling <= WORKERS_MOST && floor <= ceiling;
@@ -426,12 +435,12 @@ impl<R: Send + 'static> FlowBuilder<R> {
         places
     }
 
-    fn plan(&self, drafts: &[Draft], proof: &crate::check::Proof, places: &[Option<u16>]) -> Plan {
+    fn plan(&self, drafts: &[Draft], proof: crate::check::Proof, places: &[Option<u16>]) -> Plan {
         let mut order: Vec<usize> = (0..self.resources.len()).collect();
         order.sort_by_key(|&r| proof.ranks[r]);
         let name_of = |s: &u16| self.names[usize::from(*s)].clone();
         let stages = drafts.iter().zip(&self.names).zip(places).map(|((draft, name), place)| {
-            let Workers { floor: workers_min, ceiling: workers_max } = draft.workers(self.workers);
+            let Workers { floor: workers_min, ceiling: workers_max, .. } = draft.workers(self.workers, &self.resources);
             PlanStage {
                 name: name.clone(),
                 queue_bound: place.map_or(self.inflight, |_| draft.queue.unwrap_or(self.inflight)),
@@ -466,7 +475,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
             stages: stages.collect(),
             resources: self.resources.iter().map(PlanResource::of).collect(),
             order: order.into_iter().map(|r| self.resources[r].name.clone()).collect(),
-            pairs: proof.pairs.clone(),
+            pairs: proof.pairs,
         }
     }
 }

@@ -140,6 +140,9 @@ impl Control {
 
     /// Sets a stage's floor and ceiling of workers.
     ///
+    /// A stage that does not block runs on its floor and the shared workers: a ceiling above their sum has no effect
+    /// until [`set_shared_workers`](Self::set_shared_workers) raises it.
+    ///
     /// # Errors
     /// If there is no such stage, the ceiling is zero, or the floor is above it.
     pub fn set_workers(&self, stage: &str, floor_to_ceiling: RangeInclusive<usize>) -> Result<(), SetError> {
@@ -156,7 +159,35 @@ impl Control {
                 must: "the ceiling must be from 1 to 65536 and at least the floor",
             });
         }
-        self.shared.steer(|settings| settings.workers[index] = Workers { floor, ceiling });
+        self.shared.steer(|settings| settings.workers[index] = Workers { floor, ceiling, follows_shared: false });
+        Ok(())
+    }
+
+    /// Sets the number of shared workers: the threads that serve all stages that do not block.
+    ///
+    /// The ceiling of a stage that was given none follows. Further threads start when there is work for them.
+    /// Surplus threads finish their batches, then sleep until the number rises or the flow ends.
+    ///
+    /// ```
+    /// # use millstream_flow::Flow;
+    /// let mut flow = Flow::builder::<()>("steered");
+    /// let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
+    /// flow.stage(work, |_, _| Ok(())).to(done);
+    /// let control = flow.build(work)?.control();
+    /// control.set_shared_workers(8).unwrap();
+    /// assert_eq!(control.snapshot().workers, 8);
+    /// assert_eq!(control.snapshot().stages[0].workers_max, 8);
+    /// # Ok::<(), millstream_flow::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `threads` is zero or more than 65536.
+    pub fn set_shared_workers(&self, threads: usize) -> Result<(), SetError> {
+        if threads == 0 || threads > WORKERS_MOST {
+            let must = "it must be from 1 to 65536 threads";
+            return Err(SetError::BadValue { what: "workers".into(), value: threads.to_string(), must });
+        }
+        self.shared.steer(|settings| settings.set_shared_workers(threads));
         Ok(())
     }
 }

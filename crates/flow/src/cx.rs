@@ -1,12 +1,13 @@
 //! What a stage's code sees of the engine while it runs on a unit.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use crate::engine::{Shared, UnitRef};
 use crate::failure::Failure;
-use crate::resource::{Pool, PoolObject};
+use crate::need::MAX_AMOUNT;
+use crate::resource::{Pool, PoolObject, Taken};
 
 /// The context of one attempt of one unit in one stage.
 ///
@@ -20,8 +21,8 @@ pub struct Cx<'a> {
     pub(crate) attempts: u32,
     pub(crate) stage: u16,
     pub(crate) deadline: Option<Instant>,
-    /// Pools of which the code has an object now, as bits by number (modulo 64).
-    pub(crate) taken: Cell<u64>,
+    /// Pools of which the code has an object now.
+    pub(crate) taken: RefCell<Taken>,
     /// A stage's code runs on one thread and the context belongs to it.
     pub(crate) not_send: PhantomData<*mut ()>,
 }
@@ -75,8 +76,12 @@ impl Cx<'_> {
     /// When the flow's byte budget has no room and the stage is idempotent: return the failure at once
     /// (dropping what was made so far). The engine keeps the unit's input, waits until there is room, and
     /// runs the unit again; this does not count as an attempt. In a stage that is not idempotent the budget
-    /// is exceeded instead, and the excess shows in the report.
+    /// is exceeded instead, and the excess shows in the report. More than [`MAX_AMOUNT`] is a failure that no retry can mend.
     pub fn reserve(&mut self, total_bytes: u64) -> Result<(), Failure> {
+        if total_bytes > MAX_AMOUNT {
+            let message = format!("it wants to grow to {total_bytes} bytes: at most {MAX_AMOUNT} are possible");
+            return Err(Failure::permanent(message));
+        }
         if total_bytes <= self.unit.look().bytes || self.shared.grow(self.unit.change(), self.stage, total_bytes) {
             Ok(())
         } else {
@@ -95,9 +100,9 @@ impl Cx<'_> {
             "stage `{}` takes an object of a pool that it does not need: add `.need(Need::object(&pool))`",
             stage.name
         );
-        let bit = 1 << (pool.resource.index % 64);
-        assert!(self.taken.get() & bit == 0, "stage `{}` takes a second object of a pool", stage.name);
-        pool.take(&self.taken, bit)
+        let has_one = self.taken.borrow().contains(&pool.resource.index);
+        assert!(!has_one, "stage `{}` takes a second object of a pool", stage.name);
+        pool.take(&self.taken)
     }
 
     /// Makes the unit wait this long, without a worker, before it enters its next stage.

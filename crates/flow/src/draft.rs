@@ -1,10 +1,11 @@
 //! A stage between its definition and the build: what the static checks look at.
 
-use crate::builder::DEFAULT_BLOCKING_WORKERS;
+use crate::builder::{DEFAULT_BLOCKING_WORKERS, MAX_WORKERS_BY_NEEDS};
 use crate::check::{Asked, Node};
 use crate::engine::{Lane, NO_STAGE, StageConfig, StageSetup, Want, Wants, Workers};
 use crate::need::Hold;
 use crate::policy::Batch;
+use crate::resource::{ResourceSpec, Supply};
 
 /// A stage as its [`StageBuilder`] leaves it.
 pub(crate) struct Draft {
@@ -30,11 +31,25 @@ pub(crate) struct NeedDraft {
     pub(crate) hold: Hold,
 }
 
+impl NeedDraft {
+    /// Whether only so many units (or batches) can have it at once, whatever their keys.
+    fn bounds_workers(&self, resources: &[ResourceSpec]) -> bool {
+        let supply = resources[usize::from(self.resource)].supply;
+        !self.place && !self.keyed && self.amount.is_some() && matches!(supply, Supply::Tokens(_))
+    }
+}
+
 impl Draft {
-    pub(crate) fn workers(&self, shared: usize) -> Workers {
-        let default = if self.blocking { (0, DEFAULT_BLOCKING_WORKERS) } else { (0, shared) };
-        let (floor, ceiling) = self.workers.unwrap_or(default);
-        Workers { floor, ceiling }
+    /// The stage's bounds, of which the default depends on what it needs: threads of a blocking stage start only for
+    /// granted units, so a need of tokens bounds them and follows the tokens when these are changed.
+    pub(crate) fn workers(&self, shared: usize, resources: &[ResourceSpec]) -> Workers {
+        let default = match self.blocking {
+            false => shared,
+            true if self.needs.iter().any(|need| need.bounds_workers(resources)) => MAX_WORKERS_BY_NEEDS,
+            true => DEFAULT_BLOCKING_WORKERS,
+        };
+        let (floor, ceiling) = self.workers.unwrap_or((0, default));
+        Workers { floor, ceiling, follows_shared: self.workers.is_none() && !self.blocking }
     }
 
     pub(crate) fn node(&self, name: &str) -> Node {

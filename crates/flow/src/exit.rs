@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use crate::engine::{Ask, Column, NO_STAGE, Row, UnitRef};
-use crate::need::{Hold, Need};
+use crate::need::{Hold, MAX_AMOUNT, Need};
 use crate::ticket::Sink;
 
 /// The way into a stage that takes `T`. Declared by [`FlowBuilder::inlet`](crate::FlowBuilder::inlet) before
@@ -116,6 +116,8 @@ pub(crate) struct Entry<T> {
 pub(crate) struct EntryNeeds<T> {
     /// The needs that differ by unit.
     pub(crate) dynamic: Vec<Need<T>>,
+    /// The names of their resources.
+    pub(crate) resources: Vec<String>,
     pub(crate) bytes: Option<BytesFn<T>>,
 }
 
@@ -127,16 +129,34 @@ impl<T> Entry<T> {
         self.needs.get().expect("build() checks that every stage is defined")
     }
 
-    /// Payload bytes of a value here, if the stage says how to weigh it.
-    pub(crate) fn bytes(&self, value: &T) -> Option<u64> {
-        self.needs().bytes.as_ref().map(|weigh| weigh(value))
+    /// Computes what `value` weighs here, if the stage says how, and what it needs. Runs the user's functions.
+    ///
+    /// `Err` says which of these is more than [`MAX_AMOUNT`].
+    #[inline]
+    pub(crate) fn demand(&self, value: &T, asks: &mut Vec<Ask>) -> Result<Option<u64>, Box<str>> {
+        let EntryNeeds { dynamic, bytes, .. } = self.needs();
+        if !dynamic.is_empty() {
+            self.ask(value, asks)?;
+        }
+        let Some(weigh) = bytes else { return Ok(None) };
+        match weigh(value) {
+            bytes if bytes > MAX_AMOUNT => {
+                Err(format!("it weighs {bytes} bytes: at most {MAX_AMOUNT} are possible").into())
+            }
+            bytes => Ok(Some(bytes)),
+        }
     }
 
-    /// Computes what `value` will need here. Runs the user's functions.
-    pub(crate) fn asks(&self, value: &T, asks: &mut Vec<Ask>) {
+    fn ask(&self, value: &T, asks: &mut Vec<Ask>) -> Result<(), Box<str>> {
         asks.clear();
-        for need in &self.needs().dynamic {
+        let EntryNeeds { dynamic, resources, .. } = self.needs();
+        for (need, resource) in dynamic.iter().zip(resources) {
             let amount = need.amount_with.as_ref().map_or(need.amount, |amount| amount(value));
+            // The build has compared a constant with the capacity.
+            if amount > MAX_AMOUNT && need.amount_with.is_some() {
+                asks.clear();
+                return Err(format!("it needs {amount} of `{resource}`: at most {MAX_AMOUNT} are possible").into());
+            }
             if amount > 0 {
                 asks.push(Ask {
                     resource: need.resource.index,
@@ -146,6 +166,7 @@ impl<T> Entry<T> {
                 });
             }
         }
+        Ok(())
     }
 
     /// Units need and weigh nothing of their own here.
@@ -244,10 +265,16 @@ impl<T: Send + 'static> Route<T> for ToStage<T> {
 
     #[inline]
     fn aim(&self, value: &T, unit: &mut UnitRef<'_>) -> Aim {
-        if self.0.is_dynamic() {
-            self.0.asks(value, &mut unit.change().needs().next_asks);
-        }
-        Aim { stage: self.0.index, bytes: self.0.bytes(value), branch: 0 }
+        let mut none = Vec::new();
+        let asks = if self.0.is_dynamic() { &mut unit.change().needs().next_asks } else { &mut none };
+        let demand = self.0.demand(value, asks);
+        let bytes = demand.unwrap_or_else(|refused| {
+            let needs = unit.change().needs();
+            needs.next_asks.clear();
+            needs.refused = Some(refused);
+            None
+        });
+        Aim { stage: self.0.index, bytes, branch: 0 }
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::time::Duration;
 
 /// Why one attempt of a unit in a stage failed.
 ///
@@ -22,6 +23,7 @@ pub struct Failure {
     message: Box<str>,
     cause: Cause,
     permanent: bool,
+    not_before: Duration,
     requeue_bytes: Option<u64>,
 }
 
@@ -77,6 +79,26 @@ impl Failure {
         self
     }
 
+    /// The same failure, not to be retried sooner than after this pause: what a server asks for, for instance. The policy's
+    /// own pause applies where it is longer.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use millstream_flow::Failure;
+    /// let failure = Failure::msg("status 429").not_before(Duration::from_secs(7));
+    /// assert_eq!(failure.pause(), Duration::from_secs(7));
+    /// ```
+    #[must_use]
+    pub fn not_before(mut self, pause: Duration) -> Self {
+        self.not_before = pause;
+        self
+    }
+
+    /// The shortest pause before the next attempt; zero: as the policy says.
+    pub fn pause(&self) -> Duration {
+        self.not_before
+    }
+
     /// The same failure with `context: ` before its message.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
@@ -100,7 +122,7 @@ impl Failure {
     }
 
     pub(crate) fn new(cause: Cause, message: String) -> Self {
-        Failure { message: message.into(), cause, permanent: false, requeue_bytes: None }
+        Failure { message: message.into(), cause, permanent: false, not_before: Duration::ZERO, requeue_bytes: None }
     }
 
     pub(crate) fn cancelled() -> Self {

@@ -61,7 +61,8 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// [`send_all`](crate::Submitter::send_all).)
     ///
     /// # Panics
-    /// If the source panics: the flow is abandoned first.
+    /// If the source panics: the flow is abandoned first. If the system has no thread to give for ten seconds: nothing has
+    /// been taken from the source then.
     ///
     /// ```
     /// use millstream_flow::Flow;
@@ -136,6 +137,10 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     }
 
     /// Makes the flow a service that takes units from any thread, and waits when it is full.
+    ///
+    /// # Panics
+    /// If the system has no thread to give for ten seconds. One that it lacks later keeps units waiting, no longer than it
+    /// is lacking.
     pub fn start(self) -> Service<In, R> {
         self.start_with(Overload::Wait)
     }

@@ -37,7 +37,7 @@
 //! # What it promises
 //! - **All or nothing.** A unit gets all its needs at once, and holds none of them while it waits. What it
 //!   holds across stages follows an order that [`FlowBuilder::build`] proves to exist.
-//! - **Nobody waits for ever.** See [`Need`] for the bound.
+//! - **Every wait is bounded.** [`Need`] states the bound for resources, [`FlowBuilder::memory`] that for bytes.
 //! - **Bounded.** Units in flight and their bytes are capped; so is every queue.
 //! - **Conserved.** `admitted = retired + dead_lettered + left`, checked at the end of every run, in every
 //!   build. A panic is the failure of one unit.
@@ -48,6 +48,7 @@
 
 mod builder;
 mod check;
+mod contain;
 mod control;
 mod cx;
 mod draft;
@@ -67,15 +68,15 @@ mod stage;
 mod stage_builder;
 mod ticket;
 
-pub use builder::{DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, FlowBuilder};
-pub use check::{BuildError, HoldAndAsk, NeedsCycle};
+pub use builder::{DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, FlowBuilder, MAX_WORKERS_BY_NEEDS};
+pub use check::{BuildError, HoldAndAsk, NeedsCycle, PlanPairs};
 pub use control::{Control, SetError};
 pub use cx::Cx;
 pub use engine::SourceEnd;
 pub use exit::{Either, Exit, Inlet, Retire, Select, select};
 pub use failure::{Cause, DeadLetter, Failure};
 pub use flow::Flow;
-pub use need::Need;
+pub use need::{MAX_AMOUNT, Need};
 pub use parallel::parallel_map;
 pub use plan::{Plan, PlanNeed, PlanResource, PlanStage};
 pub use policy::{AfterFailure, Batch, Overload, Retry};

@@ -9,6 +9,13 @@ use crate::resource::{Pool, Resource};
 type KeyFn<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
 type AmountFn<T> = Arc<dyn Fn(&T) -> u64 + Send + Sync>;
 
+/// The most bytes that a unit may weigh, and the most of a resource that one of its needs may come to by
+/// [`Need::amount_with`]: 2^48, more than a process can address.
+///
+/// A unit that comes to more never runs in the stage that says so. It ends there as after a failure that no retry can
+/// mend, usually as a [`DeadLetter`](crate::DeadLetter) that names the number.
+pub const MAX_AMOUNT: u64 = 1 << 48;
+
 /// How long a granted need is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hold {
@@ -23,6 +30,12 @@ pub(crate) enum Hold {
 /// One need of a stage that takes `T`: a resource, how much of it, for which key, and for how long.
 ///
 /// All needs of a unit are granted at once or not at all; a unit that waits holds none of them.
+///
+/// Every resource and every key has a line, first come, first served, and no newcomer takes what a unit in line waits for.
+/// The places of keys ([`FlowBuilder::max_keys`](crate::FlowBuilder::max_keys)) have one, too. A unit that has come to the
+/// head of some line eight times and lacked something else each time acquires its needs one after the other instead, in
+/// the flow's resource order, and keeps what it has. So a unit passes through at most nine lines and one more for each of
+/// its needs.
 ///
 /// ```
 /// # use millstream_flow::*;
@@ -73,7 +86,7 @@ impl<T> Need<T> {
         self
     }
 
-    /// How many tokens, by unit; 0 means that this unit does not need the resource.
+    /// How many tokens, by unit; 0 means that this unit does not need the resource. At most [`MAX_AMOUNT`].
     #[must_use]
     pub fn amount_with(mut self, amount: impl Fn(&T) -> u64 + Send + Sync + 'static) -> Self {
         self.amount_with = Some(Arc::new(amount));

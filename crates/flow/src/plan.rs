@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::check::HoldAndAsk;
+use crate::check::PlanPairs;
 use crate::policy::{AfterFailure, Batch};
 use crate::resource::{ResourceSpec, Supply};
 
@@ -25,7 +25,7 @@ pub struct Plan {
     /// another waits for one further on, so no cycle of waiting units can arise.
     pub order: Vec<String>,
     /// Every "asks for *b* while holding *a*" that a unit can come to.
-    pub pairs: Vec<HoldAndAsk>,
+    pub pairs: PlanPairs,
 }
 
 /// One stage of a [`Plan`].

@@ -113,7 +113,7 @@ pub enum Overload {
     /// The new unit is refused and handed back.
     Reject,
     /// The unit that has waited longest for the first stage is dropped (its ticket says so, it is counted
-    /// as a dead letter); if every unit in flight is past that, the new one is refused.
+    /// as a dead letter); if every unit in flight is past that, or one waits for memory, the new one is refused.
     DropOldest,
 }
 

@@ -1,9 +1,13 @@
 //! Finite things that units need: tokens, rates, keyed tokens, pools of objects.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use smallvec::SmallVec;
+
+use crate::contain::contain;
 
 /// A resource of one flow, as its builder names it. Copies stand for the same resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,6 +85,9 @@ impl ResourceSpec {
     }
 }
 
+/// Pools, by the index of their resource.
+pub(crate) type Taken = SmallVec<[u16; 4]>;
+
 /// A pool of objects (connections, buffers, contexts): a resource whose tokens are the objects themselves.
 ///
 /// A stage that needs one gets it before its worker starts, once for a whole batch, and reaches it through
@@ -104,13 +111,12 @@ impl<C> fmt::Debug for Pool<C> {
 }
 
 impl<C> Pool<C> {
-    /// Takes an object; the caller has been granted one, so one is there or may be made. `bit` stands for it
-    /// in `taken`.
-    pub(crate) fn take<'p>(&'p self, taken: &'p Cell<u64>, bit: u64) -> PoolObject<'p, C> {
+    /// Takes an object, and notes the pool in `taken`; the caller has been granted one, so one is there or may be made.
+    pub(crate) fn take<'p>(&'p self, taken: &'p RefCell<Taken>) -> PoolObject<'p, C> {
         let object = self.lock().pop();
         let object = object.or_else(|| self.make.as_ref().map(|make| make()));
-        taken.set(taken.get() | bit);
-        PoolObject { pool: self, object, taken, bit }
+        taken.borrow_mut().push(self.resource.index);
+        PoolObject { pool: self, object, taken }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<C>> {
@@ -127,8 +133,7 @@ impl<C> Pool<C> {
 pub struct PoolObject<'a, C> {
     pool: &'a Pool<C>,
     object: Option<C>,
-    taken: &'a Cell<u64>,
-    bit: u64,
+    taken: &'a RefCell<Taken>,
 }
 
 impl<C> Deref for PoolObject<'_, C> {
@@ -146,9 +151,11 @@ impl<C> DerefMut for PoolObject<'_, C> {
 
 impl<C> Drop for PoolObject<'_, C> {
     fn drop(&mut self) {
-        self.taken.set(self.taken.get() & !self.bit);
-        let suspect = std::thread::panicking() && self.pool.make.is_some();
-        if let Some(object) = self.object.take().filter(|_| !suspect) {
+        self.taken.borrow_mut().retain(|pool| *pool != self.pool.resource.index);
+        let Some(object) = self.object.take() else { return };
+        if std::thread::panicking() && self.pool.make.is_some() {
+            contain(|| drop(object));
+        } else {
             self.pool.lock().push(object);
         }
     }

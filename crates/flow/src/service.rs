@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use millstream_sync::eventcount::EventCount;
 
-use crate::engine::{Candidate, Extra, Gate, Shared, Staged, State, TypedGate, Wake};
+use crate::contain::{Contained, is_waking};
+use crate::engine::{Candidate, Crossing, Extra, Gate, Shared, Staged, State, TypedGate, Wake};
 use crate::failure::{Cause, DeadLetter};
 use crate::policy::Overload;
 use crate::report::Report;
@@ -64,8 +65,16 @@ enum Patience {
 /// Lets units into a running flow, from any thread. Cheap to clone.
 ///
 /// A unit's payload is weighed and its needs are computed on the submitting thread; if those functions panic,
-/// the panic is the caller's. In the code of the flow's own stages no call waits: a full flow refuses the unit
-/// with [`SubmitError::Full`], since a worker that waited for room could be the one to make it.
+/// the panic is the caller's.
+///
+/// # In a stage's code
+/// In the code of the flow's own stages no call waits: a full flow refuses the unit with [`SubmitError::Full`], since a
+/// worker that waited for room could be the one to make it. A full flow refuses the unit, too, where its own workers wait
+/// for room in the flow whose stage calls, directly or through further flows: two services that send to each other would
+/// otherwise fill each other and stop. Only `submit`, `submit_at`, `send` and `send_all` detect that. Return the refusal as a failure, and the stage's retries try again.
+///
+/// A stage may wait for a [`Ticket`] of another flow, or of its own, only if workers are left that can run that unit:
+/// nothing detects that all of them wait.
 pub struct Submitter<In, R> {
     shared: Arc<Shared>,
     gate: Arc<TypedGate<In>>,
@@ -98,7 +107,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Submits a unit; a full flow is met by the service's [`Overload`] policy (default: wait).
     ///
     /// # Errors
-    /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the policy is not to wait.
+    /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the policy is not to wait or the caller must not (see
+    /// [`Submitter`]).
     pub fn submit(&self, unit: In) -> Result<Ticket<R>, SubmitError<In>> {
         self.ticketed(unit, self.patience(), 0)
     }
@@ -114,7 +124,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Submits a unit, waiting for room until `deadline`.
     ///
     /// # Errors
-    /// [`SubmitError::Timeout`] or [`SubmitError::Closed`].
+    /// [`SubmitError::Timeout`], [`SubmitError::Closed`], and [`SubmitError::Full`] in the code of the flow's own stages.
     pub fn submit_deadline(&self, unit: In, deadline: Instant) -> Result<Ticket<R>, SubmitError<In>> {
         self.ticketed(unit, Patience::Until(deadline), 0)
     }
@@ -124,25 +134,32 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// # Errors
     /// As [`submit`](Self::submit).
     pub fn submit_at(&self, unit: In, at: Instant) -> Result<Ticket<R>, SubmitError<In>> {
-        let not_before = at.saturating_duration_since(self.shared.epoch).as_nanos() as u64;
+        let not_before = at.saturating_duration_since(self.shared.epoch).as_nanos();
+        let not_before = u64::try_from(not_before).unwrap_or(u64::MAX);
         self.ticketed(unit, self.patience(), not_before)
     }
 
     /// Submits a unit without blocking the thread: the future resolves when it is admitted.
+    ///
+    /// The first poll weighs the unit; each poll costs O(log of the line at the entrance). A waker that panics when it is
+    /// woken costs the future its place in that line. A waker should not block: further wake-ups may wait for its end.
+    ///
+    /// # Errors
+    /// [`SubmitError::Closed`], and [`SubmitError::Full`] if it is polled in the code of the flow's own stages.
     pub fn submit_async(&self, unit: In) -> SubmitFuture<'_, In, R> {
-        SubmitFuture { submitter: self, unit: Some(unit), place: None }
+        SubmitFuture { submitter: self, unit: Some(unit), candidate: None, place: None }
     }
 
     /// Submits a unit without a ticket: its result and its dead letter go where the flow's do. Waits for room.
     ///
     /// # Errors
-    /// [`SubmitError::Closed`].
+    /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the caller must not wait (see [`Submitter`]).
     pub fn send(&self, unit: In) -> Result<(), SubmitError<In>> {
         let mut candidate = self.candidate(&unit, false, 0);
         let mut unit = unit;
         if self.shared.gate_is_attended() {
             // Left to the workers, admission brings the units' records into the cache of who will use them.
-            match self.gate.stage(candidate, unit, !self.shared.is_own_thread()) {
+            match self.gate.stage(candidate, unit, || Crossing::into(&self.shared)) {
                 Staged::Closed(unit) => return Err(SubmitError::Closed(unit)),
                 Staged::Here => {
                     if !self.shared.gate_is_still_attended() {
@@ -160,7 +177,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Sends every unit of `source`, which runs on the calling thread.
     ///
     /// # Errors
-    /// [`SubmitError::Closed`] with the first unit that was not admitted.
+    /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the caller must not wait (see [`Submitter`]), with the first
+    /// unit that was not admitted.
     ///
     /// # Panics
     /// If the source panics: the flow is abandoned first.
@@ -194,14 +212,14 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
 
     fn candidate(&self, unit: &In, ticketed: bool, not_before_ns: u64) -> Candidate {
         let dynamic = self.gate.entry.is_dynamic();
-        let extra = (dynamic || ticketed || not_before_ns > 0).then(|| {
-            let mut asks = Vec::new();
-            if dynamic {
-                self.gate.entry.asks(unit, &mut asks);
-            }
-            Box::new(Extra { asks, ticketed, not_before_ns })
-        });
-        Candidate { bytes: self.gate.entry.bytes(unit).unwrap_or(0), extra }
+        let mut asks = Vec::new();
+        let (bytes, refused) = match self.gate.entry.demand(unit, &mut asks) {
+            Ok(bytes) => (bytes.unwrap_or(0), None),
+            Err(refused) => (0, Some(refused)),
+        };
+        let has_extra = dynamic || ticketed || not_before_ns > 0 || refused.is_some();
+        let extra = has_extra.then(|| Box::new(Extra { asks, ticketed, not_before_ns, refused }));
+        Candidate { bytes, extra }
     }
 
     /// Admits a unit behind those at the gate and at the entrance.
@@ -221,6 +239,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         let mut waiting_since = None;
         let mut has_dropped = false;
         let mut looks = 0;
+        let mut crossing = None;
         let bell = Arc::new(EventCount::new());
         let refused = loop {
             if state.is_closed() {
@@ -229,7 +248,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             if self.may_enter(&mut state, place, bytes) {
                 let now = self.shared.now();
                 state.room_waited_ns += waiting_since.map_or(0, |since| now - since);
-                state.entrance.leave(place);
+                let _ = state.entrance.leave(place);
                 self.enter(&mut state, candidate, unit, promise, now);
                 self.shared.release(state);
                 return Ok(());
@@ -268,11 +287,17 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                     }
                     Some(left)
                 }
-                Patience::Unlimited => None,
+                Patience::Unlimited => {
+                    crossing = crossing.or_else(|| Crossing::into(&self.shared));
+                    if crossing.is_none() {
+                        break SubmitError::Full(unit);
+                    }
+                    None
+                }
             };
             waiting_since.get_or_insert_with(|| self.shared.now());
             let behind = self.behind(&state);
-            state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(bell.clone()));
+            let _ = state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(bell.clone()));
             // What was admitted from the gate may concern others.
             self.shared.release(state);
             state = self.shared.lock();
@@ -280,10 +305,10 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 continue;
             }
             // A wake-up that came meanwhile has been answered just now.
-            state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(bell.clone()));
+            let _ = state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(bell.clone()));
             state = self.shared.wait_for(&bell, state, pause);
         };
-        state.entrance.leave(place);
+        let _ = state.entrance.leave(place);
         self.shared.release(state);
         Err(refused)
     }
@@ -321,6 +346,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
 pub struct SubmitFuture<'a, In: Send + 'static, R: Send + 'static> {
     submitter: &'a Submitter<In, R>,
     unit: Option<In>,
+    /// What the unit weighs and needs, once it was polled.
+    candidate: Option<Candidate>,
     place: Option<u64>,
 }
 
@@ -338,12 +365,13 @@ impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let unit = this.unit.take().expect("a submission was polled again after it ended");
+        let unit = this.unit.as_ref().expect("a submission was polled again after it ended");
         let submitter = this.submitter;
         let shared = &submitter.shared;
-        // Both run code of the user's, so both come before the lock.
-        let candidate = submitter.candidate(&unit, true, 0);
-        let wake = Wake::Task(context.waker().clone());
+        // Both run code of the user's, so both come before the lock, and before the unit is moved.
+        let candidate = this.candidate.take().unwrap_or_else(|| submitter.candidate(unit, true, 0));
+        let wake = Wake::Task(Contained::new(context.waker().clone()));
+        let Some(unit) = this.unit.take() else { return Poll::Pending };
         let mut state = shared.lock();
         let closed = state.is_closed();
         let (result, replaced) = if !closed && submitter.may_enter(&mut state, this.place, candidate.bytes) {
@@ -354,10 +382,14 @@ impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
             (Poll::Ready(Ok(Ticket::new(cell))), replaced)
         } else if closed {
             (Poll::Ready(Err(SubmitError::Closed(unit))), state.entrance.leave(this.place.take()))
+        } else if shared.is_own_thread() && !is_waking() {
+            // Its stage's code would wait for itself.
+            (Poll::Ready(Err(SubmitError::Full(unit))), state.entrance.leave(this.place.take()))
         } else {
-            this.unit = Some(unit);
             let behind = submitter.behind(&state);
-            (Poll::Pending, state.entrance.wait(&mut this.place, behind, candidate.bytes, false, wake))
+            let replaced = state.entrance.wait(&mut this.place, behind, candidate.bytes, false, wake);
+            (this.unit, this.candidate) = (Some(unit), Some(candidate));
+            (Poll::Pending, replaced)
         };
         shared.release(state);
         drop(replaced);

@@ -216,7 +216,7 @@ impl Snapshot {
             return format!("the cap of {} units in flight", self.inflight_cap);
         }
         match self.phase {
-            Phase::Draining => "nothing: draining".into(),
+            Phase::Draining => "its last units".into(),
             _ => "its source".into(),
         }
     }

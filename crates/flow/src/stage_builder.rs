@@ -78,8 +78,9 @@ where
     /// The stage's floor and ceiling of workers.
     ///
     /// The floor is a promise: that many workers run the stage when it has granted work, beside the shared
-    /// ones if need be. Default: no floor, and a ceiling of all workers
-    /// ([`DEFAULT_BLOCKING_WORKERS`](crate::DEFAULT_BLOCKING_WORKERS) for a blocking stage).
+    /// ones if need be. Default: no floor, and a ceiling of all workers. A blocking stage has as many as its needs of
+    /// tokens, objects and permits allow, up to [`MAX_WORKERS_BY_NEEDS`](crate::MAX_WORKERS_BY_NEEDS), and
+    /// [`DEFAULT_BLOCKING_WORKERS`](crate::DEFAULT_BLOCKING_WORKERS) where it has no such need.
     pub fn workers(mut self, floor_to_ceiling: RangeInclusive<usize>) -> Self {
         self.workers = Some((*floor_to_ceiling.start(), *floor_to_ceiling.end()));
         self
@@ -167,8 +168,10 @@ where
             hold: need.hold,
         });
         let needs: Vec<NeedDraft> = needs.collect();
-        let dynamic = self.needs.into_iter().filter(Need::is_dynamic).collect();
-        if entry.needs.set(EntryNeeds { dynamic, bytes: self.bytes }).is_err() {
+        let dynamic: Vec<Need<In>> = self.needs.into_iter().filter(Need::is_dynamic).collect();
+        let resources = dynamic.iter().map(|need| flow.resources[usize::from(need.resource.index)].name.clone());
+        let resources = resources.collect();
+        if entry.needs.set(EntryNeeds { dynamic, resources, bytes: self.bytes }).is_err() {
             flow.errors.push(BuildError::DefinedTwice { stage: name.to_string() });
             return;
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use crate::contain::{self, Contained};
 use crate::engine::{Column, Row, TicketBook};
 use crate::failure::DeadLetter;
 
@@ -47,7 +48,7 @@ pub(crate) struct Cell<R> {
 }
 
 enum Slot<R> {
-    Waiting(Option<Waker>),
+    Waiting(Option<Contained<Waker>>),
     Ready(Result<R, Unfinished>),
     Taken,
 }
@@ -61,6 +62,25 @@ impl<R> Cell<R> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn take(&self) -> Option<Result<R, Unfinished>> {
+        let mut slot = self.lock();
+        match std::mem::replace(&mut *slot, Slot::Taken) {
+            Slot::Ready(result) => Some(result),
+            other => {
+                *slot = other;
+                None
+            }
+        }
+    }
+
+    /// Stores the waker and returns the one it replaces. `Err`: the result is there or taken.
+    fn wait(&self, waker: Contained<Waker>) -> Result<Option<Contained<Waker>>, Contained<Waker>> {
+        match &mut *self.lock() {
+            Slot::Waiting(waiting) => Ok(waiting.replace(waker)),
+            Slot::Ready(_) | Slot::Taken => Err(waker),
+        }
+    }
+
     fn put(&self, result: Result<R, Unfinished>) {
         let mut slot = self.lock();
         if let Slot::Waiting(waker) = &mut *slot {
@@ -69,7 +89,7 @@ impl<R> Cell<R> {
             drop(slot);
             self.ready.notify_all();
             if let Some(waker) = waker {
-                waker.wake();
+                contain::wake(waker);
             }
         }
     }
@@ -128,14 +148,15 @@ impl<R> Future for Ticket<R> {
     type Output = Result<R, Unfinished>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut slot = self.cell.lock();
-        match std::mem::replace(&mut *slot, Slot::Taken) {
-            Slot::Ready(result) => Poll::Ready(result),
-            Slot::Taken => panic!("a ticket was polled again after it gave its result"),
-            Slot::Waiting(_) => {
-                *slot = Slot::Waiting(Some(context.waker().clone()));
-                Poll::Pending
-            }
+        if let Some(result) = self.cell.take() {
+            return Poll::Ready(result);
+        }
+        // Wakers are the user's code, so they are cloned before the lock and dropped after it.
+        let waker = Contained::new(context.waker().clone());
+        match self.cell.wait(waker) {
+            Ok(_replaced) => Poll::Pending,
+            // The result came meanwhile.
+            Err(_waker) => Poll::Ready(self.cell.take().expect("a ticket was polled again after it gave its result")),
         }
     }
 }

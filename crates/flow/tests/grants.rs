@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use millstream_flow::{Batch, Flow, Need, Rate};
+use millstream_flow::{Batch, Failure, Flow, Need, Rate, Retry, select};
 use support::{Gate, in_time, ms};
 
 /// Counts how many are inside at once.
@@ -360,4 +360,199 @@ fn growth_beyond_the_budget_requeues_idempotent_units_and_all_finish() {
     assert_eq!((report.retired, report.dead_lettered), (300, 0));
     assert!(report.peak_bytes_in_flight <= 100_000, "{} bytes in flight", report.peak_bytes_in_flight);
     assert!(report.stages[0].requeued > 0, "the budget was never short: the test tests nothing");
+}
+
+#[test]
+fn no_newcomer_passes_a_unit_that_waits_for_memory() {
+    const BIG: u64 = u64::MAX;
+    const INFLIGHT: u64 = 10;
+    const NEWCOMERS: u64 = 500;
+    in_time(|| {
+        let cancelled = Gate::default();
+        let (passed, passed_when_big_ran) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(u64::MAX)));
+        let mut flow = Flow::builder::<()>("memory");
+        flow.inflight(INFLIGHT).memory(100).workers(2);
+        let (grow, done) = (flow.inlet::<u64>("grow"), flow.retire());
+        let (is_cancelled, pass, note) = (cancelled.clone(), passed.clone(), passed_when_big_ran.clone());
+        flow.stage(grow, move |n: &mut u64, cx| {
+            if *n == BIG {
+                cx.reserve(100).inspect_err(|_| is_cancelled.open())?;
+                note.store(pass.load(Ordering::SeqCst), Ordering::SeqCst);
+            } else if cx.attempt() == 1 {
+                // While it pauses there is a timer, and nothing may run.
+                return Err(Failure::msg("again"));
+            } else if is_cancelled.is_open() {
+                pass.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(())
+        })
+        .batch(Batch::of(1))
+        .retry(Retry::times(1).backoff(ms(2)..ms(2)))
+        .idempotent()
+        .bytes(|_| 10)
+        .to(done);
+        let service = flow.build(grow).unwrap().start();
+        // In flight all the time, so the big unit never fits.
+        let _delayed = service.submit_at(0, Instant::now() + Duration::from_secs(3600)).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..NEWCOMERS / 4).for_each(|n| service.submit(n).unwrap().wait().unwrap()));
+            }
+            service.submit(BIG).unwrap().wait().unwrap();
+        });
+        assert!(cancelled.is_open(), "the budget was never short: the test tests nothing");
+        service.control().abandon();
+        assert_eq!(service.drain().left, 1);
+        let passed = passed_when_big_ran.load(Ordering::SeqCst);
+        assert!(passed < INFLIGHT, "{passed} units passed it");
+    });
+}
+
+#[test]
+fn units_that_wait_for_memory_and_for_one_another_finish_while_a_timer_is_pending() {
+    const FIRST: u64 = 1;
+    const SECOND: u64 = 2;
+    in_time(|| {
+        let second_is_in = Gate::default();
+        let mut flow = Flow::builder::<u64>("memory and a token");
+        flow.memory(100).workers(1);
+        let token = flow.tokens("token", 1);
+        let (take, grow) = (flow.inlet::<u64>("take"), flow.inlet::<u64>("grow"));
+        let (last, done) = (flow.inlet::<u64>("last"), flow.retire());
+        flow.update(take, |_: &mut u64, _| Ok(()))
+            .need(Need::tokens(token, 1).amount_with(|&unit| u64::from(unit == SECOND)).until(grow))
+            .batch(Batch::of(1))
+            .bytes(|_| 30)
+            .to(grow);
+        let gate = second_is_in.clone();
+        flow.update(grow, move |_: &mut u64, cx| {
+            gate.pass();
+            cx.reserve(80)
+        })
+        .batch(Batch::of(1))
+        .idempotent()
+        .to(last);
+        flow.update(last, |_: &mut u64, _| Ok(())).need(Need::tokens(token, 1)).to(done);
+        let service = flow.build(take).unwrap().start();
+        let _pending = service.submit_at(0, Instant::now() + Duration::from_secs(3600)).unwrap();
+        // The first one exceeds the budget, and then waits for the token of the second one, which waits for memory.
+        let tickets = [FIRST, SECOND].map(|unit| service.submit(unit).unwrap());
+        second_is_in.open();
+        for ticket in tickets {
+            ticket.wait().unwrap();
+        }
+        service.control().abandon();
+    });
+}
+
+#[test]
+fn a_unit_that_waited_for_memory_weighs_what_it_reserved_in_the_next_stage() {
+    in_time(|| {
+        let (cancelled, looked_at) = (Gate::default(), Gate::default());
+        let mut flow = Flow::builder::<bool>("reserved");
+        flow.memory(250).workers(2);
+        let (grow, hold) = (flow.inlet::<bool>("grow"), flow.inlet::<bool>("hold"));
+        let done = flow.retire();
+        let is_cancelled = cancelled.clone();
+        flow.update(grow, move |grows: &mut bool, cx| {
+            if *grows {
+                return cx.reserve(200).inspect_err(|_| is_cancelled.open());
+            }
+            is_cancelled.pass();
+            Ok(())
+        })
+        .batch(Batch::of(1))
+        .bytes(|&grows| if grows { 10 } else { 100 })
+        .idempotent()
+        .to(select(|&grows: &bool| usize::from(grows), [done.into(), hold.into()]));
+        let (is_held, gate) = (Gate::default(), looked_at.clone());
+        let held = is_held.clone();
+        flow.update(hold, move |_: &mut bool, _| {
+            held.open();
+            gate.pass();
+            Ok(())
+        })
+        .to(done);
+        let service = flow.build(grow).unwrap().start();
+        let other = service.submit(false).unwrap();
+        let grown = service.submit(true).unwrap();
+        let _ = other.wait().unwrap();
+        is_held.pass();
+        let bytes = service.control().snapshot().bytes_in_flight;
+        looked_at.open();
+        let _ = grown.wait().unwrap();
+        assert_eq!(bytes, 200);
+    });
+}
+
+#[test]
+fn a_unit_that_waits_for_a_worker_holds_no_tokens() {
+    in_time(|| {
+        let (first_ends, second_ends) = (Gate::default(), Gate::default());
+        let mut flow = Flow::builder::<()>("two workers");
+        flow.workers(2);
+        let db = flow.tokens("db", 40);
+        let (first, second, done) = (flow.inlet::<u64>("first"), flow.inlet::<u64>("second"), flow.retire());
+        let (one, two) = (first_ends.clone(), second_ends.clone());
+        flow.stage(first, move |unit: &mut u64, _| {
+            one.pass();
+            Ok(*unit)
+        })
+        .workers(0..=40)
+        .batch(Batch::of(1))
+        .to(second);
+        flow.stage(second, move |_: &mut u64, _| {
+            two.pass();
+            Ok(())
+        })
+        .need(Need::tokens(db, 1))
+        .workers(0..=40)
+        .batch(Batch::of(1))
+        .to(done);
+        let service = flow.build(first).unwrap().start();
+        let control = service.control();
+        (0..40).for_each(|unit| service.send(unit).unwrap());
+        first_ends.open();
+        // Two units run; the others have come at least as far as the first queue.
+        while control.snapshot().stages[1].running < 2 {
+            std::thread::sleep(ms(1));
+        }
+        let now = control.snapshot();
+        assert_eq!((now.resources[0].in_use, now.stages[1].granted), (2, 0), "{now:?}");
+        second_ends.open();
+        let report = service.drain();
+        assert_eq!((report.retired, report.resources[0].peak_in_use), (40, 2));
+    });
+}
+
+#[test]
+fn a_blocking_stage_gets_the_threads_that_its_tokens_allow() {
+    in_time(|| {
+        let ends = Gate::default();
+        let mut flow = Flow::builder::<()>("threads");
+        let db = flow.tokens("db", 100);
+        let (wait, done) = (flow.inlet::<u64>("wait"), flow.retire());
+        let gate = ends.clone();
+        flow.stage(wait, move |_: &mut u64, _| {
+            gate.pass();
+            Ok(())
+        })
+        .need(Need::tokens(db, 1))
+        .blocking()
+        .batch(Batch::of(1))
+        .to(done);
+        let service = flow.build(wait).unwrap().start();
+        let control = service.control();
+        (0..150).for_each(|unit| service.send(unit).unwrap());
+        let runs = |units: u64| {
+            while control.snapshot().stages[0].running != units {
+                std::thread::sleep(ms(1));
+            }
+        };
+        runs(100);
+        control.set_capacity("db", 120).unwrap();
+        runs(120);
+        ends.open();
+        assert_eq!(service.drain().retired, 150);
+    });
 }

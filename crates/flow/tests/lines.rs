@@ -65,6 +65,50 @@ fn units_with_two_new_keys_each_finish_under_a_bound_of_two_or_three() {
 }
 
 #[test]
+fn no_newcomer_makes_a_key_before_a_unit_that_waits_for_two() {
+    in_time(|| {
+        let ran = Arc::new(Mutex::new(Vec::new()));
+        let held = Gate::default();
+        let mut flow = Flow::builder::<()>("places");
+        flow.inflight(100).workers(4);
+        // A unit that needs the same key twice takes both of its tokens.
+        let host = flow.keyed_tokens("host", 2);
+        flow.max_keys(host, 2);
+        let (visit, done) = (flow.inlet::<u64>("visit"), flow.retire());
+        let (log, gate) = (ran.clone(), held.clone());
+        flow.stage(visit, move |n: &mut u64, _| {
+            if *n == 0 {
+                gate.pass();
+            }
+            log.lock().unwrap().push(*n);
+            Ok(())
+        })
+        .batch(Batch::of(1))
+        .need(Need::keyed(host, |n: &u64| n.to_string()))
+        .need(Need::keyed(host, |n: &u64| if *n == 1 { "another".into() } else { n.to_string() }))
+        .to(done);
+        let service = flow.build(visit).unwrap().start();
+        let control = service.control();
+        let in_line = || control.snapshot().stages[0].waiting_for.iter().map(|waits| waits.units).sum::<u64>();
+        let first = service.submit(0).unwrap();
+        while control.snapshot().stages[0].running == 0 {
+            thread::sleep(ms(1));
+        }
+        let two = service.submit(1).unwrap();
+        let newcomers: Vec<_> = (2..20).map(|n| service.submit(n).unwrap()).collect();
+        while in_line() < 19 {
+            assert!(ran.lock().unwrap().is_empty(), "a newcomer ran");
+            thread::sleep(ms(1));
+        }
+        held.open();
+        first.wait().unwrap();
+        two.wait().unwrap();
+        newcomers.into_iter().for_each(|ticket| ticket.wait().unwrap());
+        assert_eq!(ran.lock().unwrap()[..2], [0, 1]);
+    });
+}
+
+#[test]
 fn more_keys_for_one_unit_than_may_exist_are_refused() {
     let mut flow = Flow::builder::<()>("pairs");
     let host = flow.keyed_tokens("host", 1);

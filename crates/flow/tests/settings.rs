@@ -1,12 +1,15 @@
 //! Caps and workers that are changed while a flow runs.
 
+mod support;
+
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_flow::Flow;
+use millstream_flow::{Batch, Flow, SetError};
 use millstream_sync::reclaim::epoch;
+use support::{Gate, in_time, ms};
 
 #[test]
 fn what_several_threads_set_at_once_is_all_kept() {
@@ -68,4 +71,40 @@ fn destructors_that_run_where_a_setting_is_replaced_may_use_the_flow() {
         units = units % 1000 + 1;
         control.set_inflight(units).unwrap();
     }
+}
+
+#[test]
+fn shared_workers_come_and_go_while_the_flow_runs() {
+    in_time(|| {
+        let ends = Gate::default();
+        let mut flow = Flow::builder::<()>("workers");
+        flow.workers(1);
+        let (bound, free, done) = (flow.inlet::<u64>("bound"), flow.inlet::<u64>("free"), flow.retire());
+        let gate = ends.clone();
+        flow.stage(free, move |_: &mut u64, _| {
+            gate.pass();
+            Ok(())
+        })
+        .batch(Batch::of(1))
+        .to(done);
+        flow.stage(bound, |unit: &mut u64, _| Ok(*unit)).workers(0..=1).to(free);
+        let service = flow.build(bound).unwrap().start();
+        let control = service.control();
+        (0..64).for_each(|unit| service.send(unit).unwrap());
+        for workers in [1, 3, 8] {
+            control.set_shared_workers(workers).unwrap();
+            while control.snapshot().stages[1].running != workers as u64 {
+                thread::sleep(ms(1));
+            }
+        }
+        let now = control.snapshot();
+        assert_eq!((now.workers, now.stages[0].workers_max, now.stages[1].workers_max), (8, 1, 8));
+        control.set_shared_workers(2).unwrap();
+        assert_eq!(control.snapshot().stages[1].workers_max, 2);
+        for senseless in [0, 65_537] {
+            assert!(matches!(control.set_shared_workers(senseless), Err(SetError::BadValue { .. })));
+        }
+        ends.open();
+        assert_eq!(service.drain().retired, 64);
+    });
 }

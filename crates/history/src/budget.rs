@@ -1,15 +1,14 @@
 //! Limits on a check: memory, time, and how much of them is left.
 //!
-//! The time in [`Options`] is that of a clock on the wall: whoever waits for an answer waits so long. What a check
-//! gives to one of its tasks is processor time of its thread, which does all of it. So how small a counter-example
-//! becomes depends on how much there is to do, and not on who else uses the processors.
+//! [`Options::time`] is wall-clock time, because a caller waits for the answer that long. A task within a check gets
+//! processor time or steps. The size of a counter-example therefore depends on the work, and not on the load of the machine.
 
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use crate::verdict::Limit;
 
-/// What a check may use, and how much it is to tell.
+/// Limits of a check, and whether it explains a failure.
 ///
 /// ```
 /// use std::time::Duration;
@@ -20,22 +19,37 @@ use crate::verdict::Limit;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The most memory in bytes that a check may use beside the history itself; 1 GiB unless you say otherwise.
+    /// The most memory in bytes that a check uses beside the history itself. Default: 1 GiB.
     pub memory_bytes: u64,
-    /// The longest a check may take; as long as it needs unless you say otherwise.
+    /// The longest that a check takes by the clock on the wall, explanation included. Default: no limit.
     pub time: Option<Duration>,
-    /// Whether to shrink a failing history and find its longest linearizable prefix; yes unless you say otherwise.
+    /// Whether a failing history is explained: the earliest failure is located, and its counter-example shrunk.
+    /// Default: yes.
     ///
-    /// Shrinking ends after some seconds of processor time: on a busy machine it gets as far as on an idle one, only
-    /// later.
+    /// The verdict is known before the explanation begins. An explanation that reaches one of its limits ends with what
+    /// it has: a larger counter-example, or one without [`prefix`](crate::Counterexample::prefix).
     pub explain: bool,
+    /// The most processor time that an explanation takes. Default: one second, or twice the time that the verdict took if
+    /// that is longer.
+    pub explain_time: Option<Duration>,
+    /// The most memory in bytes that an explanation uses, within [`memory_bytes`](Self::memory_bytes). Default: 256 MiB.
+    pub explain_memory_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { memory_bytes: 1 << 30, time: None, explain: true }
+        Options {
+            memory_bytes: 1 << 30,
+            time: None,
+            explain: true,
+            explain_time: None,
+            explain_memory_bytes: 256 << 20,
+        }
     }
 }
+
+/// The default of [`Options::explain_time`] after a quick verdict.
+const EXPLAIN_TIME: Duration = Duration::from_secs(1);
 
 /// A limit was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +60,11 @@ pub(crate) struct Exhausted(pub(crate) Limit);
 pub(crate) struct Budget {
     bytes: u64,
     deadline: Option<Instant>,
-    /// How much processor time this thread will have had when that is used up.
+    /// The processor time of this thread at which the budget is used up.
     thread_deadline: Option<Duration>,
     ticks: u32,
+    /// How many looks at the clock the turn has left before the one that ends it.
+    looks: u64,
     /// Not to be sent to another thread, which has had another time.
     of_this_thread: PhantomData<*const ()>,
 }
@@ -59,7 +75,14 @@ impl Budget {
 
     pub(crate) fn new(options: &Options) -> Self {
         let deadline = options.time.and_then(|time| Instant::now().checked_add(time));
-        Budget { bytes: options.memory_bytes, deadline, thread_deadline: None, ticks: 0, of_this_thread: PhantomData }
+        Budget {
+            bytes: options.memory_bytes,
+            deadline,
+            thread_deadline: None,
+            ticks: 0,
+            looks: u64::MAX,
+            of_this_thread: PhantomData,
+        }
     }
 
     /// The same limits for a task that gives all its memory back when it ends.
@@ -69,9 +92,31 @@ impl Budget {
 
     /// The same, and no more than so much processor time of this thread.
     pub(crate) fn lend_for(&self, time: Duration) -> Budget {
-        let until = thread_time() + time;
+        let until = thread_time().saturating_add(time);
         let until = self.thread_deadline.map_or(until, |deadline| deadline.min(until));
         Budget { thread_deadline: Some(until), ..self.clone() }
+    }
+
+    /// The same limits, and no more than so many ticks, rounded up to a look at the clock.
+    ///
+    /// A turn that ends reports [`Limit::Time`]; the clock of the budget that lent it tells the two apart.
+    pub(crate) fn lend_turn(&self, ticks: u64) -> Budget {
+        Budget { looks: ticks.div_ceil(u64::from(Self::TICKS)).saturating_sub(1), ticks: 0, ..self.clone() }
+    }
+
+    /// One of so many parts of the processor time that is left.
+    pub(crate) fn lend_share(&self, parts: u32) -> Budget {
+        match self.thread_deadline {
+            Some(deadline) => self.lend_for(deadline.saturating_sub(thread_time()) / parts),
+            None => self.lend(),
+        }
+    }
+
+    /// The budget of an explanation, of a check that began when its thread had had `began` of processor time.
+    pub(crate) fn for_explaining(&self, options: &Options, began: Duration) -> Budget {
+        let decided_in = thread_time().saturating_sub(began);
+        let time = options.explain_time.unwrap_or_else(|| EXPLAIN_TIME.max(2 * decided_in));
+        Budget { bytes: self.bytes.min(options.explain_memory_bytes), ..self.lend_for(time) }
     }
 
     /// Takes memory.
@@ -96,6 +141,8 @@ impl Budget {
     #[cold]
     pub(crate) fn look_at_the_clock(&mut self) -> Result<(), Exhausted> {
         self.ticks = 0;
+        let Some(looks) = self.looks.checked_sub(1) else { return Err(Exhausted(Limit::Time)) };
+        self.looks = looks;
         let is_over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
             || self.thread_deadline.is_some_and(|deadline| thread_time() >= deadline);
         if is_over { Err(Exhausted(Limit::Time)) } else { Ok(()) }
@@ -103,7 +150,7 @@ impl Budget {
 }
 
 /// How much processor time this thread has had.
-fn thread_time() -> Duration {
+pub(crate) fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes a time to the structure. It does not fail: every Linux has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
@@ -135,6 +182,27 @@ mod tests {
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(budget.look_at_the_clock(), Ok(()), "it has slept");
         assert_eq!((0_u64..1 << 40).find_map(|_| budget.tick().err()), Some(Exhausted(Limit::Time)));
+    }
+
+    #[test]
+    fn a_turn_ends_after_its_ticks_and_leaves_the_lender_time() {
+        let mut budget = Budget::new(&Options::default());
+        let mut turn = budget.lend_turn(3 * u64::from(Budget::TICKS));
+        let end = (1_u32..).find_map(|tick| turn.tick().err().map(|exhausted| (tick, exhausted)));
+        assert_eq!(end, Some((3 * Budget::TICKS, Exhausted(Limit::Time))));
+        assert_eq!(budget.look_at_the_clock(), Ok(()));
+    }
+
+    #[test]
+    fn an_explanation_has_limits_of_its_own() {
+        let options = Options { explain_time: Some(Duration::ZERO), explain_memory_bytes: 10, ..Options::default() };
+        let mut budget = Budget::new(&options).for_explaining(&options, thread_time());
+        assert_eq!(budget.charge(11), Err(Exhausted(Limit::Memory)));
+        assert_eq!(budget.look_at_the_clock(), Err(Exhausted(Limit::Time)));
+        let options = Options { memory_bytes: 5, ..Options::default() };
+        let mut budget = Budget::new(&options).for_explaining(&options, thread_time());
+        assert_eq!(budget.charge(6), Err(Exhausted(Limit::Memory)), "no more than the whole check");
+        assert_eq!(budget.lend_share(2).look_at_the_clock(), Ok(()));
     }
 
     #[test]

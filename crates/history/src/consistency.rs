@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use crate::budget::{Budget, Exhausted, Options};
+use crate::budget::{Budget, Exhausted, Options, thread_time};
 use crate::check::{CheckError, check, validate};
 use crate::explain::reduce;
 use crate::history::{History, PENDING};
@@ -105,11 +105,11 @@ impl Task for ByProcess<'_> {
 
     fn run<S: Spec>(self, spec: &S) -> Verdict {
         let spec = &Product(spec);
-        let budget = Budget::new(self.options);
+        let (budget, began) = (Budget::new(self.options), thread_time());
         let mut reach = Reach::default();
         match decide_by_process(self.part, spec, &mut budget.lend(), &mut reach) {
             Ok(Outcome::Holds(order)) => Verdict::Holds(Witness { order }),
-            Ok(Outcome::Fails { .. }) => Verdict::Fails(self.explain(spec, &budget)),
+            Ok(Outcome::Fails { .. }) => Verdict::Fails(self.explain(spec, budget.for_explaining(self.options, began))),
             Err(Exhausted(limit)) => Verdict::Unknown(Progress {
                 limit,
                 decided: reach.passed,
@@ -121,7 +121,7 @@ impl Task for ByProcess<'_> {
 }
 
 impl ByProcess<'_> {
-    fn explain<S: Spec>(&self, spec: &Product<'_, S>, budget: &Budget) -> Counterexample {
+    fn explain<S: Spec>(&self, spec: &Product<'_, S>, budget: Budget) -> Counterexample {
         let operations = match self.options.explain {
             true => reduce(self.part, spec, budget, |part, budget| {
                 decide_by_process(part, spec, budget, &mut Reach::default())
@@ -129,7 +129,7 @@ impl ByProcess<'_> {
             false => self.part.rows().to_vec(),
         };
         let reason = "no order that respects each process's own explains these operations".into();
-        Counterexample { operations, reason, start: None, prefix: None }
+        Counterexample { operations, reason, subject: None, start: None, prefix: None }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Why a history fails: the earliest event that cannot be explained (of what a procedure refused, see [`first`]), and as few operations as
 //! show it.
+//!
+//! Each step has a budget and ends with what it has when that is used up: what is left always fails.
 
 mod first;
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 use crate::budget::{Budget, Exhausted};
-use crate::check::Failure;
 use crate::history::PENDING;
 use crate::monitor::{Decision, Violation};
 use crate::part::Part;
@@ -17,11 +17,8 @@ use crate::verdict::Counterexample;
 
 pub(crate) use first::earliest;
 
-/// Shrinking may take so much processor time; what is smallest by then is the answer.
-const SHRINKING: Duration = Duration::from_secs(2);
-
-/// What a procedure has found may be made smaller for so much processor time: it is a proof already.
-const VIEWING: Duration = Duration::from_millis(100);
+/// What a procedure has found may be made smaller in this share of the time: it is a proof already.
+const VIEWING: u32 = 10;
 
 /// A counter-example of at most so many operations can be taken in at a glance.
 const AT_A_GLANCE: usize = 10;
@@ -29,22 +26,46 @@ const AT_A_GLANCE: usize = 10;
 /// So many of the states that a counter-example may start from are told; more are no explanation.
 const STARTS: usize = 4;
 
+/// Operations that fail, and when they first do, as far as it is known.
+pub(crate) struct Failure {
+    pub(crate) example: Counterexample,
+    /// When the first event that cannot be explained happens.
+    pub(crate) time: u64,
+    /// The row whose event it is.
+    pub(crate) culprit: u32,
+    /// Whether it is the first that fails.
+    pub(crate) first: bool,
+}
+
+impl Failure {
+    /// The same, shown by these operations, which start from `start`.
+    fn shown_by(self, operations: Vec<u32>, start: Option<String>) -> Self {
+        let subject = self.example.subject.filter(|subject| operations.contains(subject));
+        Failure { example: Counterexample { operations, subject, start, ..self.example }, ..self }
+    }
+}
+
 /// The violation of a procedure, without looking for an earlier one.
 pub(crate) fn as_it_is(part: &Part<'_>, violation: Violation) -> Failure {
     let (time, culprit) = last_return(part, &violation.operations);
-    failure(violation.operations, violation.reason, None, time, culprit)
+    failure(violation.operations, violation.reason, violation.subject, time, culprit)
 }
 
 /// The operations up to the culprit's return, all of them.
 pub(crate) fn up_to(part: &Part<'_>, culprit: Option<u32>) -> Failure {
     let (time, culprit) = culprit
         .map_or_else(|| last_return(part, part.rows()), |culprit| (part.history().ret(culprit as usize), culprit));
-    failure(part.until(time).rows().to_vec(), reason(part, culprit), None, time, culprit)
+    failure(part.until(time).rows().to_vec(), reason(part, culprit), Some(culprit), time, culprit)
 }
 
-fn failure(mut operations: Vec<u32>, reason: String, start: Option<String>, time: u64, culprit: u32) -> Failure {
+fn failure(mut operations: Vec<u32>, reason: String, subject: Option<u32>, time: u64, culprit: u32) -> Failure {
     operations.sort_unstable();
-    Failure { example: Counterexample { operations, reason, start, prefix: None }, time, culprit, first: true }
+    Failure {
+        example: Counterexample { operations, reason, subject, start: None, prefix: None },
+        time,
+        culprit,
+        first: true,
+    }
 }
 
 fn reason(part: &Part<'_>, culprit: u32) -> String {
@@ -61,27 +82,31 @@ fn last_return(part: &Part<'_>, rows: &[u32]) -> (u64, u32) {
     last.unwrap_or((part.cut(), rows.last().copied().unwrap_or_default()))
 }
 
-/// The operations that show that the first return that cannot be explained cannot have been. Few, if few are found. `culprit`
-/// is the return that the search did not get past, if it told.
-pub(crate) fn shrink<S: Spec>(part: &Part<'_>, spec: &S, culprit: Option<u32>, budget: &Budget) -> Failure {
+/// The first return that cannot be explained, and all operations up to it. `culprit` is the return that the search did not get past,
+/// if it told.
+pub(crate) fn locate<S: Spec>(part: &Part<'_>, spec: &S, culprit: Option<u32>, budget: &Budget) -> Failure {
     let history = part.history();
     let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
-    let mut finding = budget.lend_for(SHRINKING);
+    let mut budget = budget.lend();
     // The search knows what operations answer that return only later; what had happened by then may have an order still.
     let fails_by_then = |culprit: &u32, budget: &mut Budget| {
         matches!(decide(&part.until(history.ret(*culprit as usize)), budget), Ok(Outcome::Fails { .. }))
     };
-    let (culprit, first) = match culprit.filter(|culprit| fails_by_then(culprit, &mut finding)) {
+    let (culprit, first) = match culprit.filter(|culprit| fails_by_then(culprit, &mut budget)) {
         Some(culprit) => (culprit, true),
-        None => first_failure(part, &mut finding, decide),
+        None => first_failure(part, &mut budget, decide),
     };
-    let time = history.ret(culprit as usize);
-    let part = part.until(time);
-    let rows = reduce(&part, spec, budget, decide);
-    let reason = reason(&part, culprit);
+    Failure { first, ..up_to(part, Some(culprit)) }
+}
+
+/// The failure with few operations, if few are found. The operations of `failure` are all up to its time.
+pub(crate) fn shrink<S: Spec>(part: &Part<'_>, spec: &S, failure: Failure, budget: &Budget) -> Failure {
+    let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
+    let part = part.until(failure.time);
+    let rows = reduce(&part, spec, budget.lend_share(2), decide);
     let windowed = (rows.len() > AT_A_GLANCE).then(|| window(&part.with_rows(&rows[..]), spec, budget)).flatten();
-    let (rows, start) = windowed.map_or((rows, None), |(rows, start)| (rows, Some(start)));
-    Failure { first, ..failure(rows, reason, start, time, culprit) }
+    let (operations, start) = windowed.map_or((rows, None), |(rows, start)| (rows, Some(start)));
+    failure.shown_by(operations, start)
 }
 
 /// The row of the earliest return up to which the part fails, and whether it is certain that there is no earlier one.
@@ -96,7 +121,7 @@ fn first_failure(
     let (mut holds, mut fails) = (0, returns.len() - 1);
     while holds < fails {
         let middle = (holds + fails) / 2;
-        match decide(&part.until(returns[middle].0), budget) {
+        match budget.look_at_the_clock().and_then(|()| decide(&part.until(returns[middle].0), budget)) {
             Ok(Outcome::Fails { .. }) => fails = middle,
             Ok(Outcome::Holds(_)) => holds = middle + 1,
             Err(_) => return (returns[fails].1, false),
@@ -112,13 +137,13 @@ fn first_failure(
 pub(crate) fn reduce<S: Spec>(
     part: &Part<'_>,
     spec: &S,
-    budget: &Budget,
+    mut budget: Budget,
     decide: impl Fn(&Part<'_>, &mut Budget) -> Result<Outcome, Exhausted>,
 ) -> Vec<u32> {
-    let mut budget = budget.lend_for(SHRINKING);
     let mut fails = |mut rows: Vec<u32>| {
         rows.sort_unstable();
-        matches!(decide(&part.with_rows(rows), &mut budget), Ok(Outcome::Fails { .. }))
+        let decided = budget.look_at_the_clock().and_then(|()| decide(&part.with_rows(rows), &mut budget));
+        matches!(decided, Ok(Outcome::Fails { .. }))
     };
     let rows = without_groups(part, spec, part.rows().to_vec(), &mut fails);
     let (idle, changing): (Vec<u32>, Vec<u32>) = rows.into_iter().partition(|&row| spec.pure(&part.call_of(row)));
@@ -195,17 +220,17 @@ pub(crate) fn fewer<S: Spec>(
     };
     let fails_by_then = |rows: &[u32]| {
         let rows = part.with_rows(rows);
-        matches!(decide(&rows.until(failure.time), &mut budget.lend_for(VIEWING)), Ok(Outcome::Fails { .. }))
+        matches!(decide(&rows.until(failure.time), &mut budget.lend_share(VIEWING)), Ok(Outcome::Fails { .. }))
     };
-    let mut operations = reduce(part, spec, &budget.lend_for(VIEWING), decide);
+    let mut operations = reduce(part, spec, budget.lend_share(VIEWING), decide);
     if !fails_by_then(&operations) {
         let rows = without_strangers(part, failure.time);
         if !fails_by_then(&rows) {
             return failure;
         }
-        operations = reduce(&part.with_rows(rows).until(failure.time), spec, &budget.lend_for(VIEWING), decide);
+        operations = reduce(&part.with_rows(rows).until(failure.time), spec, budget.lend_share(VIEWING), decide);
     }
-    Failure { example: Counterexample { operations, ..failure.example }, ..failure }
+    failure.shown_by(operations, None)
 }
 
 /// The rows without operations that had not answered at that time and then gave a value that no other row knows: they took no part in
@@ -227,16 +252,14 @@ fn without_strangers(part: &Part<'_>, time: u64) -> Vec<u32> {
 /// A failure becomes that of its last operations, where that is possible. `part` ends with it.
 pub(crate) fn latest<S: Spec>(part: &Part<'_>, failure: Failure, spec: &S, budget: &Budget) -> Failure {
     match window(part, spec, budget) {
-        Some((operations, start)) => {
-            Failure { example: Counterexample { operations, start: Some(start), ..failure.example }, ..failure }
-        }
+        Some((operations, start)) => failure.shown_by(operations, Some(start)),
         None => failure,
     }
 }
 
 /// The last operations of the part, and the states that they start from: all that the others can lead to.
 fn window<S: Spec>(part: &Part<'_>, spec: &S, budget: &Budget) -> Option<(Vec<u32>, String)> {
-    let entries = entries(part, spec, &mut budget.lend_for(SHRINKING)).ok()?;
+    let entries = entries(part, spec, &mut budget.lend()).ok()?;
     let best = entries.iter().enumerate().filter_map(|(passed, entries)| {
         let rows = rows_from(part, passed);
         let fits = !entries.is_empty() && rows.len() <= AT_A_GLANCE;

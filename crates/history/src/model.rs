@@ -1,4 +1,4 @@
-//! The built-in specifications by name: `queue`, `queue:8`, `register:0`.
+//! The built-in specifications by name: `queue`, `queue:8`, `register:0`, `key-value:""`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -97,8 +97,8 @@ pub struct Model {
     /// How many values a queue, stack, priority queue or ring holds, objects an allocator has, permits a semaphore. Without:
     /// as many as needed (a semaphore then has one).
     pub capacity: Option<u64>,
-    /// What a register holds at first (null unless given), or where a counter, a fetch-and-add or an event count starts (0
-    /// unless given).
+    /// What a register, each register of several or each key of a store holds at first (null unless given), or where a counter,
+    /// a fetch-and-add or an event count starts (0 unless given).
     pub initial: Value,
 }
 
@@ -130,10 +130,10 @@ impl From<Kind> for Model {
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)?;
-        match (self.capacity, self.initial.as_int()) {
+        match (self.capacity, self.initial) {
             (Some(capacity), _) => write!(f, ":{capacity}"),
-            (None, Some(initial)) => write!(f, ":{initial}"),
-            (None, None) => Ok(()),
+            (None, Value::NULL) => Ok(()),
+            (None, initial) => write!(f, ":{initial:?}"),
         }
     }
 }
@@ -152,6 +152,16 @@ pub enum UnknownModel {
         /// The part after the colon.
         number: String,
     },
+    /// What follows the colon is no initial value.
+    #[error(
+        "`{initial}` in `{model}` is no initial value: it is an integer of 63 bits, true, false, null or \"\" (a text without letters)"
+    )]
+    Initial {
+        /// What was asked for.
+        model: String,
+        /// The part after the colon.
+        initial: String,
+    },
     /// The specification has neither a capacity nor an initial value.
     #[error("a {kind} has neither a capacity nor an initial value: write `{kind}` alone")]
     NoParameter {
@@ -168,28 +178,42 @@ impl FromStr for Model {
     type Err = UnknownModel;
 
     fn from_str(text: &str) -> Result<Self, UnknownModel> {
-        let (name, number) = match text.split_once(':') {
-            Some((name, number)) => (name, Some(number)),
+        let (name, parameter) = match text.split_once(':') {
+            Some((name, parameter)) => (name, Some(parameter)),
             None => (text, None),
         };
         let kind = kind_named(name).ok_or_else(|| UnknownModel::Name(name.to_owned()))?;
-        let Some(number) = number else { return Ok(kind.into()) };
-        let not_a_number = || UnknownModel::Number { model: text.to_owned(), number: number.to_owned() };
+        let Some(parameter) = parameter else { return Ok(kind.into()) };
+        let not_a_number = || UnknownModel::Number { model: text.to_owned(), number: parameter.to_owned() };
         match kind {
             Kind::Queue | Kind::Stack | Kind::PriorityQueue | Kind::Allocator | Kind::Semaphore | Kind::Ring => {
-                Ok(Model::new(kind).with_capacity(number.parse().map_err(|_| not_a_number())?))
+                Ok(Model::new(kind).with_capacity(parameter.parse().map_err(|_| not_a_number())?))
             }
-            Kind::Register | Kind::CasRegister | Kind::KeyValue | Kind::Counter | Kind::FetchAdd | Kind::EventCount => {
-                let initial: i64 = number.parse().map_err(|_| not_a_number())?;
-                if !(Value::INT_MIN..=Value::INT_MAX).contains(&initial) {
-                    return Err(not_a_number());
-                }
-                Ok(Model::new(kind).with_initial(Value::int(initial)))
+            Kind::Counter | Kind::FetchAdd | Kind::EventCount => {
+                Ok(Model::new(kind).with_initial(integer(parameter).ok_or_else(not_a_number)?))
             }
-            Kind::MultiRegister | Kind::Mutex | Kind::RwLock | Kind::Set | Kind::Log => {
-                Err(UnknownModel::NoParameter { kind })
-            }
+            Kind::Register | Kind::CasRegister | Kind::KeyValue | Kind::MultiRegister => match initial(parameter) {
+                Some(initial) => Ok(Model::new(kind).with_initial(initial)),
+                None => Err(UnknownModel::Initial { model: text.to_owned(), initial: parameter.to_owned() }),
+            },
+            Kind::Mutex | Kind::RwLock | Kind::Set | Kind::Log => Err(UnknownModel::NoParameter { kind }),
         }
+    }
+}
+
+fn integer(text: &str) -> Option<Value> {
+    let int: i64 = text.parse().ok()?;
+    (Value::INT_MIN..=Value::INT_MAX).contains(&int).then(|| Value::int(int))
+}
+
+/// The values that are the same in every history.
+fn initial(text: &str) -> Option<Value> {
+    match text {
+        "null" | "nil" => Some(Value::NULL),
+        "true" => Some(Value::TRUE),
+        "false" => Some(Value::FALSE),
+        "\"\"" => Some(Value::EMPTY_TEXT),
+        integer_text => integer(integer_text),
     }
 }
 
@@ -214,15 +238,28 @@ mod tests {
         }
         assert_eq!("lock".parse(), Ok(Model::new(Kind::Mutex)));
         assert_eq!("priority_queue:4".parse(), Ok(Model::new(Kind::PriorityQueue).with_capacity(4)));
-        assert_eq!("register:-4".parse(), Ok(Model::new(Kind::Register).with_initial(Value::int(-4))));
+        for (name, kind, initial) in [
+            ("register:-4", Kind::Register, Value::int(-4)),
+            ("cas-register:true", Kind::CasRegister, Value::TRUE),
+            ("key-value:\"\"", Kind::KeyValue, Value::EMPTY_TEXT),
+            ("multi-register:0", Kind::MultiRegister, Value::int(0)),
+            ("counter:7", Kind::Counter, Value::int(7)),
+        ] {
+            let model = Model::new(kind).with_initial(initial);
+            assert_eq!((name.parse(), model.to_string().as_str()), (Ok(model), name));
+        }
+        assert_eq!("kv:nil".parse(), Ok(Model::new(Kind::KeyValue)));
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
         assert_eq!("quue".parse::<Model>(), Err(UnknownModel::Name("quue".into())));
         assert_eq!("mutex:3".parse::<Model>(), Err(UnknownModel::NoParameter { kind: Kind::Mutex }));
-        for text in ["queue:", "queue:-1", "queue:x", "register:9223372036854775807"] {
+        for text in ["queue:", "queue:-1", "queue:x", "counter:9223372036854775807", "counter:\"\""] {
             assert!(matches!(text.parse::<Model>(), Err(UnknownModel::Number { .. })), "{text}");
+        }
+        for text in ["register:9223372036854775807", "key-value:", "key-value:a", "multi-register:1.5"] {
+            assert!(matches!(text.parse::<Model>(), Err(UnknownModel::Initial { .. })), "{text}");
         }
     }
 }

@@ -42,6 +42,15 @@ impl<'a> Part<'a> {
         Part { history: self.history, rows: Cow::Borrowed(&self.rows[..called]), cut }
     }
 
+    /// The prefix of these rows that happened at `cut` or before.
+    pub(crate) fn of_rows<'b>(&self, rows: &'b [u32], cut: u64) -> Part<'b>
+    where
+        'a: 'b,
+    {
+        let called = rows.partition_point(|&row| self.history.call(row as usize) <= cut);
+        Part { history: self.history, rows: Cow::Borrowed(&rows[..called]), cut: cut.min(self.cut) }
+    }
+
     /// The same moment, fewer operations.
     pub(crate) fn with_rows<'b>(&self, rows: impl Into<Cow<'b, [u32]>>) -> Part<'b>
     where

@@ -56,10 +56,15 @@ impl Split {
         Ok(Split { rows, ends: places })
     }
 
-    /// The rows of each object.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &[u32]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.rows[start..end])
+    /// How many objects there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The rows of the object of this number.
+    pub(crate) fn rows(&self, number: usize) -> &[u32] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.rows[start..self.ends[number]]
     }
 }
 

@@ -34,6 +34,8 @@ impl Value {
     pub const FALSE: Value = Value::entry(1);
     /// Yes.
     pub const TRUE: Value = Value::entry(2);
+    /// The text without letters: what a store of texts answers where nothing was written.
+    pub const EMPTY_TEXT: Value = Value::entry(3);
 
     /// The largest integer that fits into the word.
     pub const INT_MAX: i64 = i64::MAX >> 1;
@@ -114,6 +116,7 @@ impl fmt::Debug for Value {
             (Value::NULL, ..) => f.write_str("null"),
             (Value::FALSE, ..) => f.write_str("false"),
             (Value::TRUE, ..) => f.write_str("true"),
+            (Value::EMPTY_TEXT, ..) => f.write_str("\"\""),
             (_, Some(int), _) => write!(f, "{int}"),
             (.., index) => write!(f, "value#{}", index.unwrap_or_default()),
         }
@@ -189,7 +192,8 @@ pub struct Values {
 impl Default for Values {
     fn default() -> Self {
         // In the order of the constants of `Value`.
-        Values { entries: [Entry::Null, Entry::Bool(false), Entry::Bool(true)].into_iter().collect() }
+        let entries = [Entry::Null, Entry::Bool(false), Entry::Bool(true), Entry::Text("".into())];
+        Values { entries: entries.into_iter().collect() }
     }
 }
 
@@ -361,6 +365,7 @@ mod tests {
         assert_eq!(values.list(&[a, Value::int(-3)]), pair);
         assert_eq!(values.int(u64::MAX), large);
         assert_eq!(values.int(7), Value::int(7));
+        assert_eq!(values.text(""), Value::EMPTY_TEXT);
         assert_ne!(values.text("b"), a);
         assert_eq!(values.get(large), Datum::Int(i128::from(u64::MAX)));
         assert_eq!(values.as_pair(pair), Some([a, Value::int(-3)]));

@@ -37,6 +37,8 @@ pub struct Counterexample {
     pub operations: Vec<u32>,
     /// What is wrong, in one sentence.
     pub reason: String,
+    /// The row, one of `operations`, that the reason is about; `None` if it is about several alike.
+    pub subject: Option<u32>,
     /// The state that `operations` start from, if what came before them is summed up in it.
     pub start: Option<String>,
     /// How far the history is in order.

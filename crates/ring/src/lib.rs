@@ -24,6 +24,7 @@
 //! ```
 
 pub mod channel;
+mod contained;
 pub mod graph;
 #[cfg(all(test, loom))]
 mod model;

@@ -21,7 +21,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// A ring of `capacity` slots, a power of two.
+    /// A ring of `capacity` slots: a power of two for graphs, any number from 1 on for channels.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Options { capacity, strategy: WaitStrategy::default(), set: None }

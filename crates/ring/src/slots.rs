@@ -30,10 +30,16 @@ impl<E> Slots<E> {
     const TOGETHER: u64 = (LINES_TOGETHER * Self::CELLS_PER_LINE) as u64;
 
     /// # Panics
-    /// When `capacity` is not a power of two.
+    /// When `capacity` is not a power of two, exceeds [`MAX_CAPACITY`], or needs more memory than there is.
     pub(crate) fn new(capacity: usize, mut make: impl FnMut() -> E) -> Self {
         check_capacity(capacity);
-        Slots { cells: (0..capacity).map(|_| UnsafeCell::new(make())).collect(), mask: capacity - 1 }
+        assert!(capacity <= MAX_CAPACITY, "a ring's capacity is at most {MAX_CAPACITY}, not {capacity}");
+        let mut cells = Vec::new();
+        if let Err(error) = cells.try_reserve_exact(capacity) {
+            panic!("no memory for a ring of {capacity} slots of {} bytes: {error}", size_of::<E>());
+        }
+        cells.extend((0..capacity).map(|_| UnsafeCell::new(make())));
+        Slots { cells: cells.into_boxed_slice(), mask: capacity - 1 }
     }
 
     #[inline(always)]
@@ -94,6 +100,21 @@ impl<E> Slots<E> {
     }
 }
 
+/// The most slots of a ring: 2^32, and 2^30 where an address has 32 bits.
+const MAX_CAPACITY: usize = 1 << if usize::BITS == 64 { 32 } else { 30 };
+
+/// How many slots hold `capacity` values: the next power of two.
+///
+/// # Panics
+/// When `capacity` is 0 or exceeds [`MAX_CAPACITY`].
+pub(crate) fn slots_for(capacity: usize) -> usize {
+    assert!(
+        (1..=MAX_CAPACITY).contains(&capacity),
+        "a channel's capacity is between 1 and {MAX_CAPACITY}, not {capacity}"
+    );
+    capacity.next_power_of_two()
+}
+
 /// # Panics
 /// When `capacity` is not a power of two; the message names the next one.
 pub(crate) fn check_capacity(capacity: usize) {
@@ -118,6 +139,21 @@ mod tests {
     #[cfg(target_pointer_width = "64")]
     fn the_largest_number_has_no_next_power_of_two() {
         check_capacity(usize::MAX);
+    }
+
+    #[test]
+    fn any_capacity_gets_the_next_power_of_two_of_slots() {
+        assert_eq!([1, 2, 3, 1000, 1024].map(slots_for), [1, 2, 4, 1024, 1024]);
+        for capacity in [0, MAX_CAPACITY + 1, usize::MAX] {
+            assert!(std::panic::catch_unwind(|| slots_for(capacity)).is_err());
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "no memory for a ring of")]
+    #[cfg(target_pointer_width = "64")]
+    fn a_ring_that_exceeds_the_address_space_is_refused() {
+        Slots::new(MAX_CAPACITY, || -> [u8; 1 << 31] { unreachable!("no slot is made") });
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn a_closed_channel_loses_nothing_and_wakes_everybody() {
                     .into_iter()
                     .map(|own| scope.spawn(move || (0..1000).take_while(|&n| own.send(n).is_ok()).count()))
                     .collect();
-                let mut task = sender.clone();
+                let task = sender.clone();
                 let task = scope.spawn(move || {
                     block_on(async move {
                         let mut sent = 0;
@@ -85,7 +85,7 @@ fn closing_wakes_who_waits_on_either_side_without_another_value() {
     let mut random = Random::seeded();
     ends(move || {
         for _ in 0..200 * stress() {
-            let (mut sender, receiver) = channel::mpsc::<u32>(options(1, &mut random));
+            let (sender, receiver) = channel::mpsc::<u32>(options(1, &mut random));
             sender.send(1).unwrap();
             let other = sender.clone();
             std::thread::scope(|scope| {
@@ -119,7 +119,7 @@ fn the_last_sender_wakes_all_receivers_threads_and_tasks() {
                     let own = receiver.clone();
                     scope.spawn(move || own.iter().count());
                 }
-                let mut own = receiver.clone();
+                let own = receiver.clone();
                 scope.spawn(move || block_on(async move { while own.recv_async().await.is_ok() {} }));
                 let other = sender.clone();
                 linger(&mut random);
@@ -144,7 +144,7 @@ fn the_last_receiver_wakes_all_senders_threads_and_tasks() {
                     let own = sender.clone();
                     scope.spawn(move || while own.send(1).is_ok() {});
                 }
-                let mut own = sender.clone();
+                let own = sender.clone();
                 scope.spawn(move || block_on(async move { while own.send_async(2).await.is_ok() {} }));
                 let mut own = sender.clone();
                 scope.spawn(move || while own.reserve().map(|permit| permit.send(3)).is_ok() {});
@@ -207,7 +207,7 @@ fn a_send_that_is_given_up_while_it_waits_holds_no_place() {
         for _ in 0..300 * stress() {
             let (sender, receiver) = channel::mpsc(options(1, &mut random));
             sender.send(0).unwrap();
-            let [mut first, mut second] = [sender.clone(), sender];
+            let [first, second] = [sender.clone(), sender];
             let mut given_up = Box::pin(first.send_async(1));
             assert!(given_up.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             let receiver = std::thread::scope(|scope| {

@@ -50,8 +50,8 @@
 //!   noticed by its generation.
 //! - The *depot* is a lock-free list of chains of free objects (Treiber's list with a generation, as in Nathan Taylor's
 //!   talk). Before a cache moves a chain it announces that in its slot, so that a survivor can tell whether it was done.
-//! - *Recovery* is to become the dead cache: take over its slot, finish what it announced, find its objects by their words, and
-//!   give them up as it would have done.
+//! - *Recovery* is to become the dead cache: take over its slot, complete what it announced, find its objects by their words, and
+//!   give them up as it would have done. It takes no lock, so a survivor that is stopped keeps no other from recovering, opening or allocating.
 //!
 //! The file's layout, the argument for every instruction, and bounds are in `docs/slab.md`.
 //!
@@ -61,10 +61,12 @@
 //!   before it is used as an index, so nonsense ends in errors; but objects can be lost to it.
 //! - All users run on one machine and see each other's process numbers (one PID namespace, one time namespace); others are refused.
 //! - A program that replaces itself (`exec`) drops its caches before. It goes on as the same process, so nobody recovers from it.
-//! - The file is not cut off while it is mapped: the kernel would answer with SIGBUS. A full file system does the same when
-//!   an object is first touched, unless space was [reserved](Options::reserve).
-//! - A cache is not used in the child of a `fork`, nor are a parcel and objects that they held: forget them there ([`std::mem::forget`]), since dropping one
-//!   frees it in the parent's name. The slab itself may be used: the child makes caches of its own.
+//! - The file is not cut off while it is mapped: the kernel would answer with SIGBUS. So files that others may write to are [refused](Error::Untrusted)
+//!   unless the caller trusts them, and memfds are sealed. A full file system does the same when an object is first touched, unless space was
+//!   [reserved](Options::reserve).
+//! - In the child of a `fork`, what the parent's caches hold is the parent's. Caches and parcels answer [`Error::Forked`] there, and dropping a copy of an
+//!   object frees nothing; but its bytes can be reached, and the child must not write to them. The slab itself may be used: the child makes caches of its own.
+//!   (Children are told by `pthread_atfork`, of which `_Fork` and a bare `clone` know nothing.)
 mod depot;
 #[cfg(not(loom))]
 mod mapped;
@@ -77,5 +79,5 @@ mod word;
 #[cfg(not(loom))]
 pub use crate::mapped::{
     Cache, Error, Handle, Holder, Inspection, Live, Object, Options, Parcel, Private, RawCache, RawParcel, RawPrivate,
-    RawSlab, Recovered, Report, Slab, Usage,
+    RawSlab, Recovered, Report, Slab, Usage, Work,
 };

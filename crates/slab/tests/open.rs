@@ -4,9 +4,10 @@
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use millstream_slab::{Error, Inspection, RawSlab, Slab};
+use millstream_slab::{Error, Inspection, RawSlab, Slab, Work};
 
 /// xorshift64*, by Marsaglia and Vigna.
 struct Random(u64);
@@ -305,4 +306,116 @@ fn a_free_list_that_could_not_be_made_anew_is_made_before_anybody_has_a_cache() 
     let cache = slab.cache().unwrap();
     let all: Vec<_> = (0..50).map(|n| cache.alloc(n).unwrap()).collect();
     assert_eq!(all.len(), 50);
+}
+
+#[test]
+fn a_stopped_process_at_the_gate_is_named_with_what_to_do_about_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    drop(Slab::<u64>::options(50).create(&path).unwrap());
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = child.id();
+    // SAFETY: our own child, which was not waited for.
+    unsafe { libc::kill(pid as libc::pid_t, libc::SIGSTOP) };
+    let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let field =
+        |number: usize| stat().rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(number - 3).unwrap().to_owned();
+    while field(3) != "T" {
+        std::thread::yield_now();
+    }
+    let (file, [_, place]) = shut(&path, 0);
+    let identity = 1 << 63 | field(22).parse::<u64>().unwrap() << 22 | u64::from(pid);
+    file.write_all_at(&[identity, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
+
+    let error = RawSlab::open(&path).unwrap_err();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let Error::Busy { pid: found, waited_ms, work: Work::Rebuilding, is_stopped: true } = error else {
+        panic!("{error}")
+    };
+    assert!(found == pid && waited_ms < 10_000, "{error}");
+    assert!(error.to_string().contains(&format!("is stopped; continue it (kill -CONT {pid})")), "{error}");
+    // It died while it rebuilt the list.
+    assert!(RawSlab::open(&path).unwrap().verify().is_sound());
+}
+
+#[test]
+fn a_damaged_announcement_keeps_nothing_from_the_recovery_of_other_dead_caches() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slab");
+    let slab = Slab::<u64>::options(50).caches(3).chain(4).create(&path).unwrap();
+    let caches = [(); 3].map(|()| slab.cache().unwrap());
+    for cache in &caches {
+        std::mem::forget(cache.alloc(1).unwrap());
+    }
+    // The first two are of dead processes, and the first has announced nonsense.
+    let file = fs::File::options().read(true).write(true).open(&path).unwrap();
+    for slot in [4096, 4096 + 128] {
+        let mut owner = [0; 8];
+        file.read_exact_at(&mut owner, slot).unwrap();
+        let dead = u64::from_le_bytes(owner) - (1 << 22);
+        file.write_all_at(&dead.to_le_bytes(), slot).unwrap();
+    }
+    file.write_all_at(&(7_u64 << 32).to_le_bytes(), 4096 + 8).unwrap();
+    let recovered = slab.raw().recover().unwrap();
+    assert_eq!((recovered.caches, recovered.damaged, recovered.orphans, recovered.freed), (1, 1, 2, 3));
+    assert_eq!(slab.raw().recover().unwrap().damaged, 1, "it is not forgotten");
+
+    let [first, second, third] = caches;
+    std::mem::forget((first, second));
+    drop(third);
+    let (slab, recovered) = RawSlab::open_and_report(&path).unwrap();
+    assert_eq!((recovered.damaged, recovered.freed), (0, 3), "alone, it is mended");
+    assert!(slab.verify().is_sound());
+    assert_eq!(slab.usage().caches, 0);
+}
+
+#[test]
+fn an_object_whose_generations_are_used_up_is_never_used_again() {
+    const LAST: u64 = (1 << 48) - 1;
+    type End = fn(&Slab<u64>, &millstream_slab::Cache<u64>, millstream_slab::Handle);
+    let ends: [End; 4] = [
+        |_, cache, handle| cache.free(handle).unwrap(),
+        |_, cache, handle| drop(cache.claim(handle).unwrap()),
+        |slab, cache, handle| {
+            let mut parcel = slab.parcel().unwrap();
+            parcel.push(cache.claim(handle).unwrap()).unwrap();
+            parcel.raw().free(cache.raw()).unwrap();
+        },
+        |slab, cache, handle| {
+            let mut parcel = slab.parcel().unwrap();
+            parcel.push(cache.claim(handle).unwrap()).unwrap();
+            parcel.raw().clear(cache.raw()).unwrap();
+            assert_eq!(parcel.raw().kept(), 0);
+        },
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (number, end) in ends.into_iter().enumerate() {
+        let path = folder.path().join(number.to_string());
+        let slab = Slab::<u64>::options(50).create(&path).unwrap();
+        let first = slab.cache().unwrap().alloc(7).unwrap().publish();
+        drop(slab);
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        let word = LAST << 16 | 0xc000;
+        file.write_all_at(&word.to_le_bytes(), 4096 + 128 * 64 + 8 * first.index()).unwrap();
+
+        let slab = Slab::<u64>::open(&path).unwrap();
+        let handle = slab.live().next().unwrap().handle;
+        assert_eq!((handle.generation(), slab.read(handle).unwrap()), (LAST, 7));
+        let cache = slab.cache().unwrap();
+        end(&slab, &cache, handle);
+        for refused in [cache.free(handle), cache.claim(handle).map(drop), cache.free(first)] {
+            assert!(matches!(refused, Err(Error::Stale { .. })));
+        }
+        let all: Vec<_> = (0..49).map(|n| cache.alloc(n).unwrap()).collect();
+        assert!(all.iter().all(|object| object.handle().index() != first.index()));
+        assert!(matches!(cache.alloc(0), Err(Error::Full { .. })));
+        drop(all);
+        drop(cache);
+        assert_eq!((slab.raw().usage().retired, slab.raw().usage().free), (1, 49));
+        drop(slab);
+        let slab = RawSlab::open(&path).unwrap();
+        assert!(slab.verify().is_sound());
+        assert_eq!(slab.usage().retired, 1);
+    }
 }

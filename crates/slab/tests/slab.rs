@@ -501,7 +501,7 @@ fn who_had_an_object_last_is_known_of_what_is_published_and_of_orphans() {
     // What a cache held when it ended is its owner's, and the next one that has its slot is somebody else's.
     std::mem::forget(one.alloc(11).unwrap());
     drop(one);
-    assert_eq!(slab.raw().recover().unwrap(), Recovered { caches: 0, freed: 0, orphans: 1 });
+    assert_eq!(slab.raw().recover().unwrap(), Recovered { caches: 0, freed: 0, orphans: 1, damaged: 0 });
     let three = slab.cache().unwrap();
     let nobodys = three.alloc(30).unwrap().publish();
     let orphan = slab.live().find(|object| object.holder == Holder::Orphan).unwrap();
@@ -574,4 +574,24 @@ fn those_who_make_a_slab_at_once_get_the_same_one() {
     assert!(matches!(other, Error::OtherObjects { what: "tag", expected: 6, found: 5 }), "{other}");
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!((mode & 0o777, fs::read_dir(folder.path()).unwrap().count()), (0o600, 1), "and no drafts are left");
+}
+
+#[test]
+fn what_was_never_used_takes_no_memory_whatever_is_done_with_the_slab() {
+    use std::os::unix::fs::MetadataExt;
+    let slab = Slab::<u64>::options(4_000_000).memfd().unwrap();
+    let file = || std::fs::File::from(slab.raw().file().unwrap().try_clone_to_owned().unwrap());
+    let handle = slab.cache().unwrap().alloc(7).unwrap().publish();
+    let other = Slab::<u64>::open_file(file()).unwrap();
+    let cache = other.cache().unwrap();
+    std::mem::forget(cache.alloc(8).unwrap());
+    drop(cache);
+    assert_eq!(slab.raw().recover().unwrap().orphans, 1);
+    assert_eq!(other.live().count(), 2);
+    let usage = other.raw().usage();
+    assert_eq!((usage.published, usage.orphans, usage.free + usage.virgin), (1, 1, 3_999_998));
+    assert!(other.raw().verify().is_sound());
+    assert_eq!(slab.read(handle).unwrap(), 7);
+    let bytes = file().metadata().unwrap().blocks() * 512;
+    assert!(bytes < 1 << 20, "{bytes} bytes of memory are in use");
 }

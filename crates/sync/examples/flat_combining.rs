@@ -1,19 +1,23 @@
 //! Flat combining on a revocable lock: a ticket machine whose threads hand their requests to whoever has the lock.
 //!
-//! Each thread writes its request where everybody sees it. One of them, the combiner, carries out all that it finds and publishes the result
+//! Each thread writes its request where all threads see it. One of them, the combiner, carries out all that it finds and publishes the result
 //! by one store. If it is preempted in between, another one takes the lock away and does the same work: the first one's store fails, and
-//! nobody has waited for it.
+//! no thread has waited for it.
+//!
+//! A thread reads its result without the lock. Meanwhile the version that it reads may cease to be the current one, and its owner may write the next result
+//! over it, which perhaps is never published. So the reader looks a second time whether the version was the current one all the while, as with a sequence lock. The word that
+//! it looks at counts publications: an owner publishes the same version again and again, and its place alone would not tell.
 
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
+    fence,
 };
 use std::thread;
 
 use millstream_sync::percpu::Revocable;
 
 const THREADS: usize = 4;
-const REQUESTS: u64 = 20_000;
 
 /// The machine after some requests. Only its owner writes to one, and only while it is not the current one.
 #[derive(Default)]
@@ -24,69 +28,110 @@ struct Version {
     ticket: [AtomicU64; THREADS],
 }
 
-#[derive(Default)]
-struct Machine {
+struct Machine<P> {
     lock: Revocable,
     /// How many requests each thread has made.
     requests: [AtomicU64; THREADS],
     /// Two for each thread: one may be the current one, the other is free for its next attempt.
     versions: [[Version; 2]; THREADS],
-    /// Which is the current one: twice the thread, plus 0 or 1.
+    /// How many versions were published, times the number of versions, plus the place of the current one.
     current: AtomicU64,
+    /// Called between steps; a test makes it a delay.
+    pause: P,
 }
 
-impl Machine {
-    fn version(&self, index: u64) -> &Version {
-        &self.versions[index as usize / 2][index as usize % 2]
+const VERSIONS: u64 = 2 * THREADS as u64;
+
+impl<P: Fn()> Machine<P> {
+    fn new(pause: P) -> Self {
+        let (requests, versions) = Default::default();
+        Machine { lock: Revocable::new(), requests, versions, current: AtomicU64::new(0), pause }
     }
 
-    /// A ticket that nobody else gets.
+    fn version(&self, current: u64) -> &Version {
+        let place = (current % VERSIONS) as usize;
+        &self.versions[place / 2][place % 2]
+    }
+
+    /// A ticket that no other thread gets.
     fn draw(&self, thread: usize) -> u64 {
         let request = self.requests[thread].load(Relaxed) + 1;
         self.requests[thread].store(request, Release);
         loop {
-            let current = self.version(self.current.load(Acquire));
-            // Acquire: the ticket was written before.
-            if current.done[thread].load(Acquire) == request {
-                return current.ticket[thread].load(Relaxed);
+            match self.result(thread, request) {
+                Some(ticket) => return ticket,
+                None => self.combine(thread),
             }
-            self.combine(thread);
+        }
+    }
+
+    /// What this request got, if that is published.
+    fn result(&self, thread: usize, request: u64) -> Option<u64> {
+        loop {
+            let current = self.current.load(Acquire);
+            let version = self.version(current);
+            (self.pause)();
+            let done = version.done[thread].load(Relaxed);
+            (self.pause)();
+            let ticket = version.ticket[thread].load(Relaxed);
+            // Pairs with the releasing stores in `combine`: who has read a value from there sees, in the second look, what its writer had seen before,
+            // which was another version than this one.
+            fence(Acquire);
+            if self.current.load(Relaxed) == current {
+                return (done == request).then_some(ticket);
+            }
         }
     }
 
     fn combine(&self, thread: usize) {
         let ownership = self.lock.own();
         let current = self.current.load(Acquire);
-        let mine = [0, 1].map(|i| 2 * thread as u64 + i).into_iter().find(|&index| index != current);
+        let mine = [0, 1].map(|i| 2 * thread as u64 + i).into_iter().find(|&place| place != current % VERSIONS);
         let mine = mine.expect("at most one of two is the current one");
         let (old, new) = (self.version(current), self.version(mine));
         let mut next_ticket = old.next_ticket.load(Relaxed);
         for other in 0..THREADS {
-            let (requested, done) = (self.requests[other].load(Acquire), old.done[other].load(Acquire));
+            let (requested, done) = (self.requests[other].load(Acquire), old.done[other].load(Relaxed));
             let mut ticket = old.ticket[other].load(Relaxed);
             if requested != done {
                 ticket = next_ticket;
                 next_ticket += 1;
             }
-            new.ticket[other].store(ticket, Relaxed);
+            // Release, both: a reader of either finds out that this version is not the current one.
+            new.ticket[other].store(ticket, Release);
+            (self.pause)();
             new.done[other].store(requested, Release);
         }
         new.next_ticket.store(next_ticket, Relaxed);
-        // If the lock was taken away, what we wrote is nobody's, and what we read may have been nonsense.
-        let _revoked = ownership.store(&self.current, mine);
+        (self.pause)();
+        let publication = (current / VERSIONS + 1) * VERSIONS + mine;
+        // If the lock was taken away, what we wrote is never published, and what we read may have been nonsense.
+        let _revoked = ownership.store(&self.current, publication);
     }
 }
 
-pub(crate) fn main() {
-    let machine = Machine::default();
-    let mut tickets: Vec<u64> = thread::scope(|scope| {
+/// All tickets that the threads draw, each thread as many as asked for.
+pub(crate) fn draw_all(requests: u64, pause: impl Fn() + Sync) -> Vec<u64> {
+    let machine = Machine::new(pause);
+    thread::scope(|scope| {
         let machine = &machine;
         let drawing: Vec<_> = (0..THREADS)
-            .map(|thread| scope.spawn(move || (0..REQUESTS).map(|_| machine.draw(thread)).collect::<Vec<_>>()))
+            .map(|thread| scope.spawn(move || (0..requests).map(|_| machine.draw(thread)).collect::<Vec<_>>()))
             .collect();
-        drawing.into_iter().flat_map(|tickets| tickets.join().expect("nobody panics")).collect()
-    });
+        drawing.into_iter().flat_map(|tickets| tickets.join().expect("no thread panics")).collect()
+    })
+}
+
+/// Whether each of these was drawn once.
+pub(crate) fn each_once(mut tickets: Vec<u64>) -> bool {
+    let count = tickets.len() as u64;
     tickets.sort_unstable();
-    assert!(tickets.iter().copied().eq(0..THREADS as u64 * REQUESTS), "each ticket is drawn once");
-    println!("{} tickets, each drawn once", tickets.len());
+    tickets.into_iter().eq(0..count)
+}
+
+pub(crate) fn main() {
+    let tickets = draw_all(20_000, || ());
+    let count = tickets.len();
+    assert!(each_once(tickets), "each ticket is drawn once");
+    println!("{count} tickets, each drawn once");
 }

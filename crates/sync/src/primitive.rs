@@ -9,7 +9,10 @@ mod asymmetric;
 #[cfg(not(loom))]
 mod real {
     pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-    pub(crate) use millstream_fence::{Ticket, heavy, light};
+    pub(crate) use millstream_fence::{Ticket, light};
+
+    #[cfg(feature = "std")]
+    pub(crate) use millstream_fence::heavy;
 
     #[cfg(feature = "std")]
     pub(crate) use core::hint::spin_loop;
@@ -27,6 +30,19 @@ mod real {
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 
+    /// Passes a heavy fence, unless every kind of it is refused; whether it was passed.
+    #[cfg(feature = "std")]
+    pub(crate) fn try_heavy() -> bool {
+        millstream_fence::Fence::FAST.try_heavy().is_ok()
+    }
+
+    /// Passes the heavy fence.
+    #[cfg(not(feature = "std"))]
+    pub(crate) fn try_heavy() -> bool {
+        millstream_fence::heavy();
+        true
+    }
+
     /// Draws a ticket for a fence of this kind.
     pub(crate) fn ticket(fence: millstream_fence::Fence) -> Ticket {
         fence.ticket()
@@ -35,7 +51,7 @@ mod real {
 
 #[cfg(loom)]
 mod real {
-    pub(crate) use super::asymmetric::{Ticket, heavy, is_asymmetric, light, light as free_light, ticket};
+    pub(crate) use super::asymmetric::{Ticket, heavy, is_asymmetric, light, light as free_light, ticket, try_heavy};
     pub(crate) use loom::sync::Mutex;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 

@@ -88,6 +88,25 @@ fn flat_combining_gives_each_ticket_once() {
     flat_combining::main();
 }
 
+/// Delays between the steps of combiners and readers, so that locks are taken away in the middle and versions written again while they are read.
+#[test]
+fn flat_combining_gives_each_ticket_once_with_delays_anywhere() {
+    let seed = std::process::id();
+    println!("seed {seed}");
+    let step = AtomicU64::new(u64::from(seed));
+    let pause = || {
+        // A hash of the step's number, so that all threads draw from one sequence.
+        let random = step.fetch_add(1, Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        match random % 16 {
+            0 => thread::sleep(Duration::from_micros(random >> 4 & 127)),
+            1..4 => thread::yield_now(),
+            _ => {}
+        }
+    };
+    let tickets = flat_combining::draw_all(2000 * u64::from(stress() as u32), pause);
+    assert!(flat_combining::each_once(tickets), "seed {seed}");
+}
+
 #[test]
 fn a_holder_that_sleeps_loses_the_lock() {
     let (lock, place) = (Revocable::new(), AtomicU64::new(0));

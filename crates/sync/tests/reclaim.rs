@@ -1,6 +1,9 @@
 //! What reclamation promises, step by step.
 #![cfg(all(feature = "std", not(loom)))]
 
+#[path = "../../fence/tests/support/again.rs"]
+mod again;
+
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
@@ -323,6 +326,331 @@ fn destructors_may_retire_without_deep_recursion() {
     }
     until_freed(|| Arc::strong_count(&depth) == 1);
     assert_eq!(depth.load(Relaxed), 1);
+}
+
+/// An object whose destructor retires the next of a long chain, by a hazard.
+struct HazardChained {
+    left: usize,
+    depth: Arc<AtomicUsize>,
+}
+
+impl Drop for HazardChained {
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get() + 1));
+        self.depth.fetch_max(DEPTH.with(Cell::get), Relaxed);
+        if self.left > 0 {
+            let next = HazardChained { left: self.left - 1, depth: Arc::clone(&self.depth) };
+            // SAFETY: a box that nobody else knows.
+            unsafe { hazard::retire(Box::into_raw(Box::new(next))) };
+        }
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+#[test]
+fn a_chain_of_destructors_at_a_thread_s_end_takes_no_deep_stack() {
+    let depth = Arc::new(AtomicUsize::new(0));
+    for late in [false, true] {
+        let first = HazardChained { left: 20_000, depth: Arc::clone(&depth) };
+        let end = move || {
+            // SAFETY: a box that nobody else knows.
+            let retire = || unsafe { hazard::retire(Box::into_raw(Box::new(first))) };
+            if late {
+                LATE_WORK.with(|work| work.set(Some(Late(Some(Box::new(retire))))));
+                hazard::flush();
+            } else {
+                retire();
+            }
+        };
+        thread::Builder::new().stack_size(128 << 10).spawn(end).unwrap().join().unwrap();
+    }
+    until_freed(|| Arc::strong_count(&depth) == 1);
+    assert_eq!(depth.load(Relaxed), 1);
+}
+
+/// Does something when it is dropped: at its thread's end, before or after other storage of the thread.
+struct Late(Option<Box<dyn FnOnce()>>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        (self.0.take().unwrap())();
+        hazard::flush();
+    }
+}
+
+/// An object whose destructor retires more objects to the same domain, by a local that it makes for that.
+struct Family {
+    domain: &'static Domain,
+    children: usize,
+    generations: usize,
+    alive: Arc<AtomicUsize>,
+}
+
+impl Family {
+    fn boxed(domain: &'static Domain, children: usize, generations: usize, alive: &Arc<AtomicUsize>) -> *mut Family {
+        alive.fetch_add(1, Relaxed);
+        Box::into_raw(Box::new(Family { domain, children, generations, alive: Arc::clone(alive) }))
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        self.alive.fetch_sub(1, Relaxed);
+        for _ in 0..if self.generations > 0 { self.children } else { 0 } {
+            let child = Family::boxed(self.domain, self.children, self.generations - 1, &self.alive);
+            // SAFETY: a box that nobody else knows.
+            OWN_LOCAL.with(|local| unsafe {
+                match local.get() {
+                    Some(local) => local.retire(child),
+                    None => self.domain.local().retire(child),
+                }
+            });
+        }
+    }
+}
+
+thread_local! {
+    static LATE_WORK: Cell<Option<Late>> = const { Cell::new(None) };
+    /// What destructors retire to; a new one for each object if there is none.
+    static OWN_LOCAL: Cell<Option<&'static hazard::Local<'static>>> = const { Cell::new(None) };
+}
+
+#[test]
+fn garbage_is_bounded_when_destructors_retire() {
+    let domain: &'static Domain = Box::leak(Box::new(Domain::with(small_batches(Fence::FAST))));
+    let local: &'static hazard::Local<'_> = Box::leak(Box::new(domain.local()));
+    OWN_LOCAL.with(|own| own.set(Some(local)));
+    let bound = 3 * 8;
+    for (children, generations) in [(1, 20), (2, 3), (4, 2)] {
+        let alive = alive();
+        for _ in 0..2000 {
+            // SAFETY: a box that nobody else knows.
+            unsafe { local.retire(Family::boxed(domain, children, generations, &alive)) };
+            // Destructors that run meanwhile may be in the middle of theirs; when the call has returned, none is.
+            let garbage = domain.stats().garbage;
+            assert!(garbage <= bound, "{garbage} objects wait, of families of {children} in {generations}");
+        }
+        until_freed(|| {
+            local.flush();
+            alive.load(Relaxed) == 0
+        });
+    }
+}
+
+/// As [`Family`], with one child, on epochs.
+struct Litter {
+    local: &'static epoch::Local,
+    generations: usize,
+}
+
+impl Drop for Litter {
+    fn drop(&mut self) {
+        if self.generations > 0 {
+            let child = Litter { local: self.local, generations: self.generations - 1 };
+            // SAFETY: a box that nobody else knows.
+            unsafe { self.local.pin().retire(Box::into_raw(Box::new(child))) };
+        }
+    }
+}
+
+#[test]
+fn with_readers_that_leave_garbage_is_bounded_when_destructors_retire() {
+    const GENERATIONS: usize = 20;
+    let collector = Collector::with(small_batches(Fence::FAST));
+    let local: &'static epoch::Local = Box::leak(Box::new(collector.local()));
+    let mut most = 0;
+    for _ in 0..2000 {
+        let first = Litter { local, generations: GENERATIONS };
+        // SAFETY: a box that nobody else knows.
+        unsafe { local.pin().retire(Box::into_raw(Box::new(first))) };
+        most = most.max(collector.stats().garbage);
+    }
+    // The caller's own guard holds back what destructors retire during the call, two chains' worth.
+    assert!(most <= 3 * 8 + 2 * GENERATIONS, "{most}");
+}
+
+#[test]
+fn destructors_that_make_locals_of_their_own_take_no_deep_stack_and_leave_bounded_garbage() {
+    let domain: &'static Domain = Box::leak(Box::new(Domain::with(small_batches(Fence::FAST))));
+    let alive = alive();
+    let chain = Family::boxed(domain, 1, 20_000, &alive);
+    // SAFETY: a box that nobody else knows.
+    let retire = move |chain: usize| unsafe { domain.local().retire(chain as *mut Family) };
+    let chain = chain as usize;
+    thread::Builder::new().stack_size(128 << 10).spawn(move || retire(chain)).unwrap().join().unwrap();
+    let local = domain.local();
+    until_freed(|| {
+        local.flush();
+        assert!(domain.stats().garbage <= 3 * 8 * 3);
+        alive.load(Relaxed) == 0
+    });
+}
+
+#[test]
+fn what_ended_locals_leave_is_within_one_local_s_bound() {
+    let (domain, alive) = (Domain::with(small_batches(Fence::FAST)), alive());
+    for _ in 0..1000 {
+        // SAFETY: a box that nobody else knows.
+        unsafe { domain.local().retire(Counted::boxed(&alive)) };
+        assert!(domain.stats().garbage <= 3 * 8 && domain.stats().garbage == alive.load(Relaxed));
+    }
+}
+
+/// An object whose destructor does something.
+struct Then<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Then<F> {
+    fn boxed(then: F) -> *mut Then<F> {
+        Box::into_raw(Box::new(Then(Some(then))))
+    }
+}
+
+impl<F: FnOnce()> Drop for Then<F> {
+    fn drop(&mut self) {
+        if let Some(then) = self.0.take() {
+            then();
+        }
+    }
+}
+
+#[test]
+fn what_a_destructor_s_local_leaves_is_freed_with_a_later_batch() {
+    let settings = Settings { batch: 2, fence: Fence::FAST };
+    let domain: &'static Domain = Box::leak(Box::new(Domain::with(settings)));
+    let local: &'static hazard::Local<'static> = Box::leak(Box::new(domain.local()));
+    // SAFETY: boxes that nobody else knows, here and below.
+    let retire_batch = move || (0..2).for_each(|_| unsafe { local.retire(Box::into_raw(Box::new(0))) });
+    let leave_and_retire = move || {
+        // SAFETY: as above.
+        unsafe { domain.local().retire(Box::into_raw(Box::new(0))) };
+        retire_batch();
+    };
+    // SAFETY: as above.
+    unsafe { local.retire(Then::boxed(leave_and_retire)) };
+    // SAFETY: as above.
+    unsafe { local.retire(Box::into_raw(Box::new(0))) };
+    (0..3).for_each(|_| retire_batch());
+    assert_eq!(domain.stats().garbage, 0);
+}
+
+#[test]
+fn destructors_of_what_locals_have_left_take_no_deep_stack() {
+    const LOCALS: usize = 50;
+    let settings = Settings { batch: 2, fence: Fence::FAST };
+    let domain: &'static Domain = Box::leak(Box::new(Domain::with(settings)));
+    let local: &'static hazard::Local<'static> = Box::leak(Box::new(domain.local()));
+    let depth = alive();
+    let locals: Vec<_> = (0..LOCALS).map(|_| domain.local()).collect();
+    for left in &locals {
+        let depth = Arc::clone(&depth);
+        let nests = move || {
+            DEPTH.set(DEPTH.get() + 1);
+            depth.fetch_max(DEPTH.get(), Relaxed);
+            // SAFETY: boxes that nobody else knows, here and below.
+            (0..2).for_each(|_| unsafe { local.retire(Box::into_raw(Box::new(0))) });
+            DEPTH.set(DEPTH.get() - 1);
+        };
+        // SAFETY: as above.
+        unsafe { left.retire(Then::boxed(nests)) };
+    }
+    drop(locals);
+    // SAFETY: as above.
+    (0..2).for_each(|_| unsafe { local.retire(Box::into_raw(Box::new(0))) });
+    local.flush();
+    assert_eq!((Arc::strong_count(&depth), depth.load(Relaxed)), (1, 1));
+}
+
+/// Retires destructors that panic, and flushes until none is left.
+fn panicking(retire: impl Fn(*mut Then<fn()>), flush: impl Fn()) {
+    const OBJECTS: usize = 20;
+    let unwinds: fn() = || std::panic::resume_unwind(Box::new("a destructor that panics"));
+    let contained = |work: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err();
+    let mut panics = (0..OBJECTS).filter(|_| contained(&|| retire(Then::boxed(unwinds)))).count();
+    while panics < OBJECTS {
+        panics += usize::from(contained(&flush));
+    }
+}
+
+#[test]
+fn garbage_is_counted_down_when_destructors_panic() {
+    for fence in FENCES {
+        let domain = Domain::with(small_batches(fence));
+        let local = domain.local();
+        // SAFETY: a box that nobody else knows, here and below.
+        panicking(|object| unsafe { local.retire(object) }, || local.flush());
+        assert_eq!(domain.stats().garbage, 0);
+        let collector = Collector::with(small_batches(fence));
+        let local = collector.local();
+        // SAFETY: as above.
+        panicking(|object| unsafe { local.pin().retire(object) }, || local.flush());
+        assert_eq!(collector.stats().garbage, 0);
+    }
+}
+
+#[test]
+fn a_child_of_fork_frees_what_it_retires_whoever_was_pinned() {
+    let (pinned, wait) = mpsc::channel();
+    let (go_on, may) = mpsc::channel::<()>();
+    let reader = thread::spawn(move || {
+        let _guards = (epoch::pin(), epoch::pin());
+        pinned.send(()).unwrap();
+        may.recv().unwrap();
+    });
+    wait.recv().unwrap();
+    drop(epoch::pin());
+    let alive = alive();
+    let kept = epoch::pin();
+    // SAFETY: the child retires what is its own, and leaves without a look at anything that its parent's threads had.
+    let status = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                epoch::pin().retire(Counted::boxed(&alive));
+                epoch::flush();
+                assert_eq!(alive.load(Relaxed), 1, "the guard of this thread is kept");
+                drop(kept);
+                epoch::flush();
+                assert_eq!(alive.load(Relaxed), 0);
+            }));
+            libc::_exit(i32::from(outcome.is_err()));
+        }
+        let mut status = -1;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        status
+    };
+    go_on.send(()).unwrap();
+    reader.join().unwrap();
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status}");
+}
+
+#[test]
+fn a_sandbox_that_is_entered_later_neither_panics_nor_aborts() {
+    let test = "a_sandbox_that_is_entered_later_neither_panics_nor_aborts";
+    if !again::is_again("sandbox") {
+        return again::again(test, "sandbox", "", false);
+    }
+    for forbidden in [&[libc::SYS_membarrier][..], &[libc::SYS_membarrier, libc::SYS_mprotect]] {
+        let alive = alive();
+        let sandboxed = Arc::clone(&alive);
+        let end = move || {
+            let retire = |count| {
+                // SAFETY: boxes that nobody else knows.
+                (0..count).for_each(|_| unsafe {
+                    epoch::pin().retire(Counted::boxed(&sandboxed));
+                    hazard::retire(Counted::boxed(&sandboxed));
+                });
+            };
+            retire(1);
+            forbidden.iter().for_each(|call| again::forbid(*call).unwrap());
+            retire(10_000);
+            epoch::flush();
+            hazard::flush();
+            retire(10);
+            // Its storage is destroyed now.
+        };
+        thread::spawn(end).join().unwrap();
+        until_freed(|| alive.load(Relaxed) == 0);
+    }
 }
 
 /// A value whose destructor uses the structures, too.

@@ -208,6 +208,54 @@ fn hazards_a_slot_protects_one_object_after_the_other() {
     });
 }
 
+/// A local that is dropped leaves its garbage in its entry; another thread that flushes goes on with it.
+#[test]
+fn hazards_what_a_dropped_local_leaves_is_freed_in_time() {
+    explore(Some(3), || {
+        let (domain, shared) = (Arc::new(Domain::with(Settings { batch: 4, ..Settings::DEFAULT })), shared_object());
+        let leaver = {
+            let (domain, shared) = (Arc::clone(&domain), Arc::clone(&shared));
+            thread::spawn(move || {
+                let local = domain.local();
+                let old = shared.swap(Object::leaked(2), AcqRel);
+                // SAFETY: leaked.
+                unsafe { &*old }.read();
+                // SAFETY: unlinked.
+                unsafe { local.retire_with(old.cast(), poison) };
+            })
+        };
+        let (mut hazard, local) = (domain.hazard(), domain.local());
+        // SAFETY: what the source holds is retired to this domain.
+        let protected = unsafe { hazard.protect(&shared) }.unwrap();
+        local.flush();
+        protected.read();
+        drop(protected);
+        leaver.join().unwrap();
+        local.flush();
+        assert_eq!(domain.stats().garbage, 0);
+    });
+}
+
+/// A local that is dropped while another thread looks for what was left: that thread's next batch frees it at the latest.
+#[test]
+fn hazards_what_a_dropped_local_leaves_is_freed_with_a_later_batch() {
+    explore(Some(3), || {
+        let domain = Arc::new(Domain::with(Settings { batch: 2, ..Settings::DEFAULT }));
+        let local = domain.local();
+        let leaver = {
+            let domain = Arc::clone(&domain);
+            // SAFETY: an object that no other thread knows.
+            thread::spawn(move || unsafe { domain.local().retire_with(Object::leaked(1).cast(), poison) })
+        };
+        // SAFETY: as above.
+        let retire_batch = || (0..2).for_each(|_| unsafe { local.retire_with(Object::leaked(2).cast(), poison) });
+        retire_batch();
+        leaver.join().unwrap();
+        retire_batch();
+        assert_eq!(domain.stats().garbage, 0);
+    });
+}
+
 fn stack_hands_each_value_to_one<S: Scheme>() {
     explore(Some(2), || {
         // Objects, so that loom finds a value that is read without its writer's release.

@@ -37,7 +37,7 @@ pub struct millstream_slab_options {
     pub reserve: u32,
     /// Not 0: keeps for each object who had it last; see millstream_slab_set_owner. 8 bytes an object.
     pub owners: u32,
-    /// The file's permissions, of which the umask is taken away. 0: 0600.
+    /// The file's permissions, at most 0777, of which the umask is taken away. 0: 0600.
     pub mode: u32,
 }
 
@@ -103,11 +103,11 @@ impl millstream_slab_options {
 }
 
 fn sized(object_bytes: u64, max_objects: u64) -> Result<Options, Failure> {
+    const LARGEST: u64 = 1 << 30;
     // Rust rounds up; here the caller's buffers would be too short.
-    if object_bytes == 0 || !object_bytes.is_multiple_of(8) {
-        let below = object_bytes - object_bytes % 8;
-        let (what, least, most) = ("object_bytes, a multiple of 8,", below.max(8), below.saturating_add(8));
-        return Err(Error::OutOfRange { what, found: object_bytes, least, most }.into());
+    if !object_bytes.is_multiple_of(8) || !(8..=LARGEST).contains(&object_bytes) {
+        let what = "object_bytes, a multiple of 8,";
+        return Err(Error::OutOfRange { what, found: object_bytes, least: 8, most: LARGEST }.into());
     }
     Ok(RawSlab::options(object_bytes, max_objects))
 }

@@ -23,7 +23,8 @@ fn opened(outcome: Result<RawSlab, Error>) -> Result<*mut millstream_slab, Failu
 
 /// Opens the slab in a file, whatever state its last users left it in.
 ///
-/// Waits while another process opens it, for ten seconds at most: MILLSTREAM_SLAB_BUSY says to try again.
+/// Waits while another process rebuilds the free list, for ten seconds at most, or 0.1 s while that process is stopped: MILLSTREAM_SLAB_BUSY says to try
+/// again. MILLSTREAM_SLAB_UNTRUSTED says that the file belongs to another user, or that others may write to it, and so cut it off.
 /// MILLSTREAM_SLAB_SYSTEM and an error number of ENOENT say that there is no file. MILLSTREAM_SLAB_NOT_A_SLAB,
 /// MILLSTREAM_SLAB_VERSION and MILLSTREAM_SLAB_DAMAGED say that trying again will not help.
 ///
@@ -35,8 +36,8 @@ pub unsafe extern "C" fn millstream_slab_open(path: *const c_char, out: *mut *mu
     unsafe { answer(out, || opened(RawSlab::open(file_path(path)?))) }
 }
 
-/// Opens the slab in a file that is open for reading and writing, as a memfd that was handed over is. The descriptor stays
-/// the caller's, to be closed at any time.
+/// Opens the slab in a file that is open for reading and writing, as a memfd that was handed over is. All who may write to the file are trusted. The
+/// descriptor stays the caller's, to be closed at any time.
 ///
 /// # Safety
 /// `out` points to a pointer.

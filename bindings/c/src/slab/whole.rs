@@ -99,7 +99,8 @@ pub unsafe extern "C" fn millstream_slab_sync(slab: *const millstream_slab) -> i
     status(unsafe { borrow("slab", slab) }.and_then(|slab| Ok(slab.slab.sync()?)))
 }
 
-/// Returns what dead processes had in their hands, while others go on; how many objects that were.
+/// Returns what dead processes had in their hands, while others go on; how many objects that were. MILLSTREAM_SLAB_BUSY if another process takes
+/// too long to recover some of it.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `out` points to a number.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, final
 
-_Method = Literal["balanced", "robbins", "centred", "one-sided", "sprt", "blend"]
+_Method = Literal["mixture", "balanced", "robbins", "centred", "one-sided", "sprt", "blend"]
 _Outcomes = Iterable[bool | int | float] | Sequence[bool] | Any
 """Booleans, or numbers that are 0 or 1: an iterable, or any buffer such as a numpy array."""
 _Numbers = Iterable[float] | Any
@@ -233,7 +233,7 @@ def permutation_test(
     second: _Numbers,
     statistic: Literal["mean", "median"] | Callable[[list[float], list[float]], float],
     *,
-    tail: Literal["greater", "less", "both"] = "greater",
+    tail: Literal["both", "two-sided", "greater", "less"] = "both",
     shift: float = 0.0,
     scale: float = 1.0,
     at_least: float | None = None,

@@ -40,7 +40,7 @@ fn inside(test: &str, daemons: &[With]) -> bool {
 }
 
 /// The greeting took longer than a client waits: said by the child, which is then started again.
-const TOO_LATE: &str = "Resource temporarily unavailable";
+const TOO_LATE: &str = "did not answer within";
 
 /// Whether the cheap wish is granted by the page here: elsewhere light fences are full ones, and nothing is to be tried.
 fn is_by_page() -> bool {

@@ -2,6 +2,7 @@
 
 mod cheap;
 mod ends;
+mod hostile;
 mod hotplug;
 mod passes;
 mod start;

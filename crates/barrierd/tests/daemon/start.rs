@@ -1,8 +1,10 @@
 //! What the daemon says and does before it serves.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Child;
 
 use millstream_fence::barrierd::boot_id;
 use millstream_fence::barrierd::layout::{MAGIC, SOURCE_BPF, SOURCE_NONE, VERSION};
@@ -82,9 +84,71 @@ fn it_gives_up_what_it_does_not_need() {
         assert_eq!((value("NoNewPrivs"), value("Seccomp")), ("1", "2"));
         if is_root() {
             assert!(value("Uid").split('\t').all(|user| user != "0"), "{}", value("Uid"));
-            for set in ["CapPrm", "CapEff", "CapInh"] {
-                assert_eq!(value(set), "0000000000000000", "{set}");
-            }
+        }
+        assert_no_capability(daemon.process());
+    }
+}
+
+#[test]
+fn it_gives_up_capabilities_that_a_user_who_is_not_root_was_given() {
+    if !is_root() {
+        return println!("skipped: only root gives capabilities away");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(folder.path(), Some(NOT_ROOT), None).unwrap();
+    let mut command = command(folder.path(), With::FallBacks, &[]);
+    // SAFETY: system calls on memory of the closure's own.
+    unsafe { command.pre_exec(|| become_user_with_capability(NOT_ROOT)) };
+    let mut child = match command.spawn() {
+        Ok(child) => Killed(child),
+        Err(error) => return println!("skipped: user {NOT_ROOT} can't be had or can't reach the program: {error}"),
+    };
+    let child = &mut child.0;
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    // It says what it works with when it has given everything up.
+    let mut about = String::new();
+    said.read_line(&mut about).unwrap();
+    let given = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    assert!(given.contains(&format!("Uid:\t{NOT_ROOT}\t")), "{about}{given}");
+    assert_no_capability(child.id());
+}
+
+/// Killed when dropped, also by an assertion that fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A user that has nothing.
+const NOT_ROOT: u32 = 65_534;
+
+/// Becomes this user and keeps a capability through an exec.
+fn become_user_with_capability(user: u32) -> io::Result<()> {
+    const NET_ADMIN: u32 = 12;
+    let header = [0x2008_0522_u32, 0];
+    let all_three = [1_u32 << NET_ADMIN, 1 << NET_ADMIN, 1 << NET_ADMIN, 0, 0, 0];
+    let raise = libc::PR_CAP_AMBIENT_RAISE;
+    // SAFETY: integers, and two arrays that live through the call.
+    let refused = unsafe {
+        libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0
+            || libc::setresuid(user, user, user) != 0
+            || libc::syscall(libc::SYS_capset, header.as_ptr(), all_three.as_ptr()) != 0
+            || libc::prctl(libc::PR_CAP_AMBIENT, raise, NET_ADMIN, 0, 0) != 0
+    };
+    if refused { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Looks at every thread.
+#[track_caller]
+fn assert_no_capability(process: u32) {
+    for thread in fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert!(status.contains(&format!("{set}:\t0000000000000000")), "{set}: {status}");
         }
     }
 }

@@ -38,7 +38,12 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts one that others may find; `None`, and the reason is printed, where it can't have what it needs.
     pub(crate) fn start(with: With) -> Option<Daemon> {
-        let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), with, &[]);
+        Daemon::start_with(tempfile::tempdir().unwrap(), with, &[])
+    }
+
+    /// The same in this folder and with these arguments.
+    pub(crate) fn start_with(folder: TempDir, with: With, args: &[&str]) -> Option<Daemon> {
+        let daemon = Daemon::start_in(folder, with, args);
         if with == With::Bpf && !daemon.about.contains("times by BPF") {
             println!("skipped: {}", daemon.about);
             return None;

@@ -12,6 +12,7 @@ use super::criterion::ExitRule;
 use super::number::{self, Quantity};
 use crate::file::time;
 
+pub use super::compare::args::CompareArgs;
 pub use super::functions::args::{CsmArgs, CsmCommand};
 
 /// What `millstream slo --help` says after the options.
@@ -23,30 +24,17 @@ Examples:
   millstream slo --mean --at-most 30ms --timeout 1s -- ./query
   millstream slo plan --at-least 0.99 --limit 2000
 
-The command is run, or lines are read, until the claim is decided: that takes few observations when the truth is far from
+The command is run, or lines are read, until the claim is decided: that takes few observations when the truth is far from \
 the threshold and many when it is near. Looking at the interval meanwhile costs nothing; it is right at all times at once.
 
 Exit status:
   0  the claim holds
   1  it fails to hold
-  2  the arguments are wrong
+  2  the arguments are wrong, or there is no such command; nothing was run
   3  undecided when the data, the limit or the time was over; the interval so far is printed
-  4  invalid data, or something could not be run, read or written
+  4  invalid data, or something could not be read or written
 
 0 and 1 are together wrong at most with the probability given by --error, however often and whenever one looks.";
-
-const COMPARE_HELP: &str = "\
-Examples:
-  millstream compare before.txt after.txt
-  millstream compare --run 'sort big.txt' 'sort --parallel=2 big.txt'
-  millstream compare --paired --column latency before.csv after.csv
-
-Exit status:
-  0  A is smaller (faster)
-  1  B is smaller
-  2  the arguments are wrong
-  3  undecided when the data, the limit or the time was over; the interval so far is printed
-  4  invalid data, or something could not be run or read";
 
 /// What is claimed.
 #[derive(Debug, Clone, Args)]
@@ -66,7 +54,8 @@ pub struct ClaimArgs {
     /// The most that the probability of a wrong answer may be, over all there is to see: the verdict and the interval.
     #[arg(long, value_name = "E", value_parser = number::parse, default_value = "1e-6")]
     pub error: f64,
-    /// How evidence is weighed: balanced, centred, one-sided, robbins; with --between blend or sprt [default: balanced, blend].
+    /// How evidence is weighed: mixture, balanced, centred, one-sided, robbins; with --between blend or sprt [default:
+    /// mixture, blend].
     #[arg(long, value_name = "NAME", value_parser = method)]
     pub method: Option<Method>,
 }
@@ -201,41 +190,6 @@ pub struct SloPlanArgs {
     /// Print the answer as JSON.
     #[arg(long)]
     pub json: bool,
-}
-
-/// `millstream compare`.
-#[derive(Debug, Args)]
-#[command(after_help = COMPARE_HELP)]
-pub struct CompareArgs {
-    /// A file of numbers or times, or with --run a command.
-    pub a: OsString,
-    /// The other one.
-    pub b: OsString,
-    /// A and B are commands, run alternately in a random order; what is compared is the time they take. A line that a shell
-    /// has to understand is given to `sh -c`, any other is run without one.
-    #[arg(long, conflicts_with_all = ["paired", "column"])]
-    pub run: bool,
-    /// Line n of A belongs to line n of B.
-    #[arg(long)]
-    pub paired: bool,
-    /// The most that the probability of a wrong answer may be, over the verdict and the interval.
-    #[arg(long, value_name = "E", value_parser = number::parse, default_value = "1e-6")]
-    pub error: f64,
-    /// How lines are read.
-    #[command(flatten)]
-    pub column: ColumnArgs,
-    /// How the commands are run.
-    #[command(flatten)]
-    pub running: RunningArgs,
-    /// Draw the order of the commands from this [default: a fresh one, which is told].
-    #[arg(long, value_name = "N", requires = "run")]
-    pub seed: Option<u64>,
-    /// Print the answer as JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// Show no progress.
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 pub(super) fn method(text: &str) -> Result<Method, String> {

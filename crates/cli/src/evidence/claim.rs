@@ -106,21 +106,6 @@ impl Stated {
         }
     }
 
-    /// The interval less what the verdict rules out. Verdict and interval share the error between them, so that with the
-    /// promised probability both are right, and then this is, too.
-    pub(super) fn tightened(&self, interval: Interval, verdict: Option<Verdict>) -> Interval {
-        let Some(verdict) = verdict else { return interval };
-        let (least, most) = match (verdict, self.claim) {
-            (Verdict::Holds, Claim::AtLeast(low) | Claim::Between { low, .. }) => (low, f64::INFINITY),
-            (Verdict::Fails, Claim::AtLeast(high) | Claim::Between { high, .. }) => (f64::NEG_INFINITY, high),
-            (Verdict::Holds, Claim::AtMost(high)) => (f64::NEG_INFINITY, high),
-            (Verdict::Fails, Claim::AtMost(low)) => (low, f64::INFINITY),
-            (Verdict::Holds, Claim::Within { low, high }) => (low, high),
-            (Verdict::Fails, Claim::Within { .. }) => return interval,
-        };
-        Interval { low: interval.low.max(least), high: interval.high.min(most) }
-    }
-
     /// The claim in words that lose nothing, for a state file to be held to.
     pub(super) fn exact_words(&self) -> String {
         let unit = if self.is_time { " s" } else { "" };
@@ -162,27 +147,6 @@ mod tests {
 
     fn stated(claim: Claim) -> Stated {
         Stated { claim, error: 1e-6, method: None, is_time: false }
-    }
-
-    #[test]
-    fn a_verdict_rules_out_the_other_side() {
-        let interval = Interval { low: 0.2, high: 0.8 };
-        let both = Claim::Between { low: 0.4, high: 0.6 };
-        for (claim, verdict, low, high) in [
-            (Claim::AtLeast(0.5), Verdict::Holds, 0.5, 0.8),
-            (Claim::AtLeast(0.5), Verdict::Fails, 0.2, 0.5),
-            (Claim::AtMost(0.5), Verdict::Holds, 0.2, 0.5),
-            (Claim::AtMost(0.5), Verdict::Fails, 0.5, 0.8),
-            (both, Verdict::Holds, 0.4, 0.8),
-            (both, Verdict::Fails, 0.2, 0.6),
-            (Claim::Within { low: 0.3, high: 0.7 }, Verdict::Holds, 0.3, 0.7),
-            (Claim::Within { low: 0.3, high: 0.7 }, Verdict::Fails, 0.2, 0.8),
-            (Claim::AtLeast(0.1), Verdict::Holds, 0.2, 0.8),
-        ] {
-            let found = stated(claim).tightened(interval, Some(verdict));
-            assert_eq!((found.low, found.high), (low, high), "{claim:?} {verdict:?}");
-        }
-        assert_eq!(stated(both).tightened(interval, None), interval);
     }
 
     #[test]

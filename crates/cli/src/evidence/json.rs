@@ -49,6 +49,11 @@ impl Object {
         self.member(name, &format!("[{}]", values.join(",")))
     }
 
+    /// A member whose text is JSON already.
+    pub(super) fn raw(self, name: &str, text: &str) -> Self {
+        self.member(name, text)
+    }
+
     /// The object's text.
     pub(super) fn done(&self) -> String {
         format!("{{{}}}", self.members.join(","))

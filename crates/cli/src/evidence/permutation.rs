@@ -18,7 +18,7 @@ use super::error::{EvidenceError, FAILS, HOLDS, UNDECIDED};
 use super::functions::read_values;
 use super::json::Object;
 use super::lines::Fields;
-use super::number::{exact, parse, short};
+use super::number::{exact, parse, short, short_high, short_low};
 use super::print;
 
 const HELP: &str = "\
@@ -43,10 +43,11 @@ pub struct PermutationArgs {
     /// Another one.
     #[arg(value_name = "B")]
     pub b: OsString,
-    /// What is compared: B's less A's.
+    /// What is compared: A's less B's.
     #[arg(long, value_enum, default_value = "mean")]
     pub statistic: Statistic,
-    /// What counts as at least as extreme as the statistic of A and B.
+    /// What counts as at least as extreme as the statistic of A and B. `greater` asks whether A's values are the larger ones,
+    /// as in scipy; `both` counts differences of at least the size observed, where scipy doubles the smaller tail.
     #[arg(long, value_enum, default_value = "both")]
     pub tail: Extreme,
     /// The null hypothesis is that B is distributed like A times --scale plus this.
@@ -61,8 +62,8 @@ pub struct PermutationArgs {
     /// The most that the probability of a wrong decision about the p-value may be.
     #[arg(long, value_name = "E", value_parser = parse, default_value = "1e-6")]
     pub error: f64,
-    /// How evidence is weighed: balanced, centred, one-sided or robbins.
-    #[arg(long, value_name = "NAME", value_parser = method, default_value = "balanced")]
+    /// How evidence is weighed: mixture, balanced, centred, one-sided or robbins.
+    #[arg(long, value_name = "NAME", value_parser = method, default_value = "mixture")]
     pub method: millstream_csm::Method,
     /// The most divisions.
     #[arg(long, value_name = "N", default_value = "1000000")]
@@ -94,7 +95,8 @@ pub enum Extreme {
     Greater,
     /// A difference at most as large.
     Less,
-    /// A difference of at least that size, either way.
+    /// A difference of at least that size, either way; `two-sided` is the same.
+    #[value(alias = "two-sided")]
     Both,
 }
 
@@ -148,8 +150,8 @@ fn text(args: &PermutationArgs, status: &Status, observed: f64, seed: u64) -> St
         "{finding}\n  difference  {}\n  p-value     {} to {}, right at all times at once\n  divisions   {}, {} of them as \
          extreme (seed {seed})\n  wrong       with a probability of at most {}\n",
         exact(observed),
-        short(status.interval.low),
-        short(status.interval.high),
+        short_low(status.interval.low),
+        short_high(status.interval.high),
         status.trials,
         status.successes,
         short(args.error)

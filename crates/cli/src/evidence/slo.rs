@@ -72,10 +72,8 @@ fn decide(args: &SloArgs) -> Result<u8, EvidenceError> {
         }
         _ => Ok(()),
     };
-    let mut view = session.decider.view();
-    view.interval = stated.tightened(view.interval, view.verdict());
     let answer = Answer {
-        view,
+        view: session.decider.view(),
         range: session.range,
         first_failure: session.first_failure,
         stated: stated.clone(),

@@ -108,7 +108,7 @@ fn stage_templates(stage: &mut StageSpec) -> Vec<&mut Template> {
 
 fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
     match op {
-        OpSpec::Read { path } | OpSpec::Write { path, .. } => templates.push(path),
+        OpSpec::Read { path, .. } | OpSpec::Write { path, .. } => templates.push(path),
         OpSpec::Append { path, line, .. } => templates.extend([path, line]),
         OpSpec::Exec { argv, stdout, env, dir, .. } => {
             templates.extend(argv);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn path(flow: &FlowFile) -> String {
-        let OpSpec::Read { path } = &flow.stages[0].op else { panic!("not a read") };
+        let OpSpec::Read { path, .. } = &flow.stages[0].op else { panic!("not a read") };
         path.to_string()
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
 
 /// Problems shown at once; more are only counted, because a file with so many was probably never a flow file.
 const MAX_SHOWN: usize = 20;
@@ -115,19 +115,29 @@ impl Refusal {
     }
 
     fn render(&self) -> String {
+        self.render_with(Severity::Error)
+    }
+
+    /// The problems as warnings: what they are about is not refused after all.
+    pub(super) fn render_as_warnings(&self) -> String {
+        self.render_with(Severity::Warning)
+    }
+
+    fn render_with(&self, severity: Severity) -> String {
+        let what = if severity == Severity::Error { "errors" } else { "warnings" };
         let name = printable(&self.path.display().to_string());
         let source = NamedSource::new(name, printable(&self.text));
         let mut rendered = String::new();
         for problem in self.problems.iter().take(MAX_SHOWN) {
-            let shown = Shown { problem: self.within_text(problem), source: source.clone() };
+            let shown = Shown { problem: self.within_text(problem), source: source.clone(), severity };
             rendered.push_str(&format!("{:?}\n", miette::Report::new(shown)));
         }
         match self.problems.len() {
             1 => {}
             total if total > MAX_SHOWN => {
-                rendered.push_str(&format!("{total} errors; the first {MAX_SHOWN} are shown\n"));
+                rendered.push_str(&format!("{total} {what}; the first {MAX_SHOWN} are shown\n"));
             }
-            total => rendered.push_str(&format!("{total} errors\n")),
+            total => rendered.push_str(&format!("{total} {what}\n")),
         }
         rendered
     }
@@ -204,6 +214,7 @@ impl std::error::Error for Refusal {}
 struct Shown {
     problem: Problem,
     source: NamedSource<String>,
+    severity: Severity,
 }
 
 impl fmt::Display for Shown {
@@ -215,6 +226,10 @@ impl fmt::Display for Shown {
 impl std::error::Error for Shown {}
 
 impl Diagnostic for Shown {
+    fn severity(&self) -> Option<Severity> {
+        Some(self.severity)
+    }
+
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.problem.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }

@@ -1,19 +1,54 @@
 //! Checks of the graph that the stages form: every stage is reached, every unit can leave, and what a template asks for has
 //! been found out before.
+//!
+//! A stage may be known in part only, in a file that is refused anyway. What is not known of it is taken to be right.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::error::Problem;
-use super::model::{CheckField, FlowFile, OpSpec, SourceSpec, StageSpec};
+use super::model::{CheckField, NeedSpec, OpSpec, SourceSpec};
 use super::template::Field;
 
-/// What is wrong with the graph of a flow whose names all resolve.
-pub(super) fn check(flow: &FlowFile) -> Vec<Problem> {
-    let graph = Graph::new(flow);
+/// What is known of a stage.
+pub(super) struct Node<'a> {
+    pub(super) name: &'a str,
+    pub(super) span: Range<usize>,
+    /// The name of an op that exists.
+    pub(super) op_name: Option<&'a str>,
+    pub(super) op_span: Range<usize>,
+    pub(super) op: Option<&'a OpSpec>,
+    pub(super) needs: &'a [NeedSpec],
+    pub(super) fields: &'a [(Field, Range<usize>)],
+    pub(super) exits: Vec<Exit>,
+}
+
+/// Where units go after a stage.
+pub(super) enum Exit {
+    Stage(String),
+    End,
+    /// To any stage, or to the end.
+    Unknown,
+}
+
+impl Node<'_> {
+    fn may_be(&self, op: &str) -> bool {
+        self.op_name.is_none_or(|name| name == op)
+    }
+
+    fn may_give_payload(&self) -> bool {
+        self.op.is_none_or(OpSpec::gives_payload)
+    }
+}
+
+/// What is wrong with the graph of these stages; the source's place is for errors.
+pub(super) fn check(nodes: &[Node<'_>], source: Option<&SourceSpec>, source_span: &Range<usize>) -> Vec<Problem> {
+    let graph = Graph::new(nodes);
+    let walks = matches!(source, Some(SourceSpec::Walk { .. }));
     let mut problems = Vec::new();
     let entered = graph.from(0);
     let without_payload = graph.without_payload();
-    for (index, stage) in flow.stages.iter().enumerate() {
+    for (index, stage) in nodes.iter().enumerate() {
         if index != 0 && !entered.contains(&index) {
             let problem = Problem::new(format!("no unit ever reaches stage `{}`", stage.name))
                 .at(stage.span.clone(), "never reached");
@@ -25,7 +60,7 @@ pub(super) fn check(flow: &FlowFile) -> Vec<Problem> {
             problems
                 .push(problem.help("end the circle with a `filter` whose `else` leads out, or with `next = \"end\"`"));
         }
-        for need in &stage.needs {
+        for need in stage.needs {
             let Some(until) = &need.until else { continue };
             if !graph.from(index).contains(&graph.index(until)) {
                 let message = format!(
@@ -36,10 +71,9 @@ pub(super) fn check(flow: &FlowFile) -> Vec<Problem> {
                 problems.push(problem.help("name a stage that comes later, or leave `until` out"));
             }
         }
-        problems.extend(graph.unknown_values(index));
-        if without_payload.contains(&index) && takes_payload(&stage.op, &flow.source) {
-            let message =
-                format!("units come to `{}` without a payload, and `{}` takes one", stage.name, stage.op.name());
+        problems.extend(graph.unknown_values(index, walks, source_span));
+        if let Some(op) = stage.op.filter(|op| without_payload.contains(&index) && takes_payload(op, walks)) {
+            let message = format!("units come to `{}` without a payload, and `{}` takes one", stage.name, op.name());
             let problem = Problem::new(message).at(stage.op_span.clone(), "has nothing to take");
             problems.push(problem.help("add a stage with `op = \"read\"` before it"));
         }
@@ -49,7 +83,7 @@ pub(super) fn check(flow: &FlowFile) -> Vec<Problem> {
 
 /// Stages by index, with the edges between them.
 struct Graph<'a> {
-    flow: &'a FlowFile,
+    nodes: &'a [Node<'a>],
     /// The stages that each stage leads to.
     exits: Vec<Vec<usize>>,
     /// Whether units retire after the stage.
@@ -57,22 +91,25 @@ struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    fn new(flow: &'a FlowFile) -> Self {
-        let mut graph = Self { flow, exits: Vec::new(), retires: Vec::new() };
-        for stage in &flow.stages {
-            let edges = edges(stage);
-            graph.exits.push(edges.iter().flatten().map(|name| graph.index(name)).collect());
-            graph.retires.push(edges.contains(&None));
+    fn new(nodes: &'a [Node<'a>]) -> Self {
+        let mut graph = Self { nodes, exits: Vec::new(), retires: Vec::new() };
+        for node in nodes {
+            let mut exits = Vec::new();
+            for exit in &node.exits {
+                match exit {
+                    Exit::Stage(name) => exits.push(graph.index(name)),
+                    Exit::Unknown => exits.extend(0..nodes.len()),
+                    Exit::End => {}
+                }
+            }
+            graph.exits.push(exits);
+            graph.retires.push(node.exits.iter().any(|exit| !matches!(exit, Exit::Stage(_))));
         }
         graph
     }
 
     fn index(&self, name: &str) -> usize {
-        self.flow
-            .stages
-            .iter()
-            .position(|stage| stage.name == name)
-            .expect("the parser has resolved every stage's name")
+        self.nodes.iter().position(|stage| stage.name == name).expect("the parser has resolved every stage's name")
     }
 
     /// The stages that a unit can come to after stage `start`.
@@ -92,7 +129,7 @@ impl<'a> Graph<'a> {
         let mut seen = BTreeSet::new();
         let mut open = vec![0];
         while let Some(stage) = open.pop() {
-            if seen.insert(stage) && !self.flow.stages[stage].op.gives_payload() {
+            if seen.insert(stage) && !self.nodes[stage].may_give_payload() {
                 open.extend(&self.exits[stage]);
             }
         }
@@ -104,31 +141,30 @@ impl<'a> Graph<'a> {
     }
 
     /// Fields of a stage that no unit has a value for when it comes there.
-    fn unknown_values(&self, index: usize) -> Vec<Problem> {
-        let stage = &self.flow.stages[index];
-        let walks = matches!(self.flow.source, SourceSpec::Walk { .. });
+    fn unknown_values(&self, index: usize, walks: bool, source_span: &Range<usize>) -> Vec<Problem> {
+        let stage = &self.nodes[index];
         let checked = match stage.op {
-            OpSpec::Check { field: CheckField::Blake3, .. } => Some((Field::Blake3, stage.span.clone())),
-            OpSpec::Check { field: CheckField::Sha256, .. } => Some((Field::Sha256, stage.span.clone())),
+            Some(OpSpec::Check { field: CheckField::Blake3, .. }) => Some((Field::Blake3, stage.span.clone())),
+            Some(OpSpec::Check { field: CheckField::Sha256, .. }) => Some((Field::Sha256, stage.span.clone())),
             _ => None,
         };
         let mut problems = Vec::new();
         for (field, span) in stage.fields.iter().cloned().chain(checked) {
-            let (op, source): (&str, fn(&OpSpec) -> bool) = match field {
-                Field::Blake3 | Field::Shard => ("blake3", |op| matches!(op, OpSpec::Blake3)),
-                Field::Sha256 => ("sha256", |op| matches!(op, OpSpec::Sha256)),
-                Field::Json(_) => ("parse", |op| matches!(op, OpSpec::Parse { .. })),
+            let op = match field {
+                Field::Blake3 | Field::Shard => "blake3",
+                Field::Sha256 => "sha256",
+                Field::Json(_) => "parse",
                 Field::Line | Field::Host if walks => {
                     let problem =
                         Problem::new(format!("`{{{field}}}` is a line's, and this flow's units are files of a walk"));
-                    let problem = problem.at(span, "no unit has it").at(self.flow.source_span.clone(), "the source");
+                    let problem = problem.at(span, "no unit has it").at(source_span.clone(), "the source");
                     problems.push(problem.help("use {path}, or `lines` as the source"));
                     continue;
                 }
                 _ => continue,
             };
-            let before = |earlier: usize| source(&self.flow.stages[earlier].op) && self.from(earlier).contains(&index);
-            if !(0..self.flow.stages.len()).any(before) {
+            let before = |earlier: usize| self.nodes[earlier].may_be(op) && self.from(earlier).contains(&index);
+            if !(0..self.nodes.len()).any(before) {
                 let message = format!("`{{{field}}}` has no value here: no `{op}` stage comes before `{}`", stage.name);
                 problems.push(
                     Problem::new(message)
@@ -141,21 +177,13 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Whether the op would work on nothing when a unit of this source has no payload.
-fn takes_payload(op: &OpSpec, source: &SourceSpec) -> bool {
+/// Whether the op would work on nothing when a unit has no payload. Units of a walk have no line either.
+fn takes_payload(op: &OpSpec, walks: bool) -> bool {
     match op {
         OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Write { .. } => true,
         OpSpec::Check { field, .. } => *field == CheckField::Size,
         // A unit of the other sources has a line, which `parse` reads in place of a payload.
-        OpSpec::Parse { .. } => matches!(source, SourceSpec::Walk { .. }),
+        OpSpec::Parse { .. } => walks,
         _ => false,
-    }
-}
-
-/// Where units go after a stage; `None` is retirement.
-fn edges(stage: &StageSpec) -> Vec<Option<String>> {
-    match stage.op {
-        OpSpec::Filter { .. } => vec![stage.next.clone(), stage.otherwise.clone()],
-        _ => vec![stage.next.clone()],
     }
 }

@@ -22,7 +22,8 @@ mod error;
 mod graph;
 mod parse;
 mod reader;
-mod suggest;
+
+pub(crate) mod suggest;
 
 pub use error::{FlowError, Problem, Refusal};
 pub use model::FlowFile;

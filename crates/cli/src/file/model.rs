@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::error::{Problem, Refusal};
 use super::template::{Field, Template};
 
 /// Units in flight when a flow file does not say `inflight`.
@@ -46,6 +47,18 @@ pub struct FlowFile {
     pub stages: Vec<StageSpec>,
     /// Where `{input}` is used first; absent when the flow runs without an INPUT.
     pub input_span: Option<Range<usize>>,
+    /// What does no harm and was hardly meant, such as a resource that no stage needs.
+    pub warnings: Vec<Problem>,
+}
+
+impl FlowFile {
+    /// The warnings as they are shown on a terminal, if there are any.
+    pub fn render_warnings(&self) -> Option<String> {
+        if self.warnings.is_empty() {
+            return None;
+        }
+        Some(Refusal::new(&self.path, self.text.clone(), self.warnings.clone()).render_as_warnings())
+    }
 }
 
 /// Where units come from.
@@ -262,6 +275,8 @@ pub enum OpSpec {
     Read {
         /// The file; default `{path}`.
         path: Template,
+        /// The largest file taken.
+        max_bytes: Option<u64>,
     },
     /// `write`: the payload becomes a file, under a temporary name that is renamed when complete. Parent folders are made.
     Write {
@@ -304,6 +319,8 @@ pub enum OpSpec {
         url: Template,
         /// The largest body taken; the op's default when absent.
         max_bytes: Option<u64>,
+        /// The longest pause that a server's `Retry-After` is obeyed for; the op's default when absent.
+        max_retry_after: Option<Duration>,
         /// Request headers.
         headers: Vec<(String, Template)>,
     },
@@ -318,9 +335,8 @@ pub enum OpSpec {
         path: Template,
         /// The line; a newline is added.
         line: Template,
-        /// The file starts empty in every run: lines go to a temporary name beside it, which takes the file's place when the
-        /// run ends with the source read to its end. A run that is interrupted leaves the previous file as it was.
-        fresh: bool,
+        /// Whether the file starts empty in every run.
+        fresh: Fresh,
     },
     /// `check`: a permanent failure when a field differs from what it should be.
     Check {
@@ -448,6 +464,18 @@ pub enum TextTest {
     StartsWith(Template),
     /// `ends_with`.
     EndsWith(Template),
+}
+
+/// `fresh` of the `append` op. Lines of a fresh file are gathered under a temporary name and take its place at the end of
+/// a complete run; an interrupted run leaves the earlier file as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fresh {
+    /// `false`, the default: lines are added to the file.
+    No,
+    /// `true`: an earlier file is replaced only if the run had units and none of them died.
+    IfNoneDied,
+    /// `"always"`: an earlier file is replaced by every complete run.
+    Always,
 }
 
 /// What the `check` op compares.

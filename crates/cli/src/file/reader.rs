@@ -4,7 +4,7 @@
 //! [`Entry`] is one value; each of its methods gives the value in one type, or notes a [`Problem`] and gives `None`. So a
 //! parser written with them goes on after an error, and one run reports all of a file's slips.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -17,10 +17,20 @@ use super::suggest;
 use super::template::{Field, Template};
 use super::{size, time};
 
+/// A parameter that the flow declares, whether or not its value made sense: a template with it is then no second slip.
+pub(super) struct Param {
+    /// Its name in the text.
+    pub(super) span: Range<usize>,
+    /// Whether a template has it.
+    pub(super) used: Cell<bool>,
+}
+
 /// What is read, and what has been found wrong with it.
 pub(super) struct Reading<'t> {
     text: &'t str,
     /// `[params]`, filled in before any template is read.
+    pub(super) declared: BTreeMap<String, Param>,
+    /// The values of those that have one.
     pub(super) params: BTreeMap<String, String>,
     problems: RefCell<Vec<Problem>>,
     fields: RefCell<Vec<(Field, Range<usize>)>>,
@@ -28,7 +38,13 @@ pub(super) struct Reading<'t> {
 
 impl<'t> Reading<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, params: BTreeMap::new(), problems: RefCell::default(), fields: RefCell::default() }
+        Self {
+            text,
+            declared: BTreeMap::new(),
+            params: BTreeMap::new(),
+            problems: RefCell::default(),
+            fields: RefCell::default(),
+        }
     }
 
     /// The fields, other than parameters, of all templates read since the last call.
@@ -466,9 +482,12 @@ impl Reading<'_> {
                 self.fields.borrow_mut().push((field.clone(), at));
                 continue;
             };
-            if !self.params.contains_key(name) {
+            if let Some(param) = self.declared.get(name) {
+                param.used.set(true);
+                known &= self.params.contains_key(name);
+            } else {
                 known = false;
-                let help = match suggest::closest(name, self.params.keys().map(String::as_str)) {
+                let help = match suggest::closest(name, self.declared.keys().map(String::as_str)) {
                     Some(near) => format!("did you mean `{{param.{near}}}`?"),
                     None => format!("declare it with a default: `{name} = \"…\"` under [params]"),
                 };

@@ -3,7 +3,7 @@
 /// The word of `known` that `word` was most likely meant to be, if any is near enough to be worth naming.
 ///
 /// Near is at most a third of the letters wrong (swapped neighbours count once), but always at least one.
-pub(super) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The comparison's cost grows with the product of the lengths, and no known word is this long.
     if word.len() > 64 {
         return None;

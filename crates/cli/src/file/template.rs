@@ -48,7 +48,7 @@ pub enum Field {
     Input,
     /// `{param.NAME}`: a parameter of the flow.
     Param(String),
-    /// `{json.NAME}`: a member of the object that a `parse` stage read.
+    /// `{json.NAME}`: a member of the object that a `parse` stage read; `{json.NAME.NAME}`: one of an object within.
     Json(String),
 }
 
@@ -87,7 +87,12 @@ impl Field {
                     _ => suggest::closest(name, known).map(str::to_owned),
                 };
                 Err(near.map_or_else(
-                    || format!("fields are {}, param.NAME and json.NAME", known.join(", ")),
+                    || {
+                        let known = known.join(", ");
+                        format!(
+                            "fields are {known}, param.NAME and json.NAME; other braces are doubled: `{{{{{name}}}}}`"
+                        )
+                    },
                     |near| format!("did you mean `{{{near}}}`?"),
                 ))
             }
@@ -177,26 +182,34 @@ impl Template {
                 literal.push(rest.as_bytes()[0]);
                 at += 2;
             } else if let Some(inner) = rest.strip_prefix('{') {
-                // A `{` or the end before the `}` means that this one was never closed.
-                let close = inner.find(['{', '}']).filter(|close| inner.as_bytes()[*close] == b'}');
-                let Some(close) = close else {
-                    return Err(TemplateError {
-                        range: at..at + 1,
-                        message: "this `{` is never closed".to_owned(),
-                        help: "write `{{` for a brace that is not a field".to_owned(),
-                    });
+                let close = match inner.find(['{', '}']).map(|end| (end, inner.as_bytes()[end])) {
+                    Some((close, b'}')) => close,
+                    next => {
+                        let name = next.map_or(inner, |(end, _)| &inner[..end]);
+                        let message = if next.is_some() && !is_name(name) {
+                            "this `{` opens no field"
+                        } else {
+                            "this `{` is never closed"
+                        };
+                        return Err(TemplateError {
+                            range: at..at + 1,
+                            message: message.to_owned(),
+                            help: "double the braces that are no field's: write `{{` and `}}`".to_owned(),
+                        });
+                    }
                 };
                 let range = at..at + close + 2;
+                let is_variable = text[..at].ends_with('$');
                 at = range.end;
                 if !literal.is_empty() {
                     pieces.push(Piece::Text(std::mem::take(&mut literal)));
                 }
-                pieces.push(Piece::Field(Placeholder::parse(&inner[..close], range)?));
+                pieces.push(Piece::Field(Placeholder::parse(&inner[..close], range, is_variable)?));
             } else if rest.starts_with('}') {
                 return Err(TemplateError {
                     range: at..at + 1,
                     message: "this `}` closes nothing".to_owned(),
-                    help: "write `}}` for a brace that is not a field".to_owned(),
+                    help: "double the braces that are no field's: write `{{` and `}}`".to_owned(),
                 });
             }
         }
@@ -310,8 +323,9 @@ impl Template {
 }
 
 impl Placeholder {
-    /// Reads what stands between the braces; `range` covers the braces too.
-    fn parse(inner: &str, range: Range<usize>) -> Result<Self, TemplateError> {
+    /// Reads what stands between the braces; `range` covers the braces too. `is_variable` says that a `$` stands before
+    /// them, as before a variable of the shell.
+    fn parse(inner: &str, range: Range<usize>, is_variable: bool) -> Result<Self, TemplateError> {
         let error = |message: String, help: String| TemplateError { range: range.clone(), message, help };
         let (json, rest) = inner.strip_prefix("json:").map_or((false, inner), |rest| (true, rest));
         let (name, prefix) = match rest.split_once("[..") {
@@ -329,10 +343,21 @@ impl Placeholder {
         if name.is_empty() {
             return Err(error(
                 "a field needs a name".to_owned(),
-                "write `{{}}` for braces that are not a field".to_owned(),
+                "write a field such as `{path}` or `{line}`, or `{{}}` for the braces themselves".to_owned(),
             ));
         }
-        let field = Field::parse(name).map_err(|help| error(format!("no field is called `{name}`"), help))?;
+        let field = Field::parse(name).map_err(|help| {
+            if !is_name(name) {
+                let help = format!("double the braces that are no field's: `{{{{{inner}}}}}`");
+                return error(format!("`{{{inner}}}` is not a field"), help);
+            }
+            let help = if is_variable {
+                format!("for a variable of the shell, double the braces: `${{{{{inner}}}}}`; {help}")
+            } else {
+                help
+            };
+            error(format!("no field is called `{name}`"), help)
+        })?;
         Ok(Self { field, json, prefix, range })
     }
 
@@ -350,6 +375,11 @@ impl Placeholder {
             out.extend_from_slice(value);
         }
     }
+}
+
+/// Whether a field could have this name; anything else in braces is a piece of another language.
+fn is_name(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 impl fmt::Display for Template {

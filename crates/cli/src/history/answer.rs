@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use millstream_history::consistency::{sequential, sequentially_consistent_beside};
-use millstream_history::{CheckError, Counterexample, History, Limit, Model, Options, Progress, Status, Verdict};
+use millstream_history::{
+    CheckError, Counterexample, History, Limit, Model, Op, Options, Progress, Status, Value, Verdict,
+};
 use serde_json::{Value as Json, json};
 
-use super::error::{FAILS, HOLDS, UNKNOWN};
+use super::error::{FAILS, HOLDS, NOTHING, UNKNOWN};
 use crate::screen::text;
 
 /// A verdict and what it is about.
@@ -15,6 +17,8 @@ pub(super) struct Answer<'a> {
     pub(super) history: &'a History,
     pub(super) model: &'a Model,
     pub(super) verdict: &'a Verdict,
+    /// Whether there was nothing to check.
+    pub(super) nothing: bool,
     pub(super) took: Duration,
     /// If they were asked for.
     pub(super) others: Option<Others>,
@@ -45,6 +49,7 @@ impl Others {
 impl Answer<'_> {
     pub(super) fn status(&self) -> u8 {
         match self.verdict {
+            Verdict::Holds(_) if self.nothing => NOTHING,
             Verdict::Holds(_) => HOLDS,
             Verdict::Fails(_) => FAILS,
             Verdict::Unknown(_) => UNKNOWN,
@@ -53,6 +58,7 @@ impl Answer<'_> {
 
     fn word(&self) -> &'static str {
         match self.verdict {
+            Verdict::Holds(_) if self.nothing => "nothing to check",
             Verdict::Holds(_) => "linearizable",
             Verdict::Fails(_) => "not linearizable",
             Verdict::Unknown(_) => "unknown",
@@ -63,8 +69,11 @@ impl Answer<'_> {
     pub(super) fn text(&self) -> String {
         let mut out = format!("{}\n", self.word());
         match self.verdict {
-            Verdict::Holds(_) if self.history.is_empty() => {
-                out.push_str("\nThere are no operations: was anything recorded?\n\n");
+            Verdict::Holds(_) if self.nothing => {
+                out.push_str(match self.history.is_empty() {
+                    true => "\nThere are no operations: was anything recorded?\n\n",
+                    false => "\nNo operation has returned: was the recording cut short?\n\n",
+                });
             }
             Verdict::Holds(_) => {}
             Verdict::Fails(found) => self.fails(&mut out, found),
@@ -126,7 +135,33 @@ impl Answer<'_> {
                 prefix.culprit
             );
         }
+        if let Some(value) = self.unwritten(found) {
+            let (value, kind) = (self.history.values().show(value), self.model.kind);
+            let _ = writeln!(
+                out,
+                "\nNo operation writes {value}. If it is what is there before the first write, say so: --spec '{kind}:{value}'"
+            );
+        }
         out.push('\n');
+    }
+
+    /// What a read of the counter-example answers and nothing has written, where it may be an initial value that was not given.
+    fn unwritten(&self, found: &Counterexample) -> Option<Value> {
+        let history = self.history;
+        if !self.model.initial.is_null() || !self.model.kind.operations().contains(&Op::WRITE) {
+            return None;
+        }
+        let written = |row: usize| match history.op(row) {
+            Op::CAS => history.values().as_pair(history.input(row)).map(|[_, new]| new),
+            _ => Some(history.input(row)),
+        };
+        let answers = found.operations.iter().map(|&row| row as usize).filter(|&row| history.op(row) == Op::READ);
+        let answers = answers.filter(|&row| history.status(row) == Status::Ok).map(|row| history.output(row));
+        let is_initial = |value: &Value| {
+            let spec = format!("{}:{}", self.model.kind, history.values().show(*value));
+            spec.parse::<Model>().is_ok_and(|model| model.initial == *value && !value.is_null())
+        };
+        answers.filter(is_initial).find(|&value| (0..history.len()).all(|row| written(row) != Some(value)))
     }
 
     /// For programs, on one line.
@@ -146,6 +181,7 @@ impl Answer<'_> {
             Verdict::Holds(witness) => json["order"] = json!(witness.order),
             Verdict::Fails(found) => {
                 json["reason"] = json!(found.reason);
+                json["subject"] = json!(found.subject);
                 json["start"] = json!(found.start);
                 json["counterexample"] = found.operations.iter().map(|&row| self.operation(row)).collect();
                 json["prefix"] = found.prefix.map_or(Json::Null, |prefix| {

@@ -16,10 +16,13 @@ Examples:
   millstream history check run.jsonl --spec queue:8 --html run.html
   millstream history check etcd_000.log --spec cas-register --time 10s
   millstream history check history.edn --spec key-value --json | jq .operations
+  millstream history check c50-ok.txt --spec 'key-value:\"\"'
 
-JSON lines have an operation a line; `return` is null or absent if it never returned, `key` parts objects, `status` is ok, fail
+JSON lines have an operation a line; `return` is null or absent if it never returned, `key` parts objects, `status` is ok, fail \
 or info (nobody knows whether it had its effect):
   {\"process\":3,\"op\":\"enqueue\",\"in\":17,\"out\":null,\"call\":1200,\"return\":1875}
+
+What a register or a key holds before the first write is null, unless the specification gives it after a colon: an integer, true, false or \"\" (a text without letters, which many stores answer for a key that was never written).
 
 Operations of the specifications (an empty dequeue, pop, delete_min or alloc has `out` null):
   register read write            queue enqueue dequeue              mutex, semaphore acquire release
@@ -34,7 +37,8 @@ Exit status:
   1  not linearizable: the counter-example is printed
   2  the arguments are wrong, or a file cannot be opened or written
   3  unknown: a limit was reached; how far it got is printed
-  4  the history is malformed, or has operations that the specification has not; the place is printed";
+  4  the history is malformed, or has operations that the specification has not; the place is printed
+  5  nothing to check: no operation has returned (0 with --allow-empty)";
 
 /// `millstream history`.
 #[derive(Debug, Args)]
@@ -60,7 +64,7 @@ pub enum HistoryCommand {
 pub struct CheckArgs {
     /// The history; `-` is standard input.
     pub file: PathBuf,
-    /// What the object is: a name, with a capacity (queue:8) or an initial value (register:0) where it has one.
+    /// What the object is: a name, with a capacity (queue:8) or an initial value (register:0, key-value:"") where it has one.
     #[arg(long, value_name = "SPEC", value_parser = spec)]
     pub spec: Model,
     /// How the history is written: json, jepsen, jepsen-independent (values are vectors `[key value]`) or etcd [default: as it
@@ -74,6 +78,9 @@ pub struct CheckArgs {
     /// process's own explains it). The exit status is still that of linearizability.
     #[arg(long)]
     pub compare: bool,
+    /// Take a history in which no operation has returned for linearizable.
+    #[arg(long)]
+    pub allow_empty: bool,
     /// Draw an interactive timeline: a page in one file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
@@ -86,6 +93,15 @@ pub struct CheckArgs {
     /// The longest the check may take [default: as long as it needs].
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub time: Option<Duration>,
+    /// Print the verdict alone: neither locate the earliest failure nor look for fewer operations that show it.
+    #[arg(long)]
+    pub no_explain: bool,
+    /// The most processor time for explaining a failure [default: 1s, or twice the time of the verdict if that is longer].
+    #[arg(long, value_name = "TIME", value_parser = time::parse, conflicts_with = "no_explain")]
+    pub explain_time: Option<Duration>,
+    /// The most memory for explaining a failure, within --memory.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size::parse, conflicts_with = "no_explain")]
+    pub explain_memory: u64,
 }
 
 fn spec(text: &str) -> Result<Model, String> {

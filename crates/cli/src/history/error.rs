@@ -18,6 +18,8 @@ pub(super) const USAGE: u8 = 2;
 pub(super) const UNKNOWN: u8 = 3;
 /// The history is none, or none of the specification.
 pub(super) const MALFORMED: u8 = 4;
+/// No operation has returned.
+pub(super) const NOTHING: u8 = 5;
 
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]

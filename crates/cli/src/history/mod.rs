@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use millstream_history::format::{self, Format};
 use millstream_history::timeline::Timeline;
-use millstream_history::{CheckError, History, Options, check};
+use millstream_history::{CheckError, History, Options, Status, check};
 
 use self::answer::{Answer, Others};
 use self::args::{CheckArgs, HistoryArgs, HistoryCommand};
@@ -53,7 +53,13 @@ fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
     }
     let history = read(args)?;
     let began = Instant::now();
-    let options = Options { memory_bytes: args.memory, time: args.time, ..Options::default() };
+    let options = Options {
+        memory_bytes: args.memory,
+        time: args.time,
+        explain: !args.no_explain,
+        explain_time: args.explain_time,
+        explain_memory_bytes: args.explain_memory,
+    };
     let misuse = |source: CheckError| {
         let shown = history.show(source.row as usize).to_string();
         HistoryError::Misuse { file: args.file.clone(), shown, source: source.into() }
@@ -62,7 +68,9 @@ fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
     let took = began.elapsed();
     let left = Options { time: options.time.map(|time| time.saturating_sub(took)), ..options };
     let others = args.compare.then(|| Others::of(&verdict, &history, &args.spec, &left)).transpose().map_err(misuse)?;
-    let answer = Answer { history: &history, model: &args.spec, verdict: &verdict, took, others };
+    let returned = |row| history.status(row) == Status::Ok && history.returned_at(row).is_some();
+    let nothing = !args.allow_empty && !(0..history.len()).any(returned);
+    let answer = Answer { history: &history, model: &args.spec, verdict: &verdict, nothing, took, others };
 
     let title = format!("{}: {}", name(&args.file), args.spec);
     let timeline = Timeline::new(&title, &history, &verdict);

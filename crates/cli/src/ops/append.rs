@@ -2,8 +2,8 @@
 //!
 //! A line is written by one call while a lock is held, so lines arrive whole and in order, and a unit whose line could
 //! not be written fails there and then: nothing waits in a buffer when the unit has left the flow. A line of which only
-//! a part fitted on the disk is taken back. A fresh file is gathered under a temporary name and takes its place at the
-//! end of a complete run.
+//! a part fitted on the disk is taken back. A fresh file is gathered under a temporary name, and what becomes of it at
+//! the end is a matter of [`gathered`].
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -13,9 +13,10 @@ use std::sync::{Mutex, PoisonError};
 use millstream_flow::{Cx, Failure};
 
 use super::failing::io_failure;
-use super::place::{Existing, Placing};
+use super::place::Placing;
 use super::safe_path::PathTemplate;
-use super::{Op, OpError};
+use super::{Gathered, Op, OpError, RunEnd, gathered};
+use crate::file::model::Fresh;
 use crate::file::template::{Field, Template};
 use crate::record::Record;
 
@@ -23,7 +24,7 @@ use crate::record::Record;
 pub(super) struct Append {
     path: PathTemplate,
     line: Template,
-    fresh: bool,
+    fresh: Fresh,
     /// Opened by the first unit.
     opened: Mutex<Option<Opened>>,
 }
@@ -31,12 +32,13 @@ pub(super) struct Append {
 struct Opened {
     file: File,
     path: PathBuf,
+    lines: u64,
     /// For a fresh file.
     placing: Option<Placing>,
 }
 
 impl Append {
-    pub(super) fn new(path: &Template, line: &Template, fresh: bool) -> Result<Self, OpError> {
+    pub(super) fn new(path: &Template, line: &Template, fresh: Fresh) -> Result<Self, OpError> {
         if let Some((field, _)) = path.fields().find(|(field, _)| !matches!(field, Field::Input | Field::Param(_))) {
             return Err(OpError::new(
                 format!("`append` writes one file, and `{{{field}}}` differs from unit to unit"),
@@ -47,12 +49,12 @@ impl Append {
     }
 
     fn open(&self, path: PathBuf) -> Result<Opened, Failure> {
-        if self.fresh {
+        if self.fresh != Fresh::No {
             let (placing, file) = Placing::create(path.clone()).map_err(|error| io_failure("write", &path, &error))?;
-            return Ok(Opened { file, path, placing: Some(placing) });
+            return Ok(Opened { file, path, lines: 0, placing: Some(placing) });
         }
         let file = open_to_append(&path).map_err(|error| io_failure("append to", &path, &error))?;
-        Ok(Opened { file, path, placing: None })
+        Ok(Opened { file, path, lines: 0, placing: None })
     }
 }
 
@@ -70,23 +72,22 @@ impl Op for Append {
         opened.write_line(&line).map_err(|error| io_failure("append to", &opened.path, &error))
     }
 
-    fn finish(&self, complete: bool) -> Result<(), Failure> {
-        let mut slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = match slot.take() {
-            // No unit came here, and a fresh file is empty then.
-            None if self.fresh && complete => match self.path.constant() {
-                Some(path) => self.open(path)?,
-                None => return Ok(()),
-            },
-            None => return Ok(()),
-            Some(opened) => opened,
-        };
-        match opened.placing {
-            Some(placing) if complete => {
-                placing.put(Existing::Replace).map_err(|error| io_failure("put in place", &opened.path, &error))
-            }
-            _ => Ok(()),
+    fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if self.fresh == Fresh::No {
+            return Ok(None);
         }
+        let (path, lines, own) = match (opened, self.path.constant()) {
+            (Some(opened), _) => (opened.path, opened.lines, opened.placing),
+            // No unit came here, and the file is empty then.
+            (None, Some(path)) => {
+                let own = if !end.retries && end.complete { self.open(path.clone())?.placing } else { None };
+                (path, 0, own)
+            }
+            (None, None) => return Ok(None),
+        };
+        let always = self.fresh == Fresh::Always;
+        gathered::end(&path, own, lines, always, end).map_err(|error| io_failure("put in place", &path, &error))
     }
 }
 
@@ -101,6 +102,7 @@ impl Opened {
                 Err(error) => return self.take_back(written, error),
             }
         }
+        self.lines += 1;
         Ok(())
     }
 
@@ -132,14 +134,33 @@ mod tests {
     use std::sync::Arc;
 
     use super::Append;
+    use crate::file::model::Fresh;
     use crate::file::template::Template;
-    use crate::ops::Op;
     use crate::ops::one_stage::{run, run_all};
+    use crate::ops::{Fate, Op, RunEnd};
     use crate::record::Record;
 
     fn append(path: &Path, fresh: bool) -> Arc<Append> {
+        append_as(path, if fresh { Fresh::IfNoneDied } else { Fresh::No })
+    }
+
+    fn append_as(path: &Path, fresh: Fresh) -> Arc<Append> {
         let path = Template::parse(path.to_str().unwrap()).unwrap();
         Arc::new(Append::new(&path, &Template::parse("<{line}>").unwrap(), fresh).unwrap())
+    }
+
+    /// A run in which nothing went wrong.
+    const CLEAN: RunEnd<'_> =
+        RunEnd { complete: true, admitted: 1, retired: 1, dead: 0, first: "flow-1", retries: false };
+    const DIED: RunEnd<'_> = RunEnd { dead: 1, ..CLEAN };
+    const NO_UNITS: RunEnd<'_> = RunEnd { admitted: 0, ..CLEAN };
+    const INTERRUPTED: RunEnd<'_> = RunEnd { complete: false, ..CLEAN };
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
     }
 
     fn line(number: usize) -> Record {
@@ -178,25 +199,83 @@ mod tests {
         let op = append(&path, true);
         run(op.clone(), line(1)).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "old\n");
-        op.finish(true).unwrap();
+        let gathered = op.finish(&CLEAN).unwrap().unwrap();
+        let earlier = folder.path().join("list.old");
+        assert_eq!(gathered.fate, Fate::Placed { earlier: Some(earlier.clone()) });
         assert_eq!(fs::read_to_string(&path).unwrap(), "<1>\n");
+        assert_eq!(fs::read_to_string(earlier).unwrap(), "old\n", "the earlier file is kept");
+        assert_eq!(names(folder.path()), ["list", "list.old"]);
+    }
 
-        let op = append(&path, true);
-        run(op.clone(), line(2)).unwrap();
-        op.finish(false).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "<1>\n", "an interrupted run changes nothing");
+    #[test]
+    fn a_run_with_gaps_replaces_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        fs::write(&path, "old\n").unwrap();
+        for (end, partial) in [(&INTERRUPTED, false), (&DIED, true), (&NO_UNITS, false)] {
+            let op = append(&path, true);
+            if end.admitted > 0 {
+                run(op.clone(), line(1)).unwrap();
+            }
+            let gathered = op.finish(end).unwrap().unwrap();
+            assert!(matches!(gathered.fate, Fate::Kept { .. }), "{end:?}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "old\n", "{end:?}");
+            let kept = folder.path().join("list.flow-1.1.partial");
+            assert_eq!(kept.exists(), partial, "{end:?}");
+            let _ = fs::remove_file(kept);
+            assert_eq!(names(folder.path()), ["list"], "{end:?}");
+        }
+        for end in [&DIED, &NO_UNITS] {
+            let op = append_as(&path, Fresh::Always);
+            op.finish(end).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "", "{end:?}");
+        }
+    }
 
-        append(&path, true).finish(true).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "", "a run without units makes an empty file");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    #[test]
+    fn where_there_is_no_earlier_file_nothing_is_lost_by_a_list_with_gaps() {
+        for end in [&DIED, &NO_UNITS] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("list");
+            append(&path, true).finish(end).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "");
+            assert_eq!(names(folder.path()), ["list"]);
+        }
+    }
+
+    #[test]
+    fn a_retry_adds_to_the_list_of_its_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        fs::write(&path, "old\n").unwrap();
+        let ends = |number, end: &RunEnd<'_>| {
+            let op = append(&path, true);
+            run(op.clone(), line(number)).unwrap();
+            op.finish(end).unwrap().unwrap()
+        };
+        ends(1, &RunEnd { dead: 3, ..DIED });
+        assert_eq!(names(folder.path()), ["list", "list.flow-1.3.partial"]);
+        // Two of three letters are retried, and one of these units dies again.
+        ends(2, &RunEnd { retries: true, ..DIED });
+        assert_eq!(names(folder.path()), ["list", "list.flow-1.2.partial"]);
+        ends(3, &RunEnd { retries: true, ..INTERRUPTED });
+        assert_eq!(names(folder.path()), ["list", "list.flow-1.1.partial"]);
+        ends(4, &RunEnd { retries: true, ..CLEAN });
+        assert_eq!(fs::read_to_string(&path).unwrap(), "<1>\n<2>\n<3>\n<4>\n");
+        assert_eq!(fs::read_to_string(folder.path().join("list.old")).unwrap(), "old\n");
+        assert_eq!(names(folder.path()), ["list", "list.old"]);
+        // No unit of this one came as far as the list.
+        let nothing = append(&path, true).finish(&RunEnd { retries: true, ..CLEAN });
+        assert_eq!(nothing.unwrap(), None);
+        assert_eq!(names(folder.path()), ["list", "list.old"]);
     }
 
     #[test]
     fn a_path_that_differs_from_unit_to_unit_is_refused() {
         let line = Template::parse("x").unwrap();
-        let error = Append::new(&Template::parse("out/{name}").unwrap(), &line, false).err().unwrap();
+        let error = Append::new(&Template::parse("out/{name}").unwrap(), &line, Fresh::No).err().unwrap();
         assert!(error.message.contains("`{name}` differs from unit to unit"), "{error}");
-        assert!(Append::new(&Template::parse("{input}/list").unwrap(), &line, false).is_ok());
+        assert!(Append::new(&Template::parse("{input}/list").unwrap(), &line, Fresh::No).is_ok());
     }
 
     #[test]

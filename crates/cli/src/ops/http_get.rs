@@ -3,22 +3,26 @@
 //! Connections are kept and used again by all workers of the stage. The body is read as it comes, into memory that is
 //! granted first, up to a greatest size; a server that answers nothing for [`MOST_SILENCE`] is given up on, and the
 //! stage's time limit bounds the whole. A status of 400 and above is a failure: permanent, but for 408, 429 and the
-//! 500s, which the stage's retry policy may try again. What the server asks for in `Retry-After` is part of the
-//! message; the back-off is the policy's.
+//! 500s, which the stage's retry policy may try again. It does so no sooner than the server asks for in `Retry-After`,
+//! up to a longest pause.
 
 use std::io::Read;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use millstream_flow::{Cx, Failure};
 use ureq::http::{HeaderName, Response, StatusCode};
 use ureq::{Agent, Body};
 
-use super::{Op, OpError, growing};
+use super::{Op, OpError, growing, retry_after};
 use crate::file::template::Template;
+use crate::file::time;
 use crate::record::Record;
 
 /// The largest body taken when the flow file does not say `max_bytes`.
 const DEFAULT_MOST_BYTES: u64 = 256 << 20;
+
+/// The longest pause that a server can ask for when the flow file does not say `max_retry_after`.
+const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// The longest that finding a host's address or connecting to it may take.
 const MOST_CONNECTING: Duration = Duration::from_secs(10);
@@ -36,12 +40,18 @@ const STEP: u64 = 256 << 10;
 pub(super) struct HttpGet {
     url: Template,
     most_bytes: u64,
+    max_retry_after: Duration,
     headers: Vec<(HeaderName, Template)>,
     agent: Agent,
 }
 
 impl HttpGet {
-    pub(super) fn new(url: &Template, max_bytes: Option<u64>, headers: &[(String, Template)]) -> Result<Self, OpError> {
+    pub(super) fn new(
+        url: &Template,
+        max_bytes: Option<u64>,
+        max_retry_after: Option<Duration>,
+        headers: &[(String, Template)],
+    ) -> Result<Self, OpError> {
         let headers = headers
             .iter()
             .map(|(name, value)| match HeaderName::try_from(name) {
@@ -65,6 +75,7 @@ impl HttpGet {
         Ok(Self {
             url: url.clone(),
             most_bytes: max_bytes.unwrap_or(DEFAULT_MOST_BYTES),
+            max_retry_after: max_retry_after.unwrap_or(DEFAULT_MAX_RETRY_AFTER),
             headers,
             agent: config.into(),
         })
@@ -80,7 +91,7 @@ impl HttpGet {
         let response = request.call().map_err(|error| failure(&error, cx))?;
         let status = response.status();
         if status.is_client_error() || status.is_server_error() {
-            return Err(refused(status, &response));
+            return Err(self.refused(status, &response));
         }
         self.body(response, record.payload.len() as u64, cx)
     }
@@ -126,6 +137,26 @@ impl HttpGet {
         Ok(payload)
     }
 
+    /// The failure for an error status.
+    fn refused(&self, status: StatusCode, response: &Response<Body>) -> Failure {
+        let mut message = format!("status {status}");
+        let mut pause = Duration::ZERO;
+        if let Some(asked) = response.headers().get("retry-after").and_then(|value| value.to_str().ok()) {
+            message.push_str(&format!("; the server asks to retry after {asked}"));
+            pause = retry_after::pause(asked, SystemTime::now()).unwrap_or(Duration::ZERO);
+        }
+        let passing =
+            status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+        if !passing {
+            return Failure::permanent(message);
+        }
+        if pause > self.max_retry_after {
+            pause = self.max_retry_after;
+            message.push_str(&format!(", and `max_retry_after` is {}", time::show(pause)));
+        }
+        Failure::msg(message).not_before(pause)
+    }
+
     fn too_large(&self, found: &str) -> Failure {
         Failure::permanent(format!("{found}, and `max_bytes` is {}", self.most_bytes))
     }
@@ -146,7 +177,7 @@ impl Op for HttpGet {
         Ok(())
     }
 
-    fn blocking(&self) -> bool {
+    fn blocking(&self, _has_needs: bool) -> bool {
         true
     }
 
@@ -159,18 +190,6 @@ fn has_scheme(url: &str) -> bool {
     ["http://", "https://"]
         .iter()
         .any(|scheme| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
-}
-
-/// The failure for an error status.
-fn refused(status: StatusCode, response: &Response<Body>) -> Failure {
-    let mut message = format!("status {status}");
-    if let Some(pause) = response.headers().get("retry-after").and_then(|value| value.to_str().ok()) {
-        message.push_str(&format!("; the server asks to retry after {pause}"));
-    }
-    let passing =
-        status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-    let failure = Failure::msg(message);
-    if passing { failure } else { failure.to_permanent() }
 }
 
 /// The failure for a request that got no answer, or not all of it.
@@ -198,10 +217,11 @@ fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::io::{BufRead, BufReader, Write};
     use std::net::{SocketAddr, TcpListener, TcpStream};
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
     use std::time::{Duration, Instant};
 
     use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
@@ -223,11 +243,13 @@ mod tests {
             let address = listener.local_addr().unwrap().to_string();
             let connections = Arc::new(AtomicUsize::new(0));
             let counter = Arc::clone(&connections);
+            let asked = Arc::new(Mutex::new(HashSet::new()));
             std::thread::spawn(move || {
                 for stream in listener.incoming() {
                     counter.fetch_add(1, Ordering::Relaxed);
                     // A client that hangs up in the middle is part of the tests.
-                    std::thread::spawn(move || drop(serve(&stream.unwrap())));
+                    let asked = Arc::clone(&asked);
+                    std::thread::spawn(move || drop(serve(&stream.unwrap(), &asked)));
                 }
             });
             Self { address, connections }
@@ -238,7 +260,8 @@ mod tests {
         }
     }
 
-    fn serve(mut stream: &TcpStream) -> std::io::Result<()> {
+    /// Answers requests by path; `asked` has those that were asked for before.
+    fn serve(mut stream: &TcpStream, asked: &Mutex<HashSet<String>>) -> std::io::Result<()> {
         let mut lines = BufReader::new(stream).lines();
         while let Some(request) = lines.next() {
             let request = request?;
@@ -253,6 +276,7 @@ mod tests {
                 }
             }
             let path = request.split(' ').nth(1).unwrap_or_default();
+            let asked_before = !asked.lock().unwrap().insert(path.to_owned());
             let whole = |status: &str, headers: &str, body: &str| {
                 format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
             };
@@ -267,6 +291,10 @@ mod tests {
                 "/moved" => whole("302 Found", "Location: /hello\r\n", ""),
                 "/loop" => whole("302 Found", "Location: /loop\r\n", ""),
                 "/busy" => whole("503 Service Unavailable", "Retry-After: 7\r\n", "later"),
+                "/soon" if asked_before => whole("200 OK", "", "now"),
+                "/soon" => whole("503 Service Unavailable", "Retry-After: 1\r\n", "later"),
+                "/endless" if asked_before => whole("200 OK", "", "now"),
+                "/endless" => whole("429 Too Many Requests", "Retry-After: 99999999999999999999\r\n", "later"),
                 "/short" => {
                     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this")?;
                     return Ok(());
@@ -290,7 +318,7 @@ mod tests {
     fn get_with(max_bytes: Option<u64>, headers: &[(&str, &str)]) -> HttpGet {
         let headers: Vec<(String, Template)> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), Template::parse(value).unwrap())).collect();
-        HttpGet::new(&Template::parse("{line}").unwrap(), max_bytes, &headers).unwrap()
+        HttpGet::new(&Template::parse("{line}").unwrap(), max_bytes, Some(Duration::ZERO), &headers).unwrap()
     }
 
     fn get() -> HttpGet {
@@ -340,6 +368,17 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_asks_for_a_pause_gets_it_up_to_the_limit() {
+        let server = Server::start();
+        let op = |limit| HttpGet::new(&Template::parse("{line}").unwrap(), None, limit, &[]).unwrap();
+        let start = Instant::now();
+        assert_eq!(run(op(None), server.record("/soon")).unwrap().payload, b"now");
+        assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
+        // Without the limit it would never end.
+        assert_eq!(run(op(Some(Duration::from_millis(1))), server.record("/endless")).unwrap().payload, b"now");
+    }
+
+    #[test]
     fn a_body_beyond_the_limit_is_not_taken() {
         let server = Server::start();
         for path in ["/large", "/chunked"] {
@@ -368,7 +407,7 @@ mod tests {
             assert!(!error.contains("panicked"), "{error}");
         }
         let headers = [("no header".to_owned(), Template::parse("x").unwrap())];
-        assert!(HttpGet::new(&Template::parse("{line}").unwrap(), None, &headers).is_err());
+        assert!(HttpGet::new(&Template::parse("{line}").unwrap(), None, None, &headers).is_err());
         let bad_value = get_with(None, &[("X-Unit", "{line}")]);
         assert!(run(bad_value, Record::line(b"http://127.0.0.1:9/\n".to_vec())).is_err());
     }

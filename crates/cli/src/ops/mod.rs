@@ -11,12 +11,14 @@ mod check;
 pub(crate) mod exec;
 mod failing;
 mod filter;
+mod gathered;
 mod growing;
 mod http_get;
 mod once;
 mod parse;
-mod place;
+pub(crate) mod place;
 mod read;
+mod retry_after;
 mod safe_path;
 mod sha256;
 mod write;
@@ -27,6 +29,7 @@ mod one_stage;
 
 use millstream_flow::{Cx, Failure};
 
+pub use self::gathered::{Fate, Gathered, RunEnd};
 pub(crate) use self::zstd::most_growth;
 use crate::file::model::OpSpec;
 use crate::record::Record;
@@ -40,8 +43,10 @@ pub trait Op: Send + Sync {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure>;
 
     /// Whether it mostly waits for something other than this machine's cores, so that its stage should run beside the
-    /// CPU workers unless the flow file says otherwise.
-    fn blocking(&self) -> bool {
+    /// CPU workers unless the flow file says otherwise. `has_needs` tells whether the stage's units need a resource, which
+    /// then bounds how many run at once.
+    fn blocking(&self, has_needs: bool) -> bool {
+        let _ = has_needs;
         false
     }
 
@@ -50,14 +55,13 @@ pub trait Op: Send + Sync {
         false
     }
 
-    /// Called once, after the last unit. `complete` says that the source was read to its end and every unit of it left
-    /// the flow.
+    /// Called once, after the last unit. What became of the file that the op has gathered over the run, if it gathers one.
     ///
     /// # Errors
-    /// What the op has gathered over the run could not be put in place.
-    fn finish(&self, complete: bool) -> Result<(), Failure> {
-        let _ = complete;
-        Ok(())
+    /// The file could not be put in place.
+    fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
+        let _ = end;
+        Ok(None)
     }
 }
 
@@ -84,7 +88,7 @@ impl OpError {
 /// whose file would differ from unit to unit.
 pub fn build(spec: &OpSpec) -> Result<Box<dyn Op>, OpError> {
     let op: Box<dyn Op> = match spec {
-        OpSpec::Read { path } => Box::new(read::Read::new(path)),
+        OpSpec::Read { path, max_bytes } => Box::new(read::Read::new(path, *max_bytes)),
         OpSpec::Write { path, overwrite, skip_existing } => {
             Box::new(write::Write::new(path, *overwrite, *skip_existing))
         }
@@ -94,7 +98,9 @@ pub fn build(spec: &OpSpec) -> Result<Box<dyn Op>, OpError> {
         OpSpec::Exec { argv, shell, stdin, stdout, env, dir } => {
             Box::new(exec::Exec::new(argv, *shell, *stdin, stdout, env, dir.as_ref())?)
         }
-        OpSpec::HttpGet { url, max_bytes, headers } => Box::new(http_get::HttpGet::new(url, *max_bytes, headers)?),
+        OpSpec::HttpGet { url, max_bytes, max_retry_after, headers } => {
+            Box::new(http_get::HttpGet::new(url, *max_bytes, *max_retry_after, headers)?)
+        }
         OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
         OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh)?),
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use millstream_flow::{Cx, Failure};
 
-use super::Op;
+use super::{Gathered, Op, RunEnd};
 use crate::record::Record;
 
 /// See the [module](self).
@@ -36,16 +36,16 @@ impl Op for Once {
         Ok(())
     }
 
-    fn blocking(&self) -> bool {
-        self.op.blocking()
+    fn blocking(&self, has_needs: bool) -> bool {
+        self.op.blocking(has_needs)
     }
 
     fn idempotent(&self) -> bool {
         self.op.idempotent()
     }
 
-    fn finish(&self, complete: bool) -> Result<(), Failure> {
-        self.op.finish(complete)
+    fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
+        self.op.finish(end)
     }
 }
 

@@ -1,19 +1,10 @@
-//! `parse`: the members of a JSON object become fields.
-//!
-//! A member that is a string is its text (and bytes that were not UTF-8 come back, see
-//! [`json_bytes`](crate::json_bytes)); any other is its JSON, digit for digit as it was written. `null` is a member
-//! without a value.
-
-use std::borrow::Cow;
-use std::fmt;
+//! `parse`: the [members](crate::json_member) of a JSON object become fields.
 
 use millstream_flow::{Cx, Failure};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::Op;
 use crate::file::model::ParseFormat;
-use crate::json_bytes::JsonBytes;
+use crate::json_member;
 use crate::record::Record;
 
 /// See the [module](self).
@@ -34,49 +25,14 @@ impl Op for Parse {
             _ => &record.payload,
         };
         let members = match self.format {
-            ParseFormat::Json => serde_json::from_slice::<Members>(text),
+            ParseFormat::Json => json_member::read(text),
         };
-        record.json = members.map_err(|error| Failure::permanent(format!("not a JSON object: {error}")))?.0;
+        record.json = members.map_err(|error| Failure::permanent(format!("not a JSON object: {error}")))?;
         Ok(())
     }
 
     fn idempotent(&self) -> bool {
         true
-    }
-}
-
-/// An object's members in its order.
-struct Members(Vec<(String, Vec<u8>)>);
-
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-                let mut members = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
-                    if let Some(value) = value_bytes(value).map_err(serde::de::Error::custom)? {
-                        members.push((name, value.into_owned()));
-                    }
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Collect)
-    }
-}
-
-fn value_bytes(value: &RawValue) -> Result<Option<Cow<'_, [u8]>>, serde_json::Error> {
-    match value.get() {
-        "null" => Ok(None),
-        text if text.starts_with('"') => Ok(Some(Cow::Owned(serde_json::from_str::<JsonBytes>(text)?.0))),
-        text => Ok(Some(Cow::Borrowed(text.as_bytes()))),
     }
 }
 
@@ -98,13 +54,13 @@ mod tests {
                 "t": true, "z": null}"#,
         )
         .unwrap();
-        assert_eq!(record.json_member("path"), Some(&b"a\"\xFFb"[..]));
-        assert_eq!(record.json_member("n"), Some(&b"12345678901234567890123"[..]), "no digit is lost");
-        assert_eq!(record.json_member("x"), Some(&b"1.50"[..]));
-        assert_eq!(record.json_member("l"), Some(&br#"[1, {"a": 2}]"#[..]));
-        assert_eq!(record.json_member("t"), Some(&b"true"[..]));
-        assert_eq!(record.json_member("z"), None);
-        assert_eq!(record.json_member("other"), None);
+        assert_eq!(record.json_member("path").as_deref(), Some(&b"a\"\xFFb"[..]));
+        assert_eq!(record.json_member("n").as_deref(), Some(&b"12345678901234567890123"[..]), "no digit is lost");
+        assert_eq!(record.json_member("x").as_deref(), Some(&b"1.50"[..]));
+        assert_eq!(record.json_member("l").as_deref(), Some(&br#"[1, {"a": 2}]"#[..]));
+        assert_eq!(record.json_member("t").as_deref(), Some(&b"true"[..]));
+        assert_eq!(record.json_member("z").as_deref(), None);
+        assert_eq!(record.json_member("other").as_deref(), None);
     }
 
     #[test]
@@ -112,7 +68,7 @@ mod tests {
         let mut record = Record::line(br#"{"a": "line"}"#.to_vec());
         record.payload = br#"{"a": "payload"}"#.to_vec();
         let record = run(Parse::new(ParseFormat::Json), record).unwrap();
-        assert_eq!(record.json_member("a"), Some(&b"payload"[..]));
+        assert_eq!(record.json_member("a").as_deref(), Some(&b"payload"[..]));
     }
 
     #[test]

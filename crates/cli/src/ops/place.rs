@@ -5,8 +5,8 @@
 //! one, never a part, whatever happens to this process. Data is not forced to the disk: after a loss of power the file
 //! system decides what is left.
 //!
-//! The temporary name is short and its own (`.millstream-PID-NUMBER.tmp`), so that a target whose name is as long as
-//! names may be still has one.
+//! The temporary name is short and the process's own, so that a target whose name is as long as names may be still has
+//! one. If the process is killed, the next run removes the file ([`leftovers`]).
 
 use std::fs::File;
 use std::io;
@@ -17,12 +17,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
+use crate::leftovers;
+
 /// Names tried for one temporary file before giving up; more than one only when an earlier process left its own behind.
 const MOST_NAMES: u32 = 100;
 
 /// What happens to a target that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Existing {
+pub(crate) enum Existing {
     /// It is kept, and [`Placing::put`] fails with [`io::ErrorKind::AlreadyExists`].
     Keep,
     /// It is replaced.
@@ -31,10 +33,12 @@ pub(super) enum Existing {
 
 /// A file that does not have its name yet.
 #[derive(Debug)]
-pub(super) struct Placing {
+pub(crate) struct Placing {
     temporary: PathBuf,
     target: PathBuf,
     put: bool,
+    /// Dropped after the file has its name or is gone.
+    _listed: leftovers::Entry,
 }
 
 impl Placing {
@@ -42,15 +46,16 @@ impl Placing {
     ///
     /// # Errors
     /// The target names a folder, or the file system's refusal.
-    pub(super) fn create(target: PathBuf) -> io::Result<(Self, File)> {
+    pub(crate) fn create(target: PathBuf) -> io::Result<(Self, File)> {
         if target.as_os_str().as_encoded_bytes().ends_with(b"/") || target.file_name().is_none() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "the path names a folder, not a file"));
         }
         let mut made_parents = false;
         for _ in 0..MOST_NAMES {
             let temporary = target.with_file_name(temporary_name());
+            let listed = leftovers::note(&temporary);
             match File::options().write(true).create_new(true).mode(0o666).open(&temporary) {
-                Ok(file) => return Ok((Self { temporary, target, put: false }, file)),
+                Ok(file) => return Ok((Self { temporary, target, put: false, _listed: listed }, file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !made_parents => {
                     // Most folders exist when a file is written: asking first would cost a call for every file.
                     std::fs::create_dir_all(parent_of(&target))?;
@@ -67,7 +72,7 @@ impl Placing {
     }
 
     /// The target.
-    pub(super) fn target(&self) -> &Path {
+    pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
@@ -75,13 +80,55 @@ impl Placing {
     ///
     /// # Errors
     /// The target exists and is to be kept, or the file system's refusal. The temporary file is removed then.
-    pub(super) fn put(mut self, existing: Existing) -> io::Result<()> {
+    pub(crate) fn put(mut self, existing: Existing) -> io::Result<()> {
         match existing {
             Existing::Replace => std::fs::rename(&self.temporary, &self.target)?,
             Existing::Keep => rename_new(&self.temporary, &self.target)?,
         }
         self.put = true;
         Ok(())
+    }
+}
+
+impl Placing {
+    /// Where the file is until it has its name.
+    pub(super) fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Gives the file its name; a file that has it already goes to `earlier`, in the same folder, and replaces what is there.
+    /// At every moment the target is one of the two. Returns whether there was such a file.
+    ///
+    /// # Errors
+    /// The file system's refusal.
+    pub(super) fn put_keeping(mut self, earlier: &Path) -> io::Result<bool> {
+        match rustix::fs::renameat_with(CWD, &self.temporary, CWD, &self.target, RenameFlags::EXCHANGE) {
+            Ok(()) => {
+                // Under the temporary name is now the earlier file, which must not be removed.
+                self.put = true;
+                std::fs::rename(&self.temporary, earlier)?;
+                Ok(true)
+            }
+            Err(Errno::NOENT) => self.put(Existing::Replace).map(|()| false),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                let existed = match std::fs::rename(&self.target, earlier) {
+                    Ok(()) => true,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+                    Err(error) => return Err(error),
+                };
+                self.put(Existing::Replace).map(|()| existed)
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Gives the file another name than it was made for, in the same folder; an existing file is replaced.
+    ///
+    /// # Errors
+    /// The file system's refusal. The temporary file is removed then.
+    pub(super) fn put_as(mut self, target: PathBuf) -> io::Result<()> {
+        self.target = target;
+        self.put(Existing::Replace)
     }
 }
 
@@ -102,7 +149,7 @@ fn parent_of(path: &Path) -> &Path {
 fn temporary_name() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     // Relaxed: the number only has to differ; it publishes nothing.
-    format!(".millstream-{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+    leftovers::temporary_name(NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Renames without replacing. File systems that cannot do this in one step make a second name and remove the first;
@@ -168,6 +215,20 @@ mod tests {
         placing.put(Existing::Replace).unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"new");
         assert_eq!(names(folder.path()), ["file"], "no temporary file is left");
+    }
+
+    #[test]
+    fn the_earlier_file_is_kept_beside_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, earlier) = (folder.path().join("file"), folder.path().join("file.old"));
+        for (content, existed) in [("one", false), ("two", true), ("three", true)] {
+            let (placing, mut file) = Placing::create(target.clone()).unwrap();
+            file.write_all(content.as_bytes()).unwrap();
+            assert_eq!(placing.put_keeping(&earlier).unwrap(), existed);
+            assert_eq!(fs::read_to_string(&target).unwrap(), content);
+        }
+        assert_eq!(fs::read_to_string(&earlier).unwrap(), "two");
+        assert_eq!(names(folder.path()), ["file", "file.old"]);
     }
 
     #[test]

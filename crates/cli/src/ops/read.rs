@@ -1,12 +1,11 @@
 //! `read`: a file becomes the payload.
 //!
-//! The size is known from the walk or asked of the open file, memory for it is granted before a byte is read, and the
-//! buffer is exactly that large. A file that turns out longer (it grew, or its size is not what the file system says,
-//! as in `/proc`) is read on in steps, each granted first; a shorter one gives a shorter payload. Only regular files
-//! are read: a pipe or a device could keep a worker for ever.
+//! The size is asked of the open file, memory for it is granted before a byte is read, and the buffer is exactly that
+//! large. A file that turns out longer (it grew, or the file system does not know its size, as in `/proc`) is read on in
+//! steps, each granted first, up to a limit; a shorter one gives a shorter payload. [`regular`] says which files are
+//! opened at all.
 
 use std::fs::File;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use millstream_flow::{Cx, Failure};
@@ -17,6 +16,10 @@ use super::growing;
 use super::safe_path::PathTemplate;
 use crate::file::template::{Field, Template};
 use crate::record::Record;
+use crate::regular;
+
+/// The most that a file without `max_bytes` may have beyond its size: some files of the kernel's have size 0 and no end.
+const MAX_GROWTH: u64 = 64 << 20;
 
 /// Most bytes read between two looks at the time limit and at cancellation.
 const STEP: usize = 8 << 20;
@@ -24,13 +27,14 @@ const STEP: usize = 8 << 20;
 /// See the [module](self).
 pub(super) struct Read {
     path: PathTemplate,
-    /// The path is the unit's own, whose size the source has declared.
+    /// The path is the unit's own.
     own: bool,
+    limit: Limit,
 }
 
 impl Read {
-    pub(super) fn new(path: &Template) -> Self {
-        Self { path: PathTemplate::new(path), own: path.is_only(&Field::Path) }
+    pub(super) fn new(path: &Template, max_bytes: Option<u64>) -> Self {
+        Self { path: PathTemplate::new(path), own: path.is_only(&Field::Path), limit: Limit(max_bytes) }
     }
 }
 
@@ -39,9 +43,9 @@ impl Op for Read {
         // Until the read has succeeded the record keeps the payload it came with, which counts too.
         let held = record.payload.len() as u64 + record.headroom;
         let payload = if self.own {
-            read_file(record.path(), Some(record.declared).filter(|size| *size > 0), held, cx)?
+            read_file(record, record.path(), self.limit, held, cx)?
         } else {
-            read_file(&self.path.render(record)?, None, held, cx)?
+            read_file(record, &self.path.render(record)?, self.limit, held, cx)?
         };
         record.size = Some(payload.len() as u64);
         record.declared = 0;
@@ -54,14 +58,15 @@ impl Op for Read {
     }
 }
 
-fn read_file(path: &Path, declared: Option<u64>, held: u64, cx: &mut Cx<'_>) -> Result<Vec<u8>, Failure> {
+fn read_file(record: &Record, path: &Path, limit: Limit, held: u64, cx: &mut Cx<'_>) -> Result<Vec<u8>, Failure> {
     let failed = |error| io_failure("read", path, &error);
-    // Without O_NONBLOCK, opening a pipe that nobody writes to would not return.
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
-    let size = match declared {
-        Some(size) => size,
-        None => regular_size(&file, path)?,
+    let opened = match record.walked(path) {
+        Some((root, relative)) => regular::open_below(root, relative),
+        None => regular::open(path),
     };
+    let (file, found) = opened.map_err(failed)?;
+    let size = found.len();
+    limit.admit(size, size, path)?;
     cx.reserve(held + size)?;
     let mut payload = growing::with_room(size).map_err(failed)?;
     while payload.len() < payload.capacity() {
@@ -73,15 +78,24 @@ fn read_file(path: &Path, declared: Option<u64>, held: u64, cx: &mut Cx<'_>) -> 
             cx.check()?;
         }
     }
-    read_on(&file, payload, held, path, cx)
+    read_on(&file, payload, limit, held, path, cx)
 }
 
 /// Reads what a file has beyond its size, which is nothing almost always: that is found out without growing the buffer.
-fn read_on(file: &File, mut payload: Vec<u8>, held: u64, path: &Path, cx: &mut Cx<'_>) -> Result<Vec<u8>, Failure> {
+fn read_on(
+    file: &File,
+    mut payload: Vec<u8>,
+    limit: Limit,
+    held: u64,
+    path: &Path,
+    cx: &mut Cx<'_>,
+) -> Result<Vec<u8>, Failure> {
     let failed = |error| io_failure("read", path, &error);
+    let size = payload.len() as u64;
     let mut probe = Vec::with_capacity(1024);
     while growing::read_some(file, &mut probe, STEP).map_err(failed)? > 0 {
         let capacity = growing::next_capacity(&payload);
+        limit.admit((payload.len() + probe.len()) as u64, size, path)?;
         cx.reserve(held + capacity as u64)?;
         growing::grow_to(&mut payload, capacity).map_err(failed)?;
         payload.append(&mut probe);
@@ -89,30 +103,39 @@ fn read_on(file: &File, mut payload: Vec<u8>, held: u64, path: &Path, cx: &mut C
             cx.check()?;
         }
     }
+    limit.admit(payload.len() as u64, size, path)?;
     growing::trim(&mut payload);
     Ok(payload)
 }
 
-/// The size of an open regular file.
-fn regular_size(file: &File, path: &Path) -> Result<u64, Failure> {
-    let found = file.metadata().map_err(|error| io_failure("read", path, &error))?;
-    let kind = found.file_type();
-    if kind.is_file() {
-        return Ok(found.len());
+/// How large a payload may become.
+#[derive(Clone, Copy)]
+struct Limit(Option<u64>);
+
+impl Limit {
+    /// Refuses `bytes` of a file whose own size is `size`, if that is too much.
+    fn admit(self, bytes: u64, size: u64, path: &Path) -> Result<(), Failure> {
+        let path = path.display();
+        match self.0 {
+            Some(most) if bytes > most => {
+                Err(Failure::permanent(format!("cannot read {path}: it has more than `max_bytes`, {most}")))
+            }
+            None if bytes.saturating_sub(size) > MAX_GROWTH => Err(Failure::permanent(format!(
+                "cannot read {path}: its size is {size} and it goes on for more than {} MiB; `max_bytes` would let it",
+                MAX_GROWTH >> 20
+            ))),
+            _ => Ok(()),
+        }
     }
-    let what = if kind.is_dir() {
-        "a folder"
-    } else if kind.is_fifo() {
-        "a pipe"
-    } else {
-        "a device"
-    };
-    Err(Failure::permanent(format!("cannot read {}: it is {what}, and `read` takes regular files", path.display())))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::sync::Arc;
+
+    use rustix::fs::{Mode, OFlags};
 
     use super::Read;
     use crate::file::template::{Field, Template};
@@ -126,7 +149,7 @@ mod tests {
     }
 
     fn read() -> Read {
-        Read::new(&Template::of(Field::Path))
+        Read::new(&Template::of(Field::Path), None)
     }
 
     #[test]
@@ -150,6 +173,52 @@ mod tests {
     fn a_file_without_a_size_is_read_to_its_end() {
         let record = run(read(), file_record(std::path::Path::new("/proc/self/status"), 0)).unwrap();
         assert!(record.payload.starts_with(b"Name:"));
+    }
+
+    #[test]
+    fn a_walked_file_that_became_a_link_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (secret, tree) = (folder.path().join("secret"), folder.path().join("tree"));
+        fs::write(&secret, "secret").unwrap();
+        fs::create_dir_all(tree.join("a")).unwrap();
+        fs::write(tree.join("a/file"), "content").unwrap();
+        let record = || {
+            let root = rustix::fs::open(&tree, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+            let path = tree.join("a/file").into_os_string().into_encoded_bytes();
+            Record::file(path, tree.as_os_str().len() + 1).below(&Arc::new(root))
+        };
+        let beside = || Read::new(&Template::parse("{dir}/file").unwrap(), None);
+        assert_eq!(run(read(), record()).unwrap().payload, b"content");
+        assert_eq!(run(beside(), record()).unwrap().payload, b"content");
+
+        fs::remove_file(tree.join("a/file")).unwrap();
+        symlink(&secret, tree.join("a/file")).unwrap();
+        for op in [read(), beside()] {
+            let error = run(op, record()).unwrap_err();
+            assert!(error.contains("a symbolic link is on the way"), "{error}");
+        }
+        fs::rename(tree.join("a"), tree.join("b")).unwrap();
+        symlink(folder.path(), tree.join("a")).unwrap();
+        fs::write(folder.path().join("file"), "secret").unwrap();
+        assert!(run(read(), record()).unwrap_err().contains("a symbolic link is on the way"));
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_given_up_on() {
+        let pagemap = std::path::Path::new("/proc/self/pagemap");
+        let error = run(read(), file_record(pagemap, 0)).unwrap_err();
+        assert!(error.contains("its size is 0 and it goes on for more than 64 MiB"), "{error}");
+    }
+
+    #[test]
+    fn max_bytes_is_the_largest_file_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, [7; 1000]).unwrap();
+        let read = |most| Read::new(&Template::of(Field::Path), Some(most));
+        assert_eq!(run(read(1000), file_record(&path, 0)).unwrap().payload.len(), 1000);
+        let error = run(read(999), file_record(&path, 0)).unwrap_err();
+        assert!(error.contains("more than `max_bytes`, 999"), "{error}");
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use std::ffi::OsString;
 use std::ops::Range;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use millstream_flow::Failure;
@@ -62,6 +62,21 @@ impl PathTemplate {
         Ok(PathBuf::from(OsString::from_vec(path)))
     }
 
+    /// The path of a file that is to be made for one unit.
+    ///
+    /// # Errors
+    /// As [`render`](Self::render), and when the path names a folder: its last component is empty, as that of `out/{line}`
+    /// is for an empty line.
+    pub(super) fn render_file(&self, record: &Record) -> Result<PathBuf, Failure> {
+        let path = self.render(record)?;
+        let bytes = path.as_os_str().as_bytes();
+        match bytes.rsplit(|byte| *byte == b'/').next() {
+            Some(b"") => Err(self.refused(bytes, "its last part is empty, and a file needs a name")),
+            Some(b"." | b"..") => Err(self.refused(bytes, "it names a folder, and a file needs a name")),
+            _ => Ok(path),
+        }
+    }
+
     /// The path, when it is the same for every unit.
     pub(super) fn constant(&self) -> Option<PathBuf> {
         self.template.constant().map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
@@ -93,6 +108,7 @@ fn is_data(field: &Field, range: &Range<usize>) -> bool {
 mod tests {
     use super::PathTemplate;
     use crate::file::template::Template;
+    use crate::json_member::Member;
     use crate::record::Record;
 
     fn rendered(template: &str, record: &Record) -> Result<String, String> {
@@ -111,7 +127,7 @@ mod tests {
 
     fn of_member(template: &str, value: &str) -> Result<String, String> {
         let mut record = Record::line(b"l".to_vec());
-        record.json = vec![("x".to_owned(), value.into())];
+        record.json = vec![Member { name: "x".to_owned(), value: value.into(), is_json: false }];
         rendered(template, &record)
     }
 
@@ -151,6 +167,20 @@ mod tests {
         assert_eq!(of_line("{path}.zst", "../x").unwrap(), "../x.zst");
         assert_eq!(of_line("{dir}/new-{name}", "/a/../b/c").unwrap(), "/a/../b/new-c");
         assert!(of_line("{dir}/{name}", "/a/..").is_err());
+    }
+
+    #[test]
+    fn a_file_needs_a_name() {
+        let of = |template: &str, line: &str| {
+            let template = PathTemplate::new(&Template::parse(template).unwrap());
+            template.render_file(&Record::line(line.into())).map_err(|failure| failure.to_string())
+        };
+        for (line, why) in [("", "its last part is empty"), ("a/", "its last part is empty"), (".", "names a folder")] {
+            let error = of("o/{line}", line).unwrap_err();
+            assert!(error.contains(why), "{line}: {error}");
+        }
+        assert!(of("o/..", "").unwrap_err().contains("names a folder"));
+        assert!(of("o/{line}.x", "").is_ok() && of("o/{line}", "...").is_ok());
     }
 
     #[test]

@@ -41,11 +41,13 @@ impl Write {
 
 impl Op for Write {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
-        let path = self.path.render(record)?;
+        let path = self.path.render_file(record)?;
         // Looked at before anything is written, so that a second run over the same input writes nothing; what counts is
         // the rename that does not replace.
-        if self.existing != IfExists::Replace && path.symlink_metadata().is_ok() {
-            return self.exists(&path);
+        if self.existing != IfExists::Replace
+            && let Ok(found) = path.symlink_metadata()
+        {
+            return if found.is_dir() { Err(is_a_folder(&path)) } else { self.exists(&path) };
         }
         let failed = |error, path: &std::path::Path| io_failure("write", path, &error);
         let (placing, mut file) = Placing::create(path.clone()).map_err(|error| failed(error, &path))?;
@@ -59,7 +61,7 @@ impl Op for Write {
         let existing = if self.existing == IfExists::Replace { Existing::Replace } else { Existing::Keep };
         match placing.put(existing) {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => self.exists(&path),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && !path.is_dir() => self.exists(&path),
             Err(error) => Err(failed(error, &path)),
         }
     }
@@ -81,6 +83,11 @@ impl Write {
             path.display()
         )))
     }
+}
+
+/// A folder in the file's place neither counts as the file nor can be replaced by it.
+fn is_a_folder(path: &std::path::Path) -> Failure {
+    Failure::permanent(format!("cannot write {}: it is a folder", path.display()))
 }
 
 #[cfg(test)]
@@ -149,8 +156,14 @@ mod tests {
     fn a_folder_in_the_files_place_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("f")).unwrap();
-        assert!(run(write(folder.path(), true, false), record("f", "new")).is_err());
-        assert!(run(write(folder.path(), false, false), record("f/", "new")).is_err());
+        for (overwrite, skip) in [(true, false), (false, true), (false, false)] {
+            let error = run(write(folder.path(), overwrite, skip), record("f", "new")).unwrap_err();
+            assert!(error.contains("folder") || error.contains("directory"), "{error}");
+            for name in ["f/", "", "."] {
+                let error = run(write(folder.path(), overwrite, skip), record(name, "new")).unwrap_err();
+                assert!(error.contains("a file needs a name"), "{name}: {error}");
+            }
+        }
         assert_eq!(entries(folder.path()), 1);
     }
 }

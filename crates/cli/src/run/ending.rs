@@ -1,13 +1,15 @@
 //! What is said and written when a run is over, and the exit status that sums it up.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use millstream_flow::{Outcome, Quantiles, Report, ResourceReport, Snapshot, StageReport};
 
 use super::watch::whereabouts;
 use crate::dead_letters::DeadLetters;
+use crate::ops::Fate;
 use crate::screen::look::Look;
 use crate::screen::report_file::ReportFile;
+use crate::screen::run_report::RunReport;
 use crate::screen::{table, text};
 
 /// Every unit was retired.
@@ -24,83 +26,91 @@ pub const NOT_WRITTEN: u8 = 4;
 
 /// What the end of a run is told with.
 pub(super) struct Closing<'a> {
-    pub(super) report: &'a Report,
+    pub(super) run: RunReport<'a>,
     /// The flow at the moment it was abandoned, if it was.
     pub(super) abandoned: Option<&'a Snapshot>,
     pub(super) interrupted: bool,
     pub(super) letters: &'a DeadLetters,
+    /// Letters of a retry that were not retried.
+    pub(super) kept: u64,
     pub(super) report_file: Option<&'a ReportFile>,
-    /// Nothing but errors is shown.
+    /// The table is printed.
+    pub(super) table: bool,
+    /// Nothing but what needs attention is said.
     pub(super) quiet: bool,
-    /// A stage's programs write to standard output: the table goes to standard error.
-    pub(super) stdout_is_taken: bool,
 }
 
 impl Closing<'_> {
-    /// Writes the report where it was asked for, says what went wrong, and gives the exit status. `written` tells
-    /// whether everything could be written so far.
+    /// Prints the table, writes the report where it was asked for, says what went wrong, and gives the exit status.
+    /// `written` tells whether everything could be written so far.
     pub(super) fn tell(&self, mut written: bool) -> u8 {
-        if !self.quiet {
-            written &= self.print_table();
+        let report = self.run.report;
+        if self.table {
+            let look = Look::of_terminal(&io::stderr()).unwrap_or(Look::FILE);
+            complain(table::table(report, look).trim_end());
         }
         let tally = self.letters.tally();
-        let letters = (tally.written > 0).then(|| self.letters.path());
-        if let Some(Err(error)) = self.report_file.map(|file| file.write(self.report, letters)) {
+        let dead_letters = (tally.written > 0).then(|| self.letters.path());
+        let run = RunReport { dead_letters: dead_letters.as_deref(), ..self.run };
+        if let Some(Err(error)) = self.report_file.map(|file| file.write(&run)) {
             complain(&format!("error: {error}"));
             written = false;
         }
-        if self.report.dead_lettered > 0 {
-            let (dead, path) = (text::counted(self.report.dead_lettered, "unit"), self.letters.path().display());
-            complain(&match (tally.written, tally.refused) {
+        if report.dead_lettered > 0 {
+            let (dead, path) = (text::counted(report.dead_lettered, "unit"), self.letters.path());
+            let path = path.display();
+            complain(&match (tally.written.saturating_sub(self.kept), tally.refused) {
                 (_, 0) => format!("{dead} dead-lettered: {path}"),
                 (0, _) => format!("{dead} dead-lettered; {path} could not be written, they are shown above"),
                 (_, refused) => format!("{dead} dead-lettered: {path}, except for {refused} shown above"),
             });
         }
-        if self.report.left > 0 {
-            let places = self.abandoned.map(whereabouts).filter(|places| !places.is_empty());
-            let places = places.map_or_else(String::new, |places| format!("; when abandoned: {places}"));
-            complain(&format!("{} left{places}", text::counted(self.report.left, "unit")));
+        if self.kept > 0 {
+            let (kept, path) = (text::counted(self.kept, "letter"), self.letters.path());
+            complain(&format!("{kept} not retried: {}", path.display()));
+        }
+        for (stage, file) in self.run.gathered {
+            // That a file is not the new one is no matter of taste.
+            if !self.quiet || matches!(file.fate, Fate::Kept { .. }) {
+                complain(&format!("{stage}: {file}"));
+            }
+        }
+        if report.left > 0 {
+            complain(&left(report.left, self.abandoned));
         }
         written &= tally.refused == 0;
         if self.interrupted {
             INTERRUPTED
         } else if !written {
             NOT_WRITTEN
-        } else if self.report.dead_lettered > 0 || self.report.outcome == Outcome::StoppedByFailure {
+        } else if report.dead_lettered + self.kept > 0 || report.outcome == Outcome::StoppedByFailure {
             SOME_DEAD
         } else {
             ALL_RETIRED
         }
     }
+}
 
-    /// Prints the table; a reader that has gone away has what it wanted.
-    fn print_table(&self) -> bool {
-        if self.stdout_is_taken {
-            let look = Look::of_terminal(&io::stderr()).unwrap_or(Look::FILE);
-            complain(table::table(self.report, look).trim_end());
-            return true;
+/// How many units are left, and where those were that were in flight when the flow was abandoned.
+fn left(left: u64, abandoned: Option<&Snapshot>) -> String {
+    let units = text::counted(left, "unit");
+    match abandoned.filter(|then| then.in_flight > 0) {
+        Some(then) if then.in_flight == left => format!("{units} left; when abandoned: {}", whereabouts(then)),
+        // A unit that ran may still have ended, and one that was admitted late is not in the snapshot.
+        Some(then) => {
+            format!(
+                "{units} left; when abandoned, {} were in flight: {}",
+                text::count(then.in_flight),
+                whereabouts(then)
+            )
         }
-        let mut out = io::stdout().lock();
-        let look = Look::of_terminal(&out).unwrap_or(Look::FILE);
-        match out.write_all(table::table(self.report, look).as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                complain(&format!("error: the report could not be written to standard output: {error}"));
-                false
-            }
-            _ => true,
-        }
+        None => format!("{units} left"),
     }
 }
 
 /// Writes a line to standard error; there is nobody to tell if that fails.
-pub(super) fn complain(message: &str) {
+pub(crate) fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "{message}");
-}
-
-/// Whether standard output and standard error are one terminal.
-pub(super) fn one_terminal() -> bool {
-    io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
 /// The report of a flow that was abandoned and did not end, from the last that was seen of it.
@@ -161,6 +171,18 @@ pub(super) fn unfinished(now: &Snapshot) -> Report {
 mod tests {
     use super::*;
     use crate::screen::sample::snapshot;
+
+    #[test]
+    fn what_is_left_is_told_with_numbers_that_add_up() {
+        let mut then = snapshot();
+        then.stages.truncate(1);
+        (then.stages[0].running, then.stages[0].waiting) = (2, 4);
+        (then.in_flight, then.delayed, then.waiting_for_memory) = (7, 1, 0);
+        let places = "2 running and 4 waiting in read, 1 in a pause";
+        assert_eq!(left(7, Some(&then)), format!("7 units left; when abandoned: {places}"));
+        assert_eq!(left(6, Some(&then)), format!("6 units left; when abandoned, 7 were in flight: {places}"));
+        assert_eq!(left(1, None), "1 unit left");
+    }
 
     #[test]
     fn a_report_of_what_did_not_end_accounts_for_every_unit() {

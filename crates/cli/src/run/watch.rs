@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use millstream_flow::{Control, Report, Snapshot, SourceEnd};
 
 use crate::screen::Screen;
+use crate::screen::throughput::{Sample, Throughput};
 
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
@@ -37,6 +38,8 @@ pub(super) struct Ending {
     pub(super) panic: Option<Box<dyn Any + Send>>,
     /// The flow at the moment it was abandoned, if it was.
     pub(super) abandoned: Option<Box<Snapshot>>,
+    /// What left the flow, over time.
+    pub(super) throughput: Throughput,
 }
 
 /// Watches a flow to its end. `total` is the number of units the source will yield, if it knows; `drain` is called
@@ -49,7 +52,14 @@ pub(super) fn watch(
     drain: impl FnOnce(),
 ) -> Ending {
     let mut drain = Some(drain);
-    let mut ending = Ending { report: None, interrupts: 0, whole: false, panic: None, abandoned: None };
+    let mut ending = Ending {
+        report: None,
+        interrupts: 0,
+        whole: false,
+        panic: None,
+        abandoned: None,
+        throughput: Throughput::default(),
+    };
     let mut give_up: Option<Instant> = None;
     loop {
         match events.recv_timeout(TICK) {
@@ -95,15 +105,18 @@ pub(super) fn watch(
             break;
         }
         let now = control.snapshot();
+        let (retired, dead_lettered) = (now.retired, now.dead_lettered);
+        ending.throughput.note(Sample { at_s: now.wall_ns as f64 / 1e9, retired, dead_lettered });
         screen.show(&now, if ending.whole { Some(now.admitted) } else { total });
     }
     screen.clear();
     ending
 }
 
-/// Where a flow's units are, in words: `3 running and 9 waiting in zstd`; nothing if none is anywhere.
+/// Where a flow's units in flight are, in words: `3 running and 9 waiting in zstd, 1 in a pause`. The numbers add up to
+/// those in flight.
 pub(super) fn whereabouts(now: &Snapshot) -> String {
-    let places: Vec<String> = now
+    let mut places: Vec<String> = now
         .stages
         .iter()
         .filter(|stage| stage.running + stage.waiting > 0)
@@ -113,6 +126,15 @@ pub(super) fn whereabouts(now: &Snapshot) -> String {
             (running, waiting) => format!("{running} running and {waiting} waiting in {}", stage.name),
         })
         .collect();
+    let in_stages: u64 = now.stages.iter().map(|stage| stage.running + stage.waiting).sum();
+    let elsewhere = now.in_flight.saturating_sub(in_stages + now.delayed + now.waiting_for_memory);
+    for (units, place) in
+        [(now.delayed, "in a pause"), (now.waiting_for_memory, "waiting for memory"), (elsewhere, "between stages")]
+    {
+        if units > 0 {
+            places.push(format!("{units} {place}"));
+        }
+    }
     places.join(", ")
 }
 
@@ -127,6 +149,16 @@ mod tests {
         for (stage, (running, waiting)) in now.stages.iter_mut().zip([(0, 0), (1, 0), (0, 2), (3, 4)]) {
             (stage.running, stage.waiting) = (running, waiting);
         }
+        (now.in_flight, now.delayed) = (10, 0);
         assert_eq!(whereabouts(&now), "1 running in blake3, 2 waiting in zstd, 3 running and 4 waiting in write");
+    }
+
+    #[test]
+    fn units_outside_of_stages_are_told_too() {
+        let mut now = snapshot();
+        now.stages.iter_mut().for_each(|stage| (stage.running, stage.waiting) = (0, 0));
+        now.stages[0].running = 2;
+        (now.in_flight, now.delayed, now.waiting_for_memory) = (7, 3, 1);
+        assert_eq!(whereabouts(&now), "2 running in read, 3 in a pause, 1 waiting for memory, 1 between stages");
     }
 }

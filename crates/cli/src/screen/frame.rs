@@ -46,7 +46,7 @@ pub fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Ready => "ready",
         Phase::Running => "running",
-        Phase::Draining => "draining",
+        Phase::Draining => "finishing",
         Phase::Abandoned => "abandoned",
         Phase::Done => "done",
     }

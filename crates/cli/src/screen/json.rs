@@ -1,36 +1,69 @@
 //! The report as JSON.
 //!
-//! One object with the members of [`Report`] (times in nanoseconds where a name ends in `_ns`, in seconds where it
-//! ends in
-//! `_s`), and two more: `dead_letters_file`, the path of the file the dead letters went to or null, and `memory_cap` is
-//! null where there is no cap.
+//! One object with the members of [`Report`](millstream_flow::Report) (times in nanoseconds where a name ends in `_ns`,
+//! in seconds where it ends in `_s`; `memory_cap` is null where there is no cap), and these:
+//!
+//! | member | holds |
+//! | --- | --- |
+//! | `run` | [which run it was](crate::run::identity::Identity): name, flow file, folder, parameters, inputs, host, start, version |
+//! | `throughput` | [totals over time](super::throughput::Sample): `at_s`, `retired`, `dead_lettered` |
+//! | `dead_letter_causes` | [`groups`](crate::causes::Group), the largest first, and how many letters there are of `others` |
+//! | `dead_letters_file` | the path of the file of dead letters, or null |
+//! | `gathered_files` | of each stage with a fresh file, whether it was `placed` |
 
 use std::path::Path;
 
-use millstream_flow::Report;
-use serde_json::Value;
+use serde_json::{Value, json as value};
+
+use super::run_report::RunReport;
+use crate::ops::{Fate, Gathered};
 
 /// The report as indented JSON with a line end after it.
-pub fn json(report: &Report, dead_letters: Option<&Path>) -> String {
-    let mut value = serde_json::to_value(report).expect("a report has only string keys and plain numbers");
-    if let Value::Object(members) = &mut value {
-        let path = dead_letters.map_or(Value::Null, |path| path.to_string_lossy().into());
+pub fn json(run: &RunReport<'_>) -> String {
+    let report = run.report;
+    let mut object = serde_json::to_value(report).expect("a report has only string keys and plain numbers");
+    if let Value::Object(members) = &mut object {
+        members.insert("run".to_owned(), value!(run.identity));
+        members.insert("throughput".to_owned(), value!(run.throughput.samples()));
+        members.insert("dead_letter_causes".to_owned(), value!(run.causes));
+        let path = run.dead_letters.map_or(Value::Null, |path| path.to_string_lossy().into());
         members.insert("dead_letters_file".to_owned(), path);
+        members.insert("gathered_files".to_owned(), run.gathered.iter().map(gathered_file).collect());
         if report.memory_cap == u64::MAX {
             members.insert("memory_cap".to_owned(), Value::Null);
         }
     }
-    format!("{value:#}\n")
+    format!("{object:#}\n")
+}
+
+/// A file that a stage has gathered, and what became of it.
+fn gathered_file((stage, file): &(String, Gathered)) -> Value {
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    let mut value = value!({ "stage": stage, "path": path(&file.path), "lines": file.lines });
+    match &file.fate {
+        Fate::Placed { earlier } => {
+            value["placed"] = true.into();
+            value["earlier"] = earlier.as_deref().map(path).into();
+        }
+        Fate::Kept { because, partial } => {
+            value["placed"] = false.into();
+            value["because"] = because.to_string().into();
+            value["partial"] = partial.as_deref().map(path).into();
+        }
+    }
+    value
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::sample::report;
+    use crate::screen::sample::{RunSample, report};
 
     #[test]
     fn every_promised_member_is_there() {
-        let value: Value = serde_json::from_str(&json(&report(), Some(Path::new("d.jsonl")))).unwrap();
+        let (sample, report) = (RunSample::new(), report());
+        let run = RunReport { dead_letters: Some(Path::new("d.jsonl")), ..sample.of(&report) };
+        let value: Value = serde_json::from_str(&json(&run)).unwrap();
         for member in
             ["flow", "admitted", "retired", "dead_lettered", "left", "wall_s", "peak_in_flight", "peak_bytes_in_flight"]
         {
@@ -38,6 +71,10 @@ mod tests {
         }
         assert_eq!(value["outcome"], "complete");
         assert_eq!(value["dead_letters_file"], "d.jsonl");
+        assert_eq!(value["run"]["flow_file"], "/flows/archive.toml");
+        assert_eq!(value["run"]["params"]["out"], "/backup");
+        assert_eq!(value["throughput"][0]["at_s"], 10.0);
+        assert_eq!(value["dead_letter_causes"]["groups"][0]["units"], 2);
         for stage in value["stages"].as_array().unwrap() {
             for member in ["name", "units", "failures"] {
                 assert!(!stage[member].is_null(), "{member}");
@@ -59,7 +96,7 @@ mod tests {
     fn no_cap_is_null() {
         let mut report = report();
         report.memory_cap = u64::MAX;
-        let value: Value = serde_json::from_str(&json(&report, None)).unwrap();
+        let value: Value = serde_json::from_str(&json(&RunSample::new().of(&report))).unwrap();
         assert!(value["memory_cap"].is_null() && value["dead_letters_file"].is_null());
     }
 }

@@ -5,7 +5,7 @@
 //! | [`frame`] | the live picture on a terminal, drawn by [`terminal`] |
 //! | [`plain`] | a line every two seconds where there is no terminal |
 //! | [`table`] | the report as tables of text |
-//! | [`json`], [`html`] | the report as a file, written by [`report_file`] |
+//! | [`json`], [`html`] | the report as a file, written by [`report_file`]: all of a [`run_report`] |
 //!
 //! All of them are pure functions from a [`Snapshot`] or a [`Report`](millstream_flow::Report) to text; [`Screen`]
 //! decides which progress is shown and is the only one that writes to standard error.
@@ -18,11 +18,13 @@ pub mod look;
 pub mod meter;
 pub mod plain;
 pub mod report_file;
+pub mod run_report;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod table;
 pub mod terminal;
 pub mod text;
+pub mod throughput;
 pub mod writable;
 pub(crate) mod xml;
 
@@ -47,22 +49,40 @@ pub struct Screen {
 #[derive(Debug)]
 enum Mode {
     Live(Terminal<Stderr>),
-    Plain { next_ns: u64 },
+    Plain { next_ns: u64, begins: Begins },
     Quiet,
 }
 
+/// When plain lines begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    AtOnce,
+    /// When it is known how many units there are: a person is done with typing them.
+    WithTheTotal,
+}
+
+/// What else happens on the terminal while a flow runs. A picture that is drawn over itself would be torn by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// A stage's programs write there: plain lines mix with that.
+    Output,
+    /// A person types the units there.
+    Typing,
+}
+
 impl Screen {
-    /// The progress that fits standard error: a live frame on a terminal, else plain lines, or nothing if `quiet`.
-    ///
-    /// With `shared`, something else writes to the same terminal while the flow runs (a stage's programs): plain lines
-    /// mix with that, a frame would be torn.
-    pub fn open(quiet: bool, shared: bool) -> Self {
+    /// The progress that fits standard error: a live frame on a terminal that shows nothing else, else plain lines, or
+    /// nothing if `quiet`.
+    pub fn open(quiet: bool, beside: Beside) -> Self {
         let mode = if quiet {
             Mode::Quiet
-        } else if !shared && Look::of_terminal(&io::stderr()).is_some() {
+        } else if beside == Beside::Nothing && Look::of_terminal(&io::stderr()).is_some() {
             Mode::Live(Terminal::new(io::stderr()))
         } else {
-            Mode::Plain { next_ns: PLAIN_EVERY_NS }
+            let begins = if beside == Beside::Typing { Begins::WithTheTotal } else { Begins::AtOnce };
+            Mode::Plain { next_ns: PLAIN_EVERY_NS, begins }
         };
         Self { mode, meter: Meter::default() }
     }
@@ -72,8 +92,8 @@ impl Screen {
         let pace = self.meter.read(snapshot, total);
         let shown = match &mut self.mode {
             Mode::Quiet => Ok(()),
-            Mode::Plain { next_ns } => {
-                if snapshot.wall_ns < *next_ns {
+            Mode::Plain { next_ns, begins } => {
+                if snapshot.wall_ns < *next_ns || *begins == Begins::WithTheTotal && total.is_none() {
                     return;
                 }
                 *next_ns = snapshot.wall_ns + PLAIN_EVERY_NS;

@@ -1,14 +1,13 @@
 //! `--report FILE`: where the report goes and in which form, checked before the run begins.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use millstream_flow::Report;
-
+use super::run_report::RunReport;
 use super::writable::{self, NotWritable, Way};
 use super::{html, json};
+use crate::ops::place::{Existing, Placing};
 
 /// Why a report cannot go where it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -67,19 +66,17 @@ impl ReportFile {
     ///
     /// # Errors
     /// Those of the file system; the old file, if there was one, is as it was.
-    pub fn write(&self, report: &Report, dead_letters: Option<&Path>) -> Result<(), NotWritable> {
+    pub fn write(&self, run: &RunReport<'_>) -> Result<(), NotWritable> {
         let text = match self.form {
-            Form::Json => json::json(report, dead_letters),
-            Form::Html => html::html(report, dead_letters),
+            Form::Json => json::json(run),
+            Form::Html => html::html(run),
         };
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let temporary = self.path.with_file_name(name);
-        let written = File::create_new(&temporary)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&temporary, &self.path));
+        let written = Placing::create(self.path.clone()).and_then(|(placing, mut file)| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            placing.put(Existing::Replace)
+        });
         written.map_err(|source| {
-            let _ = fs::remove_file(&temporary);
             let help = "the run itself is over and its results stand".to_owned();
             NotWritable { path: self.path.clone(), source, help }
         })
@@ -88,8 +85,10 @@ impl ReportFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
-    use crate::screen::sample::report;
+    use crate::screen::sample::{RunSample, report};
 
     #[test]
     fn only_json_and_html_are_known() {
@@ -115,7 +114,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
         fs::write(&path, "old").unwrap();
-        ReportFile::check(&path).unwrap().write(&report(), None).unwrap();
+        ReportFile::check(&path).unwrap().write(&RunSample::new().of(&report())).unwrap();
         assert!(fs::read_to_string(&path).unwrap().contains("\"archive\""));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

@@ -1,9 +1,53 @@
 //! Hand-made snapshots and reports for the tests of the screens.
 
 use millstream_flow::{
-    Outcome, Phase, Quantiles, Report, ResourceReport, ResourceSnapshot, Snapshot, StageReport, StageSnapshot,
+    Cause, Outcome, Phase, Quantiles, Report, ResourceReport, ResourceSnapshot, Snapshot, StageReport, StageSnapshot,
     WaitedFor, Waiting,
 };
+
+use super::run_report::RunReport;
+use super::throughput::{Sample, Throughput};
+use crate::causes::{Group, Groups};
+use crate::run::identity::Identity;
+
+/// What a report is told with, beside what the flow did.
+pub(crate) struct RunSample {
+    pub(crate) identity: Identity,
+    pub(crate) throughput: Throughput,
+    pub(crate) causes: Groups,
+}
+
+impl RunSample {
+    pub(crate) fn new() -> Self {
+        let identity = Identity {
+            name: "archive-4711".into(),
+            flow_file: "/flows/archive.toml".into(),
+            folder: "/home/u".into(),
+            params: [("out".to_owned(), "/backup".to_owned())].into(),
+            inputs: vec!["photos".into()],
+            host: "mill".into(),
+            started: "2026-11-23T15:00:00Z".into(),
+            version: "0.1.0".into(),
+        };
+        let mut throughput = Throughput::default();
+        for (at_s, retired) in [(10.0, 2_000), (20.0, 6_000), (30.0, 6_100), (42.1, 12_398)] {
+            throughput.note(Sample { at_s, retired, dead_lettered: 2 });
+        }
+        let group = Group {
+            stage: "zstd".into(),
+            cause: Cause::Error,
+            message: "cannot read {path}: `disk` is gone".into(),
+            units: 2,
+            example: "photos/a".into(),
+        };
+        Self { identity, throughput, causes: Groups { groups: vec![group], others: 0 } }
+    }
+
+    pub(crate) fn of<'a>(&'a self, report: &'a Report) -> RunReport<'a> {
+        let Self { identity, throughput, causes } = self;
+        RunReport { report, identity, throughput, causes, dead_letters: None, gathered: &[] }
+    }
+}
 
 const STAGES: [&str; 4] = ["read", "blake3", "zstd", "write"];
 

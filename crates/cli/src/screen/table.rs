@@ -1,15 +1,16 @@
 //! The report as tables of text.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-use millstream_flow::{Outcome, Quantiles, Report, StageReport};
+use millstream_flow::{Quantiles, Report, StageReport};
 
 use super::look::Look;
+use super::run_report::outcome;
 use super::text;
 
 /// The whole report, ready to be printed, with a line end after its last line.
 ///
 /// ```text
-/// archive: complete in 42.1 s, 12,400 units, 295/s
+/// archive: complete in 42.1 s, 12,400 units retired, 295/s
 ///
 ///  stage   units  failed      busy  service p50     p99  wait p99  waited mostly for, in all
 ///  read   12,398       0     2.5 s       120 µs  600 µs    4.5 ms  a worker 80 ms
@@ -40,21 +41,11 @@ pub fn headline(report: &Report) -> String {
     format!(
         "{}: {} in {}, {} retired, {}",
         text::printable(&report.flow),
-        outcome(report.outcome),
+        outcome(report),
         text::seconds(report.wall_s),
         text::counted(report.retired, "unit"),
         text::rate(mean)
     )
-}
-
-/// How a run ended, in words.
-pub fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Complete => "complete",
-        Outcome::Stopped => "stopped",
-        Outcome::StoppedByFailure => "stopped by a failure",
-        Outcome::Abandoned => "abandoned",
-    }
 }
 
 /// The equation that holds for every run.
@@ -183,7 +174,7 @@ mod tests {
     #[test]
     fn the_report_names_the_bottleneck_and_accounts_for_every_unit() {
         let text = table(&report(), Look::FILE);
-        assert!(text.starts_with("archive: complete in 42.1 s, 12,398 units retired, 294/s\n"));
+        assert!(text.starts_with("archive: 2 of 12,400 units dead-lettered in 42.1 s, 12,398 units retired, 294/s\n"));
         assert!(text.contains("bottleneck  disk: units waited 31 s for its 2 tokens in write\n"));
         assert!(text.ends_with("units       admitted 12,400 = retired 12,398 + dead-lettered 2 + left 0\n"));
         let write = text.lines().find(|line| line.trim_start().starts_with("write")).unwrap();
@@ -198,6 +189,15 @@ mod tests {
         let stages: Vec<_> = text.lines().skip(1).take_while(|line| !line.contains("resource")).collect();
         assert!(stages.iter().all(|line| text::width(line) <= 50), "{text}");
         assert!(text.contains("12,398"), "{text}");
+    }
+
+    #[test]
+    fn only_a_run_without_dead_letters_is_called_complete() {
+        let mut report = report();
+        report.dead_lettered = 0;
+        assert!(headline(&report).starts_with("archive: complete in "));
+        (report.dead_lettered, report.outcome) = (3, millstream_flow::Outcome::Stopped);
+        assert!(headline(&report).starts_with("archive: stopped, 3 of 12,400 units dead-lettered in "));
     }
 
     #[test]

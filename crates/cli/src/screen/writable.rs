@@ -1,11 +1,12 @@
 //! Whether a file can be written at a place, asked before a run begins and not when its work is done.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+
+use crate::ops::place::Placing;
 
 /// A file cannot be written there.
 #[derive(Debug, thiserror::Error)]
@@ -57,12 +58,9 @@ pub fn check(path: &Path, way: Way) -> Result<(), NotWritable> {
             return Ok(());
         }
     }
-    let mut trial = OsString::from(".");
-    trial.push(path.file_name().unwrap_or_default());
-    trial.push(format!(".{}.trial", std::process::id()));
-    let trial = folder.join(trial);
-    match File::create(&trial).and_then(|_| fs::remove_file(&trial)) {
-        Ok(()) => Ok(()),
+    // Dropped at once, the file is gone again.
+    match Placing::create(path.to_owned()) {
+        Ok(_) => Ok(()),
         Err(error) => refuse(error, format!("choose another folder than {}", folder.display())),
     }
 }
@@ -91,5 +89,17 @@ mod tests {
             check(Path::new("new"), way).unwrap();
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left of the trial");
+    }
+
+    #[test]
+    fn a_link_in_a_shared_folder_leads_the_trial_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "content").unwrap();
+        let foreseen = format!(".report.{}.trial", std::process::id());
+        std::os::unix::fs::symlink(&victim, folder.path().join(foreseen)).unwrap();
+        check(&folder.path().join("report"), Way::Replace).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "content");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }

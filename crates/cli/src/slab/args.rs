@@ -15,7 +15,7 @@ Examples:
   millstream slab dump /dev/shm/sessions --owner 4711
   millstream slab recover /dev/shm/sessions
 
-`stat`, `check` and `dump` change nothing and need no right to write: they show what is there, also what a crash has left, and of a
+`stat`, `check` and `dump` change nothing and need no right to write: they show what is there, also what a crash has left, and of a \
 slab that is too damaged to be opened. `recover` opens it as any of its users does.
 
 Exit status:
@@ -122,6 +122,9 @@ pub struct DumpArgs {
 pub struct RecoverArgs {
     /// The slab.
     pub file: PathBuf,
+    /// Recover it although it belongs to another user, or others may write to it.
+    #[arg(long)]
+    pub trust_others: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

@@ -4,6 +4,7 @@
 
 pub mod args;
 
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -80,8 +81,20 @@ fn stat(args: &StatArgs) -> Result<u8, Error> {
 }
 
 fn recover(args: &RecoverArgs) -> Result<u8, Error> {
-    let (_, Recovered { caches, freed, orphans }) = RawSlab::open_and_report(&args.file)?;
-    let facts = [("recovered_caches", caches), ("recovered_objects", freed), ("recovered_orphans", orphans)];
+    let opened = if args.trust_others {
+        let file = File::options().read(true).write(true).open(&args.file);
+        let file = file.map_err(|source| Error::System { what: format!("open {}", args.file.display()), source })?;
+        RawSlab::open_file_and_report(file)
+    } else {
+        RawSlab::open_and_report(&args.file)
+    };
+    let (_, Recovered { caches, freed, orphans, damaged }) = opened?;
+    let facts = [
+        ("recovered_caches", caches),
+        ("recovered_objects", freed),
+        ("recovered_orphans", orphans),
+        ("damaged_caches", damaged),
+    ];
     tell(facts.into_iter().map(|(name, value)| (name, Some(value))), args.json)
 }
 

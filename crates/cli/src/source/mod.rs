@@ -20,6 +20,7 @@ use self::except::Except;
 use crate::file::model::{FlowFile, LinesFrom, OpSpec, SourceSpec, ZstdMode};
 use crate::file::template::{Field, Template};
 use crate::record::Record;
+use crate::retry::letters::Again;
 
 /// The units of a run, in order.
 pub type Source = Box<dyn Iterator<Item = Record> + Send>;
@@ -58,14 +59,8 @@ pub enum SourceError {
 /// An INPUT is missing, or what the source begins with cannot be opened.
 pub fn open(flow: &FlowFile, inputs: &[OsString]) -> Result<Source, SourceError> {
     match &flow.source {
-        SourceSpec::Walk { root, hidden, ignored, follow, except } => {
-            let options = walk::Options {
-                hidden: *hidden,
-                ignored: *ignored,
-                follow: *follow,
-                sizes: flow.stages.iter().any(|stage| reads_the_unit(&stage.op)),
-                compresses: flow.stages.iter().any(|stage| compresses(&stage.op)),
-            };
+        SourceSpec::Walk { root, except, .. } => {
+            let options = walk_options(flow);
             let mut left_out = Vec::new();
             for folder in except {
                 left_out.extend(paths(folder, inputs)?);
@@ -101,9 +96,66 @@ pub fn open(flow: &FlowFile, inputs: &[OsString]) -> Result<Source, SourceError>
     }
 }
 
+/// The units of dead letters, as the flow's source would give them.
+pub fn again(
+    flow: &FlowFile,
+    inputs: &[OsString],
+    units: impl Iterator<Item = Again> + Send + 'static,
+    count: usize,
+) -> Source {
+    let named = match &flow.source {
+        SourceSpec::Walk { root, .. } => paths(root, inputs).unwrap_or_default(),
+        SourceSpec::Lines { .. } | SourceSpec::Args => Vec::new(),
+    };
+    let mut walked = walk::Again::new(walk_options(flow), named);
+    let records = units.map(move |unit| {
+        let mut record = match unit.rel_from {
+            None => Record::line(unit.text),
+            Some(rel_from) => walked.file(unit.text, rel_from),
+        };
+        record.letter = Some(unit.letter);
+        record
+    });
+    Box::new(Counted { records, left: count })
+}
+
+/// Records whose number is known.
+struct Counted<I> {
+    records: I,
+    left: usize,
+}
+
+impl<I: Iterator<Item = Record>> Iterator for Counted<I> {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        let record = self.records.next()?;
+        self.left = self.left.saturating_sub(1);
+        Some(record)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+fn walk_options(flow: &FlowFile) -> walk::Options {
+    let (hidden, ignored, follow) = match flow.source {
+        SourceSpec::Walk { hidden, ignored, follow, .. } => (hidden, ignored, follow),
+        SourceSpec::Lines { .. } | SourceSpec::Args => (true, true, false),
+    };
+    walk::Options {
+        hidden,
+        ignored,
+        follow,
+        sizes: flow.stages.iter().any(|stage| reads_the_unit(&stage.op)),
+        compresses: flow.stages.iter().any(|stage| compresses(&stage.op)),
+    }
+}
+
 /// Whether the op makes the unit's own file its payload.
 fn reads_the_unit(op: &OpSpec) -> bool {
-    matches!(op, OpSpec::Read { path } if path.is_only(&Field::Path))
+    matches!(op, OpSpec::Read { path, .. } if path.is_only(&Field::Path))
 }
 
 /// Whether the op may make a payload larger than it was read.

@@ -12,7 +12,8 @@ use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
@@ -75,7 +76,8 @@ fn try_open(root: &Path, options: Options, except: Except) -> io::Result<Box<dyn
     if options.ignored {
         Ok(Box::new(Walk::open(root, options, except)?))
     } else {
-        Ok(Box::new(selective(root, options, except)))
+        let open = if options.follow { None } else { Some(Arc::new(open_root(root)?)) };
+        Ok(Box::new(selective(root, open, options, except)))
     }
 }
 
@@ -84,6 +86,45 @@ fn single(path: &Path, size: u64, options: Options) -> Record {
     let bytes = path.as_os_str().as_bytes().to_vec();
     let rel_at = bytes.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     with_size(Record::file(bytes, rel_at), size, options)
+}
+
+/// Files that a walk has found before, opened below its folder as they were then.
+pub(super) struct Again {
+    options: Options,
+    /// Where walks began: a file that was named itself is followed if it is a link.
+    named: Vec<PathBuf>,
+    /// The folder of the last file, which is mostly that of the next one too, and its path.
+    root: Option<(Vec<u8>, Arc<OwnedFd>)>,
+}
+
+impl Again {
+    pub(super) fn new(options: Options, named: Vec<PathBuf>) -> Self {
+        Self { options, named, root: None }
+    }
+
+    /// The file at `path`, whose part relative to the walk's folder starts at `rel_at`, with the size it has now. What
+    /// is wrong with it is for the stage to find out that wants it.
+    pub(super) fn file(&mut self, path: Vec<u8>, rel_at: usize) -> Record {
+        let is_named = || self.named.iter().any(|named| named.as_os_str().as_bytes() == path);
+        let root = if self.options.follow || is_named() { None } else { self.root(&path[..rel_at]) };
+        let mut record = Record::file(path, rel_at);
+        if let Some(root) = root {
+            record = record.below(&root);
+        }
+        match record.path().symlink_metadata() {
+            Ok(found) => with_size(record, found.len(), self.options),
+            Err(_) => record,
+        }
+    }
+
+    /// The open folder at `path`, if it can be opened.
+    fn root(&mut self, path: &[u8]) -> Option<Arc<OwnedFd>> {
+        if self.root.as_ref().is_none_or(|(known, _)| known != path) {
+            let opened = open_root(Path::new(OsStr::from_bytes(path))).ok()?;
+            self.root = Some((path.to_owned(), Arc::new(opened)));
+        }
+        self.root.as_ref().map(|(_, root)| Arc::clone(root))
+    }
 }
 
 fn with_size(mut record: Record, size: u64, options: Options) -> Record {
@@ -95,6 +136,11 @@ fn with_size(mut record: Record, size: u64, options: Options) -> Record {
     record
 }
 
+/// Opens the folder that a walk begins in. It is followed even when it is a link: it was named.
+fn open_root(root: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
 /// A walk that takes everything.
 struct Walk {
     options: Options,
@@ -103,6 +149,8 @@ struct Walk {
     path: Vec<u8>,
     /// Where in `path` the part relative to the root starts.
     rel_at: usize,
+    /// What records open their files from, unless links are followed.
+    root: Option<Arc<OwnedFd>>,
     folders: Vec<Folder>,
     names: Vec<u8>,
 }
@@ -130,10 +178,10 @@ impl Walk {
         if path.last() != Some(&b'/') {
             path.push(b'/');
         }
-        let mut walk =
-            Self { options, except, rel_at: path.len(), path, folders: Vec::new(), names: Vec::with_capacity(NAMES) };
-        // The root is followed even when it is a link: it was named.
-        let fd = rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let fd = open_root(root)?;
+        let root = if options.follow { None } else { Some(Arc::new(fd.try_clone()?)) };
+        let (rel_at, names) = (path.len(), Vec::with_capacity(NAMES));
+        let mut walk = Self { options, except, rel_at, path, root, folders: Vec::new(), names };
         walk.enter(fd)?;
         Ok(walk)
     }
@@ -179,7 +227,10 @@ impl Walk {
         }
         match kind {
             FileType::RegularFile => {
-                let record = Record::file(self.path.clone(), self.rel_at);
+                let mut record = Record::file(self.path.clone(), self.rel_at);
+                if let Some(root) = &self.root {
+                    record = record.below(root);
+                }
                 if !self.options.sizes {
                     return Ok(Some(record));
                 }
@@ -242,7 +293,12 @@ impl Iterator for Walk {
 }
 
 /// A walk that leaves out what ignore files exclude, and `.git` itself, which no repository lists.
-fn selective(root: &Path, options: Options, except: Except) -> impl Iterator<Item = Record> + Send + use<> {
+fn selective(
+    root: &Path,
+    open: Option<Arc<OwnedFd>>,
+    options: Options,
+    except: Except,
+) -> impl Iterator<Item = Record> + Send + use<> {
     let rel_at = root.as_os_str().len() + usize::from(!root.as_os_str().as_bytes().ends_with(b"/"));
     let walk = ignore::WalkBuilder::new(root)
         .hidden(!options.hidden)
@@ -257,7 +313,10 @@ fn selective(root: &Path, options: Options, except: Except) -> impl Iterator<Ite
     walk.filter_map(move |found| match found {
         Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
             let path = entry.path().as_os_str().as_bytes().to_vec();
-            let record = Record::file(path, rel_at);
+            let mut record = Record::file(path, rel_at);
+            if let Some(root) = &open {
+                record = record.below(root);
+            }
             if !options.sizes {
                 return Some(record);
             }

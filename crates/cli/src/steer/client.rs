@@ -145,22 +145,25 @@ fn shown(now: &Snapshot, json: bool, look: Look) -> String {
     if json {
         return serde_json::to_string_pretty(now).expect("a snapshot has only string keys and plain numbers") + "\n";
     }
-    let mut text = frame::frame(now, &Pace::mean(now), look).join("\n") + "\n";
+    let mut shown = frame::frame(now, &Pace::mean(now), look).join("\n") + "\n";
+    if now.stages.iter().any(|stage| !stage.blocking) {
+        let _ = writeln!(shown, "  workers {} shared", text::count(now.workers));
+    }
     for resource in &now.resources {
         let capacity = match resource.rate_per_s {
             Some(rate) => format!("{}, burst {}", text::rate(rate), text::count(resource.capacity)),
             None => format!("{} in use of {}", text::count(resource.in_use), text::count(resource.capacity)),
         };
-        let _ = write!(text, "  {} {capacity}", text::printable(&resource.name));
+        let _ = write!(shown, "  {} {capacity}", text::printable(&resource.name));
         if resource.keys > 0 {
-            let _ = write!(text, " for each of {}", text::counted(resource.keys, "key"));
+            let _ = write!(shown, " for each of {}", text::counted(resource.keys, "key"));
         }
         if resource.waiters > 0 {
-            let _ = write!(text, ", {} waiting", text::counted(resource.waiters, "unit"));
+            let _ = write!(shown, ", {} waiting", text::counted(resource.waiters, "unit"));
         }
-        text.push('\n');
+        shown.push('\n');
     }
-    text
+    shown
 }
 
 /// Several runs, a line each; as JSON an array of objects with the run's name, socket and snapshot.

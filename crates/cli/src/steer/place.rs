@@ -5,8 +5,8 @@
 //! nobody can put a socket of theirs in its place.
 //!
 //! A socket is called after its run, flow name and process id: `archive-4711`. A run that was killed leaves its
-//! socket behind; such a socket refuses connections and its process is gone, and whoever lists the folder next
-//! removes it.
+//! socket behind; such a socket refuses connections and its process is gone. The next run removes it, and so does a
+//! list of the runs.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -71,6 +71,20 @@ fn private(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The folders that are there and are the user's own.
+pub(crate) fn own_folders() -> Vec<PathBuf> {
+    folders().into_iter().filter(|folder| folder.exists() && private(folder).is_ok()).collect()
+}
+
+/// Removes the sockets of runs that were killed. Those of living processes are not even asked.
+pub(crate) fn remove_dead_sockets() {
+    for folder in own_folders() {
+        for run in sockets_in(&folder).filter(Run::is_gone) {
+            run.is_live();
+        }
+    }
+}
+
 /// The name of this process's run of a flow.
 pub fn run_name(flow: &str, pid: u32) -> String {
     let mut name: String =
@@ -103,6 +117,11 @@ impl Run {
         self.name.rsplit_once('-').map_or(&self.name, |(flow, _)| flow)
     }
 
+    /// Whether no process has its number.
+    fn is_gone(&self) -> bool {
+        self.pid().is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+    }
+
     /// Whether somebody listens; a socket that nobody will ever listen at again is removed.
     fn is_live(&self) -> bool {
         match connect(&self.path) {
@@ -111,8 +130,7 @@ impl Run {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
             Err(error) => {
                 // A run between making its socket and listening refuses too, but its process is there.
-                let gone = self.pid().is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH));
-                if error.kind() == io::ErrorKind::ConnectionRefused && gone {
+                if error.kind() == io::ErrorKind::ConnectionRefused && self.is_gone() {
                     let _ = fs::remove_file(&self.path);
                 }
                 false
@@ -146,14 +164,16 @@ fn runs_in(folder: &Path) -> Vec<Run> {
     if !folder.exists() || private(folder).is_err() {
         return Vec::new();
     }
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut runs: Vec<_> = entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()))
-        .map(|entry| Run { name: entry.file_name().to_string_lossy().into_owned(), path: entry.path() })
-        .filter(Run::is_live)
-        .collect();
+    let mut runs: Vec<_> = sockets_in(folder).filter(Run::is_live).collect();
     runs.sort_by(|a, b| a.name.cmp(&b.name));
     runs
+}
+
+fn sockets_in(folder: &Path) -> impl Iterator<Item = Run> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()))
+        .map(|entry| Run { name: entry.file_name().to_string_lossy().into_owned(), path: entry.path() })
 }
 
 /// Why a RUN means no run, or several.

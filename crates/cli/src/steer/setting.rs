@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `inflight=N` | the cap on units in flight |
 //! | `memory=SIZE`, `memory=none` | the cap on payload bytes in flight |
+//! | `workers=N` | the threads that serve all stages without threads of their own |
 //! | `resource.NAME=N` | a resource's tokens (of each key, if keyed; 0 pauses whoever needs it), or a rate's burst |
 //! | `resource.NAME=N/s` (`/m`, `/h`) | a rate |
 //! | `stage.NAME.workers=N`, `=N..M` | a stage's ceiling of workers, or its floor and ceiling |
@@ -15,6 +16,7 @@ use std::fmt;
 
 use millstream_flow::{Control, Rate, ResourceSnapshot, SetError, Snapshot, StageSnapshot};
 
+use crate::file::model::MAX_WORKERS;
 use crate::file::{size, time};
 use crate::screen::text;
 
@@ -54,6 +56,8 @@ pub enum Setting {
     InFlight(u64),
     /// The cap on payload bytes in flight; `u64::MAX` is none.
     Memory(u64),
+    /// The threads that serve all stages that do not block.
+    SharedWorkers(u64),
     /// Tokens of a resource.
     Capacity {
         /// The resource's name.
@@ -101,6 +105,9 @@ impl Setting {
                 },
             };
         }
+        if key == "workers" {
+            return Self::parse_shared_workers(value, now).map_err(wrong);
+        }
         if let Some(name) = key.strip_prefix("resource.") {
             let name = name.strip_suffix(":*").unwrap_or(name);
             let resource = now.resources.iter().find(|resource| resource.name == name).ok_or_else(unknown)?;
@@ -108,7 +115,7 @@ impl Setting {
         }
         if let Some(name) = key.strip_prefix("stage.").and_then(|rest| rest.strip_suffix(".workers")) {
             let stage = now.stages.iter().find(|stage| stage.name == name).ok_or_else(unknown)?;
-            return Self::parse_workers(stage, value, now.workers).map_err(wrong);
+            return Self::parse_workers(stage, value, now).map_err(wrong);
         }
         Err(unknown())
     }
@@ -130,7 +137,23 @@ impl Setting {
         }
     }
 
-    fn parse_workers(stage: &StageSnapshot, value: &str, cores: u64) -> Result<Self, String> {
+    fn parse_shared_workers(value: &str, now: &Snapshot) -> Result<Self, String> {
+        let workers = positive(value)?;
+        if workers > MAX_WORKERS as u64 {
+            return Err(format!("a flow has at most {MAX_WORKERS} workers"));
+        }
+        if now.stages.iter().all(|stage| stage.blocking) {
+            return Err(
+                "it would have no effect, since every stage has threads of its own: set `stage.NAME.workers` or what \
+                        they need"
+                    .to_owned(),
+            );
+        }
+        Ok(Self::SharedWorkers(workers))
+    }
+
+    fn parse_workers(stage: &StageSnapshot, value: &str, now: &Snapshot) -> Result<Self, String> {
+        let cores = now.workers;
         let bound = |text: &str| if text == "cores" { Ok(cores) } else { positive(text) };
         let (min, max) = match value.split_once("..") {
             Some((min, max)) => {
@@ -142,6 +165,15 @@ impl Setting {
         if min > max {
             return Err(format!("the floor {min} is above the ceiling {max}"));
         }
+        let within_reach = |floor: u64, ceiling: u64| ceiling.min(floor + cores);
+        let (was, is) = (within_reach(stage.workers_min, stage.workers_max), within_reach(min, max));
+        if !stage.blocking && min == stage.workers_min && max != stage.workers_max && max > is && is == was {
+            let workers = text::counted(cores, "worker");
+            return Err(format!(
+                "it would have no effect, since the stage shares the flow's {workers} with the others: set `workers={max}` as \
+                 well, or give it threads of its own with `blocking = true` in the flow file"
+            ));
+        }
         Ok(Self::Workers { stage: stage.name.clone(), min, max })
     }
 
@@ -151,6 +183,7 @@ impl Setting {
         match self {
             Self::InFlight(_) => Self::InFlight(now.inflight_cap),
             Self::Memory(_) => Self::Memory(now.memory_cap),
+            Self::SharedWorkers(_) => Self::SharedWorkers(now.workers),
             Self::Capacity { resource: name, tokens } => {
                 let tokens = resource(name).map_or(*tokens, |resource| resource.capacity);
                 Self::Capacity { resource: name.clone(), tokens }
@@ -176,6 +209,7 @@ impl Setting {
         match self {
             Self::InFlight(units) => control.set_inflight(*units),
             Self::Memory(bytes) => control.set_memory(*bytes),
+            Self::SharedWorkers(threads) => control.set_shared_workers(size(*threads)),
             Self::Capacity { resource, tokens } => control.set_capacity(resource, *tokens),
             Self::Rate { resource, per_second, burst } => {
                 control.set_rate(resource, Rate::per_second(*per_second).burst(*burst))
@@ -191,6 +225,7 @@ impl fmt::Display for Setting {
             Self::InFlight(units) => write!(f, "inflight={units}"),
             Self::Memory(u64::MAX) => f.write_str("memory=none"),
             Self::Memory(bytes) => write!(f, "memory={}", size::show(*bytes)),
+            Self::SharedWorkers(threads) => write!(f, "workers={threads}"),
             Self::Capacity { resource, tokens } => write!(f, "resource.{resource}={tokens}"),
             Self::Rate { resource, per_second, burst } => {
                 write!(f, "resource.{resource}={per_second}/s (burst {burst})")
@@ -206,10 +241,11 @@ impl fmt::Display for Setting {
 /// The first [`SettingError`]; then nothing has changed.
 pub fn apply_all(settings: &[String], control: &Control) -> Result<Vec<String>, SettingError> {
     let now = control.snapshot();
+    let then = with_workers(&now, settings);
     let settings = settings
         .iter()
         .map(|setting| match setting.split_once('=') {
-            Some((key, value)) => Setting::parse(key.trim(), value.trim(), &now),
+            Some((key, value)) => Setting::parse(key.trim(), value.trim(), &then),
             None => Err(SettingError::Value {
                 key: setting.clone(),
                 value: String::new(),
@@ -234,6 +270,17 @@ pub fn apply_all(settings: &[String], control: &Control) -> Result<Vec<String>, 
     Ok(changes)
 }
 
+/// The flow as stages will find it: with the workers that are set together with theirs.
+fn with_workers(now: &Snapshot, settings: &[String]) -> Snapshot {
+    let mut then = now.clone();
+    let values =
+        settings.iter().filter_map(|setting| setting.split_once('=')).filter(|(key, _)| key.trim() == "workers");
+    if let Some(workers) = values.filter_map(|(_, value)| positive(value.trim()).ok()).next_back() {
+        then.workers = workers;
+    }
+    then
+}
+
 impl Setting {
     /// What stands behind the `=`.
     fn value(&self) -> String {
@@ -245,6 +292,9 @@ impl Setting {
 /// What can be set in a flow that looks like `now`, with what it is, one a line.
 pub fn settable(now: &Snapshot) -> Vec<String> {
     let mut lines = vec![format!("inflight={}", now.inflight_cap), Setting::Memory(now.memory_cap).to_string()];
+    if now.stages.iter().any(|stage| !stage.blocking) {
+        lines.push(format!("workers={}", now.workers));
+    }
     for resource in &now.resources {
         let name = &resource.name;
         match resource.rate_per_s {
@@ -285,6 +335,7 @@ mod tests {
             ("inflight=64", Setting::InFlight(64)),
             ("memory=128MiB", Setting::Memory(128 << 20)),
             ("memory=none", Setting::Memory(u64::MAX)),
+            ("workers=8", Setting::SharedWorkers(8)),
             ("resource.disk=3", Setting::Capacity { resource: "disk".into(), tokens: 3 }),
             ("resource.disk=0", Setting::Capacity { resource: "disk".into(), tokens: 0 }),
             ("resource.disk:*=3", Setting::Capacity { resource: "disk".into(), tokens: 3 }),
@@ -312,12 +363,16 @@ mod tests {
             ("resource.api=0/s", "resource.api"),
             ("stage.zstd.workers=4..2", "above the ceiling"),
             ("stage.zstd.workers=0", "cap of zero"),
+            ("stage.zstd.workers=40", "set `workers=40` as well"),
+            ("stage.zstd.workers=1..40", "no effect"),
+            ("workers=0", "cap of zero"),
+            ("workers=5000", "at most 4096"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(matches!(error, SettingError::Value { .. }), "{text}: {error:?}");
             assert!(error.to_string().contains(reason), "{text}: {error}");
         }
-        for text in ["workers=3", "resource.dsik=2", "stage.nope.workers=1", "stage.zstd=1", "=1", "resource.=1"] {
+        for text in ["worker=3", "resource.dsik=2", "stage.nope.workers=1", "stage.zstd=1", "=1", "resource.=1"] {
             assert!(matches!(parse(text), Err(SettingError::Unknown { .. })), "{text}");
         }
     }
@@ -325,16 +380,34 @@ mod tests {
     #[test]
     fn what_is_settable_can_be_set_as_it_is_shown() {
         let lines = settable(&snapshot());
-        assert_eq!(lines.len(), 2 + 2 + 4);
+        assert_eq!(lines.len(), 3 + 2 + 4);
         for line in lines {
             parse(&line).unwrap();
         }
     }
 
     #[test]
+    fn workers_are_in_reach_of_a_stage_that_are_set_with_it() {
+        let settings = ["stage.zstd.workers=40".to_owned(), "workers=40".to_owned()];
+        let then = with_workers(&snapshot(), &settings);
+        let expected = Setting::Workers { stage: "zstd".into(), min: 1, max: 40 };
+        assert_eq!(Setting::parse("stage.zstd.workers", "40", &then).unwrap(), expected);
+    }
+
+    #[test]
+    fn where_every_stage_blocks_shared_workers_cannot_be_set() {
+        let mut now = snapshot();
+        now.stages.iter_mut().for_each(|stage| stage.blocking = true);
+        assert!(Setting::parse("workers", "8", &now).unwrap_err().to_string().contains("no effect"));
+        assert!(settable(&now).iter().all(|line| !line.starts_with("workers=")));
+    }
+
+    #[test]
     fn undoing_restores_what_was() {
         let now = snapshot();
-        for text in ["inflight=64", "memory=1MiB", "resource.disk=9", "resource.api=1/s", "stage.zstd.workers=1"] {
+        for text in
+            ["inflight=64", "memory=1MiB", "workers=7", "resource.disk=9", "resource.api=1/s", "stage.zstd.workers=1"]
+        {
             let before = parse(text).unwrap().undo(&now);
             assert_eq!(before.undo(&now), before, "{text}");
             assert_ne!(before, parse(text).unwrap(), "{text}");

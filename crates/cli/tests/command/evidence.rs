@@ -192,7 +192,7 @@ fn a_report_of_a_flow_is_evidence() {
             "--at-least",
             "0.999",
             "--error",
-            "0.01",
+            "0.05",
             "--json",
             "--from",
             "report.json",

@@ -1,4 +1,4 @@
-//! `millstream csm` and `millstream compare`.
+//! `millstream csm`.
 
 use std::process::Output;
 
@@ -119,41 +119,9 @@ fn senseless_functions_are_refused() {
 }
 
 #[test]
-fn the_smaller_file_wins() {
+fn nothing_left_undecided_is_a_plain_zero() {
     let room = Room::new("");
-    let numbers =
-        |scale: f64| (0..400).map(|i| format!("{}\n", scale * f64::from(100 + i * 37 % 41))).collect::<String>();
-    room.write("a", numbers(1.0));
-    room.write("b", numbers(1.5));
-    for paired in [&[][..], &["--paired"]] {
-        let run = |a: &str, b: &str| room.run(&[&["compare", "--json", "--error", "0.001", a, b], paired].concat());
-        let answer = json(&run("a", "b"), 0);
-        assert_eq!(answer["smaller"], "a");
-        assert!(answer["interval"]["low"].as_f64().unwrap() > 1.0, "{answer}");
-        assert_eq!(json(&run("b", "a"), 1)["smaller"], "b");
-        let answer = json(&run("a", "a"), 3);
-        assert!(answer["smaller"].is_null() && answer["undecided_because"] == "the data were over", "{answer}");
-    }
-    room.write("short", "1\n");
-    room.write("zero", "0\n");
-    room.write("empty", "");
-    for (files, status) in [(["a", "short"], 4), (["zero", "zero"], 4), (["a", "empty"], 4), (["a", "none"], 2)] {
-        ended(&room.run(&["compare", "--paired", files[0], files[1]]), status);
-    }
-}
-
-#[test]
-fn the_faster_command_wins() {
-    let room = Room::new("");
-    let run =
-        |a: &str, b: &str| room.run(&["compare", "--run", "--quiet", "--json", "--error", "0.01", "--seed", "7", a, b]);
-    let answer = json(&run("sleep 0.01", "sleep 0.3"), 0);
-    assert!(answer["ratio"].as_f64().unwrap() > 1.5, "{answer}");
-    assert_eq!(answer["seed"], 7);
-    json(&run("sleep 0.3", "sleep 0.01; true"), 1);
-    let (_, err) = ended(&run("true", "exit 3; "), 4);
-    assert!(err.contains("exited with status 3"), "{err}");
-    ended(&run("true", "no-such-program-anywhere"), 2);
-    let limited = room.run(&["compare", "--run", "--json", "--limit", "3", "true", "true"]);
-    assert_eq!(json(&limited, 3)["undecided_because"], "the limit was reached");
+    let args = ["csm", "power", "--at-least", "0.5", "--error", "0.01", "--rate", "1", "--limit", "1000"];
+    let (out, _) = ended(&room.run(&args), 0);
+    assert!(out.contains("undecided      0\n") && !out.contains("-0"), "{out}");
 }

@@ -223,3 +223,28 @@ fn every_one_of_many_programs_is_run_and_counted() {
     assert_eq!(child.wait().expect("a child").code(), Some(0));
     assert_eq!(room.json("report.json")["retired"], 500);
 }
+
+#[test]
+fn data_does_not_say_which_program_runs() {
+    let room = Room::new(
+        r#"
+        [source]
+        walk = "data"
+        [[stage]]
+        name = "run"
+        op = "exec"
+        exec = ["./tools/tool"]
+        dir = "{dir}"
+        stdout = "inherit"
+    "#,
+    );
+    for (path, says) in [("tools/tool", "echo ours"), ("data/tools/tool", "echo theirs")] {
+        fs::create_dir_all(room.path(path).parent().unwrap()).unwrap();
+        room.write(path, format!("#!/bin/sh\n{says}\n"));
+        fs::set_permissions(room.path(path), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    room.write("data/file", "");
+    let ended = room.run(&["run", "flow.toml", "-q"]);
+    assert_eq!(ended.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "ours\nours\n", "one program for both files");
+}

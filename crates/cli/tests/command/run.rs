@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 use std::time::Instant;
 
-use crate::support::{Room, code, ended, text};
+use crate::support::{Room, code, ended, text, until};
 
 /// Each line is a number of a shell's exit status.
 const EXIT: &str = r#"
@@ -28,8 +28,9 @@ fn a_run_without_failure_reports_every_unit() {
     let room = Room::new(EXIT);
     room.write("in", "0\n".repeat(20));
     let (out, err) = ended(&room.run(&["run", "flow.toml", "in", "--report", "report.json"]), 0);
-    assert!(out.contains("admitted 20 = retired 20 + dead-lettered 0 + left 0"), "{out}");
-    assert!(out.contains("bottleneck"), "{out}");
+    assert_eq!(out, "", "standard output belongs to the stages");
+    assert!(err.contains("admitted 20 = retired 20 + dead-lettered 0 + left 0"), "{err}");
+    assert!(err.contains("bottleneck"), "{err}");
     assert!(err.contains("control socket"), "{err}");
     let report = room.json("report.json");
     assert_eq!(report["flow"], "exit");
@@ -57,7 +58,9 @@ fn dead_letters_are_counted_named_and_kept_beside_the_report() {
     let room = Room::new(EXIT);
     room.write("in", "0\n7\n0\n9\n");
     let (out, err) = ended(&room.run(&["run", "flow.toml", "in", "--report", "report.json"]), 1);
-    assert!(out.contains("admitted 4 = retired 2 + dead-lettered 2 + left 0"), "{out}");
+    assert_eq!(out, "");
+    assert!(err.contains("admitted 4 = retired 2 + dead-lettered 2 + left 0"), "{err}");
+    assert!(err.contains("exit: 2 of 4 units dead-lettered in "), "not complete: {err}");
     assert!(err.contains('2') && err.contains("report.dead-letters.jsonl"), "{err}");
     let mut letters = room.json_lines("report.dead-letters.jsonl");
     letters.sort_by_key(|letter| letter["unit"].as_u64());
@@ -74,14 +77,20 @@ fn dead_letters_are_counted_named_and_kept_beside_the_report() {
 }
 
 #[test]
-fn a_second_run_adds_its_dead_letters_to_those_of_the_first() {
+fn a_file_of_dead_letters_is_of_one_run() {
     let room = Room::new(EXIT);
-    room.write("in", "1\n");
+    room.write("in", "1\n2\n");
     ended(&room.run(&["run", "flow.toml", "in"]), 1);
+    room.write("in", "3\n");
     ended(&room.run(&["run", "flow.toml", "in", "--quiet"]), 1);
-    let letters = room.json_lines("exit.dead-letters.jsonl");
-    assert_eq!(letters.len(), 2);
-    assert_ne!(letters[0]["run"], letters[1]["run"]);
+    let (letters, earlier) =
+        (room.json_lines("exit.dead-letters.jsonl"), room.json_lines("exit.dead-letters.jsonl.old"));
+    assert_eq!((letters.len(), earlier.len()), (1, 2));
+    assert_eq!(letters[0]["line"], "3");
+    room.write("in", "0\n");
+    ended(&room.run(&["run", "flow.toml", "in"]), 0);
+    assert!(!room.path("exit.dead-letters.jsonl").exists(), "a run without dead letters leaves none");
+    assert_eq!(room.json_lines("exit.dead-letters.jsonl.old").len(), 1);
 }
 
 #[test]
@@ -153,21 +162,71 @@ fn a_closed_standard_output_changes_nothing() {
 }
 
 #[test]
-fn a_report_that_standard_output_cannot_take_is_an_error_of_its_own() {
+fn a_full_standard_output_changes_nothing() {
     let room = Room::new(EXIT);
     room.write("in", "0\n");
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = room.command(&["run", "flow.toml", "in"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
-    let (_, err) = ended(&output, 4);
-    assert!(err.contains("standard output"), "{err}");
+    let (_, err) = ended(&output, 0);
+    assert!(err.contains("admitted 1 = retired 1"), "{err}");
+}
+
+#[test]
+fn what_stages_write_to_standard_output_stands_there_alone() {
+    let inherit = EXIT.replace("exit $0", "echo $0; exit $0").replace("needs =", "stdout = \"inherit\"\nneeds =");
+    let append = "name = \"exit\"\n[source]\nlines = \"{input}\"\n[[stage]]\nname = \"say\"\nop = \"append\"\n\
+                  path = \"/dev/stdout\"\nline = \"{line}\"\n";
+    for flow in [inherit.as_str(), append] {
+        let room = Room::new(flow);
+        room.write("in", "0\n0\n0\n");
+        let (out, err) = ended(&room.run(&["run", "flow.toml", "in"]), 0);
+        assert_eq!(out, "0\n0\n0\n");
+        assert!(err.contains("exit: complete in "), "{err}");
+    }
+}
+
+#[test]
+fn no_report_leaves_progress_and_errors() {
+    let room = Room::new(EXIT);
+    room.write("in", "0\n5\n");
+    let (out, err) = ended(&room.run(&["run", "flow.toml", "in", "--no-report", "--report", "report.json"]), 1);
+    assert_eq!(out, "");
+    assert!(!err.contains("bottleneck") && !err.contains("admitted"), "{err}");
+    assert!(err.contains("control socket") && err.contains("1 unit dead-lettered: "), "{err}");
+    assert_eq!(room.json("report.json")["dead_lettered"], 1);
+}
+
+#[test]
+fn a_report_says_which_run_it_is_of_and_why_units_died() {
+    let flow = EXIT.replace("[resources]", "[params]\ncode = 0\n[resources]").replace("exit $0", "exit {param.code}$0");
+    let room = Room::new(&flow);
+    room.write("in", "0\n7\n0\n7\n9\n");
+    ended(&room.run(&["run", "flow.toml", "in", "-p", "code=1", "--report", "report.json"]), 1);
+    let report = room.json("report.json");
+    let run = &report["run"];
+    assert_eq!((&run["params"]["code"], &run["inputs"][0]), (&"1".into(), &"in".into()));
+    assert!(
+        run["flow_file"].as_str().unwrap().ends_with("/flow.toml")
+            && run["flow_file"].as_str().unwrap().starts_with('/')
+    );
+    assert!(run["name"].as_str().unwrap().starts_with("exit-") && !run["host"].as_str().unwrap().is_empty());
+    assert_eq!(run["version"], env!("CARGO_PKG_VERSION"));
+    let started = run["started"].as_str().unwrap();
+    assert!(started.starts_with("20") && started.ends_with('Z'), "{started}");
+    let groups = report["dead_letter_causes"]["groups"].as_array().unwrap();
+    let units: Vec<_> = groups.iter().map(|group| group["units"].as_u64().unwrap()).collect();
+    assert_eq!(units, [2, 2, 1], "{groups:?}");
+    assert!(groups.iter().any(|group| group["message"] == "`sh` exited with status 17" && group["example"] == "7"));
+    let last = report["throughput"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&last["retired"], &last["dead_lettered"]), (&0.into(), &5.into()));
 }
 
 #[test]
 fn an_empty_input_is_a_run_of_no_units() {
     let room = Room::new(EXIT);
     room.write("in", "");
-    let (out, _) = ended(&room.run(&["run", "flow.toml", "in", "--report", "report.json"]), 0);
-    assert!(out.contains("admitted 0 = retired 0 + dead-lettered 0 + left 0"), "{out}");
+    let (_, err) = ended(&room.run(&["run", "flow.toml", "in", "--report", "report.json"]), 0);
+    assert!(err.contains("admitted 0 = retired 0 + dead-lettered 0 + left 0"), "{err}");
     assert_eq!(room.json("report.json")["admitted"], 0);
 }
 
@@ -207,4 +266,35 @@ fn inputs_need_not_be_utf_8() {
     assert_eq!(code(output.status), 1, "{}", text(&output.stderr));
     let letters = room.json_lines("bytes.dead-letters.jsonl");
     assert_eq!(letters[0]["path_hex"], hex::encode(b"files/caf\xe9"));
+}
+
+#[test]
+fn programs_get_the_threads_that_their_needs_allow() {
+    let room = Room::new(
+        r#"
+        name = "wide"
+        workers = 2
+        [resources]
+        db = 10
+        [source]
+        lines = "{input}"
+        [[stage]]
+        name = "ask"
+        op = "exec"
+        exec = ["sh", "-c", "touch began.$0; while [ ! -e open ]; do sleep 0.05; done", "{line}"]
+        needs = { db = 1 }
+        "#,
+    );
+    room.write("in", (0..14).map(|i| format!("{i}\n")).collect::<String>());
+    let running = room.start(&["run", "flow.toml", "in"]);
+    let began = || {
+        let entries = std::fs::read_dir(room.path(".")).unwrap();
+        entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("began.")).count()
+    };
+    until("ten programs run", || began() == 10);
+    assert_eq!(room.status("wide")["resources"][0]["in_use"], 10);
+    assert_eq!(began(), 10, "and no more");
+    room.write("open", "");
+    let (status, _, err) = running.end();
+    assert_eq!(code(status), 0, "{err}");
 }

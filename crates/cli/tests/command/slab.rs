@@ -105,6 +105,11 @@ fn what_a_crash_has_left_is_shown_and_recovered_only_by_recover() {
     let (status, text, _) = run(&room, &["slab", "recover", "pool"]);
     assert_eq!(status, 0);
     assert!(text.lines().any(|line| line.split_whitespace().eq(["recovered_orphans", "1"])), "{text}");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).expect("other permissions");
+    let (status, _, error) = run(&room, &["slab", "recover", "pool"]);
+    assert_eq!(status, 2);
+    assert!(error.contains("mode 666") && error.contains("--trust-others"), "{error}");
+    assert_eq!(run(&room, &["slab", "recover", "pool", "--trust-others"]).0, 0);
     let (_, text, _) = run(&room, &["slab", "dump", "pool", "--orphans"]);
     assert!(text.contains("\torphan\t4712\t0200000000000000"), "{text}");
 }

@@ -240,3 +240,36 @@ fn a_folder_that_others_can_reach_is_not_used() {
     assert!(err.contains("/tmp/millstream-"), "{err}");
     assert_eq!(fs::read_dir(room.path("runtime/millstream")).unwrap().count(), 0);
 }
+
+#[test]
+fn workers_are_set_for_all_stages_and_never_without_effect() {
+    let room = Room::new(
+        r#"
+        name = "shared"
+        workers = 1
+        [source]
+        lines = "{input}"
+        [[stage]]
+        name = "pass"
+        op = "exec"
+        exec = ["sh", "-c", "while [ ! -e open ]; do sleep 0.02; done"]
+        "#,
+    );
+    room.write("in", "x\n".repeat(9));
+    let running = room.start(&["run", "flow.toml", "in"]);
+    let busy = |workers: u64| {
+        until(&format!("{workers} run"), || room.status("shared")["stages"][0]["running"] == workers);
+    };
+    busy(1);
+    let (_, err) = ended(&room.run(&["set", "shared", "stage.pass.workers=40"]), 2);
+    assert!(err.contains("no effect") && err.contains("workers=40"), "{err}");
+    let (out, _) = ended(&room.run(&["set", "shared", "workers=3"]), 0);
+    assert_eq!(out, "workers=3 (was 1)\n");
+    busy(3);
+    let (out, _) = ended(&room.run(&["status", "shared"]), 0);
+    assert!(out.contains("workers 3 shared"), "{out}");
+    let (out, _) = ended(&room.run(&["set", "shared", "stage.pass.workers=4", "workers=5"]), 0);
+    assert!(out.contains("stage.pass.workers=0..4 (was 0..3)"), "{out}");
+    busy(4);
+    stop(&room, running, 0);
+}

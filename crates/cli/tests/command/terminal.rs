@@ -1,7 +1,7 @@
 //! The picture of a running flow on a terminal of 80 columns and 24 rows, and what is left of it.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
 use std::thread;
@@ -118,6 +118,29 @@ impl Screen {
 }
 
 #[test]
+fn lines_that_are_typed_are_units() {
+    let room = Room::new(
+        "name = \"typed\"\n[source]\nlines = \"-\"\n[[stage]]\nname = \"keep\"\nop = \"append\"\npath = \"list\"\nline = \"{line}\"\n",
+    );
+    let (mut screen, programs) = terminal();
+    let end = || Stdio::from(programs.as_fd().try_clone_to_owned().unwrap());
+    let mut child = room.command(&["run", "flow.toml"]).stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+    drop(programs);
+    let mut shown = String::new();
+    let mut chunk = [0; 4096];
+    let mut typed = false;
+    while let Ok(read @ 1..) = screen.read(&mut chunk) {
+        shown += &String::from_utf8_lossy(&chunk[..read]);
+        if !typed && shown.contains("type lines, ^D ends them") {
+            screen.write_all(b"one\ntwo\n\x04").unwrap();
+            typed = true;
+        }
+    }
+    assert_eq!(code(child.wait().unwrap()), 0, "{shown}");
+    assert_eq!(room.read("list"), "one\ntwo\n");
+}
+
+#[test]
 fn a_terminal_shows_the_stages_and_is_left_as_it_was() {
     let room = Room::new(SLOW);
     let (mut screen, programs) = terminal();
@@ -154,11 +177,11 @@ fn a_terminal_shows_the_stages_and_is_left_as_it_was() {
     screen.show(&shown, |screen| pictures.push(screen.text()));
     assert!(pictures.len() >= 3, "it is drawn several times: {shown:?}");
     let drawn = |parts: &[&str]| pictures.iter().any(|picture| parts.iter().all(|part| picture.contains(part)));
-    // Once the source has given its only unit, the flow drains.
-    assert!(drawn(&["slow draining", "first-half", "second-half", "held by", IN_FLIGHT]), "{pictures:#?}");
+    // Once the source has given its only unit, the flow comes to its end.
+    assert!(drawn(&["slow finishing", "first-half", "second-half", "held by", IN_FLIGHT]), "{pictures:#?}");
     let left = screen.text();
     assert!(left.contains("admitted 1 = retired 1"), "the report is what is left: {left}");
-    assert!(!left.contains("held by") && !left.contains("slow draining"), "no picture is left behind: {left}");
+    assert!(!left.contains("held by") && !left.contains("slow finishing"), "no picture is left behind: {left}");
     assert!(!screen.painted, "no colour is left in force");
     assert_eq!(screen.column, 0, "the prompt starts a line of its own");
 }

@@ -28,6 +28,8 @@ use crate::{Direction, Error, Interval, quantile};
 #[derive(Debug, Clone)]
 pub struct Paired {
     error: f64,
+    /// The ratio that the median is held against.
+    against: f64,
     ratios: Vec<f64>,
     at_most_one: Watch,
     below_one: Watch,
@@ -42,10 +44,34 @@ impl Paired {
         let test = quantile::test(0.5, error)?;
         Ok(Paired {
             error,
+            against: 1.0,
             ratios: Vec::new(),
             at_most_one: Watch::new(test.clone().towards(Direction::Below)),
             below_one: Watch::new(test.towards(Direction::Above)),
         })
+    }
+
+    /// A comparison with a multiple of the first: is the median of the ratios above `ratio`
+    /// ([`Smaller::First`]) or below it ([`Smaller::Second`])? With 1.05, "the second is at most 5 % slower" is decided soon
+    /// even where the two are equal, which [`new`](Self::new) never tells apart.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); a ratio that is not a finite number above zero.
+    ///
+    /// ```
+    /// use millstream_csm::compare::{Paired, Smaller};
+    ///
+    /// let mut times = Paired::against(1e-3, 1.05)?;
+    /// let mut verdict = None;
+    /// while verdict.is_none() {
+    ///     verdict = times.observe(20.0, 20.0)?;
+    /// }
+    /// assert_eq!(verdict, Some(Smaller::Second)); // less than 1.05 times the first
+    /// # Ok::<(), millstream_csm::Error>(())
+    /// ```
+    pub fn against(error: f64, ratio: f64) -> Result<Self, Error> {
+        check_positive("the ratio to compare with", ratio)?;
+        Ok(Paired { against: ratio, ..Paired::new(error)? })
     }
 
     /// One more pair; which is smaller, once that is certain. A verdict stays; more pairs go on narrowing the
@@ -58,6 +84,7 @@ impl Paired {
         check_positive("the second of a pair", second)?;
         self.ratios.push(second / first);
         // Compared as they are: their ratio may round to 1.
+        let first = first * self.against;
         self.at_most_one.observe(second <= first);
         self.below_one.observe(second < first);
         Ok(self.verdict())

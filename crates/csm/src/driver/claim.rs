@@ -2,12 +2,12 @@
 
 use crate::number::ln::ln;
 use crate::process::{Method, Test, Threshold};
-use crate::{Direction, Error};
+use crate::{Direction, Error, Interval};
 
 /// A statement about a success rate `p` that holds or fails.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Claim {
-    /// `p` is at least this. (If it is exactly this, either verdict counts as wrong, and both are rare.)
+    /// `p` is at least this. (If it is exactly this, either verdict counts as wrong, and the two together are rare.)
     AtLeast(f64),
     /// `p` is at most this.
     AtMost(f64),
@@ -57,7 +57,7 @@ impl Method {
     pub fn default_for(claim: &Claim) -> Self {
         match claim {
             Claim::Between { .. } => Method::Blend,
-            _ => Method::Balanced,
+            _ => Method::Mixture,
         }
     }
 }
@@ -107,27 +107,59 @@ impl Setup {
         log_part(self.error, 1.0).map(drop)
     }
 
-    /// The error that is left for the interval, a third: a sixth for each of its ends.
-    pub(crate) fn interval_log_eps(&self) -> Result<f64, Error> {
-        log_part(self.error, 3.0)
-    }
-
-    /// The tests that decide the claim. They have two thirds of the error, in equal parts if there are two
-    /// thresholds.
+    /// The tests that decide the claim, and the error that they leave for the interval.
+    ///
+    /// Of a single threshold's two directions, one at most is wrong at any other rate. So where each one's probability is
+    /// known, as with [`Method::Mixture`], the tests have the whole error: at the threshold it is used up, and at every
+    /// other rate the interval has what the wrong direction leaves. For two thresholds at once, each test has half. The
+    /// other methods' tests have two thirds of the error, and the interval a third everywhere.
     pub(crate) fn tests(&self) -> Result<Tests, Error> {
         self.check()?;
-        let alone = log_part(self.error, 1.5)?;
-        let each = log_part(self.error, 3.0)?;
-        let test = |p, log_eps| Test::new(Threshold::new(p)?, log_eps, self.method);
-        Ok(match self.claim {
-            Claim::AtLeast(p) => Tests { floor: Some(test(p, alone)?), ceiling: None },
-            Claim::AtMost(p) => Tests { floor: None, ceiling: Some(test(p, alone)?) },
-            Claim::Within { low, high } => Tests { floor: Some(test(low, each)?), ceiling: Some(test(high, each)?) },
+        let share = match (self.method, self.claim) {
+            (Method::Mixture, Claim::AtLeast(_) | Claim::AtMost(_)) => 1.0,
+            (Method::Mixture, Claim::Within { .. }) => 0.5,
+            // Its two directions have as much each, and at the threshold they add up.
+            (Method::OneSided, Claim::AtLeast(_) | Claim::AtMost(_)) => 1.0 / 3.0,
+            (Method::OneSided, Claim::Within { .. }) => 1.0 / 6.0,
+            (_, Claim::Within { .. }) => 1.0 / 3.0,
+            _ => 2.0 / 3.0,
+        };
+        let log_eps = log_share(self.error, share)?;
+        let test = |p| Ok::<_, Error>((*Test::shared(Threshold::new(p)?, log_eps, self.method)?).clone());
+        let (floor, ceiling) = match self.claim {
+            Claim::AtLeast(p) => (Some(test(p)?), None),
+            Claim::AtMost(p) => (None, Some(test(p)?)),
+            Claim::Within { low, high } => (Some(test(low)?), Some(test(high)?)),
             Claim::Between { low, high } => {
-                let (low, high) = (Threshold::new(low)?, Threshold::new(high)?);
-                Tests { floor: Some(Test::between(low, high, each, self.method)?), ceiling: None }
+                (Some(Test::between(Threshold::new(low)?, Threshold::new(high)?, log_eps, self.method)?), None)
             }
-        })
+        };
+        Ok(Tests { interval: self.left_for_interval(&floor, &ceiling, share)?, floor, ceiling })
+    }
+
+    /// What the tests leave for the interval, region by region of rates.
+    fn left_for_interval(
+        &self,
+        floor: &Option<Test>,
+        ceiling: &Option<Test>,
+        share: f64,
+    ) -> Result<Vec<Region>, Error> {
+        let stops = |test: &Option<Test>| test.as_ref().and_then(Test::stops);
+        let region = |to, used: f64| {
+            let left = (1.0 - share * used).next_down();
+            Ok(Region { to, log_eps: if left > 0.0 { log_share(self.error, left)? } else { f64::NEG_INFINITY } })
+        };
+        match (self.claim, stops(floor), stops(ceiling)) {
+            (Claim::AtLeast(p), Some([above, below]), _) | (Claim::AtMost(p), _, Some([above, below])) => {
+                Ok(vec![region(p, above)?, region(1.0, below)?])
+            }
+            (Claim::Within { low, high }, Some(floor), Some(ceiling)) => {
+                // Below both thresholds, "fails" is right, but not because the rate were above the ceiling.
+                let [below, between, above] = [floor[0] + ceiling[0], floor[1] + ceiling[0], floor[1] + ceiling[1]];
+                Ok(vec![region(low, below)?, region(high, between)?, region(1.0, above)?])
+            }
+            _ => Ok(vec![Region { to: 1.0, log_eps: log_part(self.error, 3.0)? }]),
+        }
     }
 }
 
@@ -137,6 +169,17 @@ impl Setup {
 pub(crate) struct Tests {
     pub(crate) floor: Option<Test>,
     pub(crate) ceiling: Option<Test>,
+    /// The error that the interval has, for rates up to the first region's end, from there to the second's, and so on.
+    pub(crate) interval: Vec<Region>,
+}
+
+/// Rates from the end of the region before, and the error that an interval has for them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Region {
+    /// The last of the rates.
+    pub(crate) to: f64,
+    /// The logarithm of the error.
+    pub(crate) log_eps: f64,
 }
 
 impl Tests {
@@ -150,8 +193,45 @@ impl Tests {
     }
 }
 
+impl Claim {
+    /// An interval that agrees with the verdict: with the thresholds in it while there is none, and without what a verdict
+    /// rules out. Both are safe: the former makes it wider, and the latter is wrong only if the verdict is.
+    pub(crate) fn agreeing(&self, interval: Interval, verdict: Option<Verdict>, observed: f64) -> Interval {
+        use Verdict::{Fails, Holds};
+        let Interval { low, high } = interval;
+        let from = |least: f64| Interval { low: low.max(least), high: high.max(least) };
+        let to = |most: f64| Interval { low: low.min(most), high: high.min(most) };
+        let around = |least: f64, most: f64| Interval { low: low.min(least), high: high.max(most) };
+        match (*self, verdict) {
+            (Claim::AtLeast(p) | Claim::AtMost(p), None) => around(p, p),
+            (Claim::AtLeast(p), Some(Holds)) | (Claim::AtMost(p), Some(Fails)) => from(p),
+            (Claim::AtLeast(p), Some(Fails)) | (Claim::AtMost(p), Some(Holds)) => to(p),
+            (Claim::Within { low, high } | Claim::Between { low, high }, None) => around(low, high),
+            (Claim::Between { low, .. }, Some(Holds)) => from(low),
+            (Claim::Between { high, .. }, Some(Fails)) => to(high),
+            (Claim::Within { low: least, high: most }, Some(Holds)) => {
+                Interval { low: low.clamp(least, most), high: high.clamp(least, most) }
+            }
+            // It fails on the side of what was observed.
+            (Claim::Within { low: least, .. }, Some(Fails)) if observed < least => to(least),
+            (Claim::Within { high: most, .. }, Some(Fails)) => from(most),
+        }
+    }
+}
+
+/// `ln(error share)`, rounded down, for a share of at most one.
+fn log_share(error: f64, share: f64) -> Result<f64, Error> {
+    check_error(error)?;
+    Ok((ln(error.into()) + ln(share.into())).lower())
+}
+
 /// `ln(error / parts)`, rounded down.
 pub(crate) fn log_part(error: f64, parts: f64) -> Result<f64, Error> {
+    check_error(error)?;
+    Ok((ln(error.into()) - ln(parts.into())).lower())
+}
+
+fn check_error(error: f64) -> Result<(), Error> {
     let what = "the error";
     if !error.is_finite() {
         return Err(Error::NotFinite { what, found: error });
@@ -159,5 +239,5 @@ pub(crate) fn log_part(error: f64, parts: f64) -> Result<f64, Error> {
     if error <= 0.0 || error >= 1.0 {
         return Err(Error::OutOfRange { what, expected: "between 0 and 1, both excluded", found: error });
     }
-    Ok((ln(error.into()) - ln(parts.into())).lower())
+    Ok(())
 }

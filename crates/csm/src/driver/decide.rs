@@ -1,17 +1,21 @@
 //! The driver: feed it outcomes until it knows.
 
 use super::schedule::next_report;
-use super::{Setup, Tests, Verdict};
+use super::{Claim, Setup, Tests, Verdict};
 use crate::interval::{self, Interval};
 use crate::process::{Watch, check_counts, count};
 use crate::{Direction, Error};
 
 /// Decides a claim trial by trial, and keeps an interval for the rate that is safe to look at all the while.
 ///
-/// **Error.** Verdict and interval together are wrong with a probability of at most `setup.error`: the tests have two
-/// thirds of it (a third each if there are two), each end of the interval has a sixth, and by Bonferroni's inequality
-/// they add up. That holds for any limit, for any way of looking and stopping early, and for outcomes that are
-/// independent, each a success with the same probability.
+/// **Error.** Verdict and interval together are wrong with a probability of at most `setup.error`, whatever the rate. With
+/// [`Method::Mixture`](crate::Method::Mixture) the test of a threshold has all of it, and the interval costs nothing: at
+/// any other rate only one of the two verdicts is wrong, and the interval has what that one leaves. With the other methods,
+/// the tests have two thirds of the error and the interval a third. That holds for any limit, for any way of looking and
+/// stopping early, and for outcomes that are independent, each a success with the same probability.
+///
+/// The interval agrees with the verdict: a threshold is inside as long as the claim is undecided, and the interval ends at
+/// the threshold, or before it, once it is decided.
 ///
 /// ```
 /// use millstream_csm::{Claim, Driver, Progress, Setup, Verdict};
@@ -28,7 +32,7 @@ pub struct Driver {
     tests: Tests,
     floor: Option<Watch>,
     ceiling: Option<Watch>,
-    interval_log_eps: f64,
+    claim: Claim,
     limit: u64,
     trials: u64,
     successes: u64,
@@ -55,7 +59,8 @@ pub struct Status {
     pub successes: u64,
     /// The observed success rate, if there are trials.
     pub rate: Option<f64>,
-    /// Rates that are not ruled out: a confidence sequence, right at all numbers of trials at once.
+    /// Rates that are not ruled out: a confidence sequence, right at all numbers of trials at once, that agrees with the
+    /// verdict.
     pub interval: Interval,
     /// The level of the test that is closest to its end.
     pub level: f64,
@@ -76,7 +81,7 @@ impl Driver {
             floor: tests.floor.clone().map(Watch::new),
             ceiling: tests.ceiling.clone().map(Watch::new),
             tests,
-            interval_log_eps: setup.interval_log_eps()?,
+            claim: setup.claim,
             limit: setup.limit.unwrap_or(crate::MOST_TRIALS),
             trials: 0,
             successes: 0,
@@ -151,18 +156,21 @@ impl Driver {
         Ok(self.verdict)
     }
 
-    /// Where it is. Computes the interval, so some 20 microseconds.
+    /// Where it is. Computes the interval, so some 20 microseconds, or twice to three times that if the interval has several
+    /// shares of the error.
     #[must_use]
     pub fn status(&self) -> Status {
         let tests = [&self.tests.floor, &self.tests.ceiling].into_iter().flatten();
         let looks = tests.map(|test| (test.look(self.trials, self.successes).level, test.log_eps()));
         let nearest = looks.min_by(|x, y| (x.0 - x.1).total_cmp(&(y.0 - y.1)));
         let (level, log_eps) = nearest.expect("a claim has a test");
+        let rate = (self.trials > 0).then(|| self.successes as f64 / self.trials as f64);
+        let interval = interval::invert_by_regions(self.trials, self.successes, &self.tests.interval);
         Status {
             trials: self.trials,
             successes: self.successes,
-            rate: (self.trials > 0).then(|| self.successes as f64 / self.trials as f64),
-            interval: interval::invert(self.trials, self.successes, self.interval_log_eps),
+            rate,
+            interval: self.claim.agreeing(interval, self.verdict, rate.unwrap_or(0.5)),
             level,
             log_eps,
             progress: self.progress(),

@@ -2,7 +2,7 @@
 
 use super::Interval;
 use crate::Error;
-use crate::driver::log_part;
+use crate::driver::{Region, log_part};
 use crate::number::Ball;
 use crate::number::kernel::{Rate, ln_beta};
 use crate::number::ln::ln_scaled;
@@ -56,8 +56,23 @@ pub fn watched_one_sided(trials: u64, successes: u64, error: f64, side: Side) ->
     })
 }
 
+/// The interval of all rates that are not ruled out with the error that their region has.
+pub(crate) fn invert_by_regions(trials: u64, successes: u64, regions: &[Region]) -> Interval {
+    let mut from = 0.0;
+    let mut all: Option<Interval> = None;
+    for region in regions {
+        let found = invert(trials, successes, region.log_eps);
+        let (low, high) = (found.low.max(from), found.high.min(region.to));
+        if low <= high {
+            all = Some(all.map_or(Interval { low, high }, |all| Interval { low: all.low, high }));
+        }
+        from = region.to;
+    }
+    all.expect("the observed rate is never ruled out")
+}
+
 /// The rates whose evidence is below `e^-log_eps`.
-pub(crate) fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
+fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
     // Halves are exact beside counts of up to 2^52. Beyond, nothing is claimed.
     if trials == 0 || trials >= MOST_TRIALS / 2 {
         return Interval { low: 0.0, high: 1.0 };

@@ -51,7 +51,8 @@ pub struct MeanStatus {
     pub trials: u64,
     /// Their mean, if there are any.
     pub mean: Option<f64>,
-    /// Means that are not ruled out: a confidence sequence, right at all numbers of values at once.
+    /// Means that are not ruled out: a confidence sequence, right at all numbers of values at once, that agrees with the
+    /// verdict.
     pub interval: Interval,
     /// Whether it is decided.
     pub progress: Progress,
@@ -139,13 +140,15 @@ impl MeanDriver {
         // Back in the unit of the values, one step outwards makes up for rounding.
         let back = |x: f64, step: f64| self.setup.low + (x + step).clamp(0.0, 1.0) * width;
         let step = 4.0 * f64::EPSILON;
+        let mean = self.moments.mean().map(|x| back(x, 0.0));
+        let interval = Interval {
+            low: back(bound(Direction::Above), -step).next_down().max(self.setup.low),
+            high: back(bound(Direction::Below), step).next_up().min(self.setup.high),
+        };
         MeanStatus {
             trials: self.moments.trials,
-            mean: self.moments.mean().map(|x| back(x, 0.0)),
-            interval: Interval {
-                low: back(bound(Direction::Above), -step).next_down().max(self.setup.low),
-                high: back(bound(Direction::Below), step).next_up().min(self.setup.high),
-            },
+            mean,
+            interval: self.setup.claim.agreeing(interval, self.verdict, mean.unwrap_or(self.setup.low)),
             progress: self.progress(),
         }
     }

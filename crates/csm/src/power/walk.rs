@@ -52,7 +52,8 @@ impl<'a> Walk<'a> {
 
     /// The probability of not having decided.
     pub(super) fn undecided(&self) -> f64 {
-        self.layers.iter().flat_map(|layer| &layer.mass).sum()
+        // The sum of nothing is -0.
+        self.layers.iter().flat_map(|layer| &layer.mass).sum::<f64>() + 0.0
     }
 
     /// One more trial.

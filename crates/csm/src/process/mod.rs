@@ -14,6 +14,7 @@
 //! | [`BetaMixture::robbins`] | uniform on (0, 1): Robbins' criterion | the rate is far from a threshold near 1/2 |
 //! | [`BetaMixture::centred`] | a Beta distribution around the threshold | the rate is near the threshold |
 //! | [`UniformTail`] | uniform on one side of the threshold | one direction is enough |
+//! | [`TailMixture`] | on one side of the threshold, with more weight near it | the rate's distance is not known beforehand |
 //! | [`LikelihoodRatio`] | a single point: Wald's sequential probability ratio test | there are two thresholds |
 //! | [`Blend`] | half of one, half of another | one is unsure; costs at most `ln 2` |
 //!
@@ -32,11 +33,13 @@
 mod balance;
 mod blend;
 mod boundary;
+mod calibrate;
 mod method;
 mod mixture;
 mod ratio;
 mod shared;
 mod tail;
+mod tail_mixture;
 mod test;
 mod threshold;
 mod watch;
@@ -51,6 +54,7 @@ pub use method::Method;
 pub use mixture::BetaMixture;
 pub use ratio::LikelihoodRatio;
 pub use tail::UniformTail;
+pub use tail_mixture::TailMixture;
 pub use test::{Decision, Test};
 pub use threshold::Threshold;
 pub(crate) use threshold::{check_counts, check_log_eps};

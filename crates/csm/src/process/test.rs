@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::balance::ln_shares;
-use super::{BetaMixture, Blend, EProcess, LikelihoodRatio, Method, Threshold, UniformTail};
+use super::calibrate::calibrate;
+use super::{BetaMixture, Blend, EProcess, LikelihoodRatio, Method, TailMixture, Threshold, UniformTail};
 use super::{check_counts, check_log_eps};
 use crate::{Direction, Error};
 
@@ -25,6 +26,9 @@ use crate::{Direction, Error};
 pub struct Test {
     log_eps: f64,
     arms: Vec<Arm>,
+    /// Bounds on the probabilities to prove "above" and "below" at the threshold, relative to the error, where they are
+    /// known.
+    stops: Option<[f64; 2]>,
 }
 
 /// A direction and its share of the error.
@@ -45,7 +49,8 @@ pub struct Decision {
 }
 
 impl Test {
-    /// A test in both directions. The balanced method takes some milliseconds to share out the error.
+    /// A test in both directions. The methods that compute how to share out the error take milliseconds for it, up to a tenth of a second;
+    /// [`shared`](Self::shared) does so once.
     ///
     /// # Errors
     /// `log_eps` is positive or not finite, or the method needs two thresholds.
@@ -59,7 +64,14 @@ impl Test {
         if method == Method::Balanced {
             (arms[0].ln_share, arms[1].ln_share) = ln_shares(threshold, log_eps);
         }
-        Ok(Test { log_eps, arms: arms.into() })
+        let mut stops = None;
+        if method == Method::Mixture {
+            let mixtures = [Direction::Above, Direction::Below].map(|direction| TailMixture::new(threshold, direction));
+            let shares = calibrate(threshold, &mixtures, log_eps);
+            [arms[0].ln_share, arms[1].ln_share] = shares.ln_shares;
+            stops = Some(shares.stops);
+        }
+        Ok(Test { log_eps, arms: arms.into(), stops })
     }
 
     /// A test that tells a rate of at most `low` from one of at least `high`: [`Direction::Above`] means above `low`,
@@ -83,7 +95,7 @@ impl Test {
             Arm { process, ln_share: 0.0 }
         };
         let arms = vec![arm(low, high, Direction::Above), arm(high, low, Direction::Below)];
-        Ok(Test { log_eps, arms })
+        Ok(Test { log_eps, arms, stops: None })
     }
 
     /// A test that watches e-processes of your own, all against the same threshold. At the threshold it stops with a
@@ -94,7 +106,7 @@ impl Test {
     pub fn of(processes: impl IntoIterator<Item = Arc<dyn EProcess>>, log_eps: f64) -> Result<Self, Error> {
         check_log_eps(log_eps)?;
         let arms = processes.into_iter().map(|process| Arm { process, ln_share: 0.0 }).collect();
-        Ok(Test { log_eps, arms })
+        Ok(Test { log_eps, arms, stops: None })
     }
 
     /// The same test, without the power to prove other directions than this one.
@@ -102,6 +114,12 @@ impl Test {
     pub fn towards(mut self, direction: Direction) -> Self {
         self.arms.retain(|arm| arm.process.direction() == direction);
         self
+    }
+
+    /// Bounds on the probabilities to prove "above" and "below" at the threshold itself, relative to the error: at most one
+    /// together. `None` of a method that bounds only the two together.
+    pub(crate) fn stops(&self) -> Option<[f64; 2]> {
+        self.stops
     }
 
     /// What the level must fall below.
@@ -172,6 +190,7 @@ fn alone(threshold: Threshold, direction: Direction, method: Method) -> Arc<dyn 
     match method {
         Method::Robbins => Arc::new(BetaMixture::robbins(threshold, direction)),
         Method::Centred => Arc::new(BetaMixture::centred(threshold, direction, BetaMixture::WEIGHT)),
+        Method::Mixture => Arc::new(TailMixture::new(threshold, direction)),
         _ => Arc::new(UniformTail::new(threshold, direction)),
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::client::{Client, VirtualTime};
 use crate::backend::{Backend, Tickets};
-use crate::{global, membarrier, mprotect};
+use crate::stand_in;
 
 pub(crate) const BACKEND: Backend = Backend {
     name: "barrierd",
@@ -17,10 +17,6 @@ pub(crate) const BACKEND: Backend = Backend {
     heavy,
 };
 
-/// What stands in when the daemon has ended, first that works. The light side is free already, so it has to be one
-/// that allows that.
-static STAND_INS: [&Backend; 3] = [&membarrier::BACKEND, &mprotect::BACKEND, &global::BACKEND];
-
 /// After so long a ticket wonders whether the daemon lives.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// After so long, the daemon may live, but the fence is passed otherwise.
@@ -28,6 +24,7 @@ const LIMIT: Duration = Duration::from_millis(250);
 
 struct Page {
     client: Client,
+    /// Passed when the daemon has ended.
     stand_in: &'static Backend,
     /// The daemon has ended. Nobody looks for another: from now on it is as if there never was one.
     gone: AtomicBool,
@@ -40,8 +37,7 @@ fn prepare() -> Result<(), String> {
         return Ok(());
     }
     let client = Client::connect().map_err(|refused| refused.to_string())?;
-    let works = |backend: &&&'static Backend| (backend.prepare)().is_ok();
-    let stand_in = STAND_INS.iter().find(works).ok_or("nothing could stand in for a daemon that ends")?;
+    let stand_in = stand_in::first().ok_or("nothing could stand in for a daemon that ends")?;
     // Whoever lost the race has connected for nothing.
     PAGE.get_or_init(|| Page { client, stand_in, gone: AtomicBool::new(false) });
     Ok(())
@@ -51,11 +47,12 @@ fn page() -> &'static Page {
     PAGE.get().expect("a back-end is prepared before it is used")
 }
 
-fn heavy() {
+fn heavy() -> Result<(), String> {
     let mark = Mark::draw();
-    while !mark.is_done() {
+    while !mark.look()? {
         mark.wait(None);
     }
+    Ok(())
 }
 
 /// A moment, and when it was drawn.
@@ -77,27 +74,36 @@ impl Mark {
 
     /// Whether all processors have passed. If the page fails to tell for too long, the stand-in's fence is passed here.
     pub(crate) fn is_done(self) -> bool {
+        self.look().unwrap_or(false)
+    }
+
+    /// The same; the error says why the stand-in's fence was refused.
+    fn look(self) -> Result<bool, String> {
         let Page { client, stand_in, gone } = page();
         if client.has_passed(self.since) {
-            return true;
+            return Ok(true);
         }
         if !gone.load(Ordering::Relaxed) {
             let waited = self.drawn.elapsed();
             if waited < PATIENCE {
                 client.ask_in_time(self.since);
-                return false;
+                return Ok(false);
             }
             if client.is_alive() {
                 if waited < LIMIT {
                     client.ask(self.since);
-                    return false;
+                    return Ok(false);
                 }
             } else {
                 gone.store(true, Ordering::Relaxed);
             }
         }
-        (stand_in.heavy)();
-        true
+        stand_in::pass(stand_in).map(|()| true)
+    }
+
+    /// Whether the page tells, without a stand-in.
+    pub(crate) fn comes_by_itself() -> bool {
+        !page().gone.load(Ordering::Relaxed)
     }
 
     /// Sleeps until all processors may have passed, or the deadline.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 use std::{fmt, mem, ptr};
 
-use super::layout::{Hello, MAGIC, MAX_CPUS, PageHead, SOURCE_BPF, VERSION};
-use super::message::{Request, receive_hello};
+use super::layout::{Hello, MAX_CLIENTS, MAX_CPUS, PageHead, SOURCE_BPF};
+use super::message::{Greeting, Request, receive_hello};
 use super::view::{Access, View};
 
 /// Names another folder of the daemon than [`DEFAULT_FOLDER`].
@@ -18,7 +18,7 @@ const DEFAULT_FOLDER: &str = "/run/millstream-barrierd";
 const GREETING: Duration = Duration::from_secs(1);
 /// The longest sleep without a look whether the daemon lives.
 const LOOK: Duration = Duration::from_millis(20);
-/// The same while the daemon rests: half of a common tick.
+/// The same while the daemon does not hear: half of a common tick.
 const LOOK_MEANWHILE: Duration = Duration::from_millis(2);
 
 /// The daemon's socket: in the folder that `MILLSTREAM_BARRIERD` names, otherwise in `/run/millstream-barrierd`.
@@ -43,6 +43,16 @@ pub enum Refused {
         /// What the kernel says.
         error: io::Error,
     },
+    /// The daemon does not answer: it is stopped, or too many processes connect at the same time.
+    Silent {
+        /// The socket.
+        socket: PathBuf,
+    },
+    /// The daemon takes this connection not in.
+    Declined {
+        /// Its reason, in words.
+        reason: String,
+    },
     /// Whoever answers is neither root's nor ours, so what it says is not to be trusted.
     Untrusted {
         /// The socket.
@@ -61,6 +71,12 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refused::NoDaemon { socket, error } => write!(f, "no daemon at {}: {error}", socket.display()),
+            Refused::Silent { socket } => write!(
+                f,
+                "the daemon at {} did not answer within {GREETING:?}: it is stopped, or too many connect at once",
+                socket.display()
+            ),
+            Refused::Declined { reason } => write!(f, "the daemon declines: {reason}"),
             Refused::Untrusted { socket, user } => {
                 write!(f, "the daemon at {} belongs to user {user}, neither root nor us", socket.display())
             }
@@ -101,6 +117,8 @@ pub struct Client {
     cpus: Vec<usize>,
     /// One more than the latest virtual time that the daemon was asked for; so 0 is never.
     asked: AtomicU64,
+    /// This connection's number.
+    number: usize,
 }
 
 impl Client {
@@ -119,17 +137,24 @@ impl Client {
     /// # Errors
     /// See [`Refused`].
     pub fn connect_to(path: &Path) -> Result<Client, Refused> {
-        let no_daemon = |error| Refused::NoDaemon { socket: path.to_owned(), error };
+        let no_daemon = |error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock => Refused::Silent { socket: path.to_owned() },
+            _ => Refused::NoDaemon { socket: path.to_owned(), error },
+        };
         let socket = connect(path).map_err(no_daemon)?;
         let user = peer(&socket).map_err(no_daemon)?;
         // SAFETY: geteuid has no preconditions.
         if user != 0 && user != unsafe { libc::geteuid() } {
             return Err(Refused::Untrusted { socket: path.to_owned(), user });
         }
-        let (hello, page, times) = receive_hello(socket.as_fd()).map_err(no_daemon)?;
-        let Hello { magic, version, cpus } = hello;
-        let cpus = cpus as usize;
-        if magic != MAGIC || version != VERSION || cpus == 0 || cpus > MAX_CPUS {
+        let (hello, page, times) = match receive_hello(socket.as_fd()).map_err(no_daemon)? {
+            Greeting::Welcome(hello, page, times) => (hello, page, times),
+            Greeting::Declined(reason) => return Err(Refused::Declined { reason }),
+            Greeting::OtherVersion => return Err(Refused::Unfit { what: "layout" }),
+        };
+        let Hello { cpus, client, .. } = hello;
+        let (cpus, number) = (cpus as usize, client as usize);
+        if cpus > MAX_CPUS || number >= MAX_CLIENTS {
             return Err(Refused::Unfit { what: "layout" });
         }
         // SAFETY: a daemon of this layout, which root or we have started, never shortens its files.
@@ -138,7 +163,7 @@ impl Client {
         if view.page().boot_id != boot_id().map_err(no_daemon)? {
             return Err(Refused::Unfit { what: "boot" });
         }
-        Ok(Client { view, socket, cpus: Vec::new(), asked: AtomicU64::new(0) })
+        Ok(Client { view, socket, cpus: Vec::new(), asked: AtomicU64::new(0), number })
     }
 
     /// From now on looks at these processors only.
@@ -218,22 +243,20 @@ impl Client {
             return Ok(());
         }
         let left = || deadline.saturating_duration_since(Instant::now());
-        // Once only: others' requests may have made another rest of this one by then.
-        if let Some(rest) = self.rest() {
-            let end = deadline.min(Instant::now() + rest);
-            while Instant::now() < end {
-                let most = end.saturating_duration_since(Instant::now()).min(self.step());
-                if self.sleep(since, most)? == Slept::Passed {
-                    return Ok(());
-                }
+        // What processors write by themselves is there without the daemon. It is asked in the end: it hears that later.
+        let end = deadline.min(Instant::now() + LOOK);
+        while self.does_without() && Instant::now() < end {
+            let most = end.saturating_duration_since(Instant::now()).min(LOOK_MEANWHILE);
+            if self.sleep(since, most)? == Slept::Passed {
+                return Ok(());
             }
         }
         self.ask(since);
         if self.sleep(since, left().min(LOOK / 4))? != Slept::InVain {
             return Ok(());
         }
-        // It may have begun to rest just before it could hear.
-        let most = if self.rest().is_some() { self.step() } else { LOOK };
+        // It may have begun not to hear just before this request.
+        let most = if self.does_without() { LOOK_MEANWHILE } else { LOOK };
         if self.sleep(since, left().min(most))? == Slept::InVain && most == LOOK && !left().is_zero() {
             // The request may have met a full socket, or another moment's may be what was remembered.
             self.send(since);
@@ -267,23 +290,26 @@ impl Client {
         found < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
     }
 
-    /// Asks as [`ask`](Client::ask), but not while the daemon rests; to be called again then.
+    /// Whether the daemon leaves this connection's requests in the socket at present, because their user has used up its part of the daemon's share.
+    /// It hears them when the user has earned that again.
+    ///
+    /// Wait-free; a load.
+    #[must_use]
+    pub fn rests(&self) -> bool {
+        // Relaxed: a hint.
+        self.view.page_client(self.number).rests.load(Ordering::Relaxed) != 0
+    }
+
+    /// Asks as [`ask`](Client::ask), unless the daemon hears it later and processors may pass without it; to be called again then.
     pub(super) fn ask_in_time(&self, since: VirtualTime) {
-        if self.asked.load(Ordering::Relaxed) <= since.0 && self.rest().is_none() {
+        if self.asked.load(Ordering::Relaxed) <= since.0 && !self.does_without() {
             self.ask(since);
         }
     }
 
-    /// How long the daemon still rests. Longer than any daemon does is a clock that is not ours: as if it did not rest.
-    fn rest(&self) -> Option<Duration> {
-        let until = self.view.page().rests_until.load(Ordering::Relaxed);
-        let rest = Duration::from_nanos(until.checked_sub(if until == 0 { 0 } else { monotonic_ns() })?);
-        (!rest.is_zero() && rest <= 2 * LOOK).then_some(rest)
-    }
-
-    /// How long to sleep between two looks while it rests: what processors write by themselves is there without it.
-    fn step(&self) -> Duration {
-        if self.view.page().source == SOURCE_BPF { LOOK_MEANWHILE } else { LOOK }
+    /// Whether to look for what processors write by themselves, for the daemon does not hear.
+    fn does_without(&self) -> bool {
+        self.rests() && self.view.page().source == SOURCE_BPF
     }
 
     fn every(&self, passed: impl Fn(usize) -> bool) -> bool {
@@ -376,14 +402,6 @@ fn peer(socket: &OwnedFd) -> io::Result<u32> {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, room, &raw mut bytes)
     };
     if outcome != 0 { Err(io::Error::last_os_error()) } else { Ok(credentials.uid) }
-}
-
-/// `CLOCK_MONOTONIC`, in nanoseconds.
-fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: room for a time.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The kernel's boot id, as 16 bytes.

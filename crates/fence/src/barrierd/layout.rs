@@ -5,7 +5,8 @@
 //! else: they are memory of a BPF map that was frozen, so that no process can write to it, and on which no futex can
 //! wait. Without BPF they are a file in which only the daemon moves [`TimesHead::virtual_now`].
 //!
-//! Both start with a head, and an entry for each possible processor follows, in the order of the kernel's numbers.
+//! Both start with a head, and an entry for each possible processor follows, in the order of the kernel's numbers; in the page, an entry
+//! for each of [`MAX_CLIENTS`] connections comes last.
 //! All words are in the machine's byte order, all times are in nanoseconds of `CLOCK_MONOTONIC`. `barrierd.h`, in the
 //! daemon's crate, says the same to C.
 //!
@@ -20,13 +21,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// What [`PageHead::magic`] holds.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"barrierd");
 /// The version of this layout; a client that finds another one must not go on.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Virtual time moves on with the first processor that passes so many nanoseconds after the last move: sooner than a
 /// thread that has read it can wake another one, and seldom enough for a machine of any size to share the counter's cache
 /// line.
 pub const ADVANCE_NS: u64 = 5_000;
 /// The largest number of possible processors.
 pub const MAX_CPUS: usize = 8192;
+/// The largest number of connections at a time.
+pub const MAX_CLIENTS: usize = 1000;
+/// The longest text of a refusal, in bytes.
+pub const MAX_REASON_BYTES: usize = 240;
 
 /// The times are a file: nothing is written into them when a processor enters the kernel.
 pub const SOURCE_NONE: u32 = 0;
@@ -62,9 +67,6 @@ pub struct PageHead {
     pub all_time: AtomicU64,
     /// The same in virtual time.
     pub all_virtual: AtomicU64,
-    /// Until then the daemon has used up its share and hears no request: who waits looks for itself meanwhile. Only a hint; zero of daemons
-    /// that do not tell.
-    pub rests_until: AtomicU64,
 }
 
 /// What the daemon states about a processor: 64 bytes.
@@ -75,6 +77,15 @@ pub struct PageCpu {
     pub time: AtomicU64,
     /// The same in virtual time.
     pub virtual_time: AtomicU64,
+}
+
+/// What the daemon states about a connection: 4 bytes.
+#[derive(Debug)]
+#[repr(C)]
+pub struct PageClient {
+    /// Not zero while the daemon leaves this connection's requests in the socket, because their user has used up its part of the daemon's share. A
+    /// hint: a client that waits then looks for itself.
+    pub rests: AtomicU32,
 }
 
 /// The times' head: 64 bytes.
@@ -103,7 +114,7 @@ pub struct TimesCpu {
 /// Bytes of the page for so many possible processors.
 #[must_use]
 pub const fn page_bytes(cpus: usize) -> usize {
-    size_of::<PageHead>() + cpus * size_of::<PageCpu>()
+    size_of::<PageHead>() + cpus * size_of::<PageCpu>() + MAX_CLIENTS * size_of::<PageClient>()
 }
 
 /// Bytes of the times for so many possible processors.
@@ -120,6 +131,8 @@ pub struct Hello {
     pub magic: u64,
     /// [`VERSION`].
     pub version: u32,
-    /// The possible processors.
+    /// The possible processors. Zero in a refusal: it brings no descriptors, and behind it comes the reason as text.
     pub cpus: u32,
+    /// The connection's number: its place in the page's table of connections.
+    pub client: u32,
 }

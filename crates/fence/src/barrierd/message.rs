@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-use super::layout::Hello;
+use super::layout::{Hello, MAGIC, MAX_REASON_BYTES, VERSION};
 
 /// Room for the header of two descriptors, as words so that it is aligned.
 const CONTROL_WORDS: usize = 8;
@@ -37,9 +37,33 @@ pub fn send_hello(socket: BorrowedFd<'_>, hello: Hello, page: BorrowedFd<'_>, ti
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Receives the greeting and the descriptors of the page and of the times; waits as long as the socket is set to.
-pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<(Hello, OwnedFd, OwnedFd)> {
-    let mut bytes = [0_u8; size_of::<Hello>()];
+/// Sends a refusal; a reason longer than [`MAX_REASON_BYTES`] is cut.
+///
+/// # Errors
+/// What send(2) says; `WouldBlock` if the receiver has no room.
+pub fn send_refusal(socket: BorrowedFd<'_>, hello: Hello, reason: &str) -> io::Result<()> {
+    let mut bytes = Hello { cpus: 0, ..hello }.to_bytes().to_vec();
+    bytes.extend(reason.bytes().take(MAX_REASON_BYTES));
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the bytes live through the call.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// What a daemon says first.
+#[derive(Debug)]
+pub(super) enum Greeting {
+    /// With the descriptors of the page and of the times.
+    Welcome(Hello, OwnedFd, OwnedFd),
+    /// The reason, in words.
+    Declined(String),
+    /// It is a daemon of another version.
+    OtherVersion,
+}
+
+/// Receives the greeting; waits as long as the socket is set to.
+pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<Greeting> {
+    let mut bytes = [0_u8; size_of::<Hello>() + MAX_REASON_BYTES];
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut control = [0_u64; CONTROL_WORDS];
     let mut descriptors = Vec::new();
@@ -66,11 +90,19 @@ pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<(Hello, OwnedF
         return Err(io::Error::last_os_error());
     }
     let no_hello = || io::Error::new(io::ErrorKind::InvalidData, "what answers is no barrierd");
-    if received as usize != bytes.len() {
+    let (said, _) = bytes.split_at(received as usize);
+    let (hello, reason) = Hello::from_start(said).ok_or_else(no_hello)?;
+    if hello.magic != MAGIC {
         return Err(no_hello());
     }
+    if hello.version != VERSION {
+        return Ok(Greeting::OtherVersion);
+    }
+    if hello.cpus == 0 {
+        return Ok(Greeting::Declined(String::from_utf8_lossy(reason).into_owned()));
+    }
     let [page, times] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| no_hello())?;
-    Ok((Hello::from_bytes(bytes), page, times))
+    Ok(Greeting::Welcome(hello, page, times))
 }
 
 impl Hello {
@@ -79,18 +111,24 @@ impl Hello {
         let mut bytes = [0; size_of::<Hello>()];
         bytes[..8].copy_from_slice(&self.magic.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.version.to_ne_bytes());
-        bytes[12..].copy_from_slice(&self.cpus.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&self.cpus.to_ne_bytes());
+        bytes[16..20].copy_from_slice(&self.client.to_ne_bytes());
         bytes
     }
 
-    fn from_bytes(bytes: [u8; size_of::<Hello>()]) -> Hello {
-        let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-        let [a, b, c, d, e, f, g, h, ..] = bytes;
-        Hello {
-            magic: u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
-            version: u32::from_ne_bytes(word(8)),
-            cpus: u32::from_ne_bytes(word(12)),
-        }
+    /// The greeting at the start of these bytes, and what comes behind it. The greeting of another version may be shorter: then the number of the
+    /// connection is zero.
+    fn from_start(bytes: &[u8]) -> Option<(Hello, &[u8])> {
+        let (magic, rest) = bytes.split_first_chunk()?;
+        let (version, rest) = rest.split_first_chunk()?;
+        let (cpus, rest) = rest.split_first_chunk()?;
+        let hello = Hello {
+            magic: u64::from_ne_bytes(*magic),
+            version: u32::from_ne_bytes(*version),
+            cpus: u32::from_ne_bytes(*cpus),
+            client: rest.first_chunk().map_or(0, |client| u32::from_ne_bytes(*client)),
+        };
+        Some((hello, bytes.get(size_of::<Hello>()..).unwrap_or_default()))
     }
 }
 
@@ -131,6 +169,8 @@ mod tests {
 
     use super::*;
 
+    const HELLO: Hello = Hello { magic: MAGIC, version: VERSION, cpus: 3, client: 7 };
+
     #[test]
     fn a_request_is_read_as_it_was_written() {
         let request = Request { virtual_time: 7, cpus: vec![0b101, 1 << 63] };
@@ -144,17 +184,33 @@ mod tests {
     fn the_greeting_brings_two_descriptors() {
         let (daemon, client) = UnixStream::pair().unwrap();
         let (file, other) = (std::fs::File::open("/dev/null").unwrap(), std::fs::File::open("/dev/zero").unwrap());
-        let hello = Hello { magic: 1 << 40, version: 2, cpus: 3 };
-        send_hello(daemon.as_fd(), hello, file.as_fd(), other.as_fd()).unwrap();
-        let (got, first, second) = receive_hello(client.as_fd()).unwrap();
-        assert_eq!(got, hello);
+        send_hello(daemon.as_fd(), HELLO, file.as_fd(), other.as_fd()).unwrap();
+        let greeting = receive_hello(client.as_fd()).unwrap();
+        let Greeting::Welcome(got, first, second) = greeting else { panic!("{greeting:?}") };
+        assert_eq!(got, HELLO);
         assert_ne!(first.as_raw_fd(), second.as_raw_fd());
+    }
+
+    #[test]
+    fn a_refusal_brings_its_reason() {
+        let (daemon, client) = UnixStream::pair().unwrap();
+        send_refusal(daemon.as_fd(), HELLO, &"too many ".repeat(50)).unwrap();
+        let greeting = receive_hello(client.as_fd()).unwrap();
+        let Greeting::Declined(reason) = greeting else { panic!("{greeting:?}") };
+        assert!(reason.starts_with("too many too many ") && reason.len() == MAX_REASON_BYTES, "{reason}");
+    }
+
+    #[test]
+    fn a_greeting_of_another_version_is_told_from_none() {
+        let (mut daemon, client) = UnixStream::pair().unwrap();
+        daemon.write_all(&Hello { version: 1, ..HELLO }.to_bytes()[..16]).unwrap();
+        assert!(matches!(receive_hello(client.as_fd()).unwrap(), Greeting::OtherVersion));
     }
 
     #[test]
     fn a_greeting_without_descriptors_is_refused() {
         let (mut daemon, client) = UnixStream::pair().unwrap();
-        daemon.write_all(&[0; size_of::<Hello>()]).unwrap();
+        daemon.write_all(&HELLO.to_bytes()).unwrap();
         assert_eq!(receive_hello(client.as_fd()).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -35,5 +35,5 @@ mod message;
 mod view;
 
 pub use client::{Client, Gone, Refused, VirtualTime, boot_id, default_socket};
-pub use message::{MAX_REQUEST_BYTES, Request, send_hello};
+pub use message::{MAX_REQUEST_BYTES, Request, send_hello, send_refusal};
 pub use view::{Access, View};

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering;
 
-use super::layout::{PageCpu, PageHead, TimesCpu, TimesHead, page_bytes, times_bytes};
+use super::layout::{MAX_CLIENTS, PageClient, PageCpu, PageHead, TimesCpu, TimesHead, page_bytes, times_bytes};
 
 /// Both regions in this process's memory, until dropped.
 ///
@@ -70,6 +70,18 @@ impl View {
         assert!(cpu < self.cpus, "processor {cpu} of {}", self.cpus);
         // SAFETY: as above, and the entry is inside the table.
         unsafe { self.page.start.byte_add(size_of::<PageHead>()).cast::<PageCpu>().add(cpu).as_ref() }
+    }
+
+    /// The daemon's statement about a connection.
+    ///
+    /// # Panics
+    /// If there is no such connection.
+    #[must_use]
+    pub fn page_client(&self, client: usize) -> &PageClient {
+        assert!(client < MAX_CLIENTS, "connection {client} of {MAX_CLIENTS}");
+        let table = size_of::<PageHead>() + self.cpus * size_of::<PageCpu>();
+        // SAFETY: as above, and the entry is inside the table.
+        unsafe { self.page.start.byte_add(table).cast::<PageClient>().add(client).as_ref() }
     }
 
     /// The times' head.

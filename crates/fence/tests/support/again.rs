@@ -27,6 +27,11 @@ pub(crate) fn again(test: &str, world: &str, fence: &str, without_membarrier: bo
 
 /// Has the kernel answer every membarrier(2) of this thread, and of those it starts, with EPERM.
 pub(crate) fn forbid_membarrier() -> std::io::Result<()> {
+    forbid(libc::SYS_membarrier)
+}
+
+/// The same for any system call.
+pub(crate) fn forbid(call: libc::c_long) -> std::io::Result<()> {
     const NUMBER: u32 = 0; // where seccomp_data has the system call's number
     let instruction = |code: u32, jump_if_true, jump_if_false, k: u32| libc::sock_filter {
         code: code as u16,
@@ -36,7 +41,7 @@ pub(crate) fn forbid_membarrier() -> std::io::Result<()> {
     };
     let mut filter = [
         instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, NUMBER),
-        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_membarrier as u32),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call as u32),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];

@@ -3,5 +3,5 @@
 mod again;
 mod race;
 
-pub(crate) use again::{again, forbid_membarrier, is_again};
+pub(crate) use again::{again, forbid, forbid_membarrier, is_again};
 pub(crate) use race::both_missed;

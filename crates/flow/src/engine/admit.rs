@@ -6,6 +6,7 @@ use super::column::Row;
 use super::entrance::Wake;
 use super::state::{State, Waiter};
 use super::unit::{Ask, Grant, Stamp};
+use super::waking::Entering;
 
 /// What is known of a unit before it is admitted.
 pub(crate) struct Candidate {
@@ -21,6 +22,8 @@ pub(crate) struct Extra {
     pub(crate) ticketed: bool,
     /// It must not enter its first queue before this.
     pub(crate) not_before_ns: u64,
+    /// Why the entry stage can't run it.
+    pub(crate) refused: Option<Box<str>>,
 }
 
 impl State {
@@ -32,7 +35,7 @@ impl State {
     /// Whether so many units of so many bytes together may surely enter now.
     pub(crate) fn has_room_for_all(&self, units: usize, bytes: u64) -> bool {
         self.in_flight + units as u64 <= self.settings.inflight
-            && self.bytes.saturating_add(bytes) <= self.settings.memory
+            && self.fits(bytes.into())
             && self.entry_place.is_none()
             && self.memory_waiters.is_empty()
     }
@@ -40,20 +43,31 @@ impl State {
     /// The same if `units` units with `their_bytes` were in flight beside those that are.
     pub(crate) fn has_room_beside(&self, units: usize, their_bytes: u64, bytes: u64) -> bool {
         let in_flight = self.in_flight + units as u64;
-        let memory = self.bytes.saturating_add(their_bytes).saturating_add(bytes) <= self.settings.memory;
+        let memory = self.fits(u128::from(their_bytes) + u128::from(bytes));
         let place = self.entry_place.is_none_or(|place| {
             let instance = &self.instances[usize::from(place)];
             let capacity = self.resources[usize::from(place)].capacity();
             instance.in_use + (units as u64) < capacity && instance.waiters.is_empty()
         });
-        // Units that wait for memory come first, unless nothing moves but by and by: then others may pass.
-        let nobody_waits = self.memory_waiters.is_empty() || (self.delayed > 0 && self.is_idle());
-        in_flight < self.settings.inflight && (memory || in_flight == 0) && place && nobody_waits
+        // No newcomer passes a unit that waits for memory.
+        let is_turn = self.memory_waiters.is_empty();
+        in_flight < self.settings.inflight && (memory || in_flight == 0) && place && is_turn
     }
 
-    /// No unit runs or could run.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.stages.iter().all(|stage| stage.granted + stage.running == 0)
+    /// Whether the byte budget has room for so many bytes beside those in flight.
+    pub(crate) fn fits(&self, bytes: u128) -> bool {
+        self.bytes + bytes <= self.settings.memory.into()
+    }
+
+    /// Accounts for bytes that come into flight.
+    pub(crate) fn add_bytes(&mut self, bytes: u64) {
+        self.bytes += u128::from(bytes);
+        self.peak_bytes = self.peak_bytes.max(self.bytes);
+    }
+
+    /// Accounts for bytes that leave.
+    pub(crate) fn subtract_bytes(&mut self, bytes: u64) {
+        self.bytes -= u128::from(bytes);
     }
 
     /// Lets a unit in, at the end of `run`, which the caller then enqueues. `place` puts its payload into the
@@ -77,6 +91,9 @@ impl State {
             not_before_ns = extra.not_before_ns;
             if !extra.asks.is_empty() {
                 unit.needs().asks = extra.asks;
+            }
+            if extra.refused.is_some() {
+                unit.needs().refused = extra.refused;
             }
         }
         place(&mut row);
@@ -102,8 +119,7 @@ impl State {
             let unit = self.units.unit(&mut row);
             unit.queued_ns = now;
             let bytes = unit.bytes;
-            self.bytes = self.bytes.saturating_add(bytes);
-            self.peak_bytes = self.peak_bytes.max(self.bytes);
+            self.add_bytes(bytes);
             self.oversize += u64::from(bytes > self.settings.memory);
         }
         let entry = self.entry;
@@ -144,9 +160,9 @@ impl State {
         let entry = self.entry;
         let units = self.units.clone();
         let makes_room = |state: &State, row: &mut Row| {
-            let left = state.bytes - units.unit(row).bytes;
+            let left = state.bytes - u128::from(units.unit(row).bytes);
             state.in_flight <= state.settings.inflight
-                && (left.saturating_add(bytes) <= state.settings.memory || state.in_flight == 1)
+                && (left + u128::from(bytes) <= state.settings.memory.into() || state.in_flight == 1)
                 && state.memory_waiters.is_empty()
         };
         // The first in one of the lines of what the stage needs, or the first in the queue itself.
@@ -188,8 +204,16 @@ impl State {
         self.flow_on(now);
     }
 
+    /// The ways to wake submitters at the entrance, with their places: the first if it may enter, all if none ever will.
+    pub(crate) fn wake_entering(&mut self) -> Entering {
+        match self.is_closed() {
+            true => self.entrance.wake_all(),
+            false => self.wake_entrance().into_iter().collect(),
+        }
+    }
+
     /// The way to wake the first submitter at the entrance, if it may enter.
-    pub(crate) fn wake_entrance(&mut self) -> Option<Wake> {
+    fn wake_entrance(&mut self) -> Option<(u64, Wake)> {
         let mut entrance = std::mem::take(&mut self.entrance);
         let may_enter = |bytes, is_source: bool| self.has_room(bytes) && (!is_source || self.wants_more());
         let wake = entrance.wake_head(self.left_the_gate, may_enter);
@@ -200,7 +224,7 @@ impl State {
     /// Whether admitting more would keep workers busier. Otherwise the source may sleep on until half of
     /// the flow is empty: waking it for every unit would cost more than the units do.
     pub(crate) fn wants_more(&self) -> bool {
-        let enough = 2 * self.workers as u64;
+        let enough = 2 * self.settings.shared_workers as u64;
         let room = self.settings.inflight.saturating_sub(self.in_flight);
         room > 0
             && (room >= self.settings.inflight / 2 || {

@@ -19,6 +19,7 @@
 use super::chain::CHAIN_NS;
 use super::state::{StageState, State};
 use crate::policy::Batch;
+use crate::resource::Supply;
 
 /// What a batch should last in a flow that has a source.
 const FROM_SOURCE_NS: u64 = 200_000;
@@ -77,16 +78,34 @@ impl State {
     /// Sizes the batches of all stages, after what it depends on has changed.
     pub(crate) fn size_batches(&mut self) {
         let has_source = self.source.is_some();
-        let (in_flight, workers) = (usize::try_from(self.settings.inflight).unwrap_or(usize::MAX), self.workers);
-        for stage in &mut self.stages {
+        let (in_flight, workers) =
+            (usize::try_from(self.settings.inflight).unwrap_or(usize::MAX), self.settings.shared_workers);
+        for index in 0..self.stages.len() {
+            let by_needs = self.batches_by_needs(index);
+            let stage = &mut self.stages[index];
             // Workers up to a stage's floor stand beside the shared ones.
             let shared = workers + stage.workers.floor;
-            let threads = if stage.blocking { stage.workers.ceiling } else { stage.workers.ceiling.min(shared) };
+            let threads =
+                if stage.blocking { stage.workers.ceiling.min(by_needs) } else { stage.workers.ceiling.min(shared) };
             let share = in_flight / threads.max(1);
             let lasts_ns = if has_source && !stage.blocking { FROM_SOURCE_NS } else { SHORT_NS };
             // Two batches for each: one that runs, and one that is next.
             stage.auto = AutoBatch { lasts_ns, units_most: (share / 2).clamp(1, Batch::AUTO_MOST), share };
         }
+    }
+}
+
+impl State {
+    /// How many units, or batches that need permits, the tokens let run at once, if each has its own.
+    fn batches_by_needs(&self, stage: usize) -> usize {
+        let stage = &self.stages[stage];
+        let tokens = stage.wants.iter().chain(&stage.permits).filter_map(|want| {
+            match self.resources[usize::from(self.instances[want.instance as usize].resource)].spec.supply {
+                Supply::Tokens(tokens) => Some(tokens / want.amount.max(1)),
+                Supply::Rate(_) => None,
+            }
+        });
+        tokens.min().map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX).max(1))
     }
 }
 

@@ -171,7 +171,7 @@ impl State {
     pub(crate) fn follow_settings(&mut self) {
         self.size_batches();
         let floors: usize = self.stages.iter().filter(|stage| !stage.blocking).map(|stage| stage.workers.floor).sum();
-        self.threads_most = self.workers + floors;
+        self.threads_most = self.settings.shared_workers + floors;
         (0..self.stages.len() as u16).for_each(|stage| self.update_road(stage));
     }
 

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rustix::mm::{Advice, madvise};
 
+use crate::contain::contain;
+
 /// The sole right to a unit's cells in every column of its flow.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row(u32);
@@ -155,11 +157,21 @@ fn alloc_bucket<T>(bucket: usize) -> *mut Cell<T> {
 
 /// Frees a bucket that `alloc_bucket` made and that nobody else can reach.
 fn drop_bucket<T>(cells: *mut Cell<T>, bucket: usize) {
-    // SAFETY: it came from `alloc_bucket`, which made so many cells with this layout, and is dropped once.
-    unsafe {
-        ptr::slice_from_raw_parts_mut(cells, FIRST_BUCKET << bucket).drop_in_place();
-        dealloc(cells.cast(), layout::<T>(bucket));
+    if std::mem::needs_drop::<T>() {
+        let mut next = 0;
+        // Entered again after a payload whose destructor panics: the others are dropped all the same.
+        while next < FIRST_BUCKET << bucket {
+            contain(|| {
+                while next < FIRST_BUCKET << bucket {
+                    next += 1;
+                    // SAFETY: `alloc_bucket` made so many cells, and each is dropped once, whether or not that panics.
+                    unsafe { cells.add(next - 1).drop_in_place() };
+                }
+            });
+        }
     }
+    // SAFETY: it came from `alloc_bucket` with this layout, its cells are dropped, and it is freed once.
+    unsafe { dealloc(cells.cast(), layout::<T>(bucket)) };
 }
 
 impl<T> Drop for Column<T> {

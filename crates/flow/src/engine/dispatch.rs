@@ -84,7 +84,7 @@ impl StageState {
         self.busy < self.workers.ceiling && self.batches.front().is_some_and(|batch| self.is_ripe(batch, now))
     }
 
-    fn is_ripe(&self, batch: &GrantedBatch, now: u64) -> bool {
+    pub(crate) fn is_ripe(&self, batch: &GrantedBatch, now: u64) -> bool {
         !batch.rows.is_empty()
             && (self.batch.wait.is_zero()
                 || batch.rows.len() >= self.batch_target()
@@ -108,7 +108,7 @@ impl State {
         // Workers up to a stage's floor stand beside the shared ones.
         let beyond_floors = self.stages.iter().filter(|stage| !stage.blocking);
         let beyond_floors: usize = beyond_floors.map(|stage| stage.busy.saturating_sub(stage.workers.floor)).sum();
-        let spare = beyond_floors + self.seated_pulls() < self.workers;
+        let spare = beyond_floors + self.seated_pulls() < self.settings.shared_workers;
         let mut nearest = None;
         let mut overdue = None;
         let mut longest = PATIENCE_NS;
@@ -145,7 +145,7 @@ impl State {
     /// Whether a worker could find nothing to run before the source is pulled next.
     fn runs_low(&self) -> bool {
         let batch = self.stages[usize::from(self.entry)].batch_target();
-        self.could_run() < self.workers * batch
+        self.could_run() < self.settings.shared_workers * batch
     }
 
     /// Hands the stage's first batch to a worker that is free (`leads`), or that has batches of this stage already
@@ -202,13 +202,14 @@ impl State {
 
     /// What a batch takes, about.
     pub(crate) fn takes_ns(&self, batch: &RunningBatch) -> u64 {
-        batch.rows.len() as u64 * (self.stages[usize::from(batch.stage)].stats.mean_ns + OWN_NS)
+        let each = self.stages[usize::from(batch.stage)].stats.mean_ns.saturating_add(OWN_NS);
+        each.saturating_mul(batch.rows.len() as u64)
     }
 
     /// Has somebody look, in a while, at what is left to workers that are expected soon. Without this, one
     /// unit that takes much longer than those before it would hold up work that sleeping workers could do.
     pub(crate) fn watch(&mut self, now: u64) {
-        let nobody_is_free = self.busy_shared >= self.workers;
+        let nobody_is_free = self.busy_shared >= self.settings.shared_workers;
         self.watch_within(if nobody_is_free { STALL_NS } else { WATCH_NS }, now);
     }
 
@@ -243,13 +244,14 @@ impl State {
 
     /// How long one worker would need for what could run now.
     fn backlog_ns(&self) -> u64 {
-        let (mut backlog, mut in_flow) = (0, 0);
+        let (mut backlog, mut in_flow) = (0_u64, 0_u64);
         for stage in self.stages.iter().filter(|stage| !stage.blocking) {
-            let each = stage.stats.mean_ns + OWN_NS;
-            backlog += (stage.waiting.len() + stage.granted) as u64 * each;
-            in_flow += each;
+            let each = stage.stats.mean_ns.saturating_add(OWN_NS);
+            let units = (stage.waiting.len() + stage.granted) as u64;
+            backlog = backlog.saturating_add(each.saturating_mul(units));
+            in_flow = in_flow.saturating_add(each);
         }
-        backlog + self.source_backlog_ns(in_flow)
+        backlog.saturating_add(self.source_backlog_ns(in_flow))
     }
 
     /// Takes every unit that no worker has out of the queues, when a flow is abandoned.
@@ -277,9 +279,14 @@ impl State {
         left.extend(self.memory_waiters.drain(..).map(|waiter| waiter.row));
         left.extend(self.timers.drain().filter_map(|std::cmp::Reverse(timer)| match timer.action {
             TimerAction::Enqueue(row, _) => Some(row),
-            TimerAction::Batch | TimerAction::Rate(_) | TimerAction::Keys(_) | TimerAction::Watch => None,
+            TimerAction::Batch(_)
+            | TimerAction::Memory
+            | TimerAction::Hire
+            | TimerAction::Rate(_)
+            | TimerAction::Keys(_)
+            | TimerAction::Watch => None,
         }));
-        self.delayed = 0;
+        (self.delayed, self.supply_timers) = (0, 0);
         left
     }
 }

@@ -1,49 +1,54 @@
 //! The entrance: submitters that wait until there is room, first come, first served.
 //!
-//! Nobody passes a submitter that waits: a newcomer goes to the end, and one that does not wait is told that
-//! the flow is full. So a large unit gets in although smaller ones keep coming, and one that is larger than
-//! the whole budget closes admission until the flow is empty.
+//! No newcomer passes a submitter that waits: it goes to the end, or hears that the flow is full. So a large
+//! unit gets in although smaller ones keep coming, and one that is larger than the whole budget closes
+//! admission until the flow is empty.
+//!
+//! A waker is the user's code. The line only moves it: a submitter brings its waker, [`State`](super::state::State)
+//! hands it out once, and everything else (cloning, waking, dropping) happens without the flow's mutex.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
 use millstream_sync::eventcount::EventCount;
 
+use crate::contain::{self, Contained};
+
 #[derive(Default)]
 pub(crate) struct Entrance {
-    line: VecDeque<Waiting>,
+    /// By place; places ascend.
+    line: BTreeMap<u64, Waiting>,
     next: u64,
+    /// No submitter in line has a waker left to take.
+    all_woken: bool,
 }
 
 struct Waiting {
-    place: u64,
     /// How many units will have left the gate before it is its turn.
     behind: u64,
     bytes: u64,
     /// A source, which need not be woken for a single unit (see `State::wants_more`).
     is_source: bool,
-    wake: Wake,
-    woken: bool,
+    /// `None`: the submitter is woken and has not come back yet.
+    wake: Option<Wake>,
 }
 
+/// How a submitter is woken, once. Dropping it runs no code of the user's beyond a contained destructor.
 pub(crate) enum Wake {
     Thread(Arc<EventCount>),
-    Task(Waker),
+    Task(Contained<Waker>),
 }
 
 impl Wake {
-    pub(crate) fn wake(&self) {
+    /// Whether the wake-up ran to its end. The caller must hold no lock.
+    pub(crate) fn wake(self) -> bool {
         match self {
-            Wake::Thread(bell) => bell.increment(),
-            Wake::Task(waker) => waker.wake_by_ref(),
-        }
-    }
-
-    fn share(&self) -> Wake {
-        match self {
-            Wake::Thread(bell) => Wake::Thread(bell.clone()),
-            Wake::Task(waker) => Wake::Task(waker.clone()),
+            Wake::Thread(bell) => {
+                bell.increment();
+                true
+            }
+            Wake::Task(waker) => contain::wake(waker),
         }
     }
 }
@@ -55,16 +60,17 @@ impl Entrance {
 
     /// Whether whoever has `place` (`None`: a newcomer) is the next to enter.
     pub(crate) fn is_next(&self, place: Option<u64>) -> bool {
-        self.line.front().is_none_or(|head| Some(head.place) == place)
+        self.line.first_key_value().is_none_or(|(&head, _)| Some(head) == place)
     }
 
     /// How many units will have left the gate when the head of the line goes in.
     pub(crate) fn head_is_behind(&self) -> Option<u64> {
-        self.line.front().map(|head| head.behind)
+        self.line.first_key_value().map(|(_, head)| head.behind)
     }
 
     /// Waits at the end of the line, or on, with a new way to be woken; a newcomer behind the units that are before the gate now.
-    /// Returns what was replaced, to be dropped outside of the mutex.
+    /// O(log of the line). Returns what was replaced, to be dropped outside of the mutex.
+    #[must_use = "dropped outside of the mutex"]
     pub(crate) fn wait(
         &mut self,
         place: &mut Option<u64>,
@@ -73,38 +79,97 @@ impl Entrance {
         is_source: bool,
         wake: Wake,
     ) -> Option<Wake> {
-        if let Some(waiting) = self.line.iter_mut().find(|waiting| Some(waiting.place) == *place) {
-            waiting.woken = false;
-            return Some(std::mem::replace(&mut waiting.wake, wake));
+        self.all_woken = false;
+        if let Some(waiting) = place.and_then(|place| self.line.get_mut(&place)) {
+            return waiting.wake.replace(wake);
         }
         *place = Some(self.next);
-        self.line.push_back(Waiting { place: self.next, behind, bytes, is_source, wake, woken: false });
+        self.line.insert(self.next, Waiting { behind, bytes, is_source, wake: Some(wake) });
         self.next += 1;
         None
     }
 
     /// Leaves the line. Returns what is to be dropped outside of the mutex.
+    #[must_use = "dropped outside of the mutex"]
     pub(crate) fn leave(&mut self, place: Option<u64>) -> Option<Wake> {
-        let at = self.line.iter().position(|waiting| Some(waiting.place) == place)?;
-        self.line.remove(at).map(|waiting| waiting.wake)
+        self.line.remove(&place?)?.wake
     }
 
-    /// The way to wake the head, if it has not been woken, so many units have `left` the gate, and `may_enter(bytes, is_source)`.
-    pub(crate) fn wake_head(&mut self, left: u64, may_enter: impl FnOnce(u64, bool) -> bool) -> Option<Wake> {
-        let is_next = |head: &Waiting| !head.woken && head.behind <= left;
-        let head = self.line.front_mut().filter(|head| is_next(head) && may_enter(head.bytes, head.is_source))?;
-        head.woken = true;
-        Some(head.wake.share())
+    /// Takes the place of a submitter whose wake-up failed, unless it came back all the same.
+    pub(crate) fn expel(&mut self, place: u64) {
+        if self.line.get(&place).is_some_and(|waiting| waiting.wake.is_none()) {
+            self.line.remove(&place);
+        }
     }
 
-    /// The ways to wake everybody.
-    pub(crate) fn wake_all(&mut self) -> Vec<Wake> {
-        let sleeping = self.line.iter_mut().filter(|waiting| !waiting.woken);
-        sleeping
-            .map(|waiting| {
-                waiting.woken = true;
-                waiting.wake.share()
-            })
-            .collect()
+    /// Takes the head's waker if the head has not been woken, its turn has come (`left` units have left the gate) and
+    /// `may_enter(bytes, is_source)` agrees.
+    pub(crate) fn wake_head(&mut self, left: u64, may_enter: impl FnOnce(u64, bool) -> bool) -> Option<(u64, Wake)> {
+        let (&place, head) = self.line.iter_mut().next()?;
+        let is_turn = head.wake.is_some() && head.behind <= left && may_enter(head.bytes, head.is_source);
+        head.wake.take_if(|_| is_turn).map(|wake| (place, wake))
+    }
+
+    /// Takes the wakers of all submitters in line. O(line), and O(1) if none has come since the last call.
+    pub(crate) fn wake_all(&mut self) -> Vec<(u64, Wake)> {
+        if std::mem::replace(&mut self.all_woken, true) {
+            return Vec::new();
+        }
+        self.line.iter_mut().filter_map(|(&place, waiting)| Some((place, waiting.wake.take()?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread() -> Wake {
+        Wake::Thread(Arc::new(EventCount::new()))
+    }
+
+    #[test]
+    fn a_place_is_kept_until_it_is_left_or_its_wake_up_fails() {
+        let mut entrance = Entrance::default();
+        let mut places = [None; 3];
+        for place in &mut places {
+            assert!(entrance.wait(place, 0, 1, false, thread()).is_none());
+        }
+        let (woken, _) = entrance.wake_head(0, |_, _| true).expect("it is asleep");
+        assert!(Some(woken) == places[0] && entrance.wake_head(0, |_, _| true).is_none(), "a place is woken once");
+        let mut comes_back = places[0];
+        assert!(entrance.wait(&mut comes_back, 0, 1, false, thread()).is_none() && comes_back == places[0]);
+        entrance.expel(woken);
+        assert!(entrance.is_next(places[0]), "it came back before it was expelled");
+        assert!(entrance.leave(places[1]).is_some() && entrance.leave(places[1]).is_none());
+        let _ = entrance.wake_head(0, |_, _| true);
+        entrance.expel(woken);
+        assert!(entrance.is_next(places[2]) && entrance.len() == 1);
+    }
+
+    #[test]
+    fn a_submitter_that_comes_after_all_were_woken_is_woken_too() {
+        let mut entrance = Entrance::default();
+        let (mut first, mut second) = (None, None);
+        let _ = entrance.wait(&mut first, 0, 1, false, thread());
+        assert_eq!((entrance.wake_all().len(), entrance.wake_all().len()), (1, 0));
+        let _ = entrance.wait(&mut second, 0, 1, false, thread());
+        assert_eq!((entrance.wake_all().len(), entrance.wake_all().len()), (1, 0));
+        let _ = entrance.wait(&mut first, 0, 1, false, thread());
+        assert_eq!(entrance.wake_all().len(), 1);
+    }
+
+    #[test]
+    fn a_long_line_costs_no_more_than_a_short_one() {
+        const LINE: usize = 100_000;
+        let mut entrance = Entrance::default();
+        let mut places = vec![None; LINE];
+        let began = std::time::Instant::now();
+        for _ in 0..3 {
+            for place in &mut places {
+                let _ = entrance.wait(place, 0, 1, false, thread());
+            }
+        }
+        // Looking for each place from the front would be fifteen thousand million steps.
+        assert!(entrance.len() == LINE && began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
     }
 }

@@ -26,8 +26,10 @@ use millstream_ring::sequencer::{Multi, Single};
 
 use super::admit::Candidate;
 use super::column::Row;
+use super::crossing::Crossing;
 use super::settings::LiveSettings;
 use super::state::State;
+use super::waking::wake_before_blocking;
 use crate::exit::Entry;
 
 /// The most units that wait before the gate.
@@ -104,29 +106,39 @@ impl<In: Send> TypedGate<In> {
         self.exit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a unit here. If all places are taken, waits for one if `may_wait`.
-    pub(crate) fn stage(&self, candidate: Candidate, unit: In, may_wait: bool) -> Staged<In> {
+    /// Puts a unit here. If all places are taken, waits for one if `may_wait` lets it.
+    pub(crate) fn stage(
+        &self,
+        candidate: Candidate,
+        unit: In,
+        may_wait: impl FnOnce() -> Option<Crossing>,
+    ) -> Staged<In> {
         let bytes = candidate.bytes;
         if !self.take_bytes(bytes) {
             return Staged::Full(candidate, unit);
         }
         let refused = match self.sender.try_send((candidate, unit)) {
             Ok(()) => return Staged::Here,
-            Err(TrySendError::Full(unit)) if may_wait => {
-                let since = Instant::now();
-                let sent = self.sender.send(unit);
-                // Relaxed: a sum that somebody looks at now and then.
-                self.waited_ns.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
-                match sent {
+            Err(TrySendError::Full((candidate, unit))) => match may_wait() {
+                Some(_crossing) => match self.wait_for_place((candidate, unit)) {
                     Ok(()) => return Staged::Here,
                     Err(SendError((_, unit))) => Staged::Closed(unit),
-                }
-            }
-            Err(TrySendError::Full((candidate, unit))) => Staged::Full(candidate, unit),
+                },
+                None => Staged::Full(candidate, unit),
+            },
             Err(TrySendError::Disconnected((_, unit))) => Staged::Closed(unit),
         };
         self.give_bytes_back(bytes);
         refused
+    }
+
+    fn wait_for_place(&self, unit: Unit<In>) -> Result<(), SendError<Unit<In>>> {
+        wake_before_blocking();
+        let since = Instant::now();
+        let sent = self.sender.send(unit);
+        // Relaxed: a sum that somebody looks at now and then.
+        self.waited_ns.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        sent
     }
 
     /// Bytes are counted, not handed over, so relaxed is enough.

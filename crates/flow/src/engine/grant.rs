@@ -1,10 +1,11 @@
 //! Grants: a unit gets all it needs at once, before a worker is spent on it.
 //!
 //! # How a queue is granted
-//! `pump` looks at a stage's queue from its front as long as the stage has seats (its workers could run
-//! more). A unit whose needs are all free takes them and joins a granted batch. A unit that lacks something
-//! *parks* in the first-come-first-served line of the first thing it lacks, holding nothing; the queue goes
-//! on with the next unit. So a busy key holds up only the units that need it.
+//! `pump` looks at a stage's queue from its front as long as the stage has seats. A stage is granted at most what its
+//! workers and the idle ones could run next; further units hold nothing. Several stages may be granted for the same idle
+//! worker. A unit whose needs are all free takes them and joins a granted batch. A unit that lacks something *parks* in
+//! the first-come-first-served line of the first thing it lacks, holding nothing; the queue goes on with the next unit.
+//! So a busy key holds up only the units that need it.
 //!
 //! When something is given back, `serve` wakes the head of that line, which tries for *everything* again:
 //! it is granted, or it parks at the end of the line of what it still lacks, and the next in line is tried.
@@ -31,7 +32,7 @@ use super::queue::Taken;
 use super::state::{GrantedBatch, State, TimerAction, Waiter, nanos};
 use super::unit::{Grants, InstanceId, Want, Wants};
 
-/// How often a unit is woken in vain before it acquires its needs in order.
+/// How often a unit is woken, but still lacks something, before it acquires its needs in order.
 pub(crate) const BOUNCES_MOST: u8 = 8;
 
 /// Why a unit could not be granted.
@@ -40,8 +41,25 @@ enum Lack {
     Need(Want),
     /// A permit for its stage's next batch.
     Permit(InstanceId),
-    /// Keys for its needs: so many must be made, and there are too many keys of this resource.
-    Keys { resource: u16, missing: usize },
+    /// Keys for its needs: they can't be made, or others wait to have theirs made.
+    Keys { resource: u16 },
+}
+
+/// Out of which line a unit was just taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// Out of none: it is a newcomer.
+    No,
+    /// That of the instance.
+    At(InstanceId),
+    /// That of units whose keys of the resource can't be made.
+    ForKeys(u16),
+}
+
+impl Woken {
+    fn at_instance(self) -> Option<InstanceId> {
+        if let Woken::At(instance) = self { Some(instance) } else { None }
+    }
 }
 
 impl State {
@@ -51,7 +69,11 @@ impl State {
         if self.stages[s].needs_nothing() {
             return self.pump_free(stage, now);
         }
-        while !self.stages[s].waiting.is_empty() && self.stages[s].has_seat() {
+        let workers = self.workers_for(stage);
+        while !self.stages[s].waiting.is_empty() {
+            if !self.stages[s].has_seat(workers) {
+                return self.note_lack_of_workers(stage, workers);
+            }
             if self.opens_batch(stage) {
                 if self.stages[s].awaits_permit {
                     return;
@@ -60,24 +82,24 @@ impl State {
                     return self.await_permit(stage, instance, now);
                 }
             }
-            if self.grant_many(stage, now) {
+            if self.grant_many(stage, workers, now) {
                 continue;
             }
             if let Some(row) = self.pop_waiting(stage) {
-                self.try_unit(row, stage, None, now);
+                self.try_unit(row, stage, Woken::No, now);
             }
         }
     }
 
     /// Grants as many units of the first run as there are tokens for, if all units need the same for their run
     /// only. Their batch holds what they need, and no unit is touched.
-    fn grant_many(&mut self, stage: u16, now: u64) -> bool {
+    fn grant_many(&mut self, stage: u16, workers: usize, now: u64) -> bool {
         let s = usize::from(stage);
         if !self.stages[s].alike {
             return false;
         }
         let most = self.stages[s].wants.iter().map(|want| self.units_for(want.instance, want.amount)).min();
-        let most = most.unwrap_or(0).min(self.stages[s].free_seats());
+        let most = most.unwrap_or(0).min(self.stages[s].free_seats(workers));
         if most == 0 {
             return false;
         }
@@ -103,7 +125,9 @@ impl State {
     /// The same for a stage that needs nothing.
     fn pump_free(&mut self, stage: u16, now: u64) {
         while !self.stage(stage).waiting.is_empty() {
-            let seats = self.stage(stage).free_seats();
+            // Its units hold nothing, so they may wait for a worker as granted ones.
+            let ceiling = self.stage(stage).workers.ceiling;
+            let seats = self.stage(stage).free_seats(ceiling);
             if seats == 0 {
                 return;
             }
@@ -116,6 +140,46 @@ impl State {
             batch.note_arrival(&taken);
             state.granted += taken.units;
         }
+    }
+
+    /// How many workers run the stage now or could begin to: those in it, the rest of its floor, and the shared workers that
+    /// no stage keeps busy.
+    pub(crate) fn workers_for(&self, stage: u16) -> usize {
+        self.stages[usize::from(stage)].workers_beside(self.idle_shared_workers())
+    }
+
+    /// Shared workers that no stage keeps busy. One that pulls the source is among them, since it is back in a moment; so
+    /// a flow in which no stage runs has seats everywhere.
+    fn idle_shared_workers(&self) -> usize {
+        let shared = self.stages.iter().filter(|stage| !stage.blocking);
+        let beyond_floors: usize = shared.map(|stage| stage.busy.saturating_sub(stage.workers.floor)).sum();
+        self.settings.shared_workers.saturating_sub(beyond_floors)
+    }
+
+    /// Remembers the stage if other stages keep from it the workers that its ceiling allows.
+    fn note_lack_of_workers(&mut self, stage: u16, workers: usize) {
+        let state = self.stage(stage);
+        if workers < state.workers.ceiling && !state.lacks_worker {
+            state.lacks_worker = true;
+            self.lacking_workers += 1;
+        }
+    }
+
+    /// Has the queues looked at whose stages lacked a worker and have seats again. Returns whether there are any.
+    pub(crate) fn seat_again(&mut self) -> bool {
+        if self.lacking_workers == 0 {
+            return false;
+        }
+        let idle = self.idle_shared_workers();
+        for stage in 0..self.stages.len() as u16 {
+            let state = &self.stages[usize::from(stage)];
+            if state.lacks_worker && state.has_seat(state.workers_beside(idle)) {
+                self.stage(stage).lacks_worker = false;
+                self.lacking_workers -= 1;
+                self.mark_pump(stage);
+            }
+        }
+        !self.to_pump.is_empty()
     }
 
     /// Takes the first unit of the stage's queue.
@@ -131,25 +195,25 @@ impl State {
         self.stages[usize::from(stage)].waiting.push_front(queued_ns, row, &mut self.pocket.spares);
     }
 
-    /// Grants the unit, or parks it. `woken_at`: it was just taken out of that instance's line.
-    pub(crate) fn try_unit(&mut self, mut row: Row, stage: u16, woken_at: Option<InstanceId>, now: u64) {
+    /// Grants the unit, or parks it.
+    pub(crate) fn try_unit(&mut self, mut row: Row, stage: u16, woken: Woken, now: u64) {
         if self.units.unit(&mut row).needs.as_ref().is_some_and(|needs| needs.in_order) {
-            return self.acquire_in_order(row, stage, now);
+            return self.acquire_in_order(row, stage, woken, now);
         }
-        let lack = match self.all_at_once(&mut row, stage, woken_at, now) {
+        let lack = match self.all_at_once(&mut row, stage, woken, now) {
             Ok(()) => return self.join_batch(row, stage, now),
             Err(lack) => lack,
         };
-        if woken_at.is_some() && self.has_bounced(&mut row) {
+        if woken != Woken::No && self.has_bounced(&mut row) {
             if let Lack::Need(want) = lack {
                 self.forget(want.instance, now);
             }
             self.begin_in_order(&mut row, stage);
-            return self.acquire_in_order(row, stage, now);
+            return self.acquire_in_order(row, stage, woken, now);
         }
         match lack {
             Lack::Need(want) => self.park(row, stage, want, now),
-            Lack::Keys { resource, missing } => self.park_for_keys(row, stage, resource, missing, now),
+            Lack::Keys { resource } => self.park_for_keys(row, stage, resource, now),
             Lack::Permit(instance) => {
                 self.unpop_waiting(row, stage);
                 if !self.stage(stage).awaits_permit {
@@ -159,7 +223,7 @@ impl State {
         }
     }
 
-    /// The unit was woken in vain. Whether that was once too often.
+    /// The unit was woken, but still lacks something. Whether that was once too often.
     pub(crate) fn has_bounced(&mut self, row: &mut Row) -> bool {
         let needs = self.units.unit(row).needs();
         needs.bounces = needs.bounces.saturating_add(1);
@@ -168,8 +232,9 @@ impl State {
 
     /// Takes all the unit needs, and a permit if it opens a batch; or nothing. A [`Lack::Need`] keeps its key
     /// alive for whoever parks on it.
-    fn all_at_once(&mut self, row: &mut Row, stage: u16, woken_at: Option<InstanceId>, now: u64) -> Result<(), Lack> {
-        let wants = self.look_up(row, stage, now)?;
+    fn all_at_once(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<(), Lack> {
+        let woken_at = woken.at_instance();
+        let wants = self.look_up(row, stage, woken, now)?;
         if let Some(&lacking) = wants.iter().find(|want| !self.is_free(want.instance, want.amount, woken_at, now)) {
             self.forget_all(wants.iter().filter(|want| want.instance != lacking.instance), now);
             return Err(Lack::Need(lacking));
@@ -194,14 +259,14 @@ impl State {
     }
 
     /// What the unit needs in this stage, with keys looked up, made and kept alive. Makes all keys or none.
-    fn look_up(&mut self, row: &mut Row, stage: u16, now: u64) -> Result<Wants, Lack> {
+    fn look_up(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<Wants, Lack> {
         let mut wants = self.stages[usize::from(stage)].wants.clone();
         if !self.stages[usize::from(stage)].dynamic {
             return Ok(wants);
         }
         // Taken out for the time of the look-up, so that the state may change meanwhile.
         let asks = std::mem::take(&mut self.units.unit(row).needs().asks);
-        let lacking = self.lacking_keys(&asks, now);
+        let lacking = self.lacking_keys(&asks, woken, now);
         if lacking.is_none() {
             for ask in &asks {
                 let instance = self.instance_of(ask.resource, ask.key.as_deref());
@@ -217,7 +282,7 @@ impl State {
         self.units.unit(row).needs().asks = asks;
         match lacking {
             None => Ok(wants),
-            Some((resource, missing)) => Err(Lack::Keys { resource, missing }),
+            Some(resource) => Err(Lack::Keys { resource }),
         }
     }
 
@@ -250,12 +315,24 @@ impl State {
             held: Grants::new(),
             opened_ns: now,
         });
-        let wait = state.batch.wait;
         let last = state.batches.len() - 1;
-        if !wait.is_zero() {
-            self.set_timer(now.saturating_add(nanos(wait)), TimerAction::Batch);
-        }
+        self.watch_batches(stage, now);
         last
+    }
+
+    /// Has the stage's first batch that may wait looked at when it has waited long enough. A stage has at most one such
+    /// timer, however many batches fill up before it fires.
+    pub(crate) fn watch_batches(&mut self, stage: u16, now: u64) {
+        let state = &mut self.stages[usize::from(stage)];
+        if state.batch.wait.is_zero() || state.batch_timer_set {
+            return;
+        }
+        let wait = nanos(state.batch.wait);
+        let ends = state.batches.iter().map(|batch| batch.opened_ns.saturating_add(wait)).find(|&at| at > now);
+        if let Some(at) = ends {
+            state.batch_timer_set = true;
+            self.set_timer(at, TimerAction::Batch(stage));
+        }
     }
 
     pub(crate) fn join_batch(&mut self, mut row: Row, stage: u16, now: u64) {
@@ -292,5 +369,31 @@ impl GrantedBatch {
             Some((_, n)) => *n += units,
             None => self.arrivals.push((taken.queued_ns, units)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{Batch, Flow};
+
+    #[test]
+    fn a_stage_has_one_timer_however_many_batches_fill() {
+        let mut flow = Flow::builder::<()>("filling");
+        let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
+        flow.workers(1)
+            .stage(work, |_: &mut u64, _| Ok(()))
+            .batch(Batch::of(2).wait(Duration::from_secs(3600)))
+            .to(done);
+        let service = flow.build(work).unwrap().start();
+        let control = service.control();
+        for _ in 0..100 {
+            let pair = [service.submit(1).unwrap(), service.submit(2).unwrap()];
+            pair.into_iter().for_each(|ticket| ticket.wait().unwrap());
+        }
+        let stage_timers = |timer: &super::super::state::Timer| matches!(timer.action, super::TimerAction::Batch(_));
+        let timers = control.shared.lock().timers.iter().filter(|timer| stage_timers(&timer.0)).count();
+        assert_eq!(timers, 1);
     }
 }

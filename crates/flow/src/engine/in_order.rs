@@ -2,6 +2,7 @@
 //! (see `grant`).
 
 use super::column::Row;
+use super::grant::Woken;
 use super::state::State;
 use super::unit::{Grants, InstanceId, NO_STAGE, OrderedNeed, Want};
 
@@ -37,16 +38,16 @@ impl State {
     }
 
     /// Acquires what is left of the unit's needs, and parks at the first that is not free.
-    pub(crate) fn acquire_in_order(&mut self, mut row: Row, stage: u16, now: u64) {
+    pub(crate) fn acquire_in_order(&mut self, mut row: Row, stage: u16, woken: Woken, now: u64) {
         loop {
             let needs = self.units.unit(&mut row).needs();
             let Some(next) = needs.order.get(needs.next_in_order) else { break };
             let (resource, amount) = (next.resource, next.amount);
             let instance = match next.instance {
                 Some(instance) => instance,
-                None => match self.look_up_in_order(&mut row, resource, now) {
-                    Ok(instance) => instance,
-                    Err(missing) => return self.park_for_keys(row, stage, resource, missing, now),
+                None => match self.look_up_in_order(&mut row, resource, woken == Woken::ForKeys(resource), now) {
+                    Some(instance) => instance,
+                    None => return self.park_for_keys(row, stage, resource, now),
                 },
             };
             if !self.is_free(instance, amount, None, now) {
@@ -59,18 +60,17 @@ impl State {
     }
 
     /// Looks up all the unit's keys of a resource at once, so that it never waits for one while it keeps
-    /// another alive. `Err`: how many must be made and can't.
-    fn look_up_in_order(&mut self, row: &mut Row, resource: u16, now: u64) -> Result<InstanceId, usize> {
+    /// another alive. `None`: not all of them can be made.
+    fn look_up_in_order(&mut self, row: &mut Row, resource: u16, is_turn: bool, now: u64) -> Option<InstanceId> {
         let mut order = std::mem::take(&mut self.units.unit(row).needs().order);
         let keys = || order.iter().filter(|need| need.resource == resource).filter_map(|need| need.key.as_deref());
-        let missing = self.missing_keys(resource, keys(), now);
-        let mut first = Err(missing);
-        if self.makeable_keys(resource) >= missing {
+        let mut first = None;
+        if self.can_make_keys(resource, keys(), is_turn, now) {
             for need in order.iter_mut().filter(|need| need.resource == resource && need.key.is_some()) {
                 let instance = self.instance_of(resource, need.key.as_deref());
                 self.keep_alive(instance);
                 need.instance = Some(instance);
-                first = first.or(Ok(instance));
+                first = first.or(Some(instance));
             }
         }
         self.units.unit(row).needs().order = order;

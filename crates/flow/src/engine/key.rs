@@ -2,10 +2,11 @@
 //!
 //! A key lives while a unit holds it, stands in its line, or is being granted; a rate's key also until its
 //! tokens are back. A unit that needs a new key when there are [`max_keys`](crate::FlowBuilder::max_keys) waits
-//! for one to be forgotten, first come first served. If its own stage needs several new keys, they are made
-//! together.
+//! for one to be forgotten, first come first served: while it waits no newcomer makes a key, however many it needs. If
+//! its own stage needs several new keys, they are made together.
 
 use super::column::Row;
+use super::grant::Woken;
 use super::state::{Instance, KeyWaiter, State, TimerAction};
 use super::unit::{Ask, InstanceId, Want};
 
@@ -32,20 +33,33 @@ impl State {
         id
     }
 
-    /// The first resource of which too many keys would have to be made for `asks`, and how many.
-    pub(crate) fn lacking_keys(&mut self, asks: &[Ask], now: u64) -> Option<(u16, usize)> {
+    /// The first resource of which keys would have to be made for `asks` that can't be made now.
+    pub(crate) fn lacking_keys(&mut self, asks: &[Ask], woken: Woken, now: u64) -> Option<u16> {
         for ask in asks.iter().filter(|ask| ask.key.is_some()) {
-            let keys = asks.iter().filter(|a| a.resource == ask.resource).filter_map(|a| a.key.as_deref());
-            let missing = self.missing_keys(ask.resource, keys, now);
-            if missing > self.makeable_keys(ask.resource) {
-                return Some((ask.resource, missing));
+            let is_turn = woken == Woken::ForKeys(ask.resource);
+            if !self.can_make_keys(ask.resource, keys_of(asks, ask.resource), is_turn, now) {
+                return Some(ask.resource);
             }
         }
         None
     }
 
+    /// Whether those of `keys` that do not exist may be made now: there is room for them, and no other unit waits for
+    /// that, or it is the caller's turn.
+    pub(crate) fn can_make_keys<'a>(
+        &mut self,
+        resource: u16,
+        keys: impl Iterator<Item = &'a str>,
+        is_turn: bool,
+        now: u64,
+    ) -> bool {
+        let missing = self.missing_keys(resource, keys, now);
+        let is_turn = is_turn || self.resources[usize::from(resource)].key_waiters.is_empty();
+        missing == 0 || (is_turn && missing <= self.makeable_keys(resource))
+    }
+
     /// How many different ones of `keys` do not exist.
-    pub(crate) fn missing_keys<'a>(&mut self, resource: u16, keys: impl Iterator<Item = &'a str>, now: u64) -> usize {
+    fn missing_keys<'a>(&mut self, resource: u16, keys: impl Iterator<Item = &'a str>, now: u64) -> usize {
         let existing = &self.resources[usize::from(resource)].keys;
         let mut missing: Vec<&str> = keys.filter(|&key| !existing.contains_key(key)).collect();
         missing.sort_unstable();
@@ -57,7 +71,7 @@ impl State {
     }
 
     /// How many keys may be made now.
-    pub(crate) fn makeable_keys(&self, resource: u16) -> usize {
+    fn makeable_keys(&self, resource: u16) -> usize {
         let state = &self.resources[usize::from(resource)];
         state.spec.max_keys.saturating_sub(state.keys.len())
     }
@@ -117,11 +131,11 @@ impl State {
         }
     }
 
-    pub(crate) fn park_for_keys(&mut self, mut row: Row, stage: u16, resource: u16, missing: usize, now: u64) {
+    pub(crate) fn park_for_keys(&mut self, mut row: Row, stage: u16, resource: u16, now: u64) {
         self.units.unit(&mut row).needs().parked_ns = now;
         self.stage(stage).count_parked(resource);
         let state = &mut self.resources[usize::from(resource)];
-        state.key_waiters.push_back(KeyWaiter { row, stage, missing });
+        state.key_waiters.push_back(KeyWaiter { row, stage });
         self.set_keys_timer(resource, now);
     }
 
@@ -132,10 +146,17 @@ impl State {
             return;
         }
         self.forget_idle_rates(resource, now);
-        while self.resources[r].key_waiters.front().is_some_and(|head| head.missing <= self.makeable_keys(resource)) {
-            let Some(KeyWaiter { mut row, stage, .. }) = self.resources[r].key_waiters.pop_front() else { break };
+        while let Some(KeyWaiter { mut row, stage }) = self.resources[r].key_waiters.pop_front() {
+            // Taken out for the time of the look.
+            let asks = std::mem::take(&mut self.units.unit(&mut row).needs().asks);
+            let is_served = self.can_make_keys(resource, keys_of(&asks, resource), true, now);
+            self.units.unit(&mut row).needs().asks = asks;
+            if !is_served {
+                self.resources[r].key_waiters.push_front(KeyWaiter { row, stage });
+                break;
+            }
             self.unpark(&mut row, stage, resource, now);
-            self.try_unit(row, stage, None, now);
+            self.try_unit(row, stage, Woken::ForKeys(resource), now);
         }
         self.set_keys_timer(resource, now);
     }
@@ -152,4 +173,9 @@ impl State {
             self.set_timer(at_ns, TimerAction::Keys(resource));
         }
     }
+}
+
+/// The keys of a resource among the needs of a unit.
+fn keys_of(asks: &[Ask], resource: u16) -> impl Iterator<Item = &str> {
+    asks.iter().filter(move |ask| ask.resource == resource).filter_map(|ask| ask.key.as_deref())
 }

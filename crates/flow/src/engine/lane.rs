@@ -1,7 +1,7 @@
 //! A stage's code with its types: runs batches of rows, and says what became of each unit.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use super::column::{Column, Row};
 use super::settle::{Leg, Outcome, Settlement};
 use super::shared::Shared;
+use super::state::nanos;
 use super::unit::{NO_STAGE, UnitRef};
+use crate::contain::{Contained, contain, discard};
 use crate::cx::Cx;
 use crate::exit::{Aim, Route};
 use crate::failure::{Cause, DeadLetter, Failure};
@@ -67,9 +69,14 @@ impl<In, S: Stage<In>> Body<In> for Making<S> {
         made
     }
 
+    /// The result stands, whatever the input's destructor does.
     #[inline]
     fn take(made: S::Out, cell: &mut Option<In>) -> S::Out {
-        *cell = None;
+        if std::mem::needs_drop::<In>() {
+            contain(|| *cell = None);
+        } else {
+            *cell = None;
+        }
         made
     }
 
@@ -145,17 +152,14 @@ where
                     // The flow's own use of a result panicked; the unit is done all the same.
                     Outcome::Retire
                 } else {
-                    let row = &mut rows[progress.next];
-                    // Dropping a payload, or waking who waits for it, may panic in its turn.
-                    let fail = AssertUnwindSafe(|| self.fail(&Failure::panic(&*panic), row, run));
-                    catch_unwind(fail).unwrap_or(Outcome::Dead { stop_flow: false })
+                    self.fail(&Failure::panic(&*panic), &mut rows[progress.next], run)
                 };
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+                discard(panic);
                 progress.end_unit(outcome, run);
             }
         }
         // A panic here has no unit to blame; the units of the batch are done.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.body.batch_done()));
+        contain(|| self.body.batch_done());
         let ended = if run.time_each { progress.clock } else { shared.now() };
         run.settlement.ended_ns = ended;
         if !run.time_each {
@@ -198,8 +202,9 @@ where
         let Some((row, _)) = rows.split_first() else { return };
         // SAFETY: the other handles to the rows are used for columns of payloads below.
         let unit = unsafe { UnitRef::new(&shared.units, row) };
-        let taken = Cell::new(0);
+        let taken = RefCell::default();
         let mut cx = Cx { shared, unit, attempts: 0, stage: run.stage, deadline: None, taken, not_send: PhantomData };
+        let takes_objects = !shared.stages[usize::from(run.stage)].objects.is_empty();
         while let Some(row) = rows.get_mut(progress.next) {
             if shared.is_abandoned() {
                 let ended = self.run_unit(row, run, progress);
@@ -207,7 +212,9 @@ where
             }
             // SAFETY: as above.
             unsafe { cx.unit.turn_to(row) };
-            cx.taken.set(0);
+            if takes_objects {
+                cx.taken.get_mut().clear();
+            }
             // SAFETY: the lane's column belongs to the flow that the row belongs to.
             let cell = unsafe { self.column.cell(row) };
             let input = cell.as_mut().expect("a granted unit has its payload");
@@ -244,14 +251,20 @@ where
         // SAFETY: `cell` and whatever else `row` reaches below are in columns of payloads.
         let unit = unsafe { UnitRef::new(&shared.units, row) };
         let (attempts, bytes_before) = if run.plain { (0, 0) } else { (unit.look().attempts, unit.look().bytes) };
+        if !run.plain
+            && let Some(refused) = unit.look().refused()
+        {
+            let failure = Failure::permanent(refused);
+            return Ended::As(self.fail(&failure, row, run));
+        }
         // SAFETY: the lane's column belongs to the flow that the row belongs to.
         let cell = unsafe { self.column.cell(row) };
         let input = cell.as_mut().expect("a granted unit has its payload");
         let started = || shared.epoch + Duration::from_nanos(progress.clock);
         let deadline = config.timeout.and_then(|limit| started().checked_add(limit));
-        let taken = Cell::new(0);
+        let taken = RefCell::default();
         let mut cx = Cx { shared, unit, attempts, stage: run.stage, deadline, taken, not_send: PhantomData };
-        let mut result = self.body.run(input, &mut cx);
+        let mut result = self.body.run(input, &mut cx).map(Contained::new);
         let mut unit = cx.unit;
         if let Some((deadline, limit)) = deadline.zip(config.timeout).filter(|(deadline, _)| Instant::now() > *deadline)
         {
@@ -272,7 +285,7 @@ where
         }
         let stays = B::IN_PLACE && X::SAME_COLUMN && aim.stage != NO_STAGE;
         if !stays {
-            let out = B::take(made, cell);
+            let out = B::take(made.into_inner(), cell);
             progress.landing = true;
             self.exit.land(out, aim, row, !run.plain && unit.look().ticketed);
             progress.landing = false;
@@ -293,17 +306,20 @@ where
         run: &mut Run<'_>,
     ) -> Ended {
         let record = unit.look();
-        let next = record.next_bytes(bytes, before);
+        let (accounted, next) = (record.bytes, record.next_bytes(bytes, before));
         if to == NO_STAGE && !record.moves_on() {
             return Ended::As(Outcome::Retire);
         }
-        if to != NO_STAGE && (!record.moves_on() || next > record.bytes) {
+        if to != NO_STAGE && (!record.moves_on() || next > accounted) {
             return Ended::As(Outcome::Go { stage: to, bytes: Some(next) });
         }
         run.settlement.plain = false;
         if to != NO_STAGE {
-            run.settlement.lighter |= next != record.bytes;
-            if next != record.base_bytes {
+            if record.is_reserved {
+                unit.change().is_reserved = false;
+            }
+            run.settlement.lighter |= next != accounted;
+            if next != unit.look().base_bytes {
                 unit.change().base_bytes = next;
             }
         }
@@ -324,14 +340,15 @@ where
         if let Some(wants_bytes) = failure.requeue_bytes() {
             return Outcome::Requeue { wants_bytes };
         }
-        let attempts = unit.look().attempts + 1;
+        let attempts = unit.look().attempts + u32::from(unit.look().refused().is_none());
         if !failure.is_permanent() && attempts <= config.retry.times {
             let random = mix(shared.flow_id ^ id.rotate_left(20) ^ u64::from(attempts));
-            return Outcome::Retry { pause_ns: config.retry.pause_ns(attempts, random).max(1) };
+            let asked = nanos(failure.pause());
+            return Outcome::Retry { pause_ns: config.retry.pause_ns(attempts, random).max(asked).max(1) };
         }
         let input = self.take_input(row);
         if config.after_failure == AfterFailure::Skip {
-            drop(input);
+            contain(|| drop(input));
             if ticketed {
                 self.tickets.skipped(row);
             }
@@ -345,10 +362,7 @@ where
             message: failure.message().to_owned(),
             input,
         };
-        let letter = if ticketed { self.tickets.dead(row, letter) } else { Some(letter) };
-        if let Some(letter) = letter {
-            let _ = catch_unwind(AssertUnwindSafe(|| (shared.letters)(letter)));
-        }
+        shared.deliver(letter, ticketed, row, &*self.tickets);
         Outcome::Dead { stop_flow: config.after_failure == AfterFailure::StopFlow }
     }
 }
@@ -427,10 +441,17 @@ impl Shared {
         let input = self.lanes[usize::from(stage)].take_input(row);
         let stage = self.stages[usize::from(stage)].name.to_string();
         let letter = DeadLetter { unit, stage, attempts, cause, message: message.to_owned(), input };
-        let letter = if ticketed { tickets.dead(row, letter) } else { Some(letter) };
-        if let Some(letter) = letter {
-            let _ = catch_unwind(AssertUnwindSafe(|| (self.letters)(letter)));
-        }
+        self.deliver(letter, ticketed, row, tickets);
+    }
+
+    /// Brings a letter to its unit's ticket, or to the flow's letters.
+    fn deliver(&self, letter: DeadLetter, ticketed: bool, row: &mut Row, tickets: &dyn TicketBook) {
+        contain(|| {
+            let letter = if ticketed { tickets.dead(row, letter) } else { Some(letter) };
+            if let Some(letter) = letter {
+                (self.letters)(letter);
+            }
+        });
     }
 }
 

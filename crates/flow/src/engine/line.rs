@@ -1,6 +1,7 @@
 //! The lines of units that wait for a resource: first come, first served.
 
 use super::column::Row;
+use super::grant::Woken;
 use super::state::{Instance, State, TimerAction, Waiter};
 use super::unit::{Grant, InstanceId, Want};
 use crate::resource::{Rate, Supply};
@@ -26,9 +27,9 @@ impl State {
         self.unpark(&mut row, stage, self.instances[instance as usize].resource, now);
         if self.units.unit(&mut row).needs().in_order {
             self.acquire_next(&mut row, stage, now);
-            return self.acquire_in_order(row, stage, now);
+            return self.acquire_in_order(row, stage, Woken::No, now);
         }
-        self.try_unit(row, stage, Some(instance), now);
+        self.try_unit(row, stage, Woken::At(instance), now);
         // It no longer stands in this line.
         self.forget(instance, now);
     }
@@ -48,19 +49,22 @@ impl State {
     /// A permit has come free for a stage: its first unit may open a batch.
     fn serve_stage(&mut self, stage: u16, instance: InstanceId, now: u64) {
         self.stage(stage).awaits_permit = false;
-        while self.opens_batch(stage) && self.stage(stage).has_seat() {
+        // It had a seat when it joined the line, and keeps its turn although its workers have gone to other stages.
+        let mut workers = self.stage(stage).workers.ceiling;
+        while self.opens_batch(stage) && self.stage(stage).has_seat(workers) {
+            workers = self.workers_for(stage);
             let Some(mut row) = self.pop_waiting(stage) else { break };
             let Some(other) = self.lacking_permit(stage, Some(instance), now) else {
-                self.try_unit(row, stage, Some(instance), now);
+                self.try_unit(row, stage, Woken::At(instance), now);
                 if self.stage(stage).awaits_permit {
                     return;
                 }
                 continue;
             };
-            // A unit that lacks another permit has been woken in vain, too.
+            // A unit that lacks another permit was woken, but still lacks something, too.
             if self.has_bounced(&mut row) {
                 self.begin_in_order(&mut row, stage);
-                self.acquire_in_order(row, stage, now);
+                self.acquire_in_order(row, stage, Woken::No, now);
             } else {
                 self.unpop_waiting(row, stage);
                 self.await_permit(stage, other, now);
@@ -100,7 +104,8 @@ impl State {
         let state = &self.instances[instance as usize];
         match self.resources[usize::from(state.resource)].spec.supply {
             Supply::Tokens(capacity) => {
-                capacity > 0 && (state.in_use == 0 || state.in_use.saturating_add(amount) <= capacity)
+                let fits = || state.in_use.checked_add(amount).is_some_and(|in_use| in_use <= capacity);
+                capacity > 0 && (state.in_use == 0 || fits())
             }
             Supply::Rate(rate) => state.ready_at(rate, amount) <= now,
         }
@@ -125,8 +130,9 @@ impl State {
         match resource.spec.supply {
             Supply::Tokens(_) => {
                 state.in_use += grant.amount;
-                resource.in_use += grant.amount;
-                let peak = if resource.spec.keyed { state.in_use } else { resource.in_use };
+                resource.in_use += u128::from(grant.amount);
+                // That of one key, where there are several.
+                let peak = state.in_use;
                 resource.peak_in_use = resource.peak_in_use.max(peak);
                 Some(grant)
             }
@@ -145,7 +151,7 @@ impl State {
     pub(crate) fn release(&mut self, grant: Grant, now: u64) {
         let state = &mut self.instances[grant.instance as usize];
         state.in_use -= grant.amount;
-        self.resources[usize::from(state.resource)].in_use -= grant.amount;
+        self.resources[usize::from(state.resource)].in_use -= u128::from(grant.amount);
         if !state.waiters.is_empty() {
             self.to_serve.push(grant.instance);
         }

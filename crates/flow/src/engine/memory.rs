@@ -1,31 +1,87 @@
 //! Units that were cancelled to keep the byte budget, and run again when there is room.
+//!
+//! They wait in one line, first come, first served, and admission is closed meanwhile. So a unit waits at most for those
+//! that were in flight before it, each of which frees its bytes when it leaves. When none of these runs (they pause
+//! between attempts, wait for tokens of a rate, or for their batch to fill), that may take long: so the first in line, once
+//! it has waited for [`PATIENCE_NS`], goes on beyond the budget at such a moment, and the next one when the budget is
+//! kept again, or another [`PATIENCE_NS`] later: the first could wait for something that the next one holds. If nothing
+//! else in the flow can ever move, it goes on at once, because only finishing frees memory.
 
-use super::state::State;
+use super::column::Row;
+use super::state::{MemoryWaiter, State, TimerAction};
+
+/// How long a unit waits before it may exceed the budget at a moment when no unit runs.
+const PATIENCE_NS: u64 = 100_000_000;
 
 impl State {
-    /// Lets a unit that was cancelled for memory run again if its bytes fit now, or if nothing else in the
-    /// flow can move: then it may exceed the budget, because only finishing frees memory.
+    /// Puts a cancelled unit at the end of the line.
+    pub(crate) fn park_for_memory(&mut self, row: Row, stage: u16, wants_bytes: u64, now: u64) {
+        // Workers read the clock before they take the mutex; the line is in the order of its times all the same.
+        let since_ns = self.memory_waiters.back().map_or(now, |last| now.max(last.since_ns));
+        self.memory_waiters.push_back(MemoryWaiter { row, stage, wants_bytes, since_ns });
+        self.set_memory_timer(now);
+    }
+
+    /// Has the line looked at when the next unit's patience ends; one timer serves all. What else lets a unit go on is an
+    /// event, after which the line is looked at anyway.
+    fn set_memory_timer(&mut self, now: u64) {
+        if self.memory_timer_set {
+            return;
+        }
+        let exceeded_ns = self.memory_exceeded_ns;
+        let ends = |waiter: &MemoryWaiter| waiter.since_ns.max(exceeded_ns).saturating_add(PATIENCE_NS);
+        let next = self.memory_waiters.partition_point(|waiter| ends(waiter) <= now);
+        if let Some(at) = self.memory_waiters.get(next).map(ends) {
+            self.memory_timer_set = true;
+            self.set_timer(at, TimerAction::Memory);
+        }
+    }
+
+    /// The timer has fired; what follows is left to `flow_on`.
+    pub(crate) fn watch_memory(&mut self, now: u64) {
+        self.memory_timer_set = false;
+        self.set_memory_timer(now);
+    }
+
+    /// Lets the first in line go on if it may. Returns whether it does.
     pub(crate) fn serve_memory(&mut self, now: u64) -> bool {
-        if self.memory_waiters.is_empty() {
-            return false;
-        }
-        let stuck = self.timers.is_empty() && self.is_idle();
         let Some(head) = self.memory_waiters.front_mut() else { return false };
-        let unit = self.units.unit(&mut head.row);
-        let grows = head.wants_bytes.saturating_sub(unit.bytes);
-        let fits = self.bytes.saturating_add(grows) <= self.settings.memory;
-        if !fits && !stuck {
+        let since_ns = head.since_ns;
+        let waited = now.saturating_sub(since_ns);
+        let grows = head.wants_bytes.saturating_sub(self.units.unit(&mut head.row).bytes);
+        let fits = self.fits(grows.into());
+        let rested = now.saturating_sub(since_ns.max(self.memory_exceeded_ns));
+        let is_due = rested >= PATIENCE_NS || (waited >= PATIENCE_NS && self.fits(0));
+        let may_exceed = self.is_stuck() || (is_due && self.is_at_rest(now));
+        if !fits && !may_exceed {
             return false;
         }
-        unit.privileged |= !fits;
-        unit.bytes += grows;
-        self.bytes = self.bytes.saturating_add(grows);
-        self.peak_bytes = self.peak_bytes.max(self.bytes);
-        if let Some(waiter) = self.memory_waiters.pop_front() {
-            let waited = now.saturating_sub(waiter.since_ns);
-            self.stage(waiter.stage).stats.waited_for_memory(waited);
-            self.enqueue(waiter.row, waiter.stage, now);
+        let Some(MemoryWaiter { mut row, stage, .. }) = self.memory_waiters.pop_front() else { return false };
+        if !fits {
+            self.memory_exceeded_ns = now;
+            self.set_memory_timer(now);
         }
+        let unit = self.units.unit(&mut row);
+        unit.privileged |= !fits;
+        unit.is_reserved = true;
+        unit.bytes += grows;
+        self.add_bytes(grows);
+        self.stage(stage).stats.waited_for_memory(waited);
+        self.enqueue(row, stage, now);
         true
+    }
+
+    /// No unit runs, could run, or will come by itself to where it could.
+    fn is_stuck(&self) -> bool {
+        self.delayed == 0
+            && self.supply_timers == 0
+            && self.stages.iter().all(|stage| stage.granted + stage.running == 0)
+    }
+
+    /// No unit runs, or could run now.
+    fn is_at_rest(&self, now: u64) -> bool {
+        self.stages.iter().all(|stage| {
+            stage.running + stage.in_turns == 0 && !stage.batches.iter().any(|batch| stage.is_ripe(batch, now))
+        })
     }
 }

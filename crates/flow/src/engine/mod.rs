@@ -6,11 +6,12 @@
 //! | `unit` | what the engine knows of a unit |
 //! | `state` | everything behind the mutex |
 //! | `source`, `staging`, or `entrance`, `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
+//! | `crossing` | workers that wait for room in another flow |
 //! | `settings` | what can be changed while a flow runs |
 //! | `queue`, `line`, `key`, `in_order`, `memory` | where and how units wait |
 //! | `auto_batch` | how large batches are where nobody has said so |
 //! | `lane`, `chain` | a stage's code with its types; a batch that goes through several stages |
-//! | `shared`, `worker` | waiting, waking, threads |
+//! | `shared`, `waking`, `worker` | waiting, waking, threads |
 //! | `pocket` | what a worker keeps at hand |
 //! | `stats`, `observe`, `bottleneck` | what is counted and shown |
 
@@ -19,6 +20,7 @@ mod auto_batch;
 mod bottleneck;
 mod chain;
 mod column;
+mod crossing;
 mod dispatch;
 mod entrance;
 mod gate;
@@ -39,11 +41,13 @@ mod staging;
 mod state;
 mod stats;
 mod unit;
+mod waking;
 mod worker;
 
 pub(crate) use admit::{Candidate, Extra};
 pub(crate) use column::Column;
 pub(crate) use column::Row;
+pub(crate) use crossing::Crossing;
 pub(crate) use entrance::Wake;
 pub(crate) use gate::{Gate, Staged, TypedGate};
 pub(crate) use lane::Body;

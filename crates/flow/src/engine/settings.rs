@@ -19,8 +19,20 @@ pub(crate) struct Settings {
     pub(crate) inflight: u64,
     /// The most payload bytes in flight.
     pub(crate) memory: u64,
+    /// Threads that serve all stages that do not block.
+    pub(crate) shared_workers: usize,
     /// Of each stage.
     pub(crate) workers: Box<[Workers]>,
+}
+
+impl Settings {
+    /// Sets the number of shared workers, and with it every ceiling that follows it.
+    pub(crate) fn set_shared_workers(&mut self, threads: usize) {
+        self.shared_workers = threads;
+        for stage in self.workers.iter_mut().filter(|stage| stage.follows_shared) {
+            stage.ceiling = threads;
+        }
+    }
 }
 
 /// How many workers run a stage.
@@ -30,6 +42,8 @@ pub(crate) struct Workers {
     pub(crate) floor: usize,
     /// No more do.
     pub(crate) ceiling: usize,
+    /// The ceiling is the number of shared workers, whatever that becomes.
+    pub(crate) follows_shared: bool,
 }
 
 impl Shared {

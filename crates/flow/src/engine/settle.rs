@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::column::{Column, Row};
 use super::dispatch::RunningBatch;
 use super::pocket::Pocket;
-use super::state::{MemoryWaiter, State, TimerAction};
+use super::state::{State, TimerAction};
 use super::unit::{NO_STAGE, Stamp};
 use crate::snapshot::Phase;
 use smallvec::SmallVec;
@@ -199,8 +199,9 @@ impl State {
         for row in &mut rows {
             if !plain {
                 let unit = self.units.unit(row);
-                self.bytes -= unit.bytes;
+                let bytes = unit.bytes;
                 unit.clear();
+                self.subtract_bytes(bytes);
             }
             let came = self.stamps.stamp(row).admitted_ns();
             if came != admitted_ns {
@@ -231,6 +232,7 @@ impl State {
                 unit.attempts = 0;
                 unit.base_bytes = unit.bytes;
                 unit.privileged = false;
+                unit.is_reserved = false;
                 let pause = std::mem::take(&mut unit.delay_ns);
                 if let Some(needs) = &mut unit.needs {
                     std::mem::swap(&mut needs.asks, &mut needs.next_asks);
@@ -272,7 +274,7 @@ impl State {
             Outcome::Requeue { wants_bytes } => {
                 self.stage(stage).stats.requeued += 1;
                 self.back_to_queue(&mut row, stage, now);
-                self.memory_waiters.push_back(MemoryWaiter { row, stage, wants_bytes, since_ns: now });
+                self.park_for_memory(row, stage, wants_bytes, now);
             }
             Outcome::Left => {
                 self.release_all(&mut row, now);
@@ -294,7 +296,9 @@ impl State {
     fn back_to_queue(&mut self, row: &mut Row, stage: u16, now: u64) {
         let base = self.units.unit(row).base_bytes;
         self.weigh(row, Some(base));
-        self.units.unit(row).delay_ns = 0;
+        let unit = self.units.unit(row);
+        unit.delay_ns = 0;
+        unit.is_reserved = false;
         self.release_where(row, now, |grant| grant.from == stage);
     }
 
@@ -328,9 +332,9 @@ impl State {
     fn weigh(&mut self, row: &mut Row, bytes: Option<u64>) {
         let unit = self.units.unit(row);
         if let Some(bytes) = bytes.filter(|&bytes| bytes != unit.bytes) {
-            self.bytes = (self.bytes - unit.bytes).saturating_add(bytes);
-            unit.bytes = bytes;
-            self.peak_bytes = self.peak_bytes.max(self.bytes);
+            let before = std::mem::replace(&mut unit.bytes, bytes);
+            self.subtract_bytes(before);
+            self.add_bytes(bytes);
         }
     }
 
@@ -340,8 +344,9 @@ impl State {
             self.release_all(&mut row, now);
         }
         let unit = self.units.unit(&mut row);
-        self.bytes -= unit.bytes;
+        let bytes = unit.bytes;
         unit.clear();
+        self.subtract_bytes(bytes);
         let admitted_ns = self.stamps.stamp(&row).admitted_ns();
         self.record_latency(now, admitted_ns, 1);
         self.in_flight -= 1;

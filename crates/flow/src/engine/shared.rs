@@ -17,14 +17,15 @@ use smallvec::SmallVec;
 use super::chain::Roads;
 use super::column::{Column, Row};
 use super::dispatch::Post;
-use super::entrance::Wake;
 use super::gate::Gate;
 use super::lane::Lane;
 use super::settings::LiveSettings;
-use super::source::{PullEnd, Source, SourceEnd};
+use super::source::{PullEnd, SourceEnd, SourceSlot};
 use super::state::State;
 use super::unit::{Stamp, Unit};
+use super::waking::wake_before_blocking;
 use super::worker;
+use crate::contain::{Contained, discard};
 use crate::failure::DeadLetter;
 use crate::policy::{AfterFailure, Retry};
 use crate::snapshot::Phase;
@@ -48,12 +49,12 @@ pub(crate) struct Shared {
     pub(crate) flow_id: u64,
     pub(crate) stages: Vec<StageConfig>,
     pub(crate) settings: Arc<LiveSettings>,
-    pub(crate) lanes: Vec<Box<dyn Lane>>,
+    pub(crate) lanes: Vec<Contained<Box<dyn Lane>>>,
     pub(crate) units: Arc<Column<Unit>>,
-    pub(crate) letters: Box<dyn Fn(DeadLetter) + Send + Sync>,
+    pub(crate) letters: Contained<Box<dyn Fn(DeadLetter) + Send + Sync>>,
     pub(crate) gate: Arc<dyn Gate>,
-    /// What the flow's units come from, if it is not sent them. Held by the worker that pulls.
-    pub(crate) source: Mutex<Option<Box<dyn Source>>>,
+    /// What the flow's units come from, if it is not sent them.
+    pub(crate) source: SourceSlot,
     /// Wants to know how it ended, once.
     pub(crate) source_ended: Mutex<Option<TellEnd>>,
     /// What it panicked with, until somebody is told.
@@ -108,10 +109,10 @@ impl Shared {
             flow_id: parts.flow_id,
             stages: parts.stages,
             settings: parts.settings,
-            lanes: parts.lanes,
-            letters: parts.letters,
+            lanes: parts.lanes.into_iter().map(Contained::new).collect(),
+            letters: Contained::new(parts.letters),
             gate: parts.gate,
-            source: Mutex::new(None),
+            source: SourceSlot::default(),
             source_ended: Mutex::new(None),
             source_panic: Mutex::new(None),
             units: parts.state.units.clone(),
@@ -148,6 +149,7 @@ impl Shared {
     ) -> lock::MutexGuard<'a, State> {
         let key = event.snapshot();
         drop(state);
+        wake_before_blocking();
         // Either way the caller looks again.
         let _ = event.wait_patiently(key, most.map(|most| Instant::now() + most), &Patience::NONE);
         self.lock()
@@ -174,13 +176,17 @@ impl Shared {
         self.gate_is_attended()
     }
 
-    /// Whether the calling thread is a worker of this flow.
+    /// Whether the calling thread is one of this flow's.
     pub(crate) fn is_own_thread(&self) -> bool {
         worker::is_of(self)
     }
 
     /// Begins to admit.
-    pub(crate) fn open(&self) {
+    ///
+    /// # Panics
+    /// If the system has no thread to give for long.
+    pub(crate) fn open(self: &Arc<Self>) {
+        worker::hire_timekeeper(self);
         let mut state = self.lock();
         if state.phase == Phase::Ready {
             state.phase = Phase::Running;
@@ -224,14 +230,13 @@ impl Shared {
     pub(crate) fn grow(&self, unit: &mut Unit, stage: u16, total_bytes: u64) -> bool {
         let mut state = self.lock();
         let grows = total_bytes - unit.bytes;
-        let fits = state.bytes.saturating_add(grows) <= state.settings.memory;
+        let fits = state.fits(grows.into());
         let alone = state.in_flight == 1;
         if fits || unit.privileged || alone || !self.stages[usize::from(stage)].idempotent {
             if total_bytes > state.settings.memory && unit.bytes <= state.settings.memory {
                 state.oversize += 1;
             }
-            state.bytes += grows;
-            state.peak_bytes = state.peak_bytes.max(state.bytes);
+            state.add_bytes(grows);
             unit.bytes = total_bytes;
             return true;
         }
@@ -242,7 +247,7 @@ impl Shared {
     pub(crate) fn release(self: &Arc<Self>, mut state: lock::MutexGuard<'_, State>) {
         let mut hired: SmallVec<[Post; 2]> = SmallVec::new();
         let mut wake_worker = None;
-        let mut wake_stages: u64 = 0;
+        let mut wake_stages: SmallVec<[u16; 4]> = SmallVec::new();
         let now = if state.batches_may_wait() { self.now() } else { u64::MAX };
         self.watch_gate(&mut state);
         if state.source_needs_watch() {
@@ -255,7 +260,7 @@ impl Shared {
             state.watched = false;
             if state.threads.asleep > 0 {
                 wake_worker = Some(state.threads.rouse());
-            } else {
+            } else if !state.hires_nobody {
                 state.threads.alive += 1;
                 hired.push(Post::Shared);
             }
@@ -270,24 +275,19 @@ impl Shared {
                 let threads = &mut state.stage(stage).threads;
                 if threads.asleep > 0 {
                     threads.rouse();
-                    wake_stages |= 1 << (stage % 64);
-                } else {
-                    threads.alive += 1;
+                    wake_stages.push(stage);
+                } else if !state.hires_nobody {
+                    state.stage(stage).threads.alive += 1;
                     hired.push(Post::Stage(stage));
                 }
             }
         }
         let next_timer = state.timers.peek().map_or(u64::MAX, |std::cmp::Reverse(timer)| timer.at_ns);
         let wake_clock = next_timer < state.threads.clock_until;
-        let hire_clock = wake_clock && !state.threads.clock_alive;
-        state.threads.clock_alive |= wake_clock;
         if wake_clock {
             state.threads.clock_until = next_timer;
         }
-        let entering: Vec<Wake> = match state.is_closed() {
-            true => state.entrance.wake_all(),
-            false => state.wake_entrance().into_iter().collect(),
-        };
+        let entering = state.wake_entering();
         let closes_source = state.is_closed() && state.close_source();
         let over = self.is_over(&state) || (state.phase == Phase::Abandoned && state.nobody_runs());
         drop(state);
@@ -295,25 +295,16 @@ impl Shared {
         if let Some(sleepers) = wake_worker {
             self.work.0.add_waking(1, sleepers);
         }
-        if hire_clock {
-            worker::hire_timekeeper(self);
-        }
         for post in hired {
             worker::hire(self, post);
         }
-        if wake_stages != 0 {
-            for (stage, work) in self.stage_work.iter().enumerate() {
-                if wake_stages & (1 << (stage % 64)) != 0 {
-                    work.increment_waking_one();
-                }
-            }
+        for stage in wake_stages {
+            self.stage_work[usize::from(stage)].increment_waking_one();
         }
         if wake_clock {
             self.clock.increment();
         }
-        for wake in entering {
-            wake.wake();
-        }
+        self.wake(entering);
         if over {
             self.done.increment();
             self.rouse_all();
@@ -403,8 +394,10 @@ impl Shared {
             // Every thread is asleep or about to see that the flow is over.
             for thread in threads {
                 if thread.thread().id() != std::thread::current().id() {
-                    // A worker catches all panics of user code; one of its own was printed.
-                    let _ = thread.join();
+                    // A worker contains all panics of user code; one of its own was printed.
+                    if let Err(panic) = thread.join() {
+                        discard(panic);
+                    }
                 }
             }
         }

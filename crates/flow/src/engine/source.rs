@@ -14,8 +14,10 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use millstream_sync::eventcount::EventCount;
 
 use super::chain::TURN_LASTS_NS;
 use super::column::{Column, Row};
@@ -23,6 +25,7 @@ use super::shared::Shared;
 use super::staging::Staging;
 use super::state::State;
 use super::unit::{Stamp, Unit};
+use crate::contain::contain;
 use crate::exit::Entry;
 use crate::snapshot::Phase;
 
@@ -97,22 +100,22 @@ where
             return self.pull_plain(order.first, rows, staging);
         }
         let mut stamp = order.first;
-        let is_dynamic = self.entry.is_dynamic();
         let mut weight: u64 = 0;
         while !rows.is_empty() {
             let Some(value) = self.units.next() else { return false };
-            // These run code of the user's, so they come before the row is taken.
-            let bytes = self.entry.bytes(&value).unwrap_or(0);
+            // This runs code of the user's, so it comes before the row is taken.
             let mut asks = Vec::new();
-            if is_dynamic {
-                self.entry.asks(&value, &mut asks);
-            }
+            let (bytes, refused) = match self.entry.demand(&value, &mut asks) {
+                Ok(bytes) => (bytes.unwrap_or(0), None),
+                Err(refused) => (0, Some(refused)),
+            };
             let Some(mut row) = rows.pop() else { break };
-            let plain = bytes == 0 && asks.is_empty();
+            let plain = bytes == 0 && asks.is_empty() && refused.is_none();
             if !plain {
                 let unit = self.headers.unit(&mut row);
                 unit.weigh(bytes);
-                unit.needs().asks = asks;
+                let needs = unit.needs();
+                (needs.asks, needs.refused) = (asks, refused);
             }
             // SAFETY: the entry's column and the row are of the flow whose source this is.
             *unsafe { self.entry.column.cell(&mut row) } = Some(value);
@@ -230,7 +233,9 @@ impl State {
         /// A source that has just given a unit is taken to have so many more.
         const MORE: u64 = 1024;
         match &self.source {
-            Some(source) if source.unit_ns > 0 && self.can_pull() => MORE * (source.unit_ns + unit_in_flow_ns),
+            Some(source) if source.unit_ns > 0 && self.can_pull() => {
+                MORE.saturating_mul(source.unit_ns.saturating_add(unit_in_flow_ns))
+            }
             _ => 0,
         }
     }
@@ -268,7 +273,8 @@ impl State {
         if let Some(source) = &mut self.source {
             source.next_id = self.next_id;
         }
-        Some(PullOrder { bytes_most: self.settings.memory.saturating_sub(self.bytes).max(1), first })
+        let room = u128::from(self.settings.memory).saturating_sub(self.bytes);
+        Some(PullOrder { bytes_most: u64::try_from(room).unwrap_or(u64::MAX).max(1), first })
     }
 
     /// Takes back what a pull brought, and the rows it did not use.
@@ -424,7 +430,7 @@ impl State {
 impl Shared {
     /// Gives the flow its source. `ended` is told once how it ended, on any thread, without the flow's mutex.
     pub(crate) fn attach(self: &Arc<Self>, source: Box<dyn Source>, ended: impl FnOnce(SourceEnd) + Send + 'static) {
-        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
+        self.source.put(source);
         *self.source_ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ended));
         let mut state = self.lock();
         state.source = Some(SourceState::new());
@@ -434,24 +440,26 @@ impl Shared {
 
     /// Waits for a pull that is going on, and takes the source back: no worker uses it any more.
     pub(crate) fn detach(&self) {
-        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop_quietly(source);
+        let source = self.source.take_back();
+        contain(|| drop(source));
     }
 
     /// Pulls a chunk. Returns how the source ended, if it did.
     pub(crate) fn pull(&self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> Option<PullEnd> {
-        let mut slot = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(source) = slot.as_mut() else { return Some(PullEnd::Closed) };
+        let Some(mut source) = self.source.lend() else { return Some(PullEnd::Closed) };
         let end = match catch_unwind(AssertUnwindSafe(|| source.pull(order, rows, staging))) {
-            Ok(true) => return None,
+            Ok(true) => {
+                source.give_back();
+                return None;
+            }
             Ok(false) => PullEnd::Exhausted,
             Err(panic) => {
-                // The slot is still locked: who takes the source back finds this, however late the worker tells.
+                // The source is still lent, so `take_back` waits until the panic is stored.
                 *self.source_panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
                 PullEnd::Panicked
             }
         };
-        drop_quietly(slot.take());
+        drop(source);
         Some(end)
     }
 
@@ -468,12 +476,78 @@ impl Shared {
             PullEnd::Closed => SourceEnd::Closed,
             PullEnd::Panicked => SourceEnd::Panicked(self.take_source_panic().expect("nobody takes it before this")),
         };
-        // What it panics with was printed, and concerns none of the flow's threads.
-        drop(catch_unwind(AssertUnwindSafe(|| ended(end))));
+        contain(|| ended(end));
     }
 }
 
-/// Drops a source; a panic of its destructor has nobody to go to.
-fn drop_quietly(source: Option<Box<dyn Source>>) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(source)));
+/// Where the source is between pulls. It is lent to the worker that pulls, so it runs and ends without a lock.
+#[derive(Default)]
+pub(crate) struct SourceSlot {
+    slot: Mutex<Slot>,
+    /// Changes when the source is no longer lent.
+    back: EventCount,
+}
+
+#[derive(Default)]
+struct Slot {
+    source: Option<Box<dyn Source>>,
+    is_lent: bool,
+}
+
+impl SourceSlot {
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, source: Box<dyn Source>) {
+        self.slot().source = Some(source);
+    }
+
+    /// The source, for one pull. `None`: it was taken back.
+    fn lend(&self) -> Option<Lent<'_>> {
+        let mut slot = self.slot();
+        let source = slot.source.take()?;
+        slot.is_lent = true;
+        Some(Lent { slot: self, source: Some(source) })
+    }
+
+    /// Waits for a pull that is going on, and takes the source, unless it has ended.
+    fn take_back(&self) -> Option<Box<dyn Source>> {
+        loop {
+            let key = self.back.snapshot();
+            let mut slot = self.slot();
+            if !slot.is_lent {
+                return slot.source.take();
+            }
+            drop(slot);
+            self.back.wait(key);
+        }
+    }
+}
+
+/// A source that is being pulled.
+struct Lent<'a> {
+    slot: &'a SourceSlot,
+    source: Option<Box<dyn Source>>,
+}
+
+impl Lent<'_> {
+    fn pull(&mut self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> bool {
+        self.source.as_mut().is_some_and(|source| source.pull(order, rows, staging))
+    }
+
+    /// Keeps the source for the next pull.
+    fn give_back(mut self) {
+        self.slot.slot().source = self.source.take();
+    }
+}
+
+impl Drop for Lent<'_> {
+    /// Ends the source, unless it was given back.
+    fn drop(&mut self) {
+        let source = self.source.take();
+        contain(|| drop(source));
+        self.slot.slot().is_lent = false;
+        self.slot.back.increment();
+    }
 }

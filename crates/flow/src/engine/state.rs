@@ -60,7 +60,8 @@ pub(crate) struct State {
     pub(crate) pocket: Pocket,
     pub(crate) rows_made: u32,
     pub(crate) in_flight: u64,
-    pub(crate) bytes: u64,
+    /// Exact: a sum of at most 2^32 weights of at most `MAX_AMOUNT` fits.
+    pub(crate) bytes: u128,
     pub(crate) admitted: u64,
     /// The next unit's number.
     pub(crate) next_id: u64,
@@ -69,7 +70,7 @@ pub(crate) struct State {
     pub(crate) dead_lettered: u64,
     pub(crate) oversize: u64,
     pub(crate) peak_in_flight: u64,
-    pub(crate) peak_bytes: u64,
+    pub(crate) peak_bytes: u128,
     pub(crate) latency: Histogram<u64>,
     /// When the first unit was admitted, and the last one left.
     pub(crate) started_ns: Option<u64>,
@@ -79,8 +80,13 @@ pub(crate) struct State {
 
     pub(crate) timers: BinaryHeap<Reverse<Timer>>,
     pub(crate) delayed: u64,
+    /// Timers that give tokens or keys to units which wait for them.
+    pub(crate) supply_timers: usize,
     /// Units cancelled for memory, with what they want in `unit.bytes` terms.
     pub(crate) memory_waiters: VecDeque<MemoryWaiter>,
+    pub(crate) memory_timer_set: bool,
+    /// When a unit last went on beyond the byte budget.
+    pub(crate) memory_exceeded_ns: u64,
     /// Units of an abandoned flow.
     pub(crate) left: Vec<Row>,
 
@@ -89,8 +95,9 @@ pub(crate) struct State {
     pub(crate) to_pump: Vec<u16>,
     /// Resources that can make a key for a unit that waits for one.
     pub(crate) keys_freed: Vec<u16>,
+    /// How many stages lack a worker.
+    pub(crate) lacking_workers: usize,
 
-    pub(crate) workers: usize,
     /// The most threads that may run stages that do not block.
     pub(crate) threads_most: usize,
     /// One for each shared worker.
@@ -109,6 +116,8 @@ pub(crate) struct State {
     /// No shared worker has come by for a while.
     pub(crate) stalled: bool,
     pub(crate) threads: Threads,
+    /// The system had no thread to give; a timer ends this.
+    pub(crate) hires_nobody: bool,
     pub(crate) entrance: Entrance,
     pub(crate) source: Option<SourceState>,
     /// How long all submitters together have waited for room.
@@ -129,7 +138,6 @@ pub(crate) struct Threads {
     pub(crate) signals: usize,
     /// What the timekeeper sleeps until; `u64::MAX` if it does not.
     pub(crate) clock_until: u64,
-    pub(crate) clock_alive: bool,
 }
 
 impl Threads {
@@ -173,9 +181,13 @@ pub(crate) struct StageState {
     pub(crate) parked: Vec<u32>,
     /// Their sum.
     pub(crate) parked_units: usize,
+    /// A [`TimerAction::Batch`] of this stage is set.
+    pub(crate) batch_timer_set: bool,
     /// The stage itself waits for a batch permit.
     pub(crate) awaits_permit: bool,
     pub(crate) in_pump_list: bool,
+    /// Units wait here that were not looked at because every worker is busy elsewhere.
+    pub(crate) lacks_worker: bool,
     // At work.
     pub(crate) running: usize,
     pub(crate) busy: usize,
@@ -186,17 +198,25 @@ pub(crate) struct StageState {
 }
 
 impl StageState {
-    /// How many more units may be granted: what its workers can run now. Beyond that units wait without
+    /// How many more units may be granted: what so many workers can run now. Beyond that units wait without
     /// holding anything. Where all units need the same, those in line have a seat, too: the next one would only
     /// stand behind them. Where needs differ it may overtake them.
-    pub(crate) fn free_seats(&self) -> usize {
+    pub(crate) fn free_seats(&self, workers: usize) -> usize {
         let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
         let in_line = if self.dynamic { 0 } else { self.parked_units };
         // A worker may have more in its hands than its own seats, if units last longer now than when it took
         // them. It may even wait for a unit that is still in the queue, so it gets no other worker's seat.
         let in_hands = (self.running + self.in_turns).min(self.busy.saturating_mul(each));
         let taken = in_hands + (self.granted - self.in_turns) + in_line;
-        self.workers.ceiling.saturating_mul(each).saturating_sub(taken)
+        workers.saturating_mul(each).saturating_sub(taken)
+    }
+
+    /// The workers that run this stage or could start to, given the number of idle shared workers.
+    pub(crate) fn workers_beside(&self, idle: usize) -> usize {
+        match self.blocking {
+            true => self.workers.ceiling,
+            false => self.workers.ceiling.min(self.busy.max(self.workers.floor) + idle),
+        }
     }
 
     /// How many batches a worker may take in a turn: several where they are short and hold nothing.
@@ -214,8 +234,8 @@ impl StageState {
     }
 
     /// Whether the queue should look at its next unit.
-    pub(crate) fn has_seat(&self) -> bool {
-        self.free_seats() > 0
+    pub(crate) fn has_seat(&self, workers: usize) -> bool {
+        self.free_seats(workers) > 0
     }
 
     pub(crate) fn count_parked(&mut self, resource: u16) {
@@ -284,15 +304,14 @@ pub(crate) struct ResourceState {
     /// When the first of them may be forgotten, or earlier.
     pub(crate) idle_until_ns: u64,
     pub(crate) keys_timer_set: bool,
-    pub(crate) in_use: u64,
+    /// Of all keys together.
+    pub(crate) in_use: u128,
     pub(crate) peak_in_use: u64,
 }
 
 pub(crate) struct KeyWaiter {
     pub(crate) row: Row,
     pub(crate) stage: u16,
-    /// How many keys must be made for it.
-    pub(crate) missing: usize,
 }
 
 pub(crate) struct MemoryWaiter {
@@ -310,14 +329,25 @@ pub(crate) struct Timer {
 pub(crate) enum TimerAction {
     /// The unit enters the stage's queue.
     Enqueue(Row, u16),
-    /// The stage's filling batch has waited long enough: whoever looks sees that it may run.
-    Batch,
+    /// A filling batch of the stage may have waited long enough; the next `choose` sees it.
+    Batch(u16),
     /// The rate has tokens again.
     Rate(InstanceId),
     /// A key of the rate may be forgotten.
     Keys(u16),
+    /// The first unit that waits for memory may have waited long enough.
+    Memory,
+    /// The system may have a thread to give again.
+    Hire,
     /// Somebody looks whether workers that were expected soon have come.
     Watch,
+}
+
+impl TimerAction {
+    /// It gives units what they wait for in line.
+    fn supplies(&self) -> bool {
+        matches!(self, TimerAction::Rate(_) | TimerAction::Keys(_))
+    }
 }
 
 impl PartialEq for Timer {
@@ -365,6 +395,7 @@ impl State {
     }
 
     pub(crate) fn set_timer(&mut self, at_ns: u64, action: TimerAction) {
+        self.supply_timers += usize::from(action.supplies());
         self.timers.push(Reverse(Timer { at_ns, action }));
     }
 
@@ -372,12 +403,18 @@ impl State {
     pub(crate) fn fire_timers(&mut self, now: u64) {
         while self.timers.peek().is_some_and(|Reverse(timer)| timer.at_ns <= now) {
             let Some(Reverse(timer)) = self.timers.pop() else { break };
+            self.supply_timers -= usize::from(timer.action.supplies());
             match timer.action {
                 TimerAction::Enqueue(row, stage) => {
                     self.delayed -= 1;
                     self.enqueue(row, stage, now);
                 }
-                TimerAction::Batch => {}
+                TimerAction::Batch(stage) => {
+                    self.stage(stage).batch_timer_set = false;
+                    self.watch_batches(stage, now);
+                }
+                TimerAction::Memory => self.watch_memory(now),
+                TimerAction::Hire => self.hires_nobody = false,
                 TimerAction::Keys(resource) => {
                     self.resources[usize::from(resource)].keys_timer_set = false;
                     self.keys_freed.push(resource);
@@ -449,7 +486,7 @@ impl State {
             } else if let Some(stage) = self.to_pump.pop() {
                 self.stage(stage).in_pump_list = false;
                 self.pump(stage, now);
-            } else if !self.serve_memory(now) && !self.admit_pulled(now) {
+            } else if !self.seat_again() && !self.serve_memory(now) && !self.admit_pulled(now) {
                 return;
             }
         }
@@ -552,12 +589,15 @@ impl State {
             finished: false,
             timers: BinaryHeap::new(),
             delayed: 0,
+            supply_timers: 0,
             memory_waiters: VecDeque::new(),
+            memory_timer_set: false,
+            memory_exceeded_ns: 0,
             left: Vec::new(),
             to_serve: Vec::new(),
             to_pump: Vec::new(),
             keys_freed: Vec::new(),
-            workers: 1,
+            lacking_workers: 0,
             threads_most: 1,
             chains: Vec::new(),
             roads: Roads::new(stages.len()),
@@ -575,6 +615,7 @@ impl State {
             turns_watched: 0,
             stalled: false,
             threads: Threads { clock_until: u64::MAX, ..Threads::default() },
+            hires_nobody: false,
             entrance: Entrance::default(),
             source: None,
             room_waited_ns: 0,
@@ -602,8 +643,10 @@ impl StageState {
             in_turns: 0,
             parked: vec![0; setup.resources],
             parked_units: 0,
+            batch_timer_set: false,
             awaits_permit: false,
             in_pump_list: false,
+            lacks_worker: false,
             running: 0,
             busy: 0,
             last_dispatch_ns: 0,

@@ -71,7 +71,7 @@ impl StageStats {
         self.slow_ns = sample.max(self.slow_ns - self.slow_ns / 64);
         self.mean_ns = match self.mean_ns {
             0 => sample,
-            mean => (mean * 7 + sample) / 8,
+            mean => mean.saturating_mul(7).saturating_add(sample) / 8,
         }
         .max(1);
     }
@@ -79,18 +79,18 @@ impl StageStats {
     /// `n` units were in the queue for `ns` each.
     pub(crate) fn waited_in_queue(&mut self, ns: u64, n: u64) {
         self.wait.saturating_record_n(ns, n);
-        self.waited_worker.0 += ns * n;
+        self.waited_worker.0 = self.waited_worker.0.saturating_add(ns.saturating_mul(n));
         self.waited_worker.1 += n;
     }
 
     pub(crate) fn waited_for_resource(&mut self, resource: u16, ns: u64) {
         let (total, count) = &mut self.waited[usize::from(resource)];
-        *total += ns;
+        *total = total.saturating_add(ns);
         *count += 1;
     }
 
     pub(crate) fn waited_for_memory(&mut self, ns: u64) {
-        self.waited_memory.0 += ns;
+        self.waited_memory.0 = self.waited_memory.0.saturating_add(ns);
         self.waited_memory.1 += 1;
     }
 }

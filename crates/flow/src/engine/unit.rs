@@ -53,6 +53,8 @@ pub(crate) struct UnitNeeds {
     /// The same for the stage the unit goes to next; swapped in when it gets there.
     pub(crate) next_asks: Vec<Ask>,
     pub(crate) held: Grants,
+    /// Why the stage it goes to or is in can't run it.
+    pub(crate) refused: Option<Box<str>>,
     /// When the unit began to wait for a resource.
     pub(crate) parked_ns: u64,
     /// How often it was woken and could still not have everything.
@@ -119,6 +121,8 @@ pub(crate) struct Unit {
     pub(crate) attempts: u32,
     /// May exceed the byte budget: nothing else in the flow can move.
     pub(crate) privileged: bool,
+    /// It waited for memory, so its weight counts what it will reserve when it runs again.
+    pub(crate) is_reserved: bool,
     /// Somebody holds a ticket for its result.
     pub(crate) ticketed: bool,
     pub(crate) needs: Option<Box<UnitNeeds>>,
@@ -133,16 +137,22 @@ impl Unit {
     /// pause, and has not failed here.
     #[inline]
     pub(crate) fn moves_on(&self) -> bool {
-        let needs_nothing =
-            |needs: &UnitNeeds| needs.held.is_empty() && needs.asks.is_empty() && needs.next_asks.is_empty();
+        let needs_nothing = |needs: &UnitNeeds| {
+            needs.held.is_empty() && needs.asks.is_empty() && needs.next_asks.is_empty() && needs.refused.is_none()
+        };
         self.needs.as_deref().is_none_or(needs_nothing) && self.delay_ns == 0 && self.attempts == 0 && !self.privileged
+    }
+
+    /// Why its stage can't run it, if that is so.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        self.needs.as_ref()?.refused.as_deref()
     }
 
     /// What it will weigh in its next stage: what the stage says, or as much as in this one, or what it has grown
     /// to. `before`: what was accounted to it when it began to run.
     #[inline]
     pub(crate) fn next_bytes(&self, says: Option<u64>, before: u64) -> u64 {
-        says.unwrap_or(if self.bytes == before { self.base_bytes } else { self.bytes })
+        says.unwrap_or(if self.bytes == before && !self.is_reserved { self.base_bytes } else { self.bytes })
     }
 
     /// Gives the unit its weight when it is admitted.
@@ -158,6 +168,7 @@ impl Unit {
             debug_assert!(needs.held.is_empty(), "a unit left with what it holds");
             needs.asks.clear();
             needs.next_asks.clear();
+            needs.refused = None;
             needs.order.clear();
             needs.in_order = false;
             needs.bounces = 0;
@@ -182,6 +193,7 @@ static PLAIN: Unit = Unit {
     delay_ns: 0,
     attempts: 0,
     privileged: false,
+    is_reserved: false,
     ticketed: false,
     needs: None,
 };

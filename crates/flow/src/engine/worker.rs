@@ -16,15 +16,17 @@ use super::settle::{Settlement, leave_early};
 use super::shared::Shared;
 use super::source::{PullEnd, PullOrder};
 use super::staging::Staging;
-use super::state::State;
+use super::state::{State, TimerAction};
 use super::unit::NO_STAGE;
 
 /// A thread of a blocking stage that had nothing to do for this long ends.
 const IDLE_MOST: Duration = Duration::from_secs(5);
 
-/// After the only thread for some work could not be started, it is tried again this much later, so often.
-const HIRE_AGAIN: Duration = Duration::from_millis(100);
-const HIRE_ATTEMPTS: u32 = 100;
+/// After a thread could not be started, none is for this long.
+const HIRE_AGAIN_NS: u64 = 100_000_000;
+
+/// How often the timekeeper's start is tried.
+const TIMEKEEPER_ATTEMPTS: u32 = 100;
 
 /// How long a worker looks out for work before it sleeps, if there will probably be some.
 const ALERT_NS: u64 = 10_000;
@@ -40,59 +42,66 @@ pub(crate) const TURN_NS: u64 = 20_000;
 const LEGS_MOST: usize = 64;
 
 thread_local! {
-    /// The flow whose worker this thread is; 0: of none.
+    /// The flow whose worker or timekeeper this thread is; 0: of none.
     static FLOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Whether the calling thread is one of the flow's workers.
+/// The flow whose worker the calling thread is, if it is one.
+pub(crate) fn own_flow() -> Option<u64> {
+    Some(FLOW.get()).filter(|&flow| flow != 0)
+}
+
+/// Whether the calling thread is one of the flow's: a worker, or the timekeeper, which runs wakers.
 pub(crate) fn is_of(shared: &Shared) -> bool {
     FLOW.get() == shared.flow_id
 }
 
-/// Starts a worker that the state already counts as alive. If the system has no thread to give, the flow goes
-/// on with those it has; the next one to let go of the state tries again.
-///
-/// # Panics
-/// If not a single thread can be had for long.
+/// Starts a worker that the state already counts as alive. If the system has no thread to give, the flow goes on with
+/// those it has, and the timekeeper tries again in a while.
 pub(crate) fn hire(shared: &Arc<Shared>, post: Post) {
     let name = match post {
-        Post::Shared => "worker".to_owned(),
-        Post::Stage(stage) => shared.stages[usize::from(stage)].name.to_string(),
+        Post::Shared => "worker",
+        Post::Stage(stage) => &*shared.stages[usize::from(stage)].name,
     };
-    for _ in 0..HIRE_ATTEMPTS {
+    let theirs = shared.clone();
+    let body = move || {
+        FLOW.set(theirs.flow_id);
+        work(&theirs, post);
+    };
+    if start(shared, name, body).is_err() {
+        let mut state = shared.lock();
+        dismiss(&mut state, post);
+        if !std::mem::replace(&mut state.hires_nobody, true) {
+            state.set_timer(shared.now() + HIRE_AGAIN_NS, TimerAction::Hire);
+        }
+        // A sleeping worker may do the work.
+        shared.release(state);
+    }
+}
+
+/// Starts the flow's timekeeper, before anything is admitted: whatever the flow lacks later, it sees to that.
+///
+/// # Panics
+/// If the system has no thread to give for long.
+pub(crate) fn hire_timekeeper(shared: &Arc<Shared>) {
+    for _ in 0..TIMEKEEPER_ATTEMPTS {
         let theirs = shared.clone();
         let body = move || {
             FLOW.set(theirs.flow_id);
-            work(&theirs, post);
+            keep_time(&theirs);
         };
-        if start(shared, &name, body).is_ok() {
-            return;
+        match start(shared, "timekeeper", body) {
+            Ok(()) => return,
+            Err(_) => std::thread::sleep(Duration::from_nanos(HIRE_AGAIN_NS)),
         }
-        let mut state = shared.lock();
-        if threads_of(&mut state, post).alive > 1 {
-            dismiss(&mut state, post);
-            return;
-        }
-        // Nobody else could do this work.
-        drop(state);
-        std::thread::sleep(HIRE_AGAIN);
     }
     panic!("flow `{}` cannot start a single thread: the system has none to give", shared.name);
 }
 
-pub(crate) fn hire_timekeeper(shared: &Arc<Shared>) {
-    let theirs = shared.clone();
-    if start(shared, "timekeeper", move || keep_time(&theirs)).is_err() {
-        // The next release tries again.
-        let mut state = shared.lock();
-        state.threads.clock_alive = false;
-        state.threads.clock_until = u64::MAX;
-    }
-}
-
 fn start(shared: &Arc<Shared>, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    // The kernel keeps 15 bytes of a thread's name.
-    let thread = std::thread::Builder::new().name(format!("ms-{name}")).spawn(body)?;
+    // The kernel keeps 15 bytes of a thread's name, which ends at a NUL.
+    let name = format!("ms-{name}").replace('\0', "?");
+    let thread = std::thread::Builder::new().name(name).spawn(body)?;
     let mut threads = shared.threads.lock().unwrap_or_else(PoisonError::into_inner);
     threads.retain(|thread| !thread.is_finished());
     threads.push(thread);
@@ -233,7 +242,7 @@ impl Hands<'_> {
                     break;
                 }
                 let Some(batch) = state.dispatch(stage, Some(chain), false, now) else { break };
-                turn_ns += state.takes_ns(&batch);
+                turn_ns = turn_ns.saturating_add(state.takes_ns(&batch));
                 units += batch.units;
                 debug_assert!(batch.chain.is_some(), "a further batch holds nothing, or the turn would end at it");
                 chain.add(batch);

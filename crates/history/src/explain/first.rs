@@ -10,9 +10,8 @@ use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
-use super::{failure, last_return};
+use super::{Failure, failure, last_return};
 use crate::budget::{Budget, Exhausted};
-use crate::check::Failure;
 use crate::history::PENDING;
 use crate::monitor::{Decision, Violation};
 use crate::operation::Op;
@@ -79,8 +78,8 @@ impl Known {
     }
 
     fn failure(self, first: bool) -> Failure {
-        let Violation { operations, reason, .. } = self.violation;
-        Failure { first, ..failure(operations, reason, None, self.fails_by, self.culprit) }
+        let Violation { operations, reason, subject, .. } = self.violation;
+        Failure { first, ..failure(operations, reason, subject, self.fails_by, self.culprit) }
     }
 }
 
@@ -195,7 +194,7 @@ mod tests {
     use crate::budget::Options;
 
     fn violation(operation: u64, in_order_before: u64) -> Violation {
-        Violation { operations: vec![operation as u32], reason: String::new(), in_order_before }
+        Violation { operations: vec![operation as u32], reason: String::new(), subject: None, in_order_before }
     }
 
     /// The failure that is found, and after how many looks, where each return from `first` on is a failure and the procedure tells of the

@@ -7,6 +7,7 @@ use crate::builder::Builder;
 use crate::history::History;
 use crate::model::Kind;
 use crate::operation::{Op, Operation, Status};
+use crate::spec::takes_nothing;
 use crate::value::Value;
 
 /// How an event changes an operation.
@@ -29,6 +30,11 @@ impl Events {
         Events { builder: Builder::new(), kind, open: HashMap::new(), time: 0 }
     }
 
+    /// What the history is of, if that is known.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        self.kind
+    }
+
     pub(super) fn builder(&mut self) -> &mut Builder {
         &mut self.builder
     }
@@ -48,7 +54,10 @@ impl Events {
         if let Some((_, earlier)) = self.open.get(&process) {
             return Err(Problem::TwoAtOnce { process, earlier: *earlier });
         }
-        self.open.insert(process, (Operation { call: self.time, output: Value::NULL, ..operation }, line));
+        // Some logs have the answer at the call already; the return has it, too.
+        let answered = self.kind.is_some_and(|kind| takes_nothing(kind, operation.op));
+        let input = if answered { Value::NULL } else { operation.input };
+        self.open.insert(process, (Operation { call: self.time, input, output: Value::NULL, ..operation }, line));
         Ok(())
     }
 

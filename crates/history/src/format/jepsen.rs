@@ -4,6 +4,9 @@
 //! operation that certainly had no effect, `:info` one of which nobody knows. The values of Jepsen's independent keys
 //! (`#jepsen.independent.Tuple [key value]`) are taken apart; where they are printed as plain vectors, `[key value]`, only who
 //! wrote the test can tell, and says so by the format's name. What processes without a number do (`:nemesis`) is left out.
+//!
+//! The logs of porcupine's key-value tests are of this kind, with a field `:key` and the operations `:get`, `:put` and `:append`. Knossos
+//! writes the answer of a read at its call, too: `:type :invoke, :f :read, :value 4`.
 
 use std::io::BufRead;
 
@@ -143,9 +146,11 @@ fn event(form: &Form, keys: Keys, events: &mut Events, line: u64) -> Result<(), 
         (None, value) if keys == Keys::InPairs && read => pair(value)?,
         (key, value) => (key.cloned(), value.clone()),
     };
+    let is_store = events.kind() == Some(Kind::KeyValue);
     let builder = events.builder();
     let op = builder.op(match name.as_str() {
         "put" => "write",
+        "get" if is_store => "read",
         name => name,
     });
     let values = builder.values();
@@ -180,6 +185,32 @@ mod tests {
         let operations = ["0 read() -> 3", "1 cas([1,2]) -> true", "2 write(5) -> ?", "3 write(6) failed"];
         assert_eq!(shown(lines).unwrap(), operations);
         assert_eq!(shown(&format!("[{lines}]")).unwrap(), operations);
+    }
+
+    #[test]
+    fn a_store_has_get_put_and_append_by_key() {
+        let lines = "{:process 4, :type :invoke, :f :put, :key \"k\", :value \"x\"}\n\
+                     {:process 5, :type :invoke, :f :append, :key \"k\", :value \"y\"}\n\
+                     {:process 4, :type :ok, :f :put, :key \"k\", :value \"x\"}\n\
+                     {:process 5, :type :ok, :f :append, :key \"k\", :value \"y\"}\n\
+                     {:process 5, :type :invoke, :f :get, :key \"k\", :value nil}\n\
+                     {:process 5, :type :ok, :f :get, :key \"k\", :value \"xy\"}\n\
+                     {:process 4, :type :invoke, :f :get, :key \"l\", :value nil}\n\
+                     {:process 4, :type :ok, :f :get, :key \"l\", :value \"\"}\n";
+        let history = read(lines.as_bytes(), Some(Kind::KeyValue), Keys::Tagged).unwrap();
+        let shown: Vec<String> = (0..history.len()).map(|row| history.show(row).to_string()).collect();
+        assert_eq!(shown, [r#""k".write("x")"#, r#""k".append("y")"#, r#""k".read() -> "xy""#, r#""l".read() -> """#]);
+    }
+
+    #[test]
+    fn a_call_that_has_its_answer_already_takes_nothing() {
+        let lines = "{:process 14, :type :invoke, :f :read, :value 4}\n{:process 14, :type :ok, :f :read, :value 4}\n";
+        let shown = |kind| {
+            let history = read(lines.as_bytes(), Some(kind), Keys::Tagged).unwrap();
+            history.show(0).to_string()
+        };
+        assert_eq!(shown(Kind::CasRegister), "read() -> 4");
+        assert_eq!(shown(Kind::Log), "read(4) -> null", "a log's read has a place");
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
                 Act::Change(true) => "gives an object that is allocated already",
                 _ => "frees an object that is not allocated",
             };
-            return Ok(Decision::Fails(Violation::new(part, evidence(&operations, &spans, p), reason)));
+            return Ok(Decision::Fails(Violation::new(part, evidence(&operations, &spans, p), reason).about(part, p)));
         }
     };
     budget.look_at_the_clock()?;
@@ -78,7 +78,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
         Err(p) => {
             let reason = "finds nothing, although at every moment of it an object was free";
             let shown = exhaustion.certainly_free(p).ok_or(Undecided::Open)?;
-            Ok(Decision::Fails(Violation::new(part, shown, reason)))
+            Ok(Decision::Fails(Violation::new(part, shown, reason).about(part, p)))
         }
     }
 }

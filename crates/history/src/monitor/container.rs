@@ -74,7 +74,9 @@ impl Paired {
         let (insert, _) = container.operations();
         let is_refused = |&p: &usize| part.op(p) == insert && part.output(p) == Some(Value::FALSE);
         if let Some(p) = (0..part.len()).find(is_refused) {
-            return Ok(Err(Violation::new(part, [p as u32], "finds no room, although there is no bound")));
+            return Ok(Err(
+                Violation::new(part, [p as u32], "finds no room, although there is no bound").about(part, p as u32)
+            ));
         }
         let inserted = insertions(container, part)?;
         budget.look_at_the_clock()?;
@@ -128,14 +130,16 @@ impl Paired {
                 Some(value) => value,
             };
             let Some(i) = inserted.get(value) else {
-                return Err(Violation::new(part, [p], "returns a value that nobody inserted"));
+                return Err(Violation::new(part, [p], "returns a value that nobody inserted").about(part, p));
             };
             let before = std::mem::replace(&mut removal[i as usize], p);
             if before != NONE {
-                return Err(Violation::new(part, [i, before, p], "returns a value that was removed before"));
+                return Err(
+                    Violation::new(part, [i, before, p], "returns a value that was removed before").about(part, p)
+                );
             }
             if span.ret < spans[i as usize].call {
-                return Err(Violation::new(part, [i, p], "returns a value before its insertion began"));
+                return Err(Violation::new(part, [i, p], "returns a value before its insertion began").about(part, p));
             }
         }
         Ok(removal)
@@ -233,7 +237,7 @@ impl Paired {
             let answer = answer.and_then(|()| self.decide(container, &lives, &empties, &[], budget));
             answer.is_ok_and(|answer| answer.outcome.is_err())
         });
-        let mut finds_nothing = false;
+        let (reason, subject) = self.reason(container, &core);
         let mut positions = Vec::new();
         for step in core {
             match step {
@@ -241,26 +245,50 @@ impl Paired {
                     positions.push(self.inserted_at[i as usize]);
                     positions.extend(Some(self.removed_at[i as usize]).filter(|&p| p != NONE));
                 }
-                Step::Empty(e) => {
-                    finds_nothing = true;
-                    positions.push(self.empty_at[e as usize]);
-                }
+                Step::Empty(e) => positions.push(self.empty_at[e as usize]),
             }
         }
         // A pending removal that was called when all else was over cannot have mattered.
         let over = positions.iter().map(|&p| part.ret(p as usize)).filter(|&ret| ret != PENDING).max().unwrap_or(0);
         positions.extend(self.pending_at.iter().filter(|&&p| part.call(p as usize) <= over));
-        let reason = match (container, finds_nothing) {
-            (_, true) => "finds nothing, although at every moment of it a value was there",
-            (Container::Queue, false) => "the value that was inserted first is removed last",
-            (Container::Stack, false) => "no order puts each value above those it was removed before",
-            (Container::PriorityQueue, false) => {
-                "a value is removed, although at every moment of it a smaller one was there"
-            }
-        };
         let in_order_before =
             first.and_then(|step| self.position(step, &self.removed_at)).map(|p| part.ret(p as usize));
-        Violation { in_order_before: in_order_before.unwrap_or(0), ..Violation::new(part, positions, reason) }
+        let violation = Violation::new(part, positions, reason).about(part, subject);
+        Violation { in_order_before: in_order_before.unwrap_or(0), ..violation }
+    }
+
+    /// Why the core fails, and the position that the reason is about.
+    fn reason(&self, container: Container, core: &[Step]) -> (&'static str, Option<u32>) {
+        let empty = core.iter().find(|step| matches!(step, Step::Empty(_)));
+        let removed = |i: u32| Some(self.removed_at[i as usize]).filter(|&p| p != NONE);
+        let lives = || core.iter().filter_map(|step| if let Step::Insert(i) = *step { Some(i) } else { None });
+        match container {
+            _ if empty.is_some() => (
+                "finds nothing, although at every moment of it a value was there",
+                empty.and_then(|&step| self.position(step, &self.removed_at)),
+            ),
+            Container::Queue => {
+                let life = |i: u32| self.lives[i as usize];
+                let is_overtaken = |a: u32, b: u32| {
+                    life(a).insert.ret < life(b).insert.call && life(b).remove.ret < life(a).remove.call
+                };
+                match lives().find_map(|b| lives().find(|&a| is_overtaken(a, b)).map(|a| (a, b))) {
+                    Some((a, b)) if removed(a).is_some() => {
+                        ("a value is removed before one that was inserted earlier", removed(b))
+                    }
+                    Some((_, b)) => {
+                        ("a value is removed, and one that was inserted earlier is still there", removed(b))
+                    }
+                    None => ("no order removes these values as they were inserted", None),
+                }
+            }
+            Container::Stack => ("no order puts each value above those it was removed before", None),
+            Container::PriorityQueue => (
+                "a value is removed, although at every moment of it a smaller one was there",
+                // Lives are in order of priority.
+                lives().filter(|&i| removed(i).is_some()).max().and_then(removed),
+            ),
+        }
     }
 
     /// Where the step stands, if it is an operation.

@@ -109,7 +109,7 @@ pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
                 let around = around.filter_map(|turn| turns.get(turn as usize));
                 let rows = around.flat_map(|&s| sections[s as usize].positions()).chain([p]);
                 let reason = "is refused the lock, although nobody has it";
-                return Ok(Decision::Fails(Violation::new(part, rows, reason)));
+                return Ok(Decision::Fails(Violation::new(part, rows, reason).about(part, p)));
             }
         }
     }
@@ -171,7 +171,7 @@ impl Sections {
                         before => {
                             let before = before.into_iter().flat_map(|section| section.positions());
                             let reason = "gives back a lock that the process does not have";
-                            return Ok(Err(Violation::new(part, before.chain([p]), reason)));
+                            return Ok(Err(Violation::new(part, before.chain([p]), reason).about(part, p)));
                         }
                     }
                     section

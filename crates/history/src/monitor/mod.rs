@@ -73,6 +73,8 @@ pub(crate) struct Violation {
     pub(crate) operations: Vec<u32>,
     /// What is wrong, in one sentence.
     pub(crate) reason: String,
+    /// The row that the reason is about, if it is one.
+    pub(crate) subject: Option<u32>,
     /// What happened before this time is in order; 0 if nothing is known of that.
     pub(crate) in_order_before: u64,
 }
@@ -83,7 +85,12 @@ impl Violation {
         let mut operations: Vec<u32> = positions.into_iter().map(|p| part.row(p as usize)).collect();
         operations.sort_unstable();
         operations.dedup();
-        Violation { operations, reason: reason.to_owned(), in_order_before: 0 }
+        Violation { operations, reason: reason.to_owned(), subject: None, in_order_before: 0 }
+    }
+
+    /// The same, whose reason is about the operation at this position, if it is about one.
+    fn about(self, part: &Part<'_>, position: impl Into<Option<u32>>) -> Self {
+        Violation { subject: position.into().map(|p| part.row(p as usize)), ..self }
     }
 }
 

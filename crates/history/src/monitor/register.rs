@@ -75,14 +75,14 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
         let Some(output) = part.output(p as usize) else { continue };
         let value = if output == model.initial { Some(INITIAL) } else { written.get(output) };
         let Some(value) = value else {
-            return fails(part, [p], "reads a value that nobody wrote");
+            return fails(part, [p], "reads a value that nobody wrote", Some(p));
         };
         value_at[p as usize] = value;
         let (held, zone) = (&mut helds[value as usize], &mut zones[value as usize]);
         held.is_read = true;
         let Span { call, ret } = ranked(p);
         if held.write != NONE && ret < ranked(held.write).call {
-            return fails(part, [held.write, p], "reads a value before its write began");
+            return fails(part, [held.write, p], "reads a value before its write began", Some(p));
         }
         if ret < zone.first_return {
             (zone.first_return, held.returned_first) = (ret, p);
@@ -104,13 +104,13 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
                 true => "two values are each in the register before the other is gone",
                 false => "a value is written and read while another was there before and after",
             };
-            fails(part, evidence, reason)
+            fails(part, evidence, reason, None)
         }
     }
 }
 
-fn fails(part: &Part<'_>, positions: impl IntoIterator<Item = u32>, reason: &str) -> Attempt {
-    Ok(Decision::Fails(Violation::new(part, positions, reason)))
+fn fails(part: &Part<'_>, positions: impl IntoIterator<Item = u32>, reason: &str, subject: Option<u32>) -> Attempt {
+    Ok(Decision::Fails(Violation::new(part, positions, reason).about(part, subject)))
 }
 
 /// The rows of the values in their turn, each value's write first and then its reads in order of call.

@@ -51,7 +51,7 @@ pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
                 Act::See(true) => "finds an element that is not there",
                 _ => "misses an element that is there",
             };
-            Decision::Fails(Violation::new(part, evidence(&operations, &spans, p), reason))
+            Decision::Fails(Violation::new(part, evidence(&operations, &spans, p), reason).about(part, p))
         }
     })
 }

@@ -11,7 +11,7 @@
 //!   with it harms nobody;
 //! - pending operations that are alike are used in the order of their calls;
 //! - a situation in which the same was reached with *fewer* pending operations used makes this one superfluous;
-//! - what comes out of a queue tells in which order it went in, see [`foresight`];
+//! - what comes out of a queue or a broadcast tells in which order it went in, see [`foresight`];
 //! - states and steps are numbered, and each step of the specification is computed once.
 //!
 //! Time is exponential in the number of operations at once, in the worst case: the problem is NP-complete. Memory and time

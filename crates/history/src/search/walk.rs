@@ -40,7 +40,7 @@ pub(super) struct Walk<'a, S: Spec, const N: usize> {
     machine: Machine<'a, S>,
     events: Events,
     foresight: Option<Foresight>,
-    /// How often each value of the foresight is brought by the operations in the order.
+    /// How often the operations in the order bring each number of the foresight.
     brought: Vec<u32>,
     sets: UsedSets,
     memo: Memo<N>,
@@ -64,7 +64,7 @@ const VACANT: u32 = u32::MAX;
 impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
     pub(super) fn new(machine: Machine<'a, S>, events: Events, foresight: Option<Foresight>) -> Self {
         Walk {
-            brought: vec![0; foresight.as_ref().map_or(0, Foresight::values)],
+            brought: vec![0; foresight.as_ref().map_or(0, Foresight::numbers)],
             foresight,
             sets: UsedSets::new(),
             memo: Memo::new(),
@@ -263,8 +263,8 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
     /// What [`Frame::latest`] is after the operation; `None` if it cannot come next.
     fn foresee(&self, position: u32, latest: u64) -> Option<u64> {
         let Some(foresight) = &self.foresight else { return Some(latest) };
-        let Some(value) = foresight.brings(position) else { return Some(latest) };
-        foresight.bring(value, self.brought[value], latest)
+        let Some(number) = foresight.brings(position) else { return Some(latest) };
+        foresight.bring(position, number, self.brought[number], latest)
     }
 
     /// Puts the operation at the end of the order.

@@ -17,6 +17,38 @@ pub(crate) trait Task {
     fn run<S: Spec>(self, spec: &S) -> Self::Output;
 }
 
+/// What a check is of: a model, or a specification of the caller's own.
+pub(crate) trait Subject {
+    /// Does the task with the specification of the part.
+    fn with<T: Task>(&self, part: &Part<'_>, task: T) -> T::Output;
+
+    /// The model, if it is one.
+    fn model(&self) -> Option<&Model>;
+}
+
+impl Subject for Model {
+    fn with<T: Task>(&self, part: &Part<'_>, task: T) -> T::Output {
+        with_spec(self, part, task)
+    }
+
+    fn model(&self) -> Option<&Model> {
+        Some(self)
+    }
+}
+
+/// A specification of the caller's own.
+pub(crate) struct Own<'s, S>(pub(crate) &'s S);
+
+impl<S: Spec> Subject for Own<'_, S> {
+    fn with<T: Task>(&self, _: &Part<'_>, task: T) -> T::Output {
+        task.run(self.0)
+    }
+
+    fn model(&self) -> Option<&Model> {
+        None
+    }
+}
+
 /// Does the task with the model's specification of the part.
 pub(crate) fn with_spec<T: Task>(model: &Model, part: &Part<'_>, task: T) -> T::Output {
     let &Model { kind, capacity, initial } = model;
@@ -27,8 +59,8 @@ pub(crate) fn with_spec<T: Task>(model: &Model, part: &Part<'_>, task: T) -> T::
     match kind {
         Kind::Register => task.run(&Register { initial, cas: false }),
         Kind::CasRegister => task.run(&Register { initial, cas: true }),
-        Kind::KeyValue => task.run(&KeyValue { initial }),
-        Kind::MultiRegister => task.run(&MultiRegister),
+        Kind::KeyValue => task.run(&KeyValue::new(initial, part)),
+        Kind::MultiRegister => task.run(&MultiRegister { initial }),
         Kind::Counter | Kind::FetchAdd => task.run(&Counter { initial: start }),
         Kind::Mutex => task.run(&Mutex),
         Kind::RwLock => task.run(&RwLock),

@@ -1,62 +1,111 @@
 //! A key-value store: for each key a register whose value can also be deleted, or be a text that is appended to.
+//!
+//! Appends that overlap have as many orders as there are permutations, and each makes another text. Most of these texts are in no answer
+//! of the history, and no answer begins with them. All such texts behave alike, so they are one state, and the search looks at it once.
+
+use rustc_hash::FxHashSet;
 
 use super::{Call, Spec};
 use crate::operation::Op;
+use crate::part::Part;
 use crate::value::{Datum, Value, Values};
 
 /// The store; each key is an object of its own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyValue {
-    pub(crate) initial: Value,
+#[derive(Clone, Debug)]
+pub(crate) struct KeyValue<'a> {
+    initial: Value,
+    values: &'a Values,
+    /// Texts that a read answers or a compare-and-set expects, ascending.
+    texts: Vec<&'a str>,
+    /// The other values of that kind.
+    others: FxHashSet<Value>,
 }
 
-/// What a key holds. A text is here in full: it may be one that no operation has as a whole.
+/// What a key holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Held {
     Value(Value),
+    /// In full: it may be one that no operation has as a whole.
     Text(Box<str>),
+    /// A text that is the beginning of none that an operation tells of.
+    UnreadText,
+    /// Another value that no operation tells of.
+    UnreadValue,
 }
 
-impl Held {
-    fn new(value: Value, values: &Values) -> Held {
-        match values.get(value) {
-            Datum::Text(text) => Held::Text(text.into()),
-            _ => Held::Value(value),
+impl<'a> KeyValue<'a> {
+    pub(crate) fn new(initial: Value, part: &Part<'a>) -> Self {
+        let values = part.history().values();
+        let told = (0..part.len()).filter_map(|p| match part.op(p) {
+            Op::READ => part.output(p),
+            Op::CAS => values.as_pair(part.input(p)).map(|[old, _]| old),
+            _ => None,
+        });
+        let told: FxHashSet<Value> = told.collect();
+        let mut texts = Vec::new();
+        let mut others = FxHashSet::default();
+        for value in told {
+            match values.get(value) {
+                Datum::Text(text) => texts.push(text),
+                _ => {
+                    others.insert(value);
+                }
+            }
+        }
+        texts.sort_unstable();
+        KeyValue { initial, values, texts, others }
+    }
+
+    fn held(&self, value: Value) -> Held {
+        match self.values.get(value) {
+            Datum::Text(text) => self.text(text),
+            // A text can be appended to nothing.
+            Datum::Null => Held::Value(value),
+            _ if self.others.contains(&value) => Held::Value(value),
+            _ => Held::UnreadValue,
         }
     }
 
-    fn is(&self, value: Value, values: &Values) -> bool {
-        match self {
+    fn text(&self, text: &str) -> Held {
+        let next = self.texts.partition_point(|&told| told < text);
+        let is_told = self.texts.get(next).is_some_and(|told| told.starts_with(text));
+        if is_told { Held::Text(text.into()) } else { Held::UnreadText }
+    }
+
+    fn is(&self, held: &Held, value: Value) -> bool {
+        match held {
             Held::Value(held) => *held == value,
-            Held::Text(held) => values.get(value) == Datum::Text(held),
+            Held::Text(held) => self.values.get(value) == Datum::Text(held),
+            Held::UnreadText | Held::UnreadValue => false,
         }
     }
 }
 
-impl Spec for KeyValue {
+impl Spec for KeyValue<'_> {
     type State = Held;
 
     const SEES_PROCESS: bool = false;
 
     fn initial(&self) -> Held {
-        Held::Value(self.initial)
+        self.held(self.initial)
     }
 
     fn step(&self, held: &Held, call: &Call<'_>) -> Option<Held> {
         let values = call.values;
         match call.op {
-            Op::READ => call.output.is_none_or(|output| held.is(output, values)).then(|| held.clone()),
-            Op::WRITE => Some(Held::new(call.input, values)),
+            Op::READ => call.output.is_none_or(|output| self.is(held, output)).then(|| held.clone()),
+            Op::WRITE => Some(self.held(call.input)),
             Op::DELETE => Some(Held::Value(Value::NULL)),
             Op::APPEND => match (held, values.get(call.input)) {
-                (Held::Text(text), Datum::Text(more)) => Some(Held::Text([text, more].concat().into())),
-                (Held::Value(Value::NULL), Datum::Text(more)) => Some(Held::Text(more.into())),
+                (Held::Text(text), Datum::Text(more)) => Some(self.text(&[text, more].concat())),
+                (Held::Value(Value::NULL), Datum::Text(more)) => Some(self.text(more)),
+                (Held::UnreadText, Datum::Text(_)) => Some(Held::UnreadText),
                 _ => None,
             },
             _ => {
                 let [old, new] = values.as_pair(call.input)?;
-                let done = held.is(old, values);
-                call.answers(done.into()).then(|| if done { Held::new(new, values) } else { held.clone() })
+                let done = self.is(held, old);
+                call.answers(done.into()).then(|| if done { self.held(new) } else { held.clone() })
             }
         }
     }
@@ -73,6 +122,8 @@ impl Spec for KeyValue {
         match state {
             Held::Value(value) => values.show(*value).to_string(),
             Held::Text(text) => format!("{text:?}"),
+            Held::UnreadText => "a text that no answer begins with".to_owned(),
+            Held::UnreadValue => "a value that no operation reads".to_owned(),
         }
     }
 }

@@ -58,7 +58,7 @@ use crate::operation::Op;
 use crate::value::{Datum, Value, Values};
 
 pub(crate) use allocator::Allocator;
-pub(crate) use choose::{Task, with_spec};
+pub(crate) use choose::{Own, Subject, Task, with_spec};
 pub(crate) use counter::Counter;
 pub(crate) use event_count::EventCount;
 pub(crate) use key_value::KeyValue;
@@ -73,7 +73,7 @@ pub(crate) use rw_lock::RwLock;
 pub(crate) use semaphore::Semaphore;
 pub(crate) use set::Set;
 pub use shape::Misuse;
-pub(crate) use shape::accept;
+pub(crate) use shape::{accept, takes_nothing};
 pub(crate) use stack::Stack;
 pub(crate) use transaction::MultiRegister;
 
@@ -131,6 +131,9 @@ pub enum Discipline {
     LastInFirstOut,
     /// Another that has only to do with the values: a priority queue's.
     ByValue,
+    /// A broadcast's: each consumer takes everything from the first on, in the order in which it was brought. See
+    /// [`Spec::consumer`].
+    Broadcast,
 }
 
 /// A sequential specification: the states of an object, and what each operation does to them.
@@ -186,8 +189,15 @@ pub trait Spec {
 
     /// That the object is a container, and in which order values come out: the search then foresees much. Operations with an
     /// input bring it, unless they answer `false`, and those without take their output, unless it is null; nothing else changes
-    /// what is in it.
+    /// what is in it. In a broadcast, [`consumer`](Self::consumer) tells the two apart.
     fn discipline(&self) -> Option<Discipline> {
+        None
+    }
+
+    /// Of a [`Broadcast`](Discipline::Broadcast), the consumer that takes with this operation: its output, unless that is null.
+    /// `None` if the operation brings.
+    fn consumer(&self, call: &Call<'_>) -> Option<Value> {
+        let _ = call;
         None
     }
 

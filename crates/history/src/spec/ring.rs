@@ -1,10 +1,15 @@
 //! A broadcast ring: every consumer sees every event, in the order of publication.
+//!
+//! Events that no consumer comes to see are all alike, whatever they are: publishers that are far ahead would otherwise leave as many
+//! states as their publications have orders.
+
+use rustc_hash::FxHashMap;
 
 use super::list::List;
-use super::{Call, Spec};
+use super::{Call, Discipline, Spec};
 use crate::operation::Op;
 use crate::part::Part;
-use crate::value::Value;
+use crate::value::{Value, Values};
 
 /// Rings by key, with their consumers, all of which are there from the start.
 #[derive(Clone, Debug)]
@@ -12,24 +17,35 @@ pub(crate) struct Ring {
     capacity: Option<u64>,
     /// By key, ascending.
     consumers: Vec<(Option<Value>, Value)>,
+    /// By key, how many events the consumer that sees most may come to see.
+    longest: FxHashMap<Option<Value>, u32>,
 }
 
 /// Where everybody is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Progress {
-    /// What was published and some consumer has not seen.
+    /// What was published and some consumer has not seen; null for an event that none comes to see.
     unseen: List,
     /// How many of these each consumer has still to see; empty at first.
     behind: Vec<u32>,
+    /// How many events were published that some consumer may come to see.
+    published: u32,
 }
 
 impl Ring {
     pub(crate) fn new(capacity: Option<u64>, part: &Part<'_>) -> Self {
-        let consume = (0..part.len()).map(|p| part.call_at(p)).filter(|call| call.op == Op::CONSUME);
-        let mut consumers: Vec<_> = consume.map(|call| (call.key, consumer(&call))).collect();
+        let mut seen: FxHashMap<(Option<Value>, Value), u32> = FxHashMap::default();
+        for call in (0..part.len()).map(|p| part.call_at(p)).filter(|call| call.op == Op::CONSUME) {
+            *seen.entry((call.key, consumer(&call))).or_default() += u32::from(call.output != Some(Value::NULL));
+        }
+        let mut longest = FxHashMap::default();
+        for (&(key, _), &seen) in &seen {
+            let longest = longest.entry(key).or_insert(0);
+            *longest = seen.max(*longest);
+        }
+        let mut consumers: Vec<_> = seen.into_keys().collect();
         consumers.sort_unstable();
-        consumers.dedup();
-        Ring { capacity, consumers }
+        Ring { capacity, consumers, longest }
     }
 
     /// The consumers of a key's ring.
@@ -72,19 +88,26 @@ impl Spec for Ring {
             if self.capacity.is_some_and(|capacity| unseen.len() as u64 >= capacity) {
                 return call.answers(Value::FALSE).then(|| state.clone());
             }
-            let unseen = if behind.is_empty() { List::default() } else { unseen.push(call.input) };
+            let is_seen = self.longest.get(&call.key).is_some_and(|&longest| state.published < longest);
+            let event = if is_seen { call.input } else { Value::NULL };
+            let unseen = if behind.is_empty() { List::default() } else { unseen.push(event) };
             behind.iter_mut().for_each(|lag| *lag += 1);
-            return call.agrees().then_some(Progress { unseen, behind });
+            return call.agrees().then_some(Progress {
+                unseen,
+                behind,
+                published: state.published + u32::from(is_seen),
+            });
         }
         let place = consumers.binary_search(&(call.key, consumer(call))).ok()?;
         let event = (behind[place] as usize).checked_sub(1).and_then(|last| unseen.iter().nth(last));
         let Some(event) = event else { return call.answers(Value::NULL).then(|| state.clone()) };
-        if !call.answers(event) {
+        // An event that no consumer comes to see is there all the same: the ring is not empty.
+        if event.is_null() || !call.answers(event) {
             return None;
         }
         behind[place] -= 1;
         let most = behind.iter().max().map_or(0, |&most| most as usize);
-        Some(Progress { unseen: Progress::newest(unseen, most), behind })
+        Some(Progress { unseen: Progress::newest(unseen, most), behind, published: state.published })
     }
 
     fn pure(&self, call: &Call<'_>) -> bool {
@@ -104,7 +127,24 @@ impl Spec for Ring {
         call.op == Op::PUBLISH && call.output == Some(Value::FALSE)
     }
 
+    fn discipline(&self) -> Option<Discipline> {
+        Some(Discipline::Broadcast)
+    }
+
+    fn consumer(&self, call: &Call<'_>) -> Option<Value> {
+        (call.op == Op::CONSUME).then(|| consumer(call))
+    }
+
     fn state_bytes(&self, state: &Progress) -> usize {
         size_of::<Progress>() + size_of_val(state.behind.as_slice()) + List::NODE_BYTES
+    }
+    fn describe(&self, state: &Progress, values: &Values) -> String {
+        let event = |event: Value| if event.is_null() { "?".to_owned() } else { values.show(event).to_string() };
+        let unseen: Vec<String> = state.unseen.oldest_first().into_iter().map(event).collect();
+        // Before the first operation, every consumer has seen all.
+        let lags = state.behind.iter().copied().chain(std::iter::repeat(0));
+        let lag = |(&(_, consumer), lag): (&(_, Value), u32)| format!("{} lacks {lag}", values.show(consumer));
+        let lags: Vec<String> = self.consumers.iter().zip(lags).map(lag).collect();
+        format!("unseen [{}], of which consumer {}", unseen.join(", "), lags.join(", consumer "))
     }
 }

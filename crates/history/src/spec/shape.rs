@@ -134,6 +134,11 @@ fn shapes(kind: Kind, op: Op, input: Value) -> (Shape, Shape) {
     }
 }
 
+/// Whether the operation has no input.
+pub(crate) fn takes_nothing(kind: Kind, op: Op) -> bool {
+    matches!(shapes(kind, op, Value::NULL).0, Shape::Nothing)
+}
+
 /// Whether the specification has the operation, with this input and output.
 pub(crate) fn accept(kind: Kind, operation: &Operation, name: &str, values: &Values) -> Result<(), Misuse> {
     if !kind.operations().contains(&operation.op) {

@@ -4,9 +4,12 @@ use super::{Call, Spec};
 use crate::operation::Op;
 use crate::value::{Datum, Value, Values};
 
-/// Registers by the names that transactions call them, each null at first. (A history's keys tell such objects apart.)
+/// Registers by the names that transactions call them. (A history's keys tell such objects apart.)
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MultiRegister;
+pub(crate) struct MultiRegister {
+    /// What each register holds at first.
+    pub(crate) initial: Value,
+}
 
 /// One step of a transaction.
 pub(super) enum Access {
@@ -47,7 +50,7 @@ impl MultiRegister {
 }
 
 impl Spec for MultiRegister {
-    /// Keys that hold something, ascending.
+    /// The registers that were written, ascending.
     type State = Vec<(Value, Value)>;
 
     const SEES_PROCESS: bool = false;
@@ -62,7 +65,7 @@ impl Spec for MultiRegister {
         for step in Self::steps(call) {
             match step? {
                 Access::Read(key, value) => {
-                    let held = state.binary_search_by_key(&key, |&(key, _)| key).map_or(Value::NULL, |i| state[i].1);
+                    let held = state.binary_search_by_key(&key, |&(key, _)| key).map_or(self.initial, |i| state[i].1);
                     if call.output.is_some() && held != value {
                         return None;
                     }

@@ -35,7 +35,7 @@ pub(super) fn page(timeline: &Timeline<'_>) -> String {
 
 /// The counter-example as text, which needs no script and can be read out.
 fn table(timeline: &Timeline<'_>, scene: &Scene) -> String {
-    let broken: Vec<&Bar> = scene.bars.iter().filter(|bar| matches!(bar.mark, Mark::Broken | Mark::Culprit)).collect();
+    let broken: Vec<&Bar> = scene.bars.iter().filter(|bar| matches!(bar.mark, Mark::Broken | Mark::Subject)).collect();
     if broken.is_empty() {
         return String::new();
     }

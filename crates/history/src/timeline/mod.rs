@@ -5,8 +5,9 @@
 //! | to explore: zoom, hover, see what was concurrent with what | [`Timeline::html`]: one file, nothing beside it, light and dark |
 //! | a picture for a page or a report | [`Timeline::svg`]: the counter-example and its surroundings |
 //!
-//! Where the history fails, the picture begins there: the operations that cannot be explained are red, the one whose
-//! return ends the longest prefix that is in order is marked, and so is that prefix's end. Where it holds, a dot in each bar is its linearization
+//! Where the history fails, the picture begins there: the operations that cannot be explained are red, and the one that the reason is
+//! about is filled with red. A dashed line shows where the longest prefix that is in order ends; the operation whose return comes next
+//! has a dashed edge. Where it holds, a dot in each bar is its linearization
 //! point: the moment at which it may be taken to have had its effect, all at once; the dots from left to right are the witness.
 //!
 //! By default the axis shows the order of calls and returns, each as wide as its label needs: what matters is which bars overlap, and
@@ -22,6 +23,7 @@
 //! let verdict = Verdict::Fails(Counterexample {
 //!     operations: vec![0, 1],
 //!     reason: "the queue held 7 all the while".to_owned(),
+//!     subject: Some(1),
 //!     start: None,
 //!     prefix: None,
 //! });

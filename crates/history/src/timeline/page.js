@@ -7,7 +7,7 @@ const FONT = '11px "DejaVu Sans Mono", "Liberation Mono", Menlo, Consolas, monos
 const get = (id) => document.getElementById(id);
 const data = JSON.parse(get("data").textContent);
 const bars = data.bars.map(([row, process, label, call, returned, settled, mark, place, point]) =>
-  ({ row, process, label, call, returned, settled, mark, place, point, failing: mark === "broken" || mark === "culprit" }));
+  ({ row, process, label, call, returned, settled, mark, place, point, failing: mark === "broken" || mark === "subject" }));
 const failing = bars.filter((bar) => bar.failing);
 const canvas = get("canvas"), tip = get("tip"), pen = canvas.getContext("2d");
 const view = { scale: 1, left: 0, bars, until: null, hover: null, kept: null, found: "", lines: 0, width: 1, lanes: [] };
@@ -186,8 +186,8 @@ function one(bar, { from, to, whisker, y }, colour, focus, width) {
   const dim = (focus && !concurrent(bar, focus)) || (view.found && !bar.label.includes(view.found));
   pen.globalAlpha = dim ? 0.22 : 1;
   const pending = bar.settled === null && bar.mark !== "failed";
-  const edge = bar.failing ? colour("bad") : bar.mark === "failed" ? colour("faint") : colour("plain-edge");
-  let fill = bar.mark === "culprit" ? colour("bad") : bar.failing ? colour("broken") : bar.mark === "failed" ? "transparent" : colour("plain");
+  const edge = bar.failing || bar.mark === "next" ? colour("bad") : bar.mark === "failed" ? colour("faint") : colour("plain-edge");
+  let fill = bar.mark === "subject" ? colour("bad") : bar.failing ? colour("broken") : bar.mark === "failed" ? "transparent" : colour("plain");
   if (pending) {
     const fade = pen.createLinearGradient(from, 0, Math.max(to, from + 2), 0);
     fade.addColorStop(0, fill);
@@ -199,6 +199,7 @@ function one(bar, { from, to, whisker, y }, colour, focus, width) {
   pen.strokeStyle = edge;
   pen.fillStyle = fill;
   if (bar.mark === "failed") pen.setLineDash([3, 3]);
+  if (bar.mark === "next") pen.setLineDash([5, 3]);
   pen.beginPath();
   if (to - from > 6) pen.roundRect(from, y, to - from, BAR, 4); else pen.rect(from, y, to - from, BAR);
   pen.fill();
@@ -216,7 +217,7 @@ function one(bar, { from, to, whisker, y }, colour, focus, width) {
     pen.beginPath();
     pen.rect(start, y, space - 3, BAR);
     pen.clip();
-    pen.fillStyle = bar.mark === "culprit" ? colour("on-bad") : bar.mark === "failed" ? colour("faint") : colour("ink");
+    pen.fillStyle = bar.mark === "subject" ? colour("on-bad") : bar.mark === "failed" ? colour("faint") : colour("ink");
     pen.fillText(bar.label, start + 8, y + BAR / 2 + 0.5);
     pen.restore();
   }
@@ -272,7 +273,8 @@ function describe(bar) {
   if (bar.settled === null && bar.returned !== null && bar.mark !== "failed") lines.push("outcome unknown");
   if (bar.mark === "failed") lines.push("failed, without effect");
   if (bar.mark === "broken") lines.push("part of the counter-example");
-  if (bar.mark === "culprit") lines.push("the first return that cannot be explained");
+  if (bar.mark === "subject") lines.push("the operation that the reason is about");
+  if (bar.mark === "next") lines.push("the first return that cannot be explained");
   if (bar.place !== null) lines.push(`takes effect as number ${bar.place + 1}`);
   return lines.join("\n");
 }

@@ -43,8 +43,10 @@ pub(super) enum Mark {
     Failed,
     /// It belongs to the counter-example.
     Broken,
-    /// Its return is the first event that cannot be explained.
-    Culprit,
+    /// The reason is about it.
+    Subject,
+    /// Its return is the first event that cannot be explained, and it does not belong to the counter-example.
+    Next,
 }
 
 impl Mark {
@@ -54,7 +56,8 @@ impl Mark {
             Mark::Plain => "plain",
             Mark::Failed => "failed",
             Mark::Broken => "broken",
-            Mark::Culprit => "culprit",
+            Mark::Subject => "subject",
+            Mark::Next => "next",
         }
     }
 }
@@ -135,11 +138,15 @@ fn middle(history: &History, verdict: &Verdict) -> usize {
 
 fn mark(timeline: &Timeline<'_>, row: usize) -> Mark {
     if let Verdict::Fails(found) = timeline.verdict {
-        if found.prefix.is_some_and(|prefix| prefix.culprit as usize == row) {
-            return Mark::Culprit;
+        let row = row as u32;
+        if found.subject == Some(row) {
+            return Mark::Subject;
         }
-        if found.operations.contains(&(row as u32)) {
+        if found.operations.contains(&row) {
             return Mark::Broken;
+        }
+        if found.prefix.is_some_and(|prefix| prefix.culprit == row) {
+            return Mark::Next;
         }
     }
     if timeline.history.status(row) == Status::Fail { Mark::Failed } else { Mark::Plain }

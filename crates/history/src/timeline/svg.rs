@@ -45,15 +45,16 @@ pub(super) fn picture(timeline: &Timeline<'_>) -> String {
     }
     let _ = writeln!(svg, "<g transform=\"translate({},{top})\">", MARGIN + NAMES);
     lanes(&mut svg, &layout, width - 2.0 * MARGIN);
-    for (i, bar) in scene.bars.iter().enumerate() {
-        draw(&mut svg, bar, &layout, i);
-    }
+    // Below the bars, so that it strikes no label through.
     if let Some(x) = layout.until {
         let _ = writeln!(
             svg,
             "<path class=\"until\" d=\"M{x:.1} -4V{:.1}\"><title>in order up to here</title></path>",
             LINE * layout.line_count as f64
         );
+    }
+    for (i, bar) in scene.bars.iter().enumerate() {
+        draw(&mut svg, bar, &layout, i);
     }
     svg += "</g>\n</svg>\n";
     svg
@@ -116,4 +117,46 @@ fn draw(svg: &mut String, bar: &Bar, layout: &Layout, i: usize) {
         let _ = write!(svg, "<circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"3.5\"/>", y + BAR);
     }
     svg.push_str("</g>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::Builder;
+    use crate::operation::{Op, Operation};
+    use crate::value::Value;
+    use crate::verdict::{Counterexample, Prefix, Verdict};
+
+    #[test]
+    fn the_subject_of_the_reason_stands_out_from_the_next_return() {
+        let mut builder = Builder::new();
+        let rows = [
+            (Op::ENQUEUE, Some(1), None),
+            (Op::ENQUEUE, Some(2), None),
+            (Op::DEQUEUE, None, Some(2)),
+            (Op::ENQUEUE, Some(3), None),
+        ];
+        for (row, (op, input, output)) in (0..).zip(rows) {
+            let [input, output] = [input, output].map(|value: Option<u32>| value.map_or(Value::NULL, Value::from));
+            let operation = Operation::new(row, op, input);
+            let call = 10 * u64::from(row);
+            builder.push(Operation { output, call, ret: Some(call + 5), ..operation }).unwrap();
+        }
+        let history = builder.finish().unwrap();
+        let verdict = Verdict::Fails(Counterexample {
+            operations: vec![0, 1, 2],
+            reason: "a value is removed, and one that was inserted earlier is still there".to_owned(),
+            subject: Some(2),
+            start: None,
+            prefix: Some(Prefix { until: 30, operations: 3, culprit: 3 }),
+        });
+        let svg = picture(&Timeline::new("a queue", &history, &verdict));
+        let class = |label: &str| {
+            let bar = svg.lines().find(|line| line.contains(&format!("<title>{label},"))).expect("it is drawn");
+            bar.split('"').nth(1).expect("a class").to_owned()
+        };
+        assert_eq!(["enqueue(1)", "dequeue() -&gt; 2", "enqueue(3)"].map(class), ["broken", "subject", "next"]);
+        let place = |what: &str| svg.find(what).expect("it is drawn");
+        assert!(place("class=\"until\"") < place("class=\"broken\""), "the line is below the labels");
+    }
 }

@@ -160,3 +160,27 @@ fn an_answer_about_everything_is_not_blamed_for_what_was_left_out() {
     let example = failure(&history, &Model::new(Kind::Ring).with_capacity(2));
     assert!(example.operations.contains(&3), "nobody published 9: {example:?}");
 }
+
+#[test]
+fn the_reason_is_about_one_of_the_operations() {
+    let (null, int) = (Value::NULL, |int| Value::int(int));
+    for (kind, rows, subject) in [
+        (Kind::Queue, &[(Op::ENQUEUE, int(1), null), (Op::ENQUEUE, int(2), null), (Op::DEQUEUE, null, int(2))][..], 2),
+        (Kind::Queue, &[(Op::ENQUEUE, int(1), null), (Op::DEQUEUE, null, null)], 1),
+        (
+            Kind::PriorityQueue,
+            &[(Op::INSERT, int(1), null), (Op::INSERT, int(2), null), (Op::DELETE_MIN, null, int(2))],
+            2,
+        ),
+        (Kind::Register, &[(Op::WRITE, int(1), null), (Op::READ, null, int(3))], 1),
+        (Kind::Allocator, &[(Op::ALLOC, null, int(1)), (Op::ALLOC, null, int(1))], 1),
+        // By the general search: the value comes twice.
+        (Kind::CasRegister, &[(Op::WRITE, int(1), null), (Op::WRITE, int(1), null), (Op::READ, null, int(3))], 2),
+    ] {
+        let rows: Vec<_> = rows.iter().map(|&(op, input, output)| (None, op, input, output)).collect();
+        let history = in_turn(&rows);
+        let example = failure(&history, &kind.into());
+        assert_eq!(example.subject, Some(subject), "{kind}: {example:?}");
+        assert!(example.operations.contains(&subject), "{kind}: {example:?}");
+    }
+}

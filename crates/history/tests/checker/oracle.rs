@@ -10,8 +10,13 @@ use crate::support::random::{Random, seed, stress};
 /// Models of every kind, with and without limits.
 fn models() -> Vec<Model> {
     let bounded = [Kind::Queue, Kind::Stack, Kind::PriorityQueue, Kind::Allocator, Kind::Semaphore, Kind::Ring];
-    let all = Kind::ALL.iter().map(|&kind| Model::new(kind));
-    all.chain(bounded.map(|kind| Model::new(kind).with_capacity(2))).collect()
+    let bounded = bounded.map(|kind| Model::new(kind).with_capacity(2));
+    let started = [
+        Model::new(Kind::CasRegister).with_initial(Value::int(1)),
+        Model::new(Kind::KeyValue).with_initial(Value::EMPTY_TEXT),
+        Model::new(Kind::MultiRegister).with_initial(Value::int(0)),
+    ];
+    Kind::ALL.iter().map(|&kind| Model::new(kind)).chain(bounded).chain(started).collect()
 }
 
 /// A small history in which an answer or two may be wrong.

@@ -4,12 +4,12 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// The other side is gone, and nothing is left to receive.
+/// The other side is gone or the channel is closed, and nothing is left to receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the channel is disconnected: nobody is left on the other side")]
+#[error("the channel is disconnected: the other side is gone or the channel is closed")]
 pub struct Disconnected;
 
-/// All receivers are gone; the value comes back.
+/// All receivers are gone, or the channel is closed; the value comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error("the channel is disconnected: no receiver is left to take the value")]
 pub struct SendError<T>(pub T);
@@ -20,7 +20,7 @@ pub enum TrySendError<T> {
     /// There is no room now.
     #[error("the channel is full")]
     Full(T),
-    /// All receivers are gone.
+    /// All receivers are gone, or the channel is closed.
     #[error("the channel is disconnected: no receiver is left to take the value")]
     Disconnected(T),
 }
@@ -31,7 +31,7 @@ pub enum SendTimeoutError<T> {
     /// There was no room until the deadline.
     #[error("the channel was full until the deadline")]
     Timeout(T),
-    /// All receivers are gone.
+    /// All receivers are gone, or the channel is closed.
     #[error("the channel is disconnected: no receiver is left to take the value")]
     Disconnected(T),
 }
@@ -42,7 +42,7 @@ pub enum TryRecvError {
     /// Nothing is there now.
     #[error("the channel is empty")]
     Empty,
-    /// Nothing is there, and all senders are gone.
+    /// Nothing is there, and all senders are gone or the channel is closed.
     #[error("the channel is empty and disconnected: no sender is left")]
     Disconnected,
 }
@@ -53,9 +53,108 @@ pub enum RecvTimeoutError {
     /// Nothing came until the deadline.
     #[error("nothing arrived before the deadline")]
     Timeout,
-    /// Nothing is there, and all senders are gone.
+    /// Nothing is there, and all senders are gone or the channel is closed.
     #[error("the channel is empty and disconnected: no sender is left")]
     Disconnected,
+}
+
+impl<T> SendError<T> {
+    /// The value that was not sent.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> TrySendError<T> {
+    /// The value that was not sent.
+    pub fn into_inner(self) -> T {
+        let (TrySendError::Full(value) | TrySendError::Disconnected(value)) = self;
+        value
+    }
+
+    /// Whether there was no room.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, TrySendError::Full(_))
+    }
+
+    /// Whether all receivers are gone or the channel is closed.
+    #[must_use]
+    pub fn is_disconnected(&self) -> bool {
+        matches!(self, TrySendError::Disconnected(_))
+    }
+}
+
+impl<T> SendTimeoutError<T> {
+    /// The value that was not sent.
+    pub fn into_inner(self) -> T {
+        let (SendTimeoutError::Timeout(value) | SendTimeoutError::Disconnected(value)) = self;
+        value
+    }
+
+    /// Whether there was no room until the deadline.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, SendTimeoutError::Timeout(_))
+    }
+
+    /// Whether all receivers are gone or the channel is closed.
+    #[must_use]
+    pub fn is_disconnected(&self) -> bool {
+        matches!(self, SendTimeoutError::Disconnected(_))
+    }
+}
+
+impl TryRecvError {
+    /// Whether nothing was there, and more may come.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == TryRecvError::Empty
+    }
+
+    /// Whether nothing more comes.
+    #[must_use]
+    pub fn is_disconnected(&self) -> bool {
+        *self == TryRecvError::Disconnected
+    }
+}
+
+impl RecvTimeoutError {
+    /// Whether nothing came until the deadline.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        *self == RecvTimeoutError::Timeout
+    }
+
+    /// Whether nothing more comes.
+    #[must_use]
+    pub fn is_disconnected(&self) -> bool {
+        *self == RecvTimeoutError::Disconnected
+    }
+}
+
+impl<T> From<SendError<T>> for TrySendError<T> {
+    fn from(SendError(value): SendError<T>) -> Self {
+        TrySendError::Disconnected(value)
+    }
+}
+
+impl<T> From<SendError<T>> for SendTimeoutError<T> {
+    fn from(SendError(value): SendError<T>) -> Self {
+        SendTimeoutError::Disconnected(value)
+    }
+}
+
+impl From<Disconnected> for TryRecvError {
+    fn from(_: Disconnected) -> Self {
+        TryRecvError::Disconnected
+    }
+}
+
+impl From<Disconnected> for RecvTimeoutError {
+    fn from(_: Disconnected) -> Self {
+        RecvTimeoutError::Disconnected
+    }
 }
 
 impl<T> fmt::Debug for SendError<T> {

@@ -1,5 +1,8 @@
 //! Receiving in a loop.
 
+use std::fmt;
+use std::iter::FusedIterator;
+
 use super::Receiver;
 use crate::sequencer::Sequencer;
 
@@ -7,7 +10,6 @@ use crate::sequencer::Sequencer;
 macro_rules! iterator {
     ($(#[$doc:meta])* $name:ident, $receive:ident, $receiver:ty $(, $a:lifetime)?) => {
         $(#[$doc])*
-        #[derive(Debug)]
         pub struct $name<$($a,)? T, P: Sequencer, C: Sequencer> {
             pub(super) receiver: $receiver,
         }
@@ -18,6 +20,12 @@ macro_rules! iterator {
             #[inline(always)]
             fn next(&mut self) -> Option<T> {
                 self.receiver.$receive().ok()
+            }
+        }
+
+        impl<$($a,)? T, P: Sequencer, C: Sequencer> fmt::Debug for $name<$($a,)? T, P, C> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.receiver).finish()
             }
         }
     };
@@ -37,3 +45,7 @@ iterator! {
     /// Values until all senders are gone; owns the receiver.
     IntoIter, recv, Receiver<T, P, C>
 }
+
+// Once disconnected, a channel stays so.
+impl<T, P: Sequencer, C: Sequencer> FusedIterator for Iter<'_, T, P, C> {}
+impl<T, P: Sequencer, C: Sequencer> FusedIterator for IntoIter<T, P, C> {}

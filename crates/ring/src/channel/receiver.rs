@@ -12,10 +12,9 @@ use crate::sequencer::{Hand, Multi, Sequencer, Single};
 /// Receives values from a channel; see the [module](super).
 ///
 /// Of a channel with many receivers, clone it; each value goes to one of them.
-#[derive(Debug)]
 pub struct Receiver<T, P: Sequencer = Multi, C: Sequencer = Single> {
     pub(super) shared: Arc<Shared<T, P, C>>,
-    hand: C::Hand,
+    pub(super) hand: C::Hand,
 }
 
 impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
@@ -85,7 +84,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Waits for at least one value, then moves values that are there, but at most `most`, to the end of the vector;
     /// returns how many. More may be there: those that came since it last looked.
     ///
-    /// The places are free for senders when all of them are moved. Cost: 1 ns a value for small ones.
+    /// The places are free for senders when all of them are moved. The vector grows by no more than what is there, so
+    /// `usize::MAX` means "all of it". Cost: 1 ns a value for small ones.
     ///
     /// # Errors
     /// When all senders are gone and everything they sent was received.
@@ -179,34 +179,24 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Receives a value, waiting as a task. It may be dropped while it waits; then nothing was received.
+    /// All values that are there now. Never waits; allocates room for them.
     ///
-    /// # Errors
-    /// When all senders are gone and everything they sent was received.
-    pub async fn recv_async(&mut self) -> Result<T, Disconnected> {
-        loop {
-            if let Some(value) = self.take(self.now()) {
-                return Ok(value);
-            }
-            self.wait_async().await?;
-        }
+    /// ```
+    /// let (sender, receiver) = millstream_ring::channel::mpsc(4);
+    /// (0..3).for_each(|n| sender.send(n).unwrap());
+    /// let drained = receiver.drain();
+    /// assert_eq!((drained.len(), drained.sum::<u32>()), (3, 3));
+    /// ```
+    pub fn drain(&self) -> std::vec::IntoIter<T> {
+        let mut values = Vec::new();
+        self.take_many(&mut values, usize::MAX, self.now());
+        values.into_iter()
     }
 
-    /// Waits for at least one value as a task, then does as [`recv_many`](Self::recv_many). It may be dropped while it waits; then
-    /// nothing was received.
-    ///
-    /// # Errors
-    /// When all senders are gone and everything they sent was received.
-    pub async fn recv_many_async(&mut self, into: &mut Vec<T>, most: usize) -> Result<usize, Disconnected> {
-        if most == 0 {
-            return Ok(0);
-        }
-        loop {
-            match self.take_many(into, most, self.now()) {
-                0 => self.wait_async().await?,
-                received => return Ok(received),
-            }
-        }
+    /// Whether nothing more will be sent: all senders are gone, or the channel is closed. Values may still be in it.
+    #[must_use]
+    pub fn is_disconnected(&self) -> bool {
+        self.shared.is_sent()
     }
 
     /// Values until all senders are gone, waiting for each.
@@ -226,7 +216,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
 
     /// Looks up to where values have come, all before a position being received.
     #[inline(always)]
-    fn now(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
+    pub(super) fn now(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
         |from| {
             let until = self.shared.producers.completed(from);
             if until > from + 1 {
@@ -243,10 +233,11 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     }
 
     #[inline(always)]
-    fn take(&self, look: impl Fn(u64) -> u64 + Copy) -> Option<T> {
+    pub(super) fn take(&self, look: impl Fn(u64) -> u64 + Copy) -> Option<T> {
         loop {
             let claim = self.claim(1, look)?;
-            let value = self.move_out(claim.start);
+            // SAFETY: claimed above, for the first time, and completed as far as the claim goes.
+            let value = unsafe { self.shared.move_out(claim.start) };
             self.complete(claim);
             if value.is_some() {
                 return value;
@@ -254,31 +245,43 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// The value at a claimed position; `None` if the sender gave it up.
-    #[inline(always)]
-    fn move_out(&self, position: u64) -> Option<T> {
-        let shared = &*self.shared;
-        if shared.producers.is_skipped(position) {
-            return None;
+    /// Moves what is there, but at most `most` values, to the end of the vector, which grows by no more than that.
+    pub(super) fn take_many(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
+        let before = into.len();
+        let mut received = self.take_into_room(into, most, look);
+        // A vector that is full may have been too short.
+        while into.len() == into.capacity()
+            && received < most
+            && self.take_into_room(into, most - received, self.now()) > 0
+        {
+            received = into.len() - before;
         }
-        // SAFETY: a sender completed the position and did not skip it, so there is a value; we alone have
-        // claimed it, and claim it only once, so it is moved out once.
-        Some(shared.slots.at(position).with(|slot| unsafe { (*slot).assume_init_read() }))
+        received
     }
 
-    fn take_many(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
+    /// The same, as far as the vector has room; if it has none, it gets room for what is there.
+    fn take_into_room(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
         let shared = &*self.shared;
         let before = into.len();
         while into.len() == before {
             // Before the claim: what is claimed must be completed, and to ask for memory may panic.
-            into.reserve(most.min(self.capacity()));
+            if into.capacity() == before
+                && let there @ 1.. = shared.consumers.available(&self.hand, look) as usize
+            {
+                // One more: a vector that is not full afterwards needs no second look.
+                into.reserve(most.min(there + 1));
+            }
             let most = (into.capacity() - before).min(most) as u64;
+            if most == 0 {
+                break;
+            }
             let Some(claim) = self.claim(most, look) else { break };
             if shared.producers.may_have_skipped() {
-                into.extend(claim.clone().filter_map(|position| self.move_out(position)));
+                // SAFETY: claimed above, for the first time, and completed as far as the claim goes.
+                into.extend(claim.clone().filter_map(|position| unsafe { shared.move_out(position) }));
             } else {
                 // SAFETY: the vector has room for the claim. All its positions hold values (complete, none skipped), which are
-                // ours to move out, once, as in `move_out`.
+                // ours to move out, once.
                 unsafe {
                     shared.slots.copy_out(claim.clone(), into.as_mut_ptr().add(before).cast());
                     into.set_len(before + (claim.end - claim.start) as usize);
@@ -299,42 +302,12 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Waits as a task until there is something to claim.
-    async fn wait_async(&mut self) -> Result<(), Disconnected> {
-        // Exclusive, for the future may go to another thread with it.
-        let (shared, hand) = (&*self.shared, &mut self.hand);
-        let look = move || shared.value_or_closed(hand);
-        shared.arrivals.bell.wait_async(|| (), look).await.map_err(|_| Disconnected)
-    }
-
     #[inline(always)]
     fn wait(&self, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
         let hand = self.hand.clone();
         let waited = self.shared.wait_for_value(&hand, deadline);
         self.hand.catch_up(hand);
         waited
-    }
-}
-
-impl<T, C: Sequencer> Receiver<T, Multi, C> {
-    /// Lets nothing in any more: senders get their values back, those that wait at once. What is in the channel is still received, and then
-    /// receivers are told that it is disconnected.
-    ///
-    /// Exact: a `send` that returned success before or meanwhile is received; none succeeds later. Cost: one atomic operation and a
-    /// wake-up of everybody who waits.
-    ///
-    /// ```
-    /// use millstream_ring::channel::{self, Disconnected};
-    ///
-    /// let (sender, receiver) = channel::mpsc(4);
-    /// sender.send("last orders").unwrap();
-    /// receiver.close();
-    /// assert_eq!(sender.send("too late").unwrap_err().0, "too late");
-    /// assert_eq!(receiver.recv(), Ok("last orders"));
-    /// assert_eq!(receiver.recv(), Err(Disconnected));
-    /// ```
-    pub fn close(&self) {
-        self.shared.close();
     }
 }
 

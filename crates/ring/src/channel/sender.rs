@@ -12,15 +12,14 @@ use crate::sequencer::{Hand, Multi, Sequencer, Single};
 /// Sends values into a channel; see the [module](super).
 ///
 /// Of a channel with many senders, clone it: one for each thread is best, sharing one is possible, too.
-#[derive(Debug)]
 pub struct Sender<T, P: Sequencer = Multi, C: Sequencer = Single> {
     pub(super) shared: Arc<Shared<T, P, C>>,
-    hand: P::Hand,
+    pub(super) hand: P::Hand,
 }
 
 impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     pub(super) fn first(shared: Arc<Shared<T, P, C>>) -> Self {
-        let hand = shared.producers.hand(shared.slots.capacity());
+        let hand = shared.producers.hand(shared.capacity);
         Sender { shared, hand }
     }
 
@@ -29,7 +28,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Release: whoever receives it sees what was written before. Cost without waiting: 2 to 4 ns.
     ///
     /// # Errors
-    /// When all receivers are gone or one has closed the channel.
+    /// When all receivers are gone or the channel is closed.
     #[inline(always)]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         if !self.shared.has_receivers() {
@@ -48,7 +47,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends a value if there is room now. Never waits.
     ///
     /// # Errors
-    /// When the channel is full, all receivers are gone, or one has closed it.
+    /// When the channel is full, all receivers are gone, or it is closed.
     #[inline(always)]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         if !self.shared.has_receivers() {
@@ -65,7 +64,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends a value, waiting for room until `deadline`.
     ///
     /// # Errors
-    /// When the deadline has passed, all receivers are gone, or one has closed the channel.
+    /// When the deadline has passed, all receivers are gone, or the channel is closed.
     pub fn send_deadline(&self, value: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
         self.send_until(value, Some(deadline))
     }
@@ -73,7 +72,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends a value, waiting for room for at most `timeout`; see [`send_deadline`](Self::send_deadline).
     ///
     /// # Errors
-    /// When the time is up, all receivers are gone, or one has closed the channel.
+    /// When the time is up, all receivers are gone, or the channel is closed.
     pub fn send_timeout(&self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
         // A time beyond the clock's range never comes.
         self.send_until(value, Instant::now().checked_add(timeout))
@@ -95,7 +94,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Values of other senders may come between. Cost: one claim for each run of free positions; 1 ns a value for small ones.
     ///
     /// # Errors
-    /// When all receivers are gone or one has closed the channel: the vector holds what was not sent.
+    /// When all receivers are gone or the channel is closed: the vector holds what was not sent.
     ///
     /// ```
     /// let (sender, receiver) = millstream_ring::channel::mpsc(16);
@@ -111,7 +110,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends all values, waiting for room until `deadline`; otherwise like [`send_many`](Self::send_many).
     ///
     /// # Errors
-    /// When the deadline has passed, all receivers are gone, or one has closed the channel. The vector holds what was not sent, so the error
+    /// When the deadline has passed, all receivers are gone, or the channel is closed. The vector holds what was not sent, so the error
     /// holds nothing.
     ///
     /// ```
@@ -132,7 +131,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends all values, waiting for room for at most `timeout`; see [`send_many_deadline`](Self::send_many_deadline).
     ///
     /// # Errors
-    /// When the time is up, all receivers are gone, or one has closed the channel. The vector holds what was not sent.
+    /// When the time is up, all receivers are gone, or the channel is closed. The vector holds what was not sent.
     pub fn send_many_timeout(&self, values: &mut Vec<T>, timeout: Duration) -> Result<(), SendTimeoutError<()>> {
         // A time beyond the clock's range never comes.
         self.send_many_until(values, Instant::now().checked_add(timeout))
@@ -160,7 +159,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends as many values from the front of the vector as there is room for now; returns how many. Never waits.
     ///
     /// # Errors
-    /// When all receivers are gone or one has closed the channel.
+    /// When all receivers are gone or the channel is closed.
     pub fn try_send_many(&self, values: &mut Vec<T>) -> Result<usize, Disconnected> {
         if !self.shared.has_receivers() {
             return Err(Disconnected);
@@ -182,7 +181,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// do not get past it before.
     ///
     /// # Errors
-    /// When all receivers are gone or one has closed the channel.
+    /// When all receivers are gone or the channel is closed.
     ///
     /// ```
     /// let (mut sender, receiver) = millstream_ring::channel::mpsc(4);
@@ -201,60 +200,21 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(Permit { position, sender: self })
     }
 
-    /// Sends a value, waiting for room as a task. It may be dropped while it waits; then nothing was sent.
-    ///
-    /// Of the tasks that wait, about as many are woken as there are places (of a channel with one receiver exactly as many, the longest waiting
-    /// first). Once woken, poll or drop it: the others sleep on.
+    /// Takes a place if there is one now, to be filled later; see [`reserve`](Self::reserve). Never waits.
     ///
     /// # Errors
-    /// When all receivers are gone or one has closed the channel.
-    pub async fn send_async(&mut self, value: T) -> Result<(), SendError<T>> {
-        let claimed = self.shared.claim_place(&self.hand).map(|place| place.position);
-        let position = match claimed {
-            Some(position) => Some(position),
-            None => self.wait_async(1).await.map(|claim| claim.start),
-        };
+    /// When the channel is full, all receivers are gone, or it is closed.
+    pub fn try_reserve(&mut self) -> Result<Permit<'_, T, P, C>, TrySendError<()>> {
         let shared = &*self.shared;
-        match position {
-            Some(position) if shared.has_receivers() => self.fill(shared.place(position), value),
-            Some(position) => {
-                self.give_up(position);
-                return Err(SendError(value));
-            }
-            None => return Err(SendError(value)),
+        let claim = if shared.has_receivers() { shared.claim_place(&self.hand) } else { None };
+        match claim.map(|place| place.position) {
+            Some(position) => Ok(Permit { position, sender: self }),
+            None if shared.is_open() => Err(TrySendError::Full(())),
+            None => Err(TrySendError::Disconnected(())),
         }
-        Ok(())
     }
 
-    /// Sends all values, waiting for room as [`send_async`](Self::send_async) does; otherwise like [`send_many`](Self::send_many). It may be dropped
-    /// while it waits; then the vector holds what was not sent.
-    ///
-    /// # Errors
-    /// When all receivers are gone or one has closed the channel: the vector holds what was not sent.
-    pub async fn send_many_async(&mut self, values: &mut Vec<T>) -> Result<(), Disconnected> {
-        let mut batch = Batch::of(values);
-        while batch.left() > 0 {
-            if !self.shared.has_receivers() {
-                return Err(Disconnected);
-            }
-            let most = batch.left() as u64;
-            let claim = match self.shared.claim_places(&self.hand, most) {
-                Some(claim) => claim,
-                None => self.wait_async(most).await.ok_or(Disconnected)?,
-            };
-            self.fill_many(claim, &mut batch);
-        }
-        Ok(())
-    }
-
-    /// Waits as a task for places for at most `most` values; `None` when there is no use in waiting.
-    async fn wait_async(&mut self, most: u64) -> Option<Range<u64>> {
-        // Exclusive, for the future may go to another thread with it.
-        let (shared, hand) = (&*self.shared, &mut self.hand);
-        shared.room.wait_async(move || shared.places_or_closed(hand, 1, most)).await
-    }
-
-    /// Whether all receivers are gone, or one has closed the channel.
+    /// Whether nothing more can be sent: all receivers are gone, or the channel is closed.
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
         !self.shared.is_open()
@@ -269,7 +229,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     }
 
     #[inline(always)]
-    fn fill(&self, Place { position, slot, completion }: Place<'_, T, P>, value: T) {
+    pub(super) fn fill(&self, Place { position, slot, completion }: Place<'_, T, P>, value: T) {
         let shared = &*self.shared;
         slot.with_mut(|slot| {
             // SAFETY: the position is claimed by us alone until it is completed; what was in it was moved out
@@ -281,7 +241,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     }
 
     /// Moves values from the front of the batch into the claim, which is not longer; returns how many.
-    fn fill_many(&self, claim: Range<u64>, batch: &mut Batch<'_, T>) -> usize {
+    pub(super) fn fill_many(&self, claim: Range<u64>, batch: &mut Batch<'_, T>) -> usize {
         let shared = &*self.shared;
         let sent = (claim.end - claim.start) as usize;
         // SAFETY: the positions are ours as in `fill`, and the batch gives its values up.
@@ -292,7 +252,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         sent
     }
 
-    fn give_up(&self, position: u64) {
+    pub(super) fn give_up(&self, position: u64) {
         self.shared.producers.skip(position..position + 1);
         self.shared.came(1, || ());
     }
@@ -312,7 +272,6 @@ impl<T, P: Sequencer, C: Sequencer> Drop for Sender<T, P, C> {
 }
 
 /// A place in the channel that is ours to fill.
-#[derive(Debug)]
 #[must_use = "dropping a permit gives the place up"]
 pub struct Permit<'a, T, P: Sequencer = Multi, C: Sequencer = Single> {
     sender: &'a mut Sender<T, P, C>,

@@ -2,21 +2,25 @@
 
 use std::mem::MaybeUninit;
 
+use super::discard::Discarding;
 use crate::Options;
+use crate::contained::Panic;
 use crate::padded::Padded;
 use crate::primitive::atomic::{AtomicUsize, Ordering, fence};
 use crate::primitive::{UnsafeCell, heavy};
 use crate::sequencer::{Multi, SequencerParts};
-use crate::slots::Slots;
+use crate::slots::{Slots, slots_for};
 use crate::wait::{Arrivals, Room};
 
-#[derive(Debug)]
 pub(super) struct Shared<T, P: SequencerParts, C: SequencerParts> {
     pub(super) slots: Slots<MaybeUninit<T>>,
+    /// How many of the slots may be taken: what was asked for.
+    pub(super) capacity: u64,
     pub(super) producers: P,
     pub(super) consumers: C,
     pub(super) arrivals: Arrivals,
     pub(super) room: Room,
+    pub(super) discarding: Discarding,
     ends: Padded<Ends>,
 }
 
@@ -40,23 +44,24 @@ struct Ends {
 
 impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     pub(super) fn new(options: &Options) -> Self {
-        let slots = Slots::new(options.capacity, MaybeUninit::uninit);
-        let capacity = slots.capacity();
+        let slots = Slots::new(slots_for(options.capacity), MaybeUninit::uninit);
+        let capacity = options.capacity as u64;
         Shared {
+            producers: P::new(slots.capacity(), capacity),
+            consumers: C::new(slots.capacity(), 0),
             slots,
-            producers: P::new(capacity, capacity),
-            consumers: C::new(capacity, 0),
+            capacity,
             arrivals: Arrivals::new(options.strategy, options.set.clone()),
             room: Room::new(options.strategy, capacity),
+            discarding: Discarding::default(),
             ends: Padded(Ends { senders: AtomicUsize::new(1), receivers: AtomicUsize::new(1) }),
         }
     }
 
-    /// Up to where senders may claim, all before `from` being free: a lap beyond what receivers have completed.
+    /// Up to where senders may claim, all before `from` being free: the capacity beyond what receivers have completed.
     #[inline(always)]
     pub(super) fn free_until(&self, from: u64) -> u64 {
-        let capacity = self.slots.capacity();
-        self.consumers.completed(from - capacity) + capacity
+        self.consumers.completed(from - self.capacity) + self.capacity
     }
 
     /// Up to where a sender that wants `most` positions should claim them, all before `from` being free. They are fetched, to be written.
@@ -88,12 +93,26 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     /// Positions that are sent and not yet received, those in the making included.
     pub(super) fn len(&self) -> u64 {
         let received = self.consumers.claimed();
-        self.producers.claimed().saturating_sub(received).min(self.slots.capacity())
+        self.producers.claimed().saturating_sub(received).min(self.capacity)
+    }
+
+    /// Moves the value at `position` out; `None` if its sender gave the place up.
+    ///
+    /// # Safety
+    /// The caller has claimed the position for receiving, producers have completed it, and this is the only call for it.
+    #[inline(always)]
+    pub(super) unsafe fn move_out(&self, position: u64) -> Option<T> {
+        if self.producers.is_skipped(position) {
+            return None;
+        }
+        // SAFETY: a sender completed the position and did not skip it, so there is a value; the caller alone has the
+        // right to it, and uses it once.
+        Some(self.slots.at(position).with(|slot| unsafe { (*slot).assume_init_read() }))
     }
 
     #[inline(always)]
     pub(super) fn has_receivers(&self) -> bool {
-        // Relaxed: a value that is sent while the last receiver leaves is dropped with the ring.
+        // Relaxed: a value that is sent while the last receiver leaves is discarded by its sender, see `discard`.
         if self.ends.receivers.load(Ordering::Relaxed) != 0 {
             return true;
         }
@@ -131,20 +150,44 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     /// `events` have been completed. Calls `fenced` as [`Arrivals::came`].
     #[inline(always)]
     pub(super) fn came(&self, events: usize, fenced: impl FnOnce()) {
-        if self.arrivals.came(events, fenced) && C::MANY {
-            self.end_all_waits_if_closed();
+        if self.arrivals.are_heard(fenced) {
+            self.wake(events);
         }
     }
 
-    /// One receiver gets what has just been completed, and in a closed channel the others wait for nothing any more.
+    /// Wakes a receiver for each event. In a closed channel one receiver gets what has just been completed, and the others
+    /// wait for nothing any more; in a channel without receivers it is discarded.
     ///
-    /// Relaxed, but after the light fence that follows the completion: either this sees the end, or who was woken by `close`, after its
-    /// heavy fence, sees the completion.
+    /// The loads are relaxed, but come after the light fence that follows the completion: either they see the end, or what
+    /// follows the heavy fence of the end sees the completion.
     #[cold]
-    fn end_all_waits_if_closed(&self) {
-        if self.producers.is_closed() {
+    #[inline(never)]
+    fn wake(&self, events: usize) {
+        self.arrivals.wake(events);
+        if !self.has_receivers() {
+            let mut panic = Panic::default();
+            self.discard(&mut panic);
+            panic.end();
+        } else if C::MANY && self.producers.is_closed() {
             self.arrivals.changed(|| ());
         }
+    }
+
+    /// How many senders there are.
+    pub(super) fn senders(&self) -> usize {
+        // Acquire: what is read after a count of 0 is what the last one left.
+        self.ends.senders.load(Ordering::Acquire) & !CLOSED
+    }
+
+    /// How many receivers there are.
+    pub(super) fn receivers(&self) -> usize {
+        self.ends.receivers.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing more will be sent: all senders are gone, or the channel is closed.
+    pub(super) fn is_sent(&self) -> bool {
+        // Acquire, as in `has_senders`.
+        matches!(self.ends.senders.load(Ordering::Acquire), 0 | CLOSED..)
     }
 
     pub(super) fn sender_came(&self) {
@@ -168,32 +211,21 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     pub(super) fn receiver_left(&self) {
         // Release pairs with the fence in `has_receivers`; acquire: the last one passes on what the others did before.
         if self.ends.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.producers.close();
             self.room.wake_all();
+            self.discard_from_now_on();
         }
     }
 }
 
 impl<T, C: SequencerParts> Shared<T, Multi, C> {
-    /// Ends sending, and tells everybody who waits on either side.
+    /// Ends sending, and wakes all waiters of both sides.
     pub(super) fn close(&self) {
         self.producers.close();
         self.ends.senders.fetch_or(CLOSED, Ordering::Release);
         heavy();
         self.room.wake_all();
         self.arrivals.changed(|| ());
-    }
-}
-
-impl<T, P: SequencerParts, C: SequencerParts> Drop for Shared<T, P, C> {
-    /// Drops what was sent and not received.
-    fn drop(&mut self) {
-        for position in self.consumers.claimed()..self.producers.claimed() {
-            if self.producers.is_complete(position) && !self.producers.is_skipped(position) {
-                // SAFETY: complete and not skipped: a sender has written a value here. Not claimed by a
-                // receiver: it was not moved out. Nobody else has access any more.
-                self.slots.at(position).with_mut(|slot| unsafe { (*slot).assume_init_drop() });
-            }
-        }
     }
 }
 

@@ -39,6 +39,11 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         self.room.wait(deadline, completed, |portion| self.places_or_closed(hand, portion, most)).flatten()
     }
 
+    /// Whether there is a place, or no use in waiting for one.
+    pub(super) fn has_room_or_closed(&self, hand: &P::Hand) -> bool {
+        !self.is_open() || self.producers.available(hand, |from| self.free_until(from)) > 0
+    }
+
     /// A claim once `portion` positions are free, or `Some(None)` if there is no use in waiting.
     pub(super) fn places_or_closed(&self, hand: &P::Hand, portion: u64, most: u64) -> Option<Option<Range<u64>>> {
         if !self.is_open() {

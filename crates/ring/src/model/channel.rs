@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 // The standard one: who sets it wakes the task after it, and that is explored.
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use loom::cell::UnsafeCell;
@@ -237,8 +237,8 @@ fn a_task_that_sends_is_woken_by_either_of_two_receivers() {
 #[test]
 fn each_of_two_tasks_that_send_is_woken() {
     explore(1, || {
-        let (mut sender, receiver) = channel::mpsc(options(1));
-        let mut other = sender.clone();
+        let (sender, receiver) = channel::mpsc(options(1));
+        let other = sender.clone();
         let task = thread::spawn(move || loom::future::block_on(other.send_async(Box::new(1))));
         let consumer = thread::spawn(move || drain(&receiver).len());
         assert_eq!(loom::future::block_on(sender.send_async(Box::new(0))), Ok(()));
@@ -251,7 +251,7 @@ fn each_of_two_tasks_that_send_is_woken() {
 #[test]
 fn each_of_two_tasks_that_send_is_woken_by_two_receivers() {
     explore(1, || {
-        let (mut sender, receiver) = channel::mpmc(options(2));
+        let (sender, receiver) = channel::mpmc(options(2));
         (0..2).for_each(|n| sender.send(Box::new(n)).expect("the receivers stay"));
         let receivers = [receiver.clone(), receiver].map(|receiver| {
             thread::spawn(move || {
@@ -259,7 +259,7 @@ fn each_of_two_tasks_that_send_is_woken_by_two_receivers() {
                 receiver
             })
         });
-        let mut other = sender.clone();
+        let other = sender.clone();
         both(sender.send_async(Box::new(2)), other.send_async(Box::new(3)));
         for receiver in receivers {
             receiver.join().unwrap();
@@ -297,4 +297,68 @@ fn both<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) {
         }
         if running.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
     }));
+}
+
+/// A value that counts how many of its kind are left.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(left: &Arc<AtomicUsize>) -> Self {
+        left.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(left))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Senders that stay send while the receivers leave; afterwards no value is left.
+fn nothing_outlives_the_receivers<P: Sequencer + 'static, C: Sequencer + 'static>(
+    senders: Vec<Sender<Counted, P, C>>,
+    receivers: Vec<Receiver<Counted, P, C>>,
+) {
+    let left = Arc::default();
+    let sending = senders.into_iter().map(|sender| {
+        let left = Arc::clone(&left);
+        thread::spawn(move || {
+            let _ = sender.send(Counted::new(&left));
+            sender
+        })
+    });
+    let sending: Vec<_> = sending.collect();
+    let mut receivers = receivers.into_iter();
+    let last = receivers.next();
+    let leaving: Vec<_> = receivers.map(|receiver| thread::spawn(move || drop(receiver))).collect();
+    drop(last);
+    let senders: Vec<_> = sending.into_iter().map(|sender| sender.join().unwrap()).collect();
+    leaving.into_iter().for_each(|leaving| leaving.join().unwrap());
+    assert_eq!(left.load(Ordering::Relaxed), 0, "a value outlives the last receiver");
+    drop(senders);
+}
+
+#[test]
+fn what_a_sole_sender_sends_while_the_receiver_leaves_is_dropped() {
+    explore(3, || {
+        let (sender, receiver) = channel::spsc(options(2));
+        nothing_outlives_the_receivers(vec![sender], vec![receiver]);
+    });
+}
+
+#[test]
+fn what_senders_send_while_the_receiver_leaves_is_dropped() {
+    explore(2, || {
+        let (sender, receiver) = channel::mpsc(options(2));
+        nothing_outlives_the_receivers(vec![sender.clone(), sender], vec![receiver]);
+    });
+}
+
+#[test]
+fn what_is_sent_while_the_last_of_two_receivers_leaves_is_dropped() {
+    explore(2, || {
+        let (sender, receiver) = channel::mpmc(options(2));
+        nothing_outlives_the_receivers(vec![sender], vec![receiver.clone(), receiver]);
+    });
 }

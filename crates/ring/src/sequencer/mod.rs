@@ -167,6 +167,10 @@ pub(crate) mod sealed {
         /// The end of what has been claimed (of a `Single`: completed).
         fn claimed(&self) -> u64;
 
+        /// Ends all claims: none succeeds after this, and those that have are in [`claimed`](Self::claimed). A `Single`
+        /// claims without an atomic operation and cannot be told.
+        fn close(&self) {}
+
         /// Whether nobody will claim any more. A `Single` has no such end.
         fn is_closed(&self) -> bool {
             false

@@ -49,12 +49,6 @@ impl Multi {
         unsafe { self.flags.get_unchecked(position as usize & self.mask) }
     }
 
-    /// Ends all claims: none succeeds after this, and those that have are in [`claimed`](Sequencer::claimed).
-    pub(crate) fn close(&self) {
-        // One word decides between claims and the end. Release: who is told of the end has seen what came before it.
-        self.claims.cursor.fetch_or(CLOSED, Ordering::Release);
-    }
-
     /// What the lap bit of a completed position is: 1 in the first lap, since flags start as 0, then 0, and so on.
     #[inline(always)]
     fn lap(&self, position: u64) -> u8 {
@@ -231,6 +225,11 @@ impl Sequencer for Multi {
 
     fn claimed(&self) -> u64 {
         self.claims.cursor.load(Ordering::Relaxed) & !CLOSED
+    }
+
+    fn close(&self) {
+        // One word decides between claims and the end. Release: who is told of the end has seen what came before it.
+        self.claims.cursor.fetch_or(CLOSED, Ordering::Release);
     }
 
     fn is_closed(&self) -> bool {

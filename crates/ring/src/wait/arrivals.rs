@@ -39,15 +39,20 @@ impl Arrivals {
         }
     }
 
-    /// `events` have come, each for one waiter. Calls `fenced` after the light fence, before anybody is woken. Returns whether anybody
-    /// waited.
+    /// `events` have come, each for one waiter. Calls `fenced` after the light fence, before any waiter is woken.
     #[inline(always)]
-    pub(crate) fn came(&self, events: usize, fenced: impl FnOnce()) -> bool {
-        let heard = self.bell.is_heard();
-        fenced();
-        if heard {
+    pub(crate) fn came(&self, events: usize, fenced: impl FnOnce()) {
+        if self.are_heard(fenced) {
             self.wake(events);
         }
+    }
+
+    /// Whether a waiter listens for what has come. Calls `fenced` after the light fence. If so, the caller is to
+    /// [`wake`](Self::wake).
+    #[inline(always)]
+    pub(crate) fn are_heard(&self, fenced: impl FnOnce()) -> bool {
+        let heard = self.bell.is_heard();
+        fenced();
         heard
     }
 
@@ -58,7 +63,7 @@ impl Arrivals {
     /// newcomer's key is younger than the first wake-up, which so was not taken by it.
     #[cold]
     #[inline(never)]
-    fn wake(&self, events: usize) {
+    pub(crate) fn wake(&self, events: usize) {
         if self.are_alike() {
             self.bell.wake(events);
             light();
@@ -69,7 +74,7 @@ impl Arrivals {
         self.bell.wake(usize::MAX);
     }
 
-    /// Who was woken sees more than one event: another may have been woken in vain.
+    /// Wakes one more waiter: the one that was woken sees more than one event, or may leave an event to others.
     pub(crate) fn pass_on(&self) {
         if self.bell.is_heard() && self.are_alike() {
             self.wake(1);

@@ -388,6 +388,13 @@ impl Room {
         }
     }
 
+    /// Wakes one more task: the one that was woken may leave its place to others. Threads find it by themselves.
+    pub(crate) fn pass_on(&self) {
+        if self.tasks.is_heard() {
+            self.tasks.wake(1);
+        }
+    }
+
     /// Waits as a task until `look` finds something.
     pub(crate) async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
         self.tasks.wait_async(|| self.ring_at(AT_ONCE), look).await

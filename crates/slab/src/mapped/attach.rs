@@ -1,19 +1,23 @@
-//! Opening: whether others use the slab, and what is done about those who died.
+//! Opening: whether others use the slab, what becomes of the dead among them, and whether the free list is whole.
 //!
-//! One process opens, or recovers, at a time: the one at the [gate](crate::mapped::gate). If it dies there, the next one takes the gate over and
-//! begins again, which is safe because every step may be repeated. Whoever registers a cache looks at the gate afterwards,
-//! and whoever has entered the gate looks at the caches afterwards; so either the cache stands back, or the opener sees
-//! it. (All four accesses are sequentially consistent: each side stores, then loads what the other stores.)
+//! A process that opens a slab recovers from the dead beside the others, as every process may at any time. If none uses the slab, it also checks the free
+//! list, and rebuilds it where that is damaged. Only for that, and after a reboot, it goes to the [gate](crate::mapped::gate).
+//!
+//! A process that registers a cache, or takes over the slot of a dead one, looks at the gate afterwards; a process that has entered the gate looks
+//! at the slots afterwards. So either the first steps back, or the second sees it. (All four accesses are sequentially consistent: each side stores,
+//! then loads what the other stores.)
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::mapped::error::Error;
-use crate::mapped::gate::{AtTheGate, OPEN, PATIENCE};
+use crate::mapped::check;
+use crate::mapped::error::{Error, Work};
+use crate::mapped::gate::{AtTheGate, OPEN};
 use crate::mapped::process::{self, Identity};
 use crate::mapped::rebuild;
-use crate::mapped::recover::Recovered;
+use crate::mapped::recover::{Passage, Recovered};
 use crate::mapped::shared::Shared;
+use crate::mapped::wait::{PATIENCE, Wait};
 
 /// The owner of what is nobody's in particular.
 pub(crate) const NO_OWNER: u64 = 0;
@@ -28,25 +32,43 @@ pub(crate) enum Others {
 }
 
 impl Shared {
-    /// Makes the slab whole: alone, from the objects' words; beside others, by acting for the dead among them.
+    /// Makes the slab whole, and waits for other processes that recover, unless they are stopped.
     pub(crate) fn attach(&self, others: Others) -> Result<Recovered, Error> {
-        self.make_whole(others, true)
+        let mut recovered = self.make_whole(others, true)?;
+        // A recovery that does not end keeps objects of the dead, and is no reason not to open.
+        let _ = self.outwait_recoveries(&mut recovered);
+        Ok(recovered)
     }
 
     fn make_whole(&self, others: Others, thoroughly: bool) -> Result<Recovered, Error> {
-        let gate = AtTheGate::enter(self, others, PATIENCE)?;
+        let mut recovered = Recovered::default();
+        loop {
+            if others == Others::Watched
+                && let Some(found) = self.recover_beside(thoroughly, Passage::Open)?
+            {
+                recovered += found;
+                if self.in_use() || found.damaged == 0 && check::is_whole(self) {
+                    return Ok(recovered);
+                }
+            }
+            let gate = AtTheGate::enter(self, others, PATIENCE)?;
+            if !gate.has_waited || gate.must_remake {
+                recovered += self.make_whole_at(&gate, others, thoroughly)?;
+                return Ok(recovered);
+            }
+            // Whoever was there first has done the work, as a rule.
+        }
+    }
+
+    /// Rebuilds the free list, unless others use it.
+    fn make_whole_at(&self, gate: &AtTheGate<'_>, others: Others, thoroughly: bool) -> Result<Recovered, Error> {
         let namespace = process::namespace()?;
         if others == Others::Watched && !gate.must_remake {
             self.check_namespace(namespace)?;
             if self.in_use() {
-                return self.recover_at_the_gate(thoroughly);
+                return Ok(self.recover_beside(thoroughly, Passage::Ours)?.unwrap_or_default());
             }
         }
-        self.remake(&gate, others, namespace)
-    }
-
-    /// Makes the free list anew. Nobody has a cache.
-    fn remake(&self, gate: &AtTheGate<'_>, others: Others, namespace: u64) -> Result<Recovered, Error> {
         let rebuilt = rebuild::rebuild(self, others, || gate.remakes())?;
         self.namespace_word().store(namespace, Ordering::SeqCst);
         self.boot_word().store(self.boot, Ordering::Release);
@@ -54,13 +76,14 @@ impl Shared {
         Ok(rebuilt)
     }
 
-    /// Returns what dead processes had in their caches, and marks what they held and what was forgotten. Waits for whoever opens the slab or
-    /// recovers.
+    /// Returns what dead processes had in their caches, and marks what they held and what was forgotten. Waits for other processes that recover.
     pub(crate) fn recover(&self) -> Result<Recovered, Error> {
-        self.recover_within(PATIENCE, true)
+        let mut recovered = self.recover_within(PATIENCE, true)?;
+        self.outwait_recoveries(&mut recovered)?;
+        Ok(recovered)
     }
 
-    /// The same for the dead alone, unless somebody else is at it.
+    /// The same for the dead alone, as far as no other process is at it.
     pub(crate) fn try_recover(&self) -> Result<Recovered, Error> {
         match self.recover_within(Duration::ZERO, false) {
             Err(Error::Busy { .. } | Error::Namespace { .. }) => Ok(Recovered::default()),
@@ -68,15 +91,48 @@ impl Shared {
         }
     }
 
+    /// Recovers from the dead for their slots; how many there are.
+    pub(crate) fn recover_dead_caches(&self) -> Result<u64, Error> {
+        Ok(self.recover_within(PATIENCE, false)?.caches)
+    }
+
     fn recover_within(&self, patience: Duration, thoroughly: bool) -> Result<Recovered, Error> {
-        let gate = AtTheGate::enter(self, Others::Watched, patience)?;
-        let namespace = process::namespace()?;
-        if gate.must_remake {
-            return self.remake(&gate, Others::Watched, namespace);
+        if let Some(recovered) = self.recover_beside(thoroughly, Passage::Open)? {
+            return Ok(recovered);
         }
-        // Those who have come since this process opened the slab, when nobody had a cache, may be of another namespace.
-        self.check_namespace(namespace)?;
-        self.recover_at_the_gate(thoroughly)
+        let gate = AtTheGate::enter(self, Others::Watched, patience)?;
+        if gate.must_remake {
+            return self.make_whole_at(&gate, Others::Watched, thoroughly);
+        }
+        Ok(self.recover_beside(thoroughly, Passage::Ours)?.unwrap_or_default())
+    }
+
+    /// Waits until the gate is open, and completes what a process that died there had begun.
+    pub(crate) fn pass_gate(&self) -> Result<(), Error> {
+        if self.gate().load(Ordering::SeqCst) == OPEN {
+            return Ok(());
+        }
+        let gate = AtTheGate::enter(self, Others::Watched, PATIENCE)?;
+        if gate.must_remake {
+            self.make_whole_at(&gate, Others::Watched, false)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until no other process or thread acts for a dead one, and takes over from those that die meanwhile.
+    fn outwait_recoveries(&self, recovered: &mut Recovered) -> Result<(), Error> {
+        let mut wait = Wait::new(PATIENCE);
+        while let Some(other) = self.recoverer() {
+            wait.nap(other, Work::Recovering)?;
+            *recovered += self.recover_within(PATIENCE, false)?;
+        }
+        Ok(())
+    }
+
+    /// A living process that acts for a dead one.
+    pub(crate) fn recoverer(&self) -> Option<Identity> {
+        let owners = self.slots().iter().filter_map(|slot| Identity::read(slot.owner.load(Ordering::SeqCst)));
+        owners.filter(|owner| owner.is_recovering()).find(|&owner| self.lives(owner))
     }
 
     /// Where this process is, for the gate.
@@ -85,7 +141,7 @@ impl Shared {
     }
 
     /// Processes of another namespace cannot be watched.
-    fn check_namespace(&self, expected: u64) -> Result<(), Error> {
+    pub(crate) fn check_namespace(&self, expected: u64) -> Result<(), Error> {
         let found = self.namespace_word().load(Ordering::Acquire);
         let same_boot = self.boot_word().load(Ordering::Acquire) == self.boot;
         let somebody = || self.slots().iter().any(|slot| slot.owner.load(Ordering::SeqCst) != Identity::NOBODY);
@@ -93,6 +149,13 @@ impl Shared {
             return Err(Error::Namespace { expected, found });
         }
         Ok(())
+    }
+
+    /// Whether the free list is one of this boot and of this namespace, and no process rebuilds it.
+    pub(crate) fn is_ready(&self, namespace: u64) -> bool {
+        self.gate().load(Ordering::SeqCst) == OPEN
+            && self.namespace_word().load(Ordering::SeqCst) == namespace
+            && self.boot_word().load(Ordering::SeqCst) == self.boot
     }
 
     /// Whether a living process has a cache.
@@ -118,50 +181,5 @@ impl Shared {
                 lives
             }
         })
-    }
-
-    /// A slot for a new cache of this process.
-    pub(crate) fn register(&self) -> Result<u16, Error> {
-        let own = Identity::own()?.word();
-        let mut recovered = false;
-        loop {
-            let free = self.slots().iter().position(|slot| {
-                slot.owner.load(Ordering::Relaxed) == Identity::NOBODY
-                    && slot.owner.compare_exchange(Identity::NOBODY, own, Ordering::SeqCst, Ordering::Relaxed).is_ok()
-            });
-            match free {
-                Some(number) if self.gate().load(Ordering::SeqCst) == OPEN => {
-                    let slot = &self.slots()[number];
-                    // Somebody of another namespace may have opened the slab since this process did, when nobody had a cache; and
-                    // may have taken this process for a dead one in between.
-                    let (expected, found) = (process::namespace()?, self.namespace_word().load(Ordering::SeqCst));
-                    if expected == found && slot.owner.load(Ordering::SeqCst) == own {
-                        // Not before: what the last user left may have become orphans just now.
-                        slot.user.store(NO_OWNER, Ordering::Relaxed);
-                        return Ok(number as u16);
-                    }
-                    self.step_back(number, own);
-                    if expected != found {
-                        return Err(Error::Namespace { expected, found });
-                    }
-                }
-                Some(number) => {
-                    self.step_back(number, own);
-                    // Waits for the opener, or finishes its work if it died.
-                    self.make_whole(Others::Watched, false)?;
-                }
-                None if recovered => return Err(Error::NoCache { caches: self.header.geometry.caches }),
-                None => {
-                    recovered = true;
-                    self.recover_within(PATIENCE, false)?;
-                }
-            }
-        }
-    }
-
-    /// Gives a slot up that was just taken, unless it is somebody else's by now.
-    fn step_back(&self, number: usize, own: u64) {
-        let owner = &self.slots()[number].owner;
-        let _ = owner.compare_exchange(own, Identity::NOBODY, Ordering::SeqCst, Ordering::Relaxed);
     }
 }

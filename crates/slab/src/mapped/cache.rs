@@ -14,6 +14,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use crate::depot::Entry;
 use crate::mapped::error::Error;
+use crate::mapped::fork;
 use crate::mapped::handle::Handle;
 use crate::mapped::live;
 use crate::mapped::private::RawPrivate;
@@ -26,7 +27,7 @@ use crate::word::{Generation, State, Word};
 
 /// A thread's access to a slab of raw bytes; [`Cache`](crate::Cache) is the typed form.
 ///
-/// Make one for each thread and keep it. It may move to another thread, but must not be used after `fork` in the child, which
+/// Make one for each thread and keep it. It may move to another thread. In the child of a `fork` it answers [`Error::Forked`], and the child
 /// makes its own. While it lives it keeps up to two chains of free objects for itself
 /// ([`chain`](crate::Options::chain)); when dropped it gives them back. If its process dies, a survivor does.
 pub struct RawCache {
@@ -40,6 +41,8 @@ pub struct RawCache {
     slot: u16,
     /// The process that made it.
     pid: u32,
+    /// The same process, as a number that takes no system call to compare.
+    born: u32,
     /// How many entries of the magazine are in use.
     count: Cell<usize>,
     /// Indices of free objects, the youngest last. Their generations are in their words.
@@ -51,6 +54,7 @@ unsafe impl Send for RawCache {}
 
 impl RawCache {
     pub(crate) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
+        let born = fork::watch()?;
         let slot = shared.register()?;
         let geometry = shared.header.geometry;
         Ok(RawCache {
@@ -60,6 +64,7 @@ impl RawCache {
             object_bytes: geometry.object_bytes as usize,
             slot,
             pid: std::process::id(),
+            born,
             count: Cell::new(0),
             magazine: vec![Cell::new(0); 2 * geometry.chain as usize].into(),
             shared,
@@ -72,7 +77,7 @@ impl RawCache {
     /// lock-free; but when no object is left, looks whether a process has died, which takes system calls.
     ///
     /// # Errors
-    /// [`Error::Full`]; [`Error::Damaged`]; [`Error::System`] when no object is left and it can't be found out whether a process has died, or no room
+    /// [`Error::Full`]; [`Error::Forked`]; [`Error::Damaged`]; [`Error::System`] when no object is left and it can't be found out whether a process has died, or no room
     /// can be reserved to grow.
     ///
     /// ```
@@ -100,7 +105,7 @@ impl RawCache {
     /// Linearizable at its compare-and-swap: of several that free one object, one succeeds. Lock-free.
     ///
     /// # Errors
-    /// [`Error::Stale`] for a double free; [`Error::Foreign`]; [`Error::Held`] while somebody has claimed it;
+    /// [`Error::Stale`] for a double free; [`Error::Foreign`]; [`Error::Forked`]; [`Error::Held`] while somebody has claimed it;
     /// [`Error::Damaged`].
     ///
     /// ```
@@ -115,6 +120,7 @@ impl RawCache {
     /// ```
     #[inline]
     pub fn free(&self, handle: Handle) -> Result<(), Error> {
+        self.check_process()?;
         let word = self.shared.look_up(handle)?;
         let generation = handle.in_place();
         // One whose generations are used up is never handed out again.
@@ -139,6 +145,7 @@ impl RawCache {
     /// As [`free`](RawCache::free).
     #[inline]
     pub fn claim(&self, handle: Handle) -> Result<RawPrivate<'_>, Error> {
+        self.check_process()?;
         let word = self.shared.look_up(handle)?;
         let generation = handle.in_place();
         let held = generation.held(self.slot);
@@ -155,6 +162,9 @@ impl RawCache {
     /// [owner](RawSlab::owner), and so has what it holds when its process dies. Without effect where the slab keeps no
     /// [owners](crate::Options::owners).
     pub fn set_owner(&self, owner: u64) {
+        if !self.is_ours() {
+            return;
+        }
         self.shared.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
     }
 
@@ -169,6 +179,7 @@ impl RawCache {
     /// # Errors
     /// [`Error::Damaged`].
     pub fn flush(&self) -> Result<(), Error> {
+        self.check_process()?;
         while self.count.get() > 0 {
             self.give(self.count.get().min(self.magazine.len() / 2))?;
         }
@@ -199,7 +210,7 @@ impl RawCache {
 
     #[inline(always)]
     fn pop(&self) -> Result<u64, Error> {
-        if self.count.get() == 0 {
+        if self.count.get() == 0 || !self.is_ours() {
             self.refill()?;
         }
         let count = self.count.get() - 1;
@@ -223,6 +234,7 @@ impl RawCache {
     #[cold]
     #[inline(never)]
     fn refill(&self) -> Result<(), Error> {
+        self.check_process()?;
         if self.fetch()? || (self.shared.try_recover()?.freed > 0 && self.fetch()?) {
             return Ok(());
         }
@@ -288,6 +300,10 @@ impl RawCache {
     /// Ends the life of a private object.
     #[inline(always)]
     pub(crate) fn free_private(&self, index: u64) {
+        // In a child it is the parent's.
+        if !self.is_ours() {
+            return;
+        }
         let word = self.word(index);
         // Relaxed, here and below: written by this cache last.
         let held = Word(word.load(Ordering::Relaxed));
@@ -347,6 +363,17 @@ impl RawCache {
         self.hand_over(index, self.slot);
     }
 
+    /// Whether this process made it, and not one that forked this one.
+    #[inline(always)]
+    pub(crate) fn is_ours(&self) -> bool {
+        self.born == fork::generation()
+    }
+
+    #[inline(always)]
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        if self.is_ours() { Ok(()) } else { Err(Error::Forked { pid: self.pid }) }
+    }
+
     /// The process that made it.
     #[inline(always)]
     pub(crate) fn pid(&self) -> u32 {
@@ -361,6 +388,10 @@ impl RawCache {
     /// Makes a private object public. One store: before it the object is this cache's, after it everybody's.
     #[inline(always)]
     pub(crate) fn publish(&self, index: u64) -> Handle {
+        // In a child it is the parent's to publish.
+        if !self.is_ours() {
+            return self.handle(index);
+        }
         if let Some(owners) = self.owners {
             let user = self.shared.slots()[usize::from(self.slot)].user.load(Ordering::Relaxed);
             // SAFETY: as in `word`. Relaxed: before the word, whose store is a release.

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::depot::{NONE, next_chain};
+use crate::depot::{Head, NONE, next_chain};
 use crate::mapped::process::Identity;
 use crate::mapped::shared::Shared;
-use crate::slot::Intent;
+use crate::slot::{Intent, Slot};
 use crate::word::{State, Word};
 
 /// How the objects of a slab are used.
@@ -39,7 +39,9 @@ impl Usage {
     pub(crate) fn count(shared: &Shared) -> Self {
         let capacity = shared.capacity();
         let mut usage = Usage { max_objects: shared.header.geometry.max_objects, capacity, ..Usage::default() };
-        for word in &shared.words()[..capacity as usize] {
+        let used = shared.written_words();
+        usage.virgin = capacity.saturating_sub(used.len() as u64);
+        for word in used {
             *match Word(word.load(Ordering::Acquire)).state() {
                 Some(State::Virgin) => &mut usage.virgin,
                 Some(State::Free) => &mut usage.free,
@@ -74,34 +76,7 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn of(shared: &Shared) -> Self {
-        let mut problems = Vec::new();
-        let capacity = shared.capacity() as usize;
-        let moving = moving(shared);
-        let in_depot = walk(shared, &moving, &mut problems);
-        // Its maker has died, perhaps, and the next one begins again.
-        let is_remade = shared.is_half_made();
-        let owners: Vec<u64> = shared.slots().iter().map(|slot| slot.owner.load(Ordering::Acquire)).collect();
-        let fresh = shared.fresh().load(Ordering::Acquire);
-        for (index, word) in shared.words()[..capacity].iter().enumerate() {
-            let state = Word(word.load(Ordering::Acquire)).state();
-            match state {
-                Some(State::Free) if !in_depot[index] && !moving[index] && !is_remade => {
-                    problems.push(format!("object {index} is free and lost"));
-                }
-                // One that is held in nobody's name was forgotten, and whoever recovers makes it an orphan.
-                Some(State::Cached(slot)) if !is_remade => {
-                    if owners.get(usize::from(slot)).is_none_or(|&owner| owner == Identity::NOBODY) {
-                        problems.push(format!("object {index} is free in cache {slot}, which nobody has"));
-                    }
-                }
-                Some(State::Virgin) if (index as u64) < fresh => {
-                    problems.push(format!("object {index} was passed over"));
-                }
-                None => problems.push(format!("the word of object {index} makes no sense")),
-                Some(_) => {}
-            }
-        }
-        Report { usage: Usage::count(shared), problems }
+        Report { problems: problems(shared), usage: Usage::count(shared) }
     }
 
     /// Whether nothing is wrong.
@@ -109,6 +84,53 @@ impl Report {
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
+}
+
+/// Whether a slab that no process uses, and that all dead ones were recovered from, is as a rebuilt one.
+pub(crate) fn is_whole(shared: &Shared) -> bool {
+    let head = Head::unpack(shared.head().load(Ordering::Acquire));
+    let is_quiet =
+        |slot: &Slot| slot.intent.load(Ordering::Acquire) == 0 && slot.done.load(Ordering::Acquire) <= head.tag;
+    shared.slots().iter().all(is_quiet)
+        && head.by as usize <= shared.slots().len()
+        && shared.capacity_word().load(Ordering::Acquire) == shared.capacity()
+        && shared.fresh().load(Ordering::Acquire) <= shared.capacity()
+        && shared.written_words().len() == shared.used_words().len()
+        && problems(shared).is_empty()
+}
+
+/// What is wrong.
+fn problems(shared: &Shared) -> Vec<String> {
+    let mut problems = Vec::new();
+    let moving = moving(shared);
+    let in_depot = walk(shared, &moving, &mut problems);
+    // Its maker has died, perhaps, and the next one begins again.
+    let is_remade = shared.is_half_made();
+    let owners: Vec<u64> = shared.slots().iter().map(|slot| slot.owner.load(Ordering::Acquire)).collect();
+    let fresh = shared.fresh().load(Ordering::Acquire);
+    for (index, word) in shared.written_words().iter().enumerate() {
+        let state = Word(word.load(Ordering::Acquire)).state();
+        match state {
+            Some(State::Free) if !in_depot[index] && !moving[index] && !is_remade => {
+                problems.push(format!("object {index} is free and lost"));
+            }
+            // One that is held in nobody's name was forgotten, and whoever recovers makes it an orphan.
+            Some(State::Cached(slot)) if !is_remade => {
+                if owners.get(usize::from(slot)).is_none_or(|&owner| owner == Identity::NOBODY) {
+                    problems.push(format!("object {index} is free in cache {slot}, which nobody has"));
+                }
+            }
+            Some(State::Held(slot)) if usize::from(slot) >= owners.len() => {
+                problems.push(format!("object {index} is held by cache {slot}, which does not exist"));
+            }
+            Some(State::Virgin) if (index as u64) < fresh => {
+                problems.push(format!("object {index} was passed over"));
+            }
+            None => problems.push(format!("the word of object {index} makes no sense")),
+            Some(_) => {}
+        }
+    }
+    problems
 }
 
 /// Which objects are in chains that somebody has announced to give or to take.

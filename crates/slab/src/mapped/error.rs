@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -34,6 +35,28 @@ pub enum Error {
     Exists {
         /// Where.
         path: PathBuf,
+    },
+    /// It is no regular file.
+    #[error("this is {found}, and a slab is a file")]
+    NotAFile {
+        /// What it is: a FIFO, a folder, a device, …
+        found: &'static str,
+    },
+    /// The file belongs to another user, or others may write to it: they can cut it off, and every process that has mapped it dies of SIGBUS.
+    #[error(
+        "{} belongs to user {owner} and has mode {mode:03o}; a slab of user {user} belongs to that user or to root, and no others may write to it. To \
+         trust those who may, open the file and hand it over (`open_file`, `--trust-others`)",
+        path.display()
+    )]
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// This process's effective user.
+        user: u32,
+        /// Its permissions.
+        mode: u32,
     },
     /// The file does not begin as a slab does.
     #[error("this is not a slab: it begins with {found:#018x}, not {expected:#018x}")]
@@ -103,13 +126,17 @@ pub enum Error {
         /// Those in use, likewise.
         found: u64,
     },
-    /// Another process has been opening the slab for too long.
-    #[error("process {pid} has been opening the slab for {waited_ms} ms and is still alive")]
+    /// Another process keeps this one waiting.
+    #[error("process {pid} has been {work} for {waited_ms} ms and {}", outlook(*pid, *is_stopped))]
     Busy {
         /// That process.
         pid: u32,
         /// How long this one waited.
         waited_ms: u64,
+        /// What the other one is at.
+        work: Work,
+        /// Whether it is stopped, by a signal or by a debugger, and so will not finish by itself.
+        is_stopped: bool,
     },
     /// As many caches as the slab has room for are in use by living processes.
     #[error("all {caches} caches of the slab are in use; make it with more of them")]
@@ -122,6 +149,12 @@ pub enum Error {
     Full {
         /// How many there are.
         objects: u64,
+    },
+    /// The cache, or the parcel, is a copy: it belongs to the process that forked this one, and goes on being used there.
+    #[error("this cache or parcel belongs to process {pid}, which has forked this one; make one here")]
+    Forked {
+        /// The process that made it.
+        pid: u32,
     },
     /// The handle belongs to another slab, or is none at all.
     #[error("the handle does not belong to this slab")]
@@ -152,6 +185,33 @@ pub enum Error {
         /// Where: an object, a slot or a value.
         at: u64,
     },
+}
+
+/// What keeps other processes waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Work {
+    /// It rebuilds the free list: after a reboot, after users of another namespace, or because the list is damaged. No process has a cache meanwhile.
+    Rebuilding,
+    /// It acts for dead processes, whose caches it has taken over.
+    Recovering,
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Work::Rebuilding => "rebuilding the slab's free list",
+            Work::Recovering => "recovering what dead processes had of the slab",
+        })
+    }
+}
+
+fn outlook(pid: u32, is_stopped: bool) -> String {
+    if is_stopped {
+        format!("is stopped; continue it (kill -CONT {pid}) or end it (kill -KILL {pid}), then try again")
+    } else {
+        "still runs; try again".to_owned()
+    }
 }
 
 impl Error {

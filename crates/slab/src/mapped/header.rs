@@ -18,7 +18,7 @@
 //! | 11 | FNV-1a of words 0 to 10 | |
 //! | 17 | boot: a digest of the machine's boot identifier | at opening alone |
 //! | 18 | PID namespace of those who use it (lower half), time namespace (upper half, 0 for the first) | at opening alone |
-//! | 20, 21 | gate: 0, or the process that is opening the slab, bit 63 if it makes the free list anew; digests of its boot (upper half) and its namespaces | at opening |
+//! | 20, 21 | gate: 0, or the process that rebuilds the free list, bit 63 once it has begun; digests of its boot (upper half) and its namespaces | when the list is rebuilt |
 //! | 32 | capacity: objects below this number may be used | when it grows |
 //! | 33 | fresh: objects below this number have been used, or are being taken | when the depot is empty |
 //! | 48, 49 | the depot's head: first object, who exchanged it last (32 bits each); tag | per chain |

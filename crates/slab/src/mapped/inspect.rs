@@ -1,21 +1,28 @@
 //! Looking at a slab without changing it.
 
 use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{Ordering, fence};
 
 use crate::mapped::check::{Report, Usage};
 use crate::mapped::error::Error;
+use crate::mapped::file;
 use crate::mapped::handle::Handle;
+use crate::mapped::header::Header;
 use crate::mapped::live::Live;
-use crate::mapped::memory::Access;
+use crate::mapped::memory::{Memory, Source};
 use crate::mapped::raw::{RawSlab, read_header};
 use crate::mapped::shared::Shared;
+use crate::word::Word;
 
-/// A slab that is only looked at, as it is: nothing is recovered or made anew, and what dead processes had is shown as theirs.
+/// A slab that is only looked at, as it is: nothing is recovered or rebuilt, and what dead processes had is shown as theirs.
 ///
-/// For those who come after a crash and want to see what it left before anybody [opens](RawSlab::open) the slab and mends it; for those
-/// who may not write to the file; and for files that are too damaged to be opened. While others use the slab each answer
-/// is of about that moment.
+/// For a look at what a crash has left, before a process [opens](RawSlab::open) the slab and mends it; for users who may not write to the file; for files
+/// of other users; and for files that are too damaged to be opened. The file is read and never mapped, so it may be cut off meanwhile. All but
+/// the bytes of objects is of the moment at which the inspection began, or about that moment while others use the slab: 24 bytes of memory for each object
+/// that was ever used.
 ///
 /// ```
 /// use millstream_slab::{Inspection, RawSlab};
@@ -34,25 +41,27 @@ use crate::mapped::shared::Shared;
 /// ```
 #[derive(Debug)]
 pub struct Inspection {
-    /// Of a mapping whose changes are nobody's but ours, and there are none.
+    /// Of a copy, which has everything but the objects.
     slab: RawSlab,
+    file: File,
 }
 
 impl Inspection {
-    /// Of the slab in a file, which has to be readable.
+    /// Of the slab in a file, which has to be readable. Never blocks.
     ///
     /// # Errors
-    /// As [`RawSlab::open`], but for [`Error::Damaged`], [`Error::Namespace`] and [`Error::Busy`].
+    /// As [`RawSlab::open`], but for [`Error::Untrusted`], [`Error::Damaged`], [`Error::Namespace`] and [`Error::Busy`].
     pub fn of(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let file = File::open(path).map_err(|source| Error::system(format!("open {}", path.display()), source))?;
+        let file = file::open_to_read(path.as_ref())?;
         let header = read_header(&file)?;
-        let shared = Shared::map(Some(file), header, false, Access::Copy)?;
-        Ok(Inspection { slab: RawSlab::new(shared.into()) })
+        let mut memory = Memory::map(Source::Own, header.geometry.objects(), false)?;
+        copy(&file, &header, &mut memory)?;
+        let shared = Shared::new(memory, header, false)?;
+        Ok(Inspection { slab: RawSlab::new(shared.into()), file })
     }
 
-    /// Checks every invariant. What is on its way to or from the depot is no problem, whether its process lives or has died; that
-    /// of processes which go on meanwhile may show as one. Ask again then: what is wrong stays wrong.
+    /// Checks every invariant. What is on its way to or from the depot is no problem, whether its process lives or has died. Where others used the slab
+    /// while it was read, what they did may show as one: inspect it again, and see what stays.
     #[must_use]
     pub fn report(&self) -> Report {
         self.slab.verify()
@@ -77,12 +86,28 @@ impl Inspection {
         self.slab.live()
     }
 
-    /// Copies an object that is published, or an orphan; see [`RawSlab::read`].
+    /// Copies an object that is published, or an orphan, as it is now; see [`RawSlab::read`].
     ///
     /// # Errors
-    /// As there.
+    /// As there, and [`Error::Truncated`].
     pub fn read(&self, handle: Handle, bytes: &mut [u8]) -> Result<(), Error> {
-        self.slab.read(handle, bytes)
+        self.slab.check_size(bytes)?;
+        let shared = self.slab.shared();
+        shared.look_up(handle)?;
+        let Header { geometry, .. } = shared.header;
+        let (index, generation) = (handle.index(), handle.in_place());
+        let check = || {
+            let mut word = [0; 8];
+            read_at(&self.file, &shared.header, &mut word, geometry.words() + 8 * index)?;
+            let found = u64::from_le_bytes(word);
+            let is_good = found == generation.published() || found == generation.orphan();
+            if is_good { Ok(()) } else { Err(shared.refusal(handle, Word(found))) }
+        };
+        check()?;
+        read_at(&self.file, &shared.header, bytes, geometry.objects() + index * geometry.object_bytes)?;
+        // Again, as a reader of mapped memory does: the bytes are of the life that the handle names.
+        fence(Ordering::Acquire);
+        check()
     }
 
     /// The bytes of an object.
@@ -102,4 +127,23 @@ impl Inspection {
     pub fn tag(&self) -> u64 {
         self.slab.tag()
     }
+}
+
+/// Copies everything but the objects; holes of the file take no room in the copy.
+fn copy(file: &File, header: &Header, memory: &mut Memory) -> Result<(), Error> {
+    for range in file::data(file, 0..header.geometry.objects()) {
+        read_at(file, header, memory.bytes_mut(range.clone()), range.start)?;
+    }
+    // A file that is whole still had all of this.
+    read_at(file, header, &mut [0], header.geometry.file_bytes() - 1)
+}
+
+fn read_at(file: &File, header: &Header, bytes: &mut [u8], offset: u64) -> Result<(), Error> {
+    file.read_exact_at(bytes, offset).map_err(|source| {
+        if source.kind() == io::ErrorKind::UnexpectedEof {
+            let found = file.metadata().map_or(offset, |metadata| metadata.len());
+            return Error::Truncated { expected: header.geometry.file_bytes(), found };
+        }
+        Error::system("read the slab", source)
+    })
 }

@@ -49,11 +49,11 @@ impl Iterator for Live<'_> {
     type Item = Object;
 
     fn next(&mut self) -> Option<Object> {
-        let capacity = self.shared.capacity();
-        while self.next < capacity {
+        let words = self.shared.used_words();
+        while self.next < words.len() as u64 {
             let index = self.next;
             self.next += 1;
-            let found = Word(self.shared.words()[index as usize].load(Ordering::Acquire));
+            let found = Word(words[index as usize].load(Ordering::Acquire));
             let holder = match found.state() {
                 Some(State::Published) => Holder::Published,
                 Some(State::Orphan) => Holder::Orphan,

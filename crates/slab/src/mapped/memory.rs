@@ -1,6 +1,7 @@
 //! The mapping.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 
@@ -9,13 +10,15 @@ use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_an
 use crate::mapped::error::Error;
 use crate::mapped::geometry::{HUGE_PAGE, PAGE};
 
-/// What becomes of what is written to a mapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// All who map the file see it.
-    Shared,
-    /// Only this mapping: the file is read. What others write shows on pages that nothing was written to here.
-    Copy,
+/// What is mapped.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A file: all who map it see what is written.
+    File(File),
+    /// New memory, which a child of `fork` shares.
+    Inherited,
+    /// New memory of this process. What is not written to takes no room.
+    Own,
 }
 
 /// Memory that is shared with whoever maps the same file.
@@ -23,9 +26,7 @@ pub(crate) enum Access {
 pub(crate) struct Memory {
     start: NonNull<u8>,
     bytes: usize,
-    /// `None` for memory without a file.
-    file: Option<File>,
-    access: Access,
+    source: Source,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and what lies in it is reached through atomics or by whoever
@@ -35,11 +36,11 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Maps the first `bytes` of a file, or new memory without one, which a child of `fork` shares.
+    /// Maps so many bytes.
     ///
     /// The start is a multiple of 2 MiB where `huge_pages` asks for it, so that a huge page of the file can be one of the
     /// mapping.
-    pub(crate) fn map(file: Option<File>, bytes: u64, huge_pages: bool, access: Access) -> Result<Self, Error> {
+    pub(crate) fn map(source: Source, bytes: u64, huge_pages: bool) -> Result<Self, Error> {
         let failed = |source| Error::system(format!("map {bytes} bytes"), source);
         let bytes = usize::try_from(bytes).map_err(|_| failed(rustix::io::Errno::NOMEM))?;
         let rights = ProtFlags::READ | ProtFlags::WRITE;
@@ -51,22 +52,19 @@ impl Memory {
         let room = room.map_err(failed)?;
         let skipped = if huge_pages { room.addr().next_multiple_of(HUGE_PAGE as usize) - room.addr() } else { 0 };
         let start = room.wrapping_byte_add(skipped);
-        let flags = MapFlags::FIXED
-            | match access {
-                Access::Shared => MapFlags::SHARED,
-                Access::Copy => MapFlags::PRIVATE | MapFlags::NORESERVE,
-            };
+        let (shared, own) = (MapFlags::FIXED | MapFlags::SHARED, MapFlags::FIXED | MapFlags::PRIVATE);
         // SAFETY: replaces a part of the room above, where there is nothing.
         let mapped = unsafe {
-            match &file {
-                Some(file) => mmap(start, bytes, rights, flags, file.as_fd(), 0),
-                None => mmap_anonymous(start, bytes, rights, flags | MapFlags::NORESERVE),
+            match &source {
+                Source::File(file) => mmap(start, bytes, rights, shared, file.as_fd(), 0),
+                Source::Inherited => mmap_anonymous(start, bytes, rights, shared | MapFlags::NORESERVE),
+                Source::Own => mmap_anonymous(start, bytes, rights, own | MapFlags::NORESERVE),
             }
         };
-        if let Err(source) = mapped {
+        if let Err(error) = mapped {
             // SAFETY: the room above, which nobody uses.
             let _ = unsafe { munmap(room, bytes + slack) };
-            return Err(failed(source));
+            return Err(failed(error));
         }
         if slack > 0 {
             // SAFETY: what is left of the room at both ends, which nobody uses. If it can't be unmapped it is wasted.
@@ -76,15 +74,31 @@ impl Memory {
             }
         }
         let start = NonNull::new(start.cast()).expect("a mapping is never at address 0");
-        Ok(Memory { start, bytes, file, access })
-    }
-
-    pub(crate) fn access(&self) -> Access {
-        self.access
+        Ok(Memory { start, bytes, source })
     }
 
     pub(crate) fn file(&self) -> Option<&File> {
-        self.file.as_ref()
+        match &self.source {
+            Source::File(file) => Some(file),
+            Source::Inherited | Source::Own => None,
+        }
+    }
+
+    /// Whether it is a copy, which no other process sees.
+    pub(crate) fn is_copy(&self) -> bool {
+        matches!(self.source, Source::Own)
+    }
+
+    /// The bytes of memory that no other process and no other thread has seen yet.
+    pub(crate) fn bytes_mut(&mut self, range: Range<u64>) -> &mut [u8] {
+        assert!(self.is_copy() && range.start <= range.end && range.end <= self.bytes as u64);
+        // SAFETY: within the mapping, which is this process's own and borrowed exclusively.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.start.add(range.start as usize).as_ptr(),
+                (range.end - range.start) as usize,
+            )
+        }
     }
 
     /// The address of a byte of the mapping.

@@ -4,6 +4,8 @@ mod attach;
 mod cache;
 mod check;
 mod error;
+mod file;
+mod fork;
 mod gate;
 mod geometry;
 mod handle;
@@ -18,13 +20,15 @@ mod process;
 mod raw;
 mod rebuild;
 mod recover;
+mod register;
 mod shared;
 mod typed;
+mod wait;
 
 pub use self::{
     cache::RawCache,
     check::{Report, Usage},
-    error::Error,
+    error::{Error, Work},
     handle::Handle,
     inspect::Inspection,
     live::{Holder, Live, Object},

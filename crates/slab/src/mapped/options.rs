@@ -8,17 +8,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
 
 use crate::mapped::attach::Others;
 #[cfg(doc)]
 use crate::mapped::cache::RawCache;
 use crate::mapped::error::Error;
+use crate::mapped::file;
 use crate::mapped::geometry::{Geometry, MAX_CHAIN, PAGE};
 use crate::mapped::handle::IDENTITY_BITS;
 use crate::mapped::header::Header;
-use crate::mapped::memory::Access;
+use crate::mapped::memory::Source;
 use crate::mapped::raw::RawSlab;
 use crate::mapped::shared::Shared;
 
@@ -44,9 +45,12 @@ pub struct Options<S = RawSlab> {
     owners: bool,
     reserve: bool,
     mode: u32,
+    trusts_others: bool,
     face: PhantomData<S>,
 }
 
+/// Reading, writing and executing: no more bits than these, among which there is none that runs a program as another user.
+const MAX_MODE: u32 = 0o777;
 /// Caches of a slab whose maker did not say.
 const DEFAULT_CACHES: u64 = 64;
 
@@ -63,7 +67,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             huge_pages: false,
             owners: false,
             reserve: false,
-            mode: 0o600,
+            mode: file::OWNER_ONLY,
+            trusts_others: false,
             face: PhantomData,
         }
     }
@@ -110,11 +115,20 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
-    /// The permissions of the file that [`create`](Self::create) makes, of which the process's umask is taken away. 0600, if not said: one user's.
-    /// Whoever uses a slab needs to read and to write it.
+    /// The permissions of the file that [`create`](Self::create) makes, at most 0777, of which the process's umask is taken away. 0600, if not said: one
+    /// user's. A process needs to read and to write the file to use the slab. The permissions to write are also the most that
+    /// [`open_or_create`](Self::open_or_create) accepts of a file that is there.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Has [`open_or_create`](Self::open_or_create) open a file that belongs to another user, or that others may write to although
+    /// [`mode`](Self::mode) does not say so. They can cut the file off, and then every process that uses the slab dies of SIGBUS, or fill it with nonsense.
+    #[must_use]
+    pub fn trust_others(mut self) -> Self {
+        self.trusts_others = true;
         self
     }
 
@@ -143,6 +157,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     /// # Errors
     /// [`Error::Exists`]; [`Error::OutOfRange`]; [`Error::System`].
     pub fn create(&self, path: impl AsRef<Path>) -> Result<S, Error> {
+        self.geometry()?;
         let path = path.as_ref();
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -154,7 +169,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
                 let file = File::from(file);
                 // Without a name until it is whole: one that is killed leaves nothing.
                 let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
-                let slab = self.make(Some(file))?;
+                let slab = self.make(Source::File(file))?;
                 let linked = rustix::fs::linkat(CWD, nameless, CWD, path, AtFlags::SYMLINK_FOLLOW);
                 linked.map_err(|error| not_made(path, error.into()))?;
                 slab
@@ -177,7 +192,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         let draft = folder.join(format!(".{name}.{}-{:x}", std::process::id(), identity()?));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(self.mode).open(&draft);
         let file = file.map_err(|source| Error::system(format!("make {}", draft.display()), source))?;
-        let made = self.make(Some(file));
+        let made = self.make(Source::File(file));
         let made = made.and_then(|slab| match fs::hard_link(&draft, path) {
             Ok(()) => Ok(slab),
             Err(error) => Err(not_made(path, error)),
@@ -207,7 +222,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<S, Error> {
         let path = path.as_ref();
         loop {
-            match RawSlab::open(path) {
+            match self.open(path) {
                 Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 opened => return self.accept(opened?),
             }
@@ -217,6 +232,10 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
                 created => return created,
             }
         }
+    }
+
+    fn open(&self, path: &Path) -> Result<RawSlab, Error> {
+        RawSlab::open_file(if self.trusts_others { file::open_trusting(path) } else { file::open(path, self.mode) }?)
     }
 
     fn accept(&self, slab: RawSlab) -> Result<S, Error> {
@@ -238,8 +257,15 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     /// # Errors
     /// [`Error::OutOfRange`]; [`Error::System`].
     pub fn memfd(&self) -> Result<S, Error> {
-        let descriptor = rustix::fs::memfd_create("millstream-slab", MemfdFlags::CLOEXEC);
-        self.make(Some(File::from(descriptor.map_err(|source| Error::system("make a memfd", source))?)))
+        let failed = |source: io::Error| Error::system("make a memfd", source);
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = rustix::fs::memfd_create("millstream-slab", flags).map_err(|errno| failed(errno.into()))?;
+        let file = File::from(file);
+        let slab = self.make(Source::File(file.try_clone().map_err(failed)?))?;
+        // No process that gets the descriptor can cut the memory off under the others.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&file, seals).map_err(|errno| failed(errno.into()))?;
+        Ok(slab)
     }
 
     /// Makes the slab in memory without a file, for the threads of this process and for children that it forks.
@@ -247,17 +273,17 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     /// # Errors
     /// [`Error::OutOfRange`]; [`Error::System`].
     pub fn private(&self) -> Result<S, Error> {
-        self.make(None)
+        self.make(Source::Inherited)
     }
 
-    fn make(&self, file: Option<File>) -> Result<S, Error> {
+    fn make(&self, source: Source) -> Result<S, Error> {
         let geometry = self.geometry()?;
-        if let Some(file) = &file {
+        if let Source::File(file) = &source {
             let bytes = geometry.file_bytes();
             file.set_len(bytes).map_err(|source| Error::system(format!("make a file of {bytes} bytes"), source))?;
         }
         let header = Header { geometry, identity: identity()?, tag: self.tag };
-        let shared = Shared::map(file, header, self.reserve, Access::Shared)?;
+        let shared = Shared::map(source, header, self.reserve)?;
         let most = geometry.max_objects;
         let capacity = self.capacity.unwrap_or(most);
         if !(1..=most).contains(&capacity) {
@@ -273,7 +299,12 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         S::try_from(RawSlab::new(Arc::new(shared))).map_err(Into::into)
     }
 
+    /// What the slab will be like, if every option is one that there is.
     fn geometry(&self) -> Result<Geometry, Error> {
+        if self.mode > MAX_MODE {
+            let (what, found) = ("mode, permissions of a file,", u64::from(self.mode));
+            return Err(Error::OutOfRange { what, found, least: 0, most: u64::from(MAX_MODE) });
+        }
         let fair = self.max_objects / self.caches.max(1).saturating_mul(8);
         let geometry = Geometry {
             object_bytes: self.object_bytes,

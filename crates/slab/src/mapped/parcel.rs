@@ -67,7 +67,9 @@ impl RawParcel {
     /// What the application calls who uses this parcel: whose orphans what is in it will be if the process dies; see
     /// [`RawCache::set_owner`].
     pub fn set_owner(&self, owner: u64) {
-        self.shared.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
+        if self.pid == std::process::id() {
+            self.shared.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
+        }
     }
 
     /// How many objects are in it.
@@ -241,9 +243,11 @@ impl RawParcel {
 
     #[inline(always)]
     fn check(&self, cache: &RawCache) -> Result<(), Error> {
-        // In the child of a `fork` the parcel is a copy: what it lists is in the parent's.
-        let is_ours = Arc::ptr_eq(&self.shared, cache.shared()) && self.pid == cache.pid();
-        if is_ours { Ok(()) } else { Err(Error::Foreign) }
+        cache.check_process()?;
+        if self.pid != cache.pid() {
+            return Err(Error::Forked { pid: self.pid });
+        }
+        if Arc::ptr_eq(&self.shared, cache.shared()) { Ok(()) } else { Err(Error::Foreign) }
     }
 
     /// Ends the lives of what is in it. The objects are free, and in its hands as before.

@@ -10,7 +10,8 @@ use crate::mapped::handle::Handle;
 ///
 /// Dropped, it is freed. [Published](RawPrivate::publish), it can be reached by its handle. If its process dies, it becomes
 /// an orphan, with its contents. Forgotten (`std::mem::forget`), it stays allocated; once its cache has ended it is an orphan for whoever
-/// opens the slab or [recovers](crate::RawSlab::recover) next.
+/// opens the slab or [recovers](crate::RawSlab::recover) next. In the child of a `fork` it is still the parent's: do not write to it there; dropping or
+/// publishing it there has no effect.
 ///
 /// ```
 /// use millstream_slab::RawSlab;

@@ -63,6 +63,16 @@ impl Identity {
         (self.0 & PID) as u32
     }
 
+    /// Whether it acts for a dead cache.
+    pub(crate) fn is_recovering(self) -> bool {
+        self.0 & RECOVERING != 0
+    }
+
+    /// Whether the process is stopped, by a signal or by a debugger. One whose state can't be read counts as running.
+    pub(crate) fn is_stopped(self) -> bool {
+        matches!(stat(&self.pid().to_string()), Ok(Some(Stat { is_stopped: true, .. })))
+    }
+
     fn started(self) -> u64 {
         (self.0 & !RECOVERING) >> PID_BITS
     }
@@ -101,6 +111,7 @@ struct Stat {
     started: u64,
     /// Whether it has ended, with all its threads, and only its parent has not asked yet.
     is_over: bool,
+    is_stopped: bool,
 }
 
 /// Of the process with this folder in /proc; `None` when there is no such process.
@@ -118,8 +129,9 @@ fn stat(folder: &str) -> io::Result<Option<Stat>> {
     let number = |number| field(number)?.parse::<u64>().map_err(|_| malformed());
     // A first thread that has ended shows as a zombie although others run.
     let is_over = matches!(field(3)?, "Z" | "X" | "x") && number(20)? <= 1;
+    let is_stopped = matches!(field(3)?, "T" | "t");
     let pid = text.split_once(' ').and_then(|(pid, _)| pid.parse().ok()).ok_or_else(malformed)?;
-    Ok(Some(Stat { pid, started: number(22)?, is_over }))
+    Ok(Some(Stat { pid, started: number(22)?, is_over, is_stopped }))
 }
 
 /// A digest of the identifier that the kernel draws at each boot, never 0.

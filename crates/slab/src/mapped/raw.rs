@@ -12,11 +12,11 @@ use crate::mapped::attach::Others;
 use crate::mapped::cache::RawCache;
 use crate::mapped::check::{Report, Usage};
 use crate::mapped::error::Error;
-use crate::mapped::geometry::PAGE;
+use crate::mapped::file;
 use crate::mapped::handle::Handle;
 use crate::mapped::header::{FIXED, Header, MAGIC};
 use crate::mapped::live::{self, Live};
-use crate::mapped::memory::Access;
+use crate::mapped::memory::Source;
 use crate::mapped::options::Options;
 use crate::mapped::parcel::RawParcel;
 use crate::mapped::recover::Recovered;
@@ -63,24 +63,29 @@ impl RawSlab {
 
     /// Opens the slab in a file, whatever state its last users left it in.
     ///
-    /// If nobody uses it, its free list is made anew from the words of its objects. If somebody does, what dead processes had in
-    /// their hands is recovered while the others go on. Either takes time in proportion to the objects ever used, some
+    /// What dead processes had in their hands is recovered, while others go on. If no process uses the slab, its free list is checked, and rebuilt from
+    /// the words of its objects if it is damaged or the machine was restarted. Either takes time in proportion to the objects ever used, some
     /// ten milliseconds for a million.
     ///
-    /// Blocks while another process opens it, for ten seconds at most.
+    /// Waits while another process rebuilds the free list: for ten seconds at most, or 0.1 s while that process is stopped. Waits as long for processes that
+    /// recover, and then opens all the same: what such a process recovers stays out of reach until it goes on or dies.
+    ///
+    /// The file belongs to this user or to root, and no others may write to it: who may write can cut it off, and then every process that has mapped it dies
+    /// of SIGBUS. To trust others, open the file and use [`open_file`](RawSlab::open_file).
     ///
     /// # Errors
-    /// [`Error::NotASlab`], [`Error::Version`], [`Error::Checksum`], [`Error::Geometry`], [`Error::OutOfRange`],
-    /// [`Error::Truncated`], [`Error::Damaged`] for a file that is not a sound slab, whatever its bytes are;
+    /// [`Error::Untrusted`] for a file that others may write to; [`Error::NotAFile`], [`Error::NotASlab`], [`Error::Version`], [`Error::Checksum`],
+    /// [`Error::Geometry`], [`Error::OutOfRange`], [`Error::Truncated`], [`Error::Damaged`] for a file that is not a sound slab, whatever its bytes are;
     /// [`Error::Namespace`]; [`Error::Busy`]; [`Error::System`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_file(open(path.as_ref())?)
+        Self::open_file(file::open(path.as_ref(), file::OWNER_ONLY)?)
     }
 
-    /// Opens the slab in a file that is open: a memfd that was handed over, for example.
+    /// Opens the slab in a file that is open: a memfd that was handed over, for example. All who may write to the file are trusted, whoever its owner is. A
+    /// memfd that [`Options::memfd`] made can't be cut off.
     ///
     /// # Errors
-    /// As [`open`](RawSlab::open).
+    /// As [`open`](RawSlab::open), but for [`Error::Untrusted`].
     pub fn open_file(file: File) -> Result<Self, Error> {
         Ok(Self::attach(file, Others::Watched)?.0)
     }
@@ -94,12 +99,12 @@ impl RawSlab {
     /// # Safety
     /// Nobody else uses the slab, neither another process nor this one: objects would be allocated twice, and two would hold one.
     pub unsafe fn open_alone(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Ok(Self::attach(open(path.as_ref())?, Others::Absent)?.0)
+        Ok(Self::attach(file::open(path.as_ref(), file::OWNER_ONLY)?, Others::Absent)?.0)
     }
 
     fn attach(file: File, others: Others) -> Result<(Self, Recovered), Error> {
         let header = read_header(&file)?;
-        let shared = Shared::map(Some(file), header, false, Access::Shared)?;
+        let shared = Shared::map(Source::File(file), header, false)?;
         let recovered = shared.attach(others)?;
         Ok((Self::new(Arc::new(shared)), recovered))
     }
@@ -109,12 +114,21 @@ impl RawSlab {
     /// # Errors
     /// As [`open`](RawSlab::open).
     pub fn open_and_report(path: impl AsRef<Path>) -> Result<(Self, Recovered), Error> {
-        Self::attach(open(path.as_ref())?, Others::Watched)
+        Self::open_file_and_report(file::open(path.as_ref(), file::OWNER_ONLY)?)
+    }
+
+    /// Opens as [`open_file`](RawSlab::open_file), and tells what was found in the hands of the dead.
+    ///
+    /// # Errors
+    /// As [`open_file`](RawSlab::open_file).
+    pub fn open_file_and_report(file: File) -> Result<(Self, Recovered), Error> {
+        Self::attach(file, Others::Watched)
     }
 
     /// A cache for a thread of this process.
     ///
-    /// Takes some 10 µs. Blocks while another process opens the slab.
+    /// Takes some 10 µs. Waits while another process rebuilds the free list, and if no slot is free while others recover some; as long as
+    /// [`open`](RawSlab::open).
     ///
     /// # Errors
     /// [`Error::NoCache`]; [`Error::Busy`]; [`Error::System`].
@@ -140,11 +154,14 @@ impl RawSlab {
     /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`]; [`Error::OtherObjects`] when `bytes` are not as many as
     /// an object has.
     pub fn read(&self, handle: Handle, bytes: &mut [u8]) -> Result<(), Error> {
-        let expected = self.object_bytes();
-        if bytes.len() as u64 != expected {
-            return Err(Error::OtherObjects { what: "size", expected: bytes.len() as u64, found: expected });
-        }
+        self.check_size(bytes)?;
         self.read_beginning(handle, bytes)
+    }
+
+    /// Whether there is room for exactly an object.
+    pub(crate) fn check_size(&self, bytes: &[u8]) -> Result<(), Error> {
+        let (expected, found) = (bytes.len() as u64, self.object_bytes());
+        if expected == found { Ok(()) } else { Err(Error::OtherObjects { what: "size", expected, found }) }
     }
 
     /// [`read`](RawSlab::read) of as many bytes as there is room for, at most those of an object.
@@ -235,8 +252,12 @@ impl RawSlab {
     /// Returns what dead processes had in their caches, and makes orphans of what they held, while the others go on. Opening
     /// does that, and so does an allocation that finds no object.
     ///
+    /// Lock-free as long as no other process recovers or rebuilds the free list: those are waited for, as by [`open`](RawSlab::open), so that afterwards
+    /// all is recovered of processes that were dead before.
+    ///
     /// # Errors
-    /// [`Error::Damaged`]; [`Error::System`].
+    /// [`Error::Busy`] when another process takes too long with what it recovers, all else is recovered then; [`Error::Namespace`]; [`Error::Damaged`];
+    /// [`Error::System`].
     pub fn recover(&self) -> Result<Recovered, Error> {
         self.shared.recover()
     }
@@ -275,8 +296,6 @@ impl RawSlab {
         let geometry = &self.shared.header.geometry;
         let index = handle.index();
         self.shared.memory.sync(geometry.objects() + index * geometry.object_bytes, geometry.object_bytes)?;
-        // The first page has the number of objects in use.
-        self.shared.memory.sync(0, PAGE)?;
         self.shared.memory.sync(geometry.words() + 8 * index, 8)
     }
 
@@ -317,15 +336,14 @@ impl std::fmt::Debug for RawSlab {
     }
 }
 
-fn open(path: &Path) -> Result<File, Error> {
-    let file = File::options().read(true).write(true).open(path);
-    file.map_err(|source| Error::system(format!("open {}", path.display()), source))
-}
-
 /// Reads the header without mapping anything: nothing of the file is believed before.
 pub(crate) fn read_header(file: &File) -> Result<Header, Error> {
     let failed = |source| Error::system("read the slab's header", source);
-    let length = file.metadata().map_err(failed)?.len();
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(Error::NotAFile { found: file::kind(metadata.file_type()) });
+    }
+    let length = metadata.len();
     let mut bytes = [0; 8 * FIXED];
     if length < bytes.len() as u64 {
         let mut first = [0; 8];

@@ -1,8 +1,8 @@
-//! Making the free list anew, alone, from the objects' words.
+//! Rebuilding the free list, alone, from the objects' words.
 //!
-//! The words alone say what is allocated; links, intents and the depot's head are only a faster way to what is not. So
-//! whatever state those were left in (by a kill, or by a power failure that wrote some pages and others not), a process
-//! that has the slab alone throws them away and makes them again.
+//! The words alone say what is allocated; links, announcements and the depot's head are only a faster way to what is not. So
+//! whatever state those were left in (by a power failure that wrote some pages and others not), a process that has the slab
+//! to itself discards them and builds them again.
 
 use std::sync::atomic::Ordering;
 
@@ -12,13 +12,15 @@ use crate::mapped::error::Error;
 use crate::mapped::process::Identity;
 use crate::mapped::recover::{Chains, Recovered};
 use crate::mapped::shared::Shared;
-use crate::word::{State, Word};
+use crate::primitive::AtomicU64;
+use crate::word::{Generation, State, Word};
 
 /// Makes the free list anew. The caller is at the gate and no cache is in use, so nothing changes meanwhile; if it dies, the
 /// next one begins again. Calls `begins` when all is sound and before anything is changed.
 pub(crate) fn rebuild(shared: &Shared, others: Others, begins: impl FnOnce()) -> Result<Recovered, Error> {
-    let capacity = check(shared)?;
+    let words = check(shared)?;
     begins();
+    shared.capacity_word().fetch_max(words.len() as u64, Ordering::AcqRel);
     let mut recovered = Recovered::default();
     for slot in shared.slots() {
         slot.settle();
@@ -32,14 +34,14 @@ pub(crate) fn rebuild(shared: &Shared, others: Others, begins: impl FnOnce()) ->
     }
     shared.head().store(Head { first: NONE, by: 0, tag: 0 }.pack(), Ordering::Release);
 
-    let mut fresh = capacity;
-    // Nobody has a cache, so any slot will do to act with.
+    // No process has a cache, so any slot will do to act with.
     let mut chains = Chains::new(shared, 0);
-    for (index, word) in (0..).zip(&shared.words()[..capacity as usize]) {
+    for (index, word) in (0..).zip(words) {
         let found = Word(word.load(Ordering::Relaxed));
         let generation = found.generation();
         match found.state() {
-            Some(State::Virgin) => fresh = fresh.min(index),
+            // Among used ones, because a power failure took its word: fresh objects are those behind all used ones.
+            Some(State::Virgin) => chains.push(Entry { generation: Generation::FIRST, index })?,
             Some(State::Free) => chains.push(Entry { generation, index })?,
             Some(State::Cached(_)) => {
                 recovered.freed += 1;
@@ -53,17 +55,20 @@ pub(crate) fn rebuild(shared: &Shared, others: Others, begins: impl FnOnce()) ->
         }
     }
     chains.finish()?;
-    shared.fresh().store(fresh, Ordering::Release);
+    shared.fresh().store(words.len() as u64, Ordering::Release);
     Ok(recovered)
 }
 
-/// Whether every word is one that we write, before anything is changed; the capacity.
-fn check(shared: &Shared) -> Result<u64, Error> {
+/// Whether every word is one that we write, before anything is changed; the words up to the last object that was ever used.
+fn check(shared: &Shared) -> Result<&[AtomicU64], Error> {
     let capacity = shared.capacity_word().load(Ordering::Acquire);
     if capacity > shared.header.geometry.max_objects {
         return Err(Error::Damaged { what: "more objects are in use than there are", at: capacity });
     }
-    let broken = shared.words()[..capacity as usize].iter().position(|word| {
+    let words = shared.written_words();
+    let used = words.iter().rposition(|word| word.load(Ordering::Relaxed) != 0).map_or(0, |last| last + 1);
+    let words = &words[..used];
+    let broken = words.iter().position(|word| {
         let state = Word(word.load(Ordering::Relaxed)).state();
         match state {
             Some(State::Cached(slot) | State::Held(slot)) => u64::from(slot) >= shared.header.geometry.caches,
@@ -72,6 +77,6 @@ fn check(shared: &Shared) -> Result<u64, Error> {
     });
     match broken {
         Some(index) => Err(Error::Damaged { what: "the word of an object makes no sense", at: index as u64 }),
-        None => Ok(capacity),
+        None => Ok(words),
     }
 }

@@ -1,15 +1,15 @@
 //! A slab in memory: the mapping, and the parts of it under their types.
 
-use std::fs::File;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use crate::depot::{Depot, Head, NONE};
 use crate::mapped::error::Error;
+use crate::mapped::file;
 use crate::mapped::gate;
 use crate::mapped::geometry::{Geometry, PAGE};
 use crate::mapped::header::{BOOT, CAPACITY, FRESH, GATE, HEAD, Header, NAMESPACE};
-use crate::mapped::memory::{Access, Memory};
+use crate::mapped::memory::{Memory, Source};
 use crate::mapped::process::{self, Identity};
 use crate::primitive::{AtomicU64, AtomicU128};
 use crate::slot::Slot;
@@ -27,16 +27,21 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Maps a file whose header was read, or new memory.
-    pub(crate) fn map(file: Option<File>, header: Header, reserve: bool, access: Access) -> Result<Self, Error> {
+    pub(crate) fn map(source: Source, header: Header, reserve: bool) -> Result<Self, Error> {
+        let Geometry { huge_pages, .. } = header.geometry;
+        let memory = Memory::map(source, header.geometry.file_bytes(), huge_pages)?;
+        if huge_pages {
+            // Advice: where the kernel has no huge pages of this kind, small ones do the same work.
+            memory.advise_huge_pages(header.geometry.objects());
+        }
+        Self::new(memory, header, reserve)
+    }
+
+    /// A slab whose books are in this memory.
+    pub(crate) fn new(memory: Memory, header: Header, reserve: bool) -> Result<Self, Error> {
         if !AtomicU128::is_lock_free() {
             let source = std::io::ErrorKind::Unsupported;
             return Err(Error::system("exchange 128 bits at once: this processor can't", source));
-        }
-        let Geometry { huge_pages, .. } = header.geometry;
-        let memory = Memory::map(file, header.geometry.file_bytes(), huge_pages, access)?;
-        if huge_pages && access == Access::Shared {
-            // Advice: where the kernel has no huge pages of this kind, small ones do the same work.
-            memory.advise_huge_pages(header.geometry.objects());
         }
         Ok(Shared { memory, header, reserve, boot: process::boot()? })
     }
@@ -84,20 +89,12 @@ impl Shared {
 
     /// The first object of the depot's first chain.
     pub(crate) fn first_chain(&self) -> u32 {
-        match self.memory.access() {
-            Access::Shared => Head::unpack(self.head().load(Ordering::Acquire)).first,
-            // Half of it: processors that load 128 bits by an exchange would write to the page, and what others change would not show there any more.
-            Access::Copy => Head::unpack(self.word(HEAD).load(Ordering::Acquire).into()).first,
-        }
+        Head::unpack(self.head().load(Ordering::Acquire)).first
     }
 
-    /// Whether somebody makes the free list anew, or died at it.
+    /// Whether a process rebuilds the free list, or died at it.
     pub(crate) fn is_half_made(&self) -> bool {
-        gate::is_remaking(match self.memory.access() {
-            Access::Shared => self.gate().load(Ordering::Acquire),
-            // As above.
-            Access::Copy => self.word(GATE).load(Ordering::Acquire).into(),
-        })
+        gate::is_remaking(self.gate().load(Ordering::Acquire))
     }
 
     /// Two words that change together, the first of them even.
@@ -160,6 +157,32 @@ impl Shared {
     /// How many objects may be used now; never more than there are, whatever the word says.
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity_word().load(Ordering::Acquire).min(self.header.geometry.max_objects)
+    }
+
+    /// The words of all objects that were ever used in this boot, and of some others: to read more would have memory set aside for holes of the file.
+    pub(crate) fn used_words(&self) -> &[AtomicU64] {
+        let used = match self.memory.is_copy() {
+            true => self.capacity(),
+            // A cache takes fresh objects before it says so, at most a chain of them.
+            false => {
+                self.fresh().load(Ordering::Acquire).saturating_add(self.header.geometry.chain).min(self.capacity())
+            }
+        };
+        &self.words()[..used as usize]
+    }
+
+    /// The words of all objects that were ever used: after a power failure, what the header says of them may be older than they are.
+    pub(crate) fn written_words(&self) -> &[AtomicU64] {
+        let (words, used) = (self.words(), self.used_words().len());
+        let Some(file) = self.memory.file() else { return &words[..used] };
+        let start = self.header.geometry.words();
+        let beyond = start + 8 * used as u64..start + 8 * words.len() as u64;
+        let indices = file::data(file, beyond).flat_map(|range| {
+            let index = |offset: u64| ((offset - start) / 8) as usize;
+            index(range.start)..index(range.end)
+        });
+        let last = indices.filter(|&index| words[index].load(Ordering::Relaxed) != 0).last();
+        &words[..last.map_or(used, |index| index + 1)]
     }
 
     /// Lets more objects be used; `false` if there are no more.

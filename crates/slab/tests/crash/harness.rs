@@ -16,6 +16,12 @@ pub(crate) fn run() {
     let mut jobs: Vec<Job> = Vec::new();
     #[cfg(target_arch = "x86_64")]
     jobs.extend(crate::instructions::jobs(&wants));
+    #[cfg(target_arch = "x86_64")]
+    jobs.extend(crate::stops::jobs(&wants));
+    #[cfg(target_arch = "x86_64")]
+    if wants("power failures") {
+        jobs.push(Box::new(crate::power::failures));
+    }
     if wants("random") {
         jobs.push(Box::new(crate::random::kills));
     }

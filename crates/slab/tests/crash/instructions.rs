@@ -7,7 +7,7 @@ use crate::tracer::{Child, Point, points, spread};
 use crate::workers::Job;
 
 /// Of each recovery, so many places at which it is killed, times the stress; or all, if there are not so many.
-const RECOVERY_POINTS: usize = 400;
+const RECOVERY_POINTS: usize = 270;
 
 /// All scenes, and all recoveries from them, whose names are wanted; the long ones first.
 pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
@@ -30,7 +30,7 @@ pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
 }
 
 /// A child at the beginning of a scene, with the stage that it plays on.
-fn begin(scene: &Scene) -> (Stage, Child) {
+pub(crate) fn begin(scene: &Scene) -> (Stage, Child) {
     let stage = scene.stage();
     let child = Child::start(|mark| (scene.play)(&stage, mark));
     (stage, child)
@@ -61,9 +61,7 @@ fn killed_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
         let fallen = || {
             let (mut stage, child) = begin(scene);
             child.kill_at(death);
-            if recovery.alone {
-                stage.leave();
-            }
+            (recovery.prepare)(&mut stage);
             stage
         };
         let trace = {

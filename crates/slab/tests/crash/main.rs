@@ -4,6 +4,8 @@
 //! the survivor goes on working, recovers, and looks whether every object is in exactly one pair of hands; or everybody is
 //! dead, and whoever opens the slab next looks.
 //!
+//! Others are stopped instead of killed, and go on later; and power fails, so that a file has whatever its device was given.
+//!
 //! `MILLSTREAM_STRESS=n` makes it n times as many random kills, and n times as many places in recoveries, or all of them. `MILLSTREAM_CRASH=text` runs only scenes whose name contains
 //! the text.
 
@@ -11,12 +13,16 @@
 mod harness;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod instructions;
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+mod power;
 #[cfg(not(loom))]
 mod random;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod scenes;
 #[cfg(not(loom))]
 mod stage;
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+mod stops;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod tracer;
 #[cfg(not(loom))]

@@ -14,7 +14,17 @@ const KILLS: usize = 1500;
 pub(crate) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    /// Says the seed, for a run to be repeated.
+    pub(crate) fn seeded(name: &str) -> Self {
+        let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+            now.as_nanos() as u64 | 1
+        });
+        println!("{name}: MILLSTREAM_SEED={seed}");
+        Random(seed)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -24,12 +34,8 @@ impl Random {
 
 /// Forks one or two children that allocate, free, publish, claim and pack parcels as chance has it, and kills them after a while.
 pub(crate) fn kills() -> usize {
-    let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        now.as_nanos() as u64 | 1
-    });
-    println!("random kills: MILLSTREAM_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = Random::seeded("random kills");
+    let Random(seed) = random;
     let mut killed = 0;
     while killed < KILLS * stress() {
         let stage = Stage::new(8 + random.below(17));

@@ -24,17 +24,27 @@ impl Scene {
 /// A way to recover.
 pub(crate) struct Recovery {
     pub(crate) name: &'static str,
-    /// Whether nobody else has a cache.
-    pub(crate) alone: bool,
+    /// What becomes of the stage after the first death.
+    pub(crate) prepare: fn(&mut Stage),
+    /// Whether it has the slab to itself while it rebuilds the free list.
+    pub(crate) rebuilds: bool,
     /// Who comes after one that was killed in it: one that has the slab open, or one that opens it.
     pub(crate) survivors: &'static [Survivor],
     pub(crate) play: fn(&Stage, &dyn Fn()),
 }
 
-pub(crate) const RECOVERIES: [Recovery; 2] = [
+fn open(stage: &Stage, mark: &dyn Fn()) {
+    let file = std::fs::File::from(stage.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
+    mark();
+    Slab::<[u64; 2]>::open_file(file).unwrap();
+    mark();
+}
+
+pub(crate) const RECOVERIES: [Recovery; 3] = [
     Recovery {
         name: "recovery",
-        alone: false,
+        prepare: |_| {},
+        rebuilds: false,
         survivors: &[Survivor::Lives],
         play: |stage, mark| {
             mark();
@@ -44,14 +54,20 @@ pub(crate) const RECOVERIES: [Recovery; 2] = [
     },
     Recovery {
         name: "opening",
-        alone: true,
+        prepare: Stage::leave,
+        rebuilds: false,
         survivors: &[Survivor::Dies, Survivor::Lives],
-        play: |stage, mark| {
-            let file = std::fs::File::from(stage.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
-            mark();
-            Slab::<[u64; 2]>::open_file(file).unwrap();
-            mark();
+        play: open,
+    },
+    Recovery {
+        name: "rebuilding",
+        prepare: |stage| {
+            stage.leave();
+            stage.reboot();
         },
+        rebuilds: true,
+        survivors: &[Survivor::Dies],
+        play: open,
     },
 ];
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
 use millstream_slab::{Cache, Error, Handle, Holder, Inspection, Slab};
 
@@ -40,7 +41,11 @@ pub(crate) struct Stage {
 impl Stage {
     /// Every object has been the survivor's once, so what words say from before is another living process's.
     pub(crate) fn new(capacity: u64) -> Stage {
-        let slab = Slab::options(OBJECTS).capacity(capacity).chain(3).caches(6).memfd().unwrap();
+        Stage::of(OBJECTS, capacity)
+    }
+
+    pub(crate) fn of(objects: u64, capacity: u64) -> Stage {
+        let slab = Slab::options(objects).capacity(capacity).chain(3).caches(6).memfd().unwrap();
         let cache: Cache<Contents> = slab.cache().unwrap();
         let all: Vec<_> = (0..capacity).map(|n| cache.alloc(contents(n)).unwrap()).collect();
         drop(all);
@@ -57,6 +62,14 @@ impl Stage {
         while self.slab.raw().usage().free > 0 {
             std::mem::forget(cache.alloc(contents(400)).unwrap());
         }
+    }
+
+    /// As if the machine had been started again since: every process of before is dead.
+    pub(crate) fn reboot(&self) {
+        let file = std::fs::File::from(self.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
+        let mut boot = [0; 8];
+        file.read_exact_at(&mut boot, 8 * 17).unwrap();
+        file.write_all_at(&boot.map(|byte| !byte), 8 * 17).unwrap();
     }
 
     /// The survivor is gone; what it held is nobody's.

@@ -39,52 +39,66 @@ impl Child {
     /// Where it is at each instruction up to the end of the scene, which is the end of the child.
     pub(crate) fn trace(self) -> Vec<u64> {
         let mut trace = Vec::new();
-        loop {
-            trace.push(self.registers().rip);
-            assert!(trace.len() < MOST_INSTRUCTIONS, "the scene does not end");
+        self.follow(|registers| trace.push(registers.rip));
+        trace
+    }
+
+    /// Shows its registers before each instruction up to the end of the scene, which is the end of the child.
+    pub(crate) fn follow(self, mut see: impl FnMut(&libc::user_regs_struct)) {
+        for step in 0.. {
+            see(&self.registers());
+            assert!(step < MOST_INSTRUCTIONS, "the scene does not end");
             self.request(libc::PTRACE_SINGLESTEP, 0, 0);
             if self.wait() == libc::SIGSTOP {
                 break;
             }
         }
         self.kill();
-        trace
     }
 
     /// Lets it run to the point, and kills it there.
     pub(crate) fn kill_at(self, point: Point) {
+        self.run_to(point);
+        self.kill();
+    }
+
+    /// Lets it run to the point, where it stays, stopped; whether that is the end.
+    pub(crate) fn run_to(&self, point: Point) -> bool {
         const BREAKPOINT: i64 = 0xcc;
         let Point::At { address, hit } = point else {
             self.request(libc::PTRACE_CONT, 0, 0);
             assert_eq!(self.wait(), libc::SIGSTOP, "the scene did not end");
-            return self.kill();
+            return true;
         };
         // SAFETY: reads a word of the child.
         let original = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, address, 0) };
         let planted = original & !0xff | BREAKPOINT;
-        self.request(libc::PTRACE_POKETEXT, address, planted as u64);
         for now in 1..=hit {
+            self.request(libc::PTRACE_POKETEXT, address, planted as u64);
             self.request(libc::PTRACE_CONT, 0, 0);
             if self.wait() == libc::SIGSTOP {
-                // Another way than the one that was followed, as chance has it: killed at the end.
-                break;
+                // Another way than the one that was followed, as chance has it: it has come to the end.
+                return true;
             }
             let mut registers = self.registers();
             registers.rip = address;
             self.set_registers(&registers);
+            self.request(libc::PTRACE_POKETEXT, address, original as u64);
             if now < hit {
-                self.request(libc::PTRACE_POKETEXT, address, original as u64);
                 self.request(libc::PTRACE_SINGLESTEP, 0, 0);
                 if self.wait() == libc::SIGSTOP {
-                    break;
+                    return true;
                 }
-                self.request(libc::PTRACE_POKETEXT, address, planted as u64);
             }
         }
-        self.kill();
+        false
     }
 
-    fn kill(&self) {
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid as u32
+    }
+
+    pub(crate) fn kill(&self) {
         // SAFETY: our own child, which was not waited for.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);

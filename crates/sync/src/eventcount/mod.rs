@@ -69,6 +69,11 @@
 //! call, and a short lock if tasks wait. Waiting blocks. A thread that is stopped anywhere in a wait hinders
 //! nobody; one that is stopped between its increment and the wake delays that wake.
 //!
+//! # Wakers
+//! A waker is cloned, woken and dropped outside every lock, so it may use the count it waits for. A waker that panics
+//! when an increment wakes it is contained: the panic hook reports it, all other waiters are woken, and the increment
+//! returns as usual. A panic of a waker's clone or drop while its own task is polled or dropped is that task's.
+//!
 //! # How it is proven
 //! Loom models of [`Many`] and [`TwoWord`] with threads and tasks (`tests/eventcount_loom.rs`), an enumerated
 //! x86-TSO machine for `Unlocked` (`verify/tso`), stress tests with both kinds of fences, between threads and
@@ -90,6 +95,7 @@ pub use unlocked::Unlocked;
 pub use wait_async::WaitAsync;
 pub use word::Width;
 
+mod contained;
 mod count;
 mod incrementer;
 mod kind;

@@ -1,8 +1,13 @@
 //! The tasks that wait for a count, behind a lock that is touched only when the flag says that somebody waits.
+//!
+//! A waker is the user's code: its clone, wake and drop may panic, and may use this very count. So none of them runs
+//! under the lock: [`Tasks::with`] moves wakers in and out of the line and leaves the rest to its caller.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::task::Waker;
 
+use super::contained;
 use crate::primitive::{Mutex, PoisonError};
 
 /// Waiting tasks in the order they came.
@@ -39,39 +44,47 @@ impl Tasks {
 
     /// Queues a task.
     pub(super) fn enter(&self, waker: &Waker) -> Ticket {
+        let waker = waker.clone();
         self.with(|line| {
             let ticket = line.next;
             line.next += 1;
-            line.waiting.insert(ticket, waker.clone());
+            line.waiting.insert(ticket, waker);
             Ticket(ticket)
         })
     }
 
     /// Makes a queued task's waker this one; false if the task has been woken.
     pub(super) fn refresh(&self, ticket: Ticket, waker: &Waker) -> bool {
+        let is_current = self.with(|line| line.waiting.get(&ticket.0).map(|queued| queued.will_wake(waker)));
+        if is_current != Some(false) {
+            return is_current.is_some();
+        }
+        let mut waker = waker.clone();
+        // Whichever waker the line does not keep is dropped at the end of this function, without the lock.
         self.with(|line| {
             let queued = line.waiting.get_mut(&ticket.0);
-            queued.map(|queued| queued.clone_from(waker)).is_some()
+            queued.map(|queued| mem::swap(queued, &mut waker)).is_some()
         })
     }
 
     /// Takes a task out; false if it has been woken.
     pub(super) fn leave(&self, ticket: Ticket) -> bool {
-        self.with(|line| line.waiting.remove(&ticket.0)).is_some()
+        let waker = self.with(|line| line.waiting.remove(&ticket.0));
+        waker.is_some()
     }
 
-    /// Wakes at most `most` tasks, the longest waiting first, and tells how many.
+    /// Wakes at most `most` tasks, the longest waiting first, and tells how many. A waker that panics keeps no other
+    /// from being woken.
     pub(super) fn wake(&self, most: usize) -> usize {
-        // Woken without the lock: a waker may run anything.
         let woken = self.with(|line| {
-            let mut woken = std::mem::take(&mut line.waiting);
+            let mut woken = mem::take(&mut line.waiting);
             if let Some((&first_left, _)) = woken.iter().nth(most) {
                 line.waiting = woken.split_off(&first_left);
             }
             woken
         });
         let number = woken.len();
-        woken.into_values().for_each(Waker::wake);
+        woken.into_values().for_each(contained::wake);
         number
     }
 
@@ -133,5 +146,59 @@ mod tests {
         tasks.wake(1);
         assert_eq!([old, new].map(|woken| woken.0.load(Ordering::Relaxed)), [0, 1]);
         assert!(!tasks.refresh(ticket, &new_waker));
+    }
+
+    /// A waker that does `on_wake` when it is woken and `on_drop` when it is dropped.
+    struct Hostile<W: Fn(), D: Fn()> {
+        on_wake: W,
+        on_drop: D,
+    }
+
+    impl<W: Fn() + Send + Sync, D: Fn() + Send + Sync> Wake for Hostile<W, D> {
+        fn wake(self: Arc<Self>) {
+            (self.on_wake)();
+        }
+    }
+
+    impl<W: Fn(), D: Fn()> Drop for Hostile<W, D> {
+        fn drop(&mut self) {
+            (self.on_drop)();
+        }
+    }
+
+    #[test]
+    fn a_panicking_waker_keeps_no_other_from_being_woken() {
+        let tasks = Tasks::new();
+        let [first, last] = std::array::from_fn(|_| task());
+        tasks.enter(&first.1);
+        let panics = || std::panic::resume_unwind(Box::new("a waker that panics"));
+        tasks.enter(&Waker::from(Arc::new(Hostile { on_wake: panics, on_drop: || () })));
+        tasks.enter(&Waker::from(Arc::new(Hostile { on_wake: || (), on_drop: panics })));
+        tasks.enter(&last.1);
+        assert_eq!(tasks.wake(usize::MAX), 4);
+        assert_eq!([first, last].map(|(woken, _)| woken.0.load(Ordering::Relaxed)), [1, 1]);
+    }
+
+    #[test]
+    fn a_waker_that_is_replaced_may_use_the_line_when_it_is_dropped() {
+        let tasks = Arc::new(Tasks::new());
+        let (woken, other) = task();
+        let held = tasks.enter(&other);
+        let line = Arc::clone(&tasks);
+        let on_drop = move || assert!(line.leave(held));
+        let ticket = tasks.enter(&Waker::from(Arc::new(Hostile { on_wake: || (), on_drop })));
+        assert!(tasks.refresh(ticket, &other));
+        assert_eq!((tasks.wake(usize::MAX), woken.0.load(Ordering::Relaxed)), (1, 1));
+    }
+
+    #[test]
+    fn a_waker_that_panics_when_it_is_replaced_leaves_its_successor_in_the_line() {
+        let tasks = Tasks::new();
+        let (woken, waker) = task();
+        let on_drop = || std::panic::resume_unwind(Box::new("a waker that panics"));
+        let ticket = tasks.enter(&Waker::from(Arc::new(Hostile { on_wake: || (), on_drop })));
+        let refreshed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tasks.refresh(ticket, &waker)));
+        assert!(refreshed.is_err(), "the panic is the task's own");
+        assert_eq!((tasks.wake(usize::MAX), woken.0.load(Ordering::Relaxed)), (1, 1));
     }
 }

@@ -1,49 +1,148 @@
 //! Wakes tasks at a given time, for the timed rule: a thread of its own, started when first needed.
 
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, Once, PoisonError};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
-static ALARMS: Mutex<BTreeMap<(Instant, u64), Waker>> = Mutex::new(BTreeMap::new());
-static CHANGED: Condvar = Condvar::new();
+use super::contained;
 
-/// Wakes the task when `time` has come.
-///
-/// # Panics
-/// If the thread cannot be started.
+/// The alarms of one process, and the thread that wakes for them.
+struct Timekeeper {
+    /// A child of fork has no thread here, and finds locks as they were.
+    pid: u32,
+    has_thread: Mutex<bool>,
+    alarms: Mutex<BTreeMap<(Instant, u64), Waker>>,
+    changed: Condvar,
+}
+
+/// Wakes the task when `time` has come; at once where no thread can be started.
 pub(super) fn wake_at(time: Instant, waker: Waker) {
-    static STARTED: Once = Once::new();
-    STARTED.call_once(|| {
-        std::thread::Builder::new()
-            .name("eventcount-time".to_owned())
-            .spawn(run)
-            .expect("a thread is needed to wake tasks where the heavy fence is missing");
-    });
-    let mut alarms = ALARMS.lock().unwrap_or_else(PoisonError::into_inner);
+    let keeper = Timekeeper::of_this_process();
+    if !keeper.has_started() {
+        return contained::wake(waker);
+    }
+    let mut alarms = lock(&keeper.alarms);
     // Several alarms may be at the same moment.
     let number = alarms.range((time, 0)..=(time, u64::MAX)).next_back().map_or(0, |((_, number), _)| number + 1);
     alarms.insert((time, number), waker);
-    CHANGED.notify_one();
+    keeper.changed.notify_one();
 }
 
-fn run() {
-    let mut alarms = ALARMS.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        let Some(&(time, number)) = alarms.keys().next() else {
-            alarms = CHANGED.wait(alarms).unwrap_or_else(PoisonError::into_inner);
-            continue;
-        };
-        let left = time.saturating_duration_since(Instant::now());
-        if !left.is_zero() {
-            alarms = CHANGED.wait_timeout(alarms, left).unwrap_or_else(PoisonError::into_inner).0;
-            continue;
+impl Timekeeper {
+    /// Made when first asked for, and never freed.
+    fn of_this_process() -> &'static Timekeeper {
+        static CURRENT: AtomicPtr<Timekeeper> = AtomicPtr::new(ptr::null_mut());
+        let pid = std::process::id();
+        loop {
+            // Acquire: pairs with the release below.
+            let current = CURRENT.load(Ordering::Acquire);
+            // SAFETY: null, or made by a box below and never freed.
+            if let Some(keeper) = unsafe { current.as_ref() }.filter(|keeper| keeper.pid == pid) {
+                return keeper;
+            }
+            let (has_thread, alarms, changed) = Default::default();
+            let new = Box::into_raw(Box::new(Timekeeper { pid, has_thread, alarms, changed }));
+            // Release: pairs with the acquire above, so that the keeper is found complete.
+            if CURRENT.compare_exchange(current, new, Ordering::Release, Ordering::Relaxed).is_err() {
+                // SAFETY: made above, and not shared.
+                drop(unsafe { Box::from_raw(new) });
+            }
         }
-        if let Some(waker) = alarms.remove(&(time, number)) {
-            // Without the lock: a waker may run anything, also set an alarm.
-            drop(alarms);
-            waker.wake();
-            alarms = ALARMS.lock().unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// Whether the thread that wakes tasks runs; starts it if need be.
+    fn has_started(&'static self) -> bool {
+        let mut has_thread = lock(&self.has_thread);
+        if !*has_thread {
+            let thread = std::thread::Builder::new().name("eventcount-time".to_owned());
+            *has_thread = thread.spawn(|| self.run()).is_ok();
         }
+        *has_thread
+    }
+
+    fn run(&self) {
+        let mut alarms = lock(&self.alarms);
+        loop {
+            let Some(&(time, number)) = alarms.keys().next() else {
+                alarms = self.changed.wait(alarms).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = time.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                alarms = self.changed.wait_timeout(alarms, left).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            if let Some(waker) = alarms.remove(&(time, number)) {
+                // Without the lock: a waker may run anything, also set an alarm.
+                drop(alarms);
+                contained::wake(waker);
+                alarms = lock(&self.alarms);
+            }
+        }
+    }
+}
+
+/// No panic leaves what a lock guards half-written.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, mpsc};
+    use std::task::Wake;
+    use std::time::Duration;
+
+    struct Panics;
+
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            std::panic::resume_unwind(Box::new("a waker that panics"));
+        }
+    }
+
+    struct Tells(mpsc::SyncSender<()>);
+
+    impl Wake for Tells {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.try_send(());
+        }
+    }
+
+    #[test]
+    fn a_child_of_fork_has_its_own_alarms() {
+        let (tell, told) = mpsc::sync_channel(1);
+        wake_at(Instant::now(), Waker::from(Arc::new(Tells(tell))));
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(()));
+        // As a child finds it that was forked while another thread set an alarm.
+        let _held = lock(&Timekeeper::of_this_process().alarms);
+        // SAFETY: the child sets an alarm and ends, without the destructors of its parent's threads.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: the alarm ends a child that waits for longer than the test allows.
+            unsafe { libc::alarm(60) };
+            let (tell, told) = mpsc::sync_channel(1);
+            wake_at(Instant::now() + Duration::from_millis(1), Waker::from(Arc::new(Tells(tell))));
+            let is_told = told.recv_timeout(Duration::from_secs(30)).is_ok();
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!is_told)) };
+        }
+        let mut status = 0;
+        // SAFETY: the child that was forked above, and room for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+    }
+
+    #[test]
+    fn alarms_outlive_a_waker_that_panics() {
+        let now = Instant::now();
+        wake_at(now, Waker::from(Arc::new(Panics)));
+        let (tell, told) = mpsc::sync_channel(1);
+        wake_at(now + Duration::from_millis(1), Waker::from(Arc::new(Tells(tell))));
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(()));
     }
 }

@@ -16,7 +16,8 @@ use super::{Activity, Area, activity};
 /// The holder reads as it likes, and writes through its [`Ownership`]: each store is made only if the lock is still its own, checked and stored in one
 /// [section](super::raw). So a thread that takes the lock away restarts the sections of the others, and from then on every store of the former holder
 /// fails. What the lock guards has to make sense after each single store: prepare a new version where nobody looks, and
-/// publish it by one store.
+/// publish it by one store. A thread that reads a version without the lock looks afterwards whether it was the current one all the while, at a word that is
+/// never the same for two publications: its owner may have begun to write the next version over it.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -93,6 +93,12 @@ pub(crate) fn heavy() {
     fence(Ordering::SeqCst);
 }
 
+/// A model's fences are never refused.
+pub(crate) fn try_heavy() -> bool {
+    heavy();
+    true
+}
+
 fn visit(words: &Words, own: Option<usize>) {
     for (word, others) in words.words.iter().enumerate() {
         if own != Some(word) {

@@ -18,7 +18,7 @@
 //! | --- | --- | --- |
 //! | the reader writes | two words for a section, whatever it reads | a word for each object |
 //! | a reader that stops holds back | everything retired since it entered | what it protects |
-//! | garbage of a thread, at most | no bound; [`epoch::Local::make_room`] declares a stall | `3 · max(batch, 2 · hazards) + hazards` objects |
+//! | garbage of a thread, at most | no bound; [`epoch::Local::make_room`] declares a stall | `3 · max(batch, 2 · hazards) + hazards` objects, see [there](hazard#bounded-garbage) |
 //!
 //! ```
 //! use millstream_sync::reclaim::Snapshot;
@@ -34,12 +34,18 @@
 //! Objects are freed in batches. Each batch needs one fence, of the kind that the [`Settings`] ask for:
 //! [`Fence::FAST`] interrupts other cores and takes some 10 µs; [`Fence::QUIET`] takes milliseconds, which nobody waits for:
 //! the batch keeps a [`Ticket`](millstream_fence::Ticket). Destructors run two at a time, on a thread that retires.
+//!
+//! # After a fork
+//! A child of `fork` has one thread. What other threads had retired is not freed in the child. Guards that they had in the process's collector hold
+//! back nothing there; those of a [`Collector`](epoch::Collector) of one's own do, so make a new one. A hazard of another thread keeps the one object that
+//! it protects. (A child that is made by a bare `clone` is not noticed.)
 
 #[cfg(feature = "std")]
 mod backoff;
 #[cfg(feature = "std")]
 pub mod epoch;
 pub mod hazard;
+#[cfg(feature = "std")]
 mod orphans;
 #[cfg(feature = "std")]
 mod queue;

@@ -17,9 +17,18 @@ impl Ready {
         Ready { objects: UnsafeCell::new(Vec::new()), freeing: Cell::new(false) }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(super) fn len(&self) -> usize {
         // SAFETY: one thread at a time, and no reference outlives a method.
-        unsafe { (*self.objects.get()).is_empty() }
+        unsafe { (*self.objects.get()).len() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the caller is a destructor that runs from here.
+    pub(super) fn is_freeing(&self) -> bool {
+        self.freeing.get()
     }
 
     /// Takes all of `objects` in and leaves room in exchange.
@@ -33,21 +42,28 @@ impl Ready {
         }
     }
 
-    /// Frees up to `most` objects and tells how many. Inside of a destructor that runs from here it frees none, so
-    /// that a long list of objects that own each other takes no deep stack.
-    pub(super) fn free(&self, most: usize) -> usize {
+    /// Frees up to `most` objects. Calls `leaves` before each, so that the owner's count is right also when a destructor
+    /// panics. Inside of a destructor that runs from here it frees none, so that a long list of objects that own each other takes no deep stack.
+    pub(super) fn free(&self, most: usize, leaves: impl Fn()) {
         if self.freeing.replace(true) {
-            return 0;
+            return;
         }
         let _freeing = Freeing(&self.freeing);
-        let mut freed = 0;
-        while freed < most {
+        for _ in 0..most {
             // SAFETY: as above; the reference ends before the destructor runs.
             let Some(object) = (unsafe { (*self.objects.get()).pop() }) else { break };
+            leaves();
             object.free();
-            freed += 1;
         }
-        freed
+    }
+
+    /// Frees, as [`free`](Ready::free) does, until at most `left` objects remain: destructors that retire make objects ready faster than a few at a
+    /// time are freed. Inside of a destructor that runs from here it frees none.
+    #[inline]
+    pub(super) fn free_down_to(&self, left: usize, leaves: impl Fn()) {
+        while self.len() > left && !self.is_freeing() {
+            self.free(self.len() - left, &leaves);
+        }
     }
 }
 

@@ -37,12 +37,7 @@ impl<R> Registry<R> {
 
     /// An entry for the caller alone until it calls [`release`](Registry::release).
     pub(crate) fn acquire(&self, make: impl FnOnce() -> R) -> &Entry<R> {
-        let idle = |entry: &&Entry<R>| {
-            // Acquire: pairs with `release`, so that we see the record as its last owner left it.
-            !entry.taken.load(Ordering::Relaxed)
-                && entry.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
-        };
-        let reused = self.iter().find(idle);
+        let reused = self.iter().find(|entry| entry.try_acquire());
         reused.unwrap_or_else(|| self.add(make()))
     }
 
@@ -59,6 +54,11 @@ impl<R> Registry<R> {
         unsafe { &*entry }
     }
 
+    /// Idle entries whose record is wanted, each acquired when it is reached: for the caller alone until it releases it.
+    pub(crate) fn acquire_idle(&self, is_wanted: impl Fn(&R) -> bool) -> impl Iterator<Item = &Entry<R>> {
+        self.iter().filter(move |entry| is_wanted(&entry.record) && entry.try_acquire())
+    }
+
     /// Gives the entry back. What its owner did to the record is visible to the next one.
     pub(crate) fn release(entry: &Entry<R>) {
         entry.taken.store(false, Ordering::Release);
@@ -70,6 +70,14 @@ impl<R> Registry<R> {
         // SAFETY: entries live as long as the list, and were filled before they were published.
         let entry = |entry: *const Entry<R>| unsafe { entry.as_ref() };
         iter::successors(entry(self.newest.load(Ordering::Acquire)), move |newer| entry(newer.older))
+    }
+}
+
+impl<R> Entry<R> {
+    fn try_acquire(&self) -> bool {
+        // Acquire: pairs with `release`, so that we see the record as its last owner left it.
+        !self.taken.load(Ordering::Relaxed)
+            && self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 }
 

@@ -11,13 +11,18 @@ use crate::evidence::number;
 use crate::evidence::permutation::PermutationArgs;
 
 const HELP: &str = "\
-Numbers are decimals, percentages or C hex floats (0x1.f5c28f5c28f5cp-1); logarithms are natural. With --json, numbers have
-17 significant digits, so that reading one back gives the double that was computed. Every rounding is on the side that keeps
+Numbers are decimals, percentages or C hex floats (0x1.f5c28f5c28f5cp-1); logarithms are natural. With --json, numbers have \
+17 significant digits, so that reading one back gives the double that was computed. Every rounding is on the side that keeps \
 the promise: a level is never too low, a bound never too tight.
 
 Example:
   $ millstream csm stop --trials 4000 --successes 3972 --threshold 0.98 --log-eps -6.907755278982137 --json
-  {\"stop\":true,\"level\":-17.238568532412884}";
+  {\"stop\":true,\"level\":-17.238568532412884}
+
+Exit status (`permutation` and `bins` have their own):
+  0  answered
+  2  the arguments are wrong
+  4  invalid data, or something could not be read or written";
 
 /// `millstream csm`.
 #[derive(Debug, Args)]
@@ -64,7 +69,8 @@ pub struct StopArgs {
     /// The logarithm of the error probability.
     #[arg(long, value_name = "X", value_parser = number::parse, allow_hyphen_values = true)]
     pub log_eps: f64,
-    /// How evidence is weighed: robbins, balanced, centred or one-sided.
+    /// How evidence is weighed: robbins, mixture, balanced, centred or one-sided. The probability to stop at the threshold
+    /// itself, ever, is at most e^X; with one-sided it is up to twice that, as each direction has e^X of its own.
     #[arg(long, value_name = "NAME", value_parser = method, default_value = "robbins")]
     pub method: Method,
     /// Print JSON.

@@ -1,7 +1,7 @@
 //! A flow file's text, read key by key.
 //!
 //! The order is that of dependence: parameters first, because templates use them; then resources and the stages' names,
-//! because needs and edges refer to them; then the stages; and last, on a file without slips, the graph.
+//! because needs and edges refer to them; then the stages; and last the graph, as far as the stages could be read.
 
 mod condition;
 mod op;
@@ -9,14 +9,15 @@ mod resource;
 mod source;
 mod stage;
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::error::{FlowError, Problem, Refusal};
-use super::model::{DEFAULT_INFLIGHT, FlowFile, MAX_WORKERS};
-use super::reader::{Reading, Section};
+use super::model::{DEFAULT_INFLIGHT, FlowFile, MAX_WORKERS, StageSpec};
+use super::reader::{Param, Reading, Section};
 use super::template::Field;
 use super::{graph, suggest};
 
@@ -60,54 +61,51 @@ pub fn parse(path: &Path, text: &str, given: &[(String, String)]) -> Result<Flow
     })?;
 
     let mut reading = Reading::new(text);
-    reading.params = params(&reading, document.as_table(), given);
+    params(&mut reading, document.as_table(), given);
     let flow = flow_file(&reading, document.as_table(), path, shared.clone());
     let problems = reading.into_problems();
     match flow {
-        Some(flow) if problems.is_empty() => match graph::check(&flow) {
-            problems if problems.is_empty() => Ok(flow),
-            problems => Err(refuse(problems)),
-        },
+        Some(flow) if problems.is_empty() => Ok(flow),
         _ => Err(refuse(problems)),
     }
 }
 
-/// `[params]`, with the values given on the command line.
-fn params(reading: &Reading<'_>, table: &toml_edit::Table, given: &[(String, String)]) -> BTreeMap<String, String> {
-    let mut flow = Section::new(reading, table, "the flow".to_owned(), 0..0);
-    let declared = flow.get("params");
-    let section = declared.as_ref().and_then(|entry| entry.section("[params]", "a table of names and defaults"));
+/// Reads `[params]`, with the values given on the command line.
+fn params(reading: &mut Reading<'_>, table: &toml_edit::Table, given: &[(String, String)]) {
+    let mut declared = BTreeMap::new();
     let mut params = BTreeMap::new();
+    let mut flow = Section::new(reading, table, "the flow".to_owned(), 0..0);
+    let entry = flow.get("params");
+    let section = entry.as_ref().and_then(|entry| entry.section("[params]", "a table of names and defaults"));
     for entry in section.iter().flat_map(Section::entries) {
         if !entry.name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-') || entry.name.is_empty() {
             let problem = Problem::new(format!("`{}` cannot name a parameter", entry.name)).at(entry.key_span, "here");
             reading.report(problem.help("use letters, digits, `_` and `-`, so that `{param.NAME}` can be read"));
-        } else if let Some(value) = entry.scalar() {
-            params.insert(entry.name, value);
+            continue;
         }
+        if let Some(value) = entry.scalar() {
+            params.insert(entry.name.clone(), value);
+        }
+        declared.insert(entry.name, Param { span: entry.key_span, used: Cell::new(false) });
     }
-    let mut unknown = Vec::new();
     for (name, value) in given {
-        if let Some(slot) = params.get_mut(name) {
-            slot.clone_from(value);
-        } else {
-            unknown.push(name);
+        if declared.contains_key(name) {
+            params.entry(name.clone()).and_modify(|slot| slot.clone_from(value));
+            continue;
         }
-    }
-    for name in unknown {
         let problem = Problem::new(format!("the flow has no parameter `{name}`, which `-p {name}=…` sets"));
-        let problem = match &declared {
+        let problem = match &entry {
             Some(entry) => problem.at(entry.key_span.clone(), "its parameters are declared here"),
             None => problem,
         };
-        let names: Vec<&str> = params.keys().map(String::as_str).collect();
+        let names: Vec<&str> = declared.keys().map(String::as_str).collect();
         reading.report(problem.help(match suggest::closest(name, names.iter().copied()) {
             Some(near) => format!("did you mean `-p {near}=…`?"),
             None if names.is_empty() => "it declares none".to_owned(),
             None => format!("its parameters are {}", names.join(", ")),
         }));
     }
-    params
+    (reading.declared, reading.params) = (declared, params);
 }
 
 /// Everything but `[params]`. `None` says that a slip which has been reported leaves no flow.
@@ -132,8 +130,13 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         let problem = Problem::new("the flow has no stages");
         reading.report(problem.help("add `[[stage]]` with a `name` and an `op`"));
     }
-    let stages = stages.and_then(|entry| stage::stages(&entry, &resources));
+    let drafts = stages.and_then(|entry| stage::stages(&entry, &resources));
     flow.finish();
+    if let Some(drafts) = &drafts {
+        let nodes: Vec<graph::Node<'_>> = drafts.iter().map(stage::Draft::node).collect();
+        graph::check(&nodes, source.as_ref(), &source_span).into_iter().for_each(|problem| reading.report(problem));
+    }
+    let stages: Option<Vec<StageSpec>> = drafts?.into_iter().map(stage::Draft::finish).collect();
 
     inputs.extend(stages.iter().flatten().flat_map(|stage| stage.fields.iter().cloned()));
     let input_span = inputs.into_iter().find(|(field, _)| *field == Field::Input).map(|(_, span)| span);
@@ -145,6 +148,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         inflight: inflight.unwrap_or(DEFAULT_INFLIGHT),
         memory,
         workers: workers.and_then(|count| usize::try_from(count).ok()),
+        warnings: warnings(reading, &resources, stages.iter().flatten()),
         params: reading.params.clone(),
         resources: resources.into_iter().filter_map(|declared| declared.spec).collect(),
         source: source?,
@@ -152,6 +156,29 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         stages: stages?,
         input_span,
     })
+}
+
+/// What is declared and used by nothing: mostly a slip in the name of what was to use it.
+fn warnings<'a>(
+    reading: &Reading<'_>,
+    resources: &[resource::Declared],
+    stages: impl Iterator<Item = &'a StageSpec>,
+) -> Vec<Problem> {
+    let needed: BTreeSet<&str> = stages.flat_map(|stage| &stage.needs).map(|need| need.resource.as_str()).collect();
+    let idle = resources.iter().filter_map(|declared| declared.spec.as_ref());
+    let idle = idle.filter(|spec| !needed.contains(spec.name.as_str())).map(|spec| {
+        let name = &spec.name;
+        let key = if spec.kind.is_keyed() { format!("\"{name}:{{host}}\"") } else { name.clone() };
+        Problem::new(format!("no stage needs the resource `{name}`, so it limits nothing"))
+            .at(spec.span.clone(), "not used")
+            .help(format!("write `needs = {{ {key} = 1 }}` in a stage, or leave it out"))
+    });
+    let unused = reading.declared.iter().filter(|(_, param)| !param.used.get()).map(|(name, param)| {
+        Problem::new(format!("nothing uses the parameter `{name}`"))
+            .at(param.span.clone(), "not used")
+            .help(format!("write `{{param.{name}}}` where its value belongs, or leave it out"))
+    });
+    idle.chain(unused).collect()
 }
 
 #[cfg(test)]
@@ -252,7 +279,7 @@ mod tests {
         assert_eq!((flow.name.as_str(), flow.inflight, flow.memory, flow.workers), ("copy", 256, None, None));
         let stage = &flow.stages[0];
         assert!(stage.retry.is_none() && stage.batch.is_none() && stage.next.is_none() && stage.needs.is_empty());
-        assert!(matches!(&stage.op, OpSpec::Read { path } if path.to_string() == "{path}"));
+        assert!(matches!(&stage.op, OpSpec::Read { path, .. } if path.to_string() == "{path}"));
     }
 
     #[test]
@@ -265,6 +292,6 @@ mod tests {
     fn the_command_line_sets_parameters() {
         let text = "[params]\nout = \"x\"\nlevel = 3\n[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"read\"\npath = \"{param.out}{param.level}\"";
         let flow = parse("f.toml".as_ref(), text, &[("out".to_owned(), "y{}".to_owned())]).unwrap();
-        assert!(matches!(&flow.stages[0].op, OpSpec::Read { path } if path.constant() == Some(b"y{}3")));
+        assert!(matches!(&flow.stages[0].op, OpSpec::Read { path, .. } if path.constant() == Some(b"y{}3")));
     }
 }

@@ -1,15 +1,20 @@
 //! `op` of a stage, with the keys that belong to it.
 
 use super::super::error::Problem;
-use super::super::model::{CheckField, ExecStdin, ExecStdout, OpSpec, ParseFormat, ZstdMode};
+use super::super::model::{CheckField, ExecStdin, ExecStdout, Fresh, OpSpec, ParseFormat, ZstdMode};
 use super::super::reader::{Entry, Section};
 use super::super::suggest;
 use super::super::template::{Field, Template};
 use super::condition;
 
+/// The op that runs a program.
+pub(super) const EXEC: &str = "exec";
+/// The op whose stage has a second exit.
+pub(super) const FILTER: &str = "filter";
+
 /// All ops, in the order in which help lists them.
 const OPS: [&str; 11] =
-    ["read", "write", "append", "blake3", "sha256", "check", "zstd", "exec", "http-get", "filter", "parse"];
+    ["read", "write", "append", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, "parse"];
 
 /// Reads the op named by the stage's `op`.
 pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
@@ -18,7 +23,8 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
     match text.value.as_str() {
         "read" => {
             let path = section.or("path", Template::of(Field::Path), Entry::path_template);
-            Some(OpSpec::Read { path: path? })
+            let max_bytes = section.optional("max_bytes", Entry::bytes_cap);
+            Some(OpSpec::Read { path: path?, max_bytes: max_bytes? })
         }
         "write" => write(section),
         "append" => {
@@ -27,7 +33,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
                 entry.same_for_all_units(&path, "all units append to one file").then_some(path)
             });
             let line = section.require("line", "line = \"{path}\"").and_then(|entry| entry.template());
-            let fresh = section.or("fresh", false, Entry::boolean);
+            let fresh = section.or("fresh", Fresh::No, fresh);
             Some(OpSpec::Append { path: path?, line: line?, fresh: fresh? })
         }
         "blake3" => Some(OpSpec::Blake3),
@@ -39,14 +45,20 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             Some(OpSpec::Check { field: field?, equals: equals? })
         }
         "zstd" => zstd(section),
-        "exec" => exec(section),
+        EXEC => exec(section),
         "http-get" => {
             let url = section.require("url", "url = \"{line}\"").and_then(|entry| entry.path_template());
             let max_bytes = section.optional("max_bytes", Entry::bytes_cap);
+            let max_retry_after = section.optional("max_retry_after", Entry::duration);
             let headers = pairs(section, "headers", "a table of header names and values");
-            Some(OpSpec::HttpGet { url: url?, max_bytes: max_bytes?, headers: headers? })
+            Some(OpSpec::HttpGet {
+                url: url?,
+                max_bytes: max_bytes?,
+                max_retry_after: max_retry_after?,
+                headers: headers?,
+            })
         }
-        "filter" => {
+        FILTER => {
             let when = section.require("when", "when = { text = \"{ext}\", equals = \"jpg\" }");
             Some(OpSpec::Filter { when: when.and_then(|entry| condition::condition(&entry))? })
         }
@@ -71,6 +83,13 @@ pub(super) fn is_known(name: &str) -> bool {
     OPS.contains(&name)
 }
 
+fn fresh(entry: &Entry<'_>) -> Option<Fresh> {
+    if entry.as_text().is_some() {
+        return entry.choice(&[("always", Fresh::Always)]);
+    }
+    entry.boolean().map(|fresh| if fresh { Fresh::IfNoneDied } else { Fresh::No })
+}
+
 fn write(section: &mut Section<'_>) -> Option<OpSpec> {
     let path = section.require("path", "path = \"{param.out}/{name}\"").and_then(|entry| entry.path_template());
     let overwrite = section.or("overwrite", false, Entry::boolean);
@@ -84,7 +103,13 @@ fn write(section: &mut Section<'_>) -> Option<OpSpec> {
 }
 
 fn zstd(section: &mut Section<'_>) -> Option<OpSpec> {
-    let decompress = section.or("mode", false, |entry| entry.choice(&[("compress", false), ("decompress", true)]))?;
+    let decompress = section.or("mode", false, |entry| entry.choice(&[("compress", false), ("decompress", true)]));
+    let Some(decompress) = decompress else {
+        // Either way has its keys, and it is not known which way was meant.
+        section.get("level");
+        section.get("max_bytes");
+        return None;
+    };
     if decompress {
         let max_bytes = section.optional("max_bytes", Entry::bytes_cap)?;
         return Some(OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes } });

@@ -67,10 +67,18 @@ fn resource(entry: &Entry<'_>, name: &str, keyed: bool) -> Option<ResourceSpec> 
         return None;
     }
     let mut section = entry.section(format!("resource `{name}`"), "a table")?;
-    let kind = match (section.get("capacity"), section.get("rate")) {
-        (Some(capacity), None) => capacity.count().map(tokens),
+    let (capacity, rate, burst) = (section.get("capacity"), section.get("rate"), section.get("burst"));
+    let kind = match (capacity, rate) {
+        (Some(capacity), None) => {
+            if let Some(burst) = burst {
+                let message = format!("resource `{name}` has `capacity`, and `burst` is a rate's");
+                let problem = Problem::new(message).at(burst.key_span, "not with `capacity`");
+                section.reading.report(problem.help("leave it out, or write `rate` in place of `capacity`"));
+            }
+            capacity.count().map(tokens)
+        }
         (None, Some(rate)) => {
-            let burst = section.or("burst", 1, Entry::count);
+            let burst = burst.map_or(Some(1), |burst| burst.count());
             let rate = rate.rate().zip(burst).map(|(per_second, burst)| RateSpec { per_second, burst });
             rate.map(|rate| if keyed { ResourceKind::KeyedRate(rate) } else { ResourceKind::Rate(rate) })
         }

@@ -22,6 +22,7 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<SourceSpec> {
                 format!("[source] has both `{}` and `{}`, and units come from one place", first.name, second.name);
             let problem = Problem::new(message).at(second.key_span.clone(), "a second source");
             section.reading.report(problem.at(first.key_span.clone(), "the first").help("keep one of them"));
+            // Every source has its keys, and it is not known which one was meant.
             return None;
         }
     };

@@ -4,11 +4,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::super::error::Problem;
+use super::super::graph::{Exit, Node};
 use super::super::model::{
     AfterFailure, BatchSpec, Hold, MAX_WORKERS, NeedSpec, OpSpec, RetrySpec, StageSpec, WorkersBound,
 };
 use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
+use super::super::template::Field;
 use super::op;
 use super::resource::Declared;
 
@@ -21,8 +23,8 @@ const MAX_STAGES: usize = 1024;
 /// Pauses between attempts when `retry` does not say `backoff`: those of the engine's own default.
 const DEFAULT_BACKOFF: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(5);
 
-/// Reads all stages. `None` says that at least one, which has been reported on, is no stage.
-pub(super) fn stages(entry: &Entry<'_>, resources: &[Declared]) -> Option<Vec<StageSpec>> {
+/// Reads all stages. `None` says that it is not even known which there are, which has been reported on.
+pub(super) fn stages(entry: &Entry<'_>, resources: &[Declared]) -> Option<Vec<Draft>> {
     let reading = entry.reading;
     if entry.is_table() {
         let problem = Problem::new("a stage is written with two brackets").at(entry.key_span.clone(), "one bracket");
@@ -57,12 +59,89 @@ pub(super) fn stages(entry: &Entry<'_>, resources: &[Declared]) -> Option<Vec<St
     }
     let known: Vec<&str> = names.iter().flatten().map(|name| name.value.as_str()).collect();
     let scope = Scope { stages: &known, resources };
-    let mut read = Vec::new();
+    let mut drafts = Vec::new();
     for (index, section) in sections.into_iter().enumerate() {
-        let following = names.get(index + 1).and_then(Option::as_ref).map(|name| name.value.clone());
-        read.push(stage(section, names[index].as_ref(), following, &scope));
+        let following = match names.get(index + 1) {
+            None => Some(None),
+            Some(name) => name.as_ref().map(|name| Some(name.value.clone())),
+        };
+        drafts.push(stage(section, names[index].as_ref(), following, &scope));
     }
-    read.into_iter().collect::<Option<Vec<StageSpec>>>().filter(|stages| !twice && stages.len() == elements.len())
+    Some(drafts).filter(|drafts| !twice && drafts.len() == elements.len())
+}
+
+/// A stage as far as it could be read; what could not has been reported on and is `None`.
+pub(super) struct Draft {
+    name: Option<Text>,
+    op_name: Option<Text>,
+    op: Option<OpSpec>,
+    exec_span: Option<Range<usize>>,
+    needs: Option<Vec<NeedSpec>>,
+    retry: Option<Option<RetrySpec>>,
+    timeout: Option<Option<Duration>>,
+    idempotent: Option<Option<bool>>,
+    workers: Option<Option<(WorkersBound, WorkersBound)>>,
+    blocking: Option<Option<bool>>,
+    batch: Option<Option<BatchSpec>>,
+    queue: Option<Option<u64>>,
+    after_failure: Option<AfterFailure>,
+    next: Option<Option<String>>,
+    otherwise: Option<Option<String>>,
+    fields: Vec<(Field, Range<usize>)>,
+}
+
+impl Draft {
+    /// What the checks of the graph look at.
+    pub(super) fn node(&self) -> Node<'_> {
+        let exit = |exit: &'_ Option<Option<String>>| match exit {
+            None => Exit::Unknown,
+            Some(None) => Exit::End,
+            Some(Some(stage)) => Exit::Stage(stage.clone()),
+        };
+        let op_name = self.op_name.as_ref().map(|name| name.value.as_str()).filter(|name| op::is_known(name));
+        let mut exits = vec![exit(&self.next)];
+        match op_name {
+            Some(op::FILTER) => exits.push(exit(&self.otherwise)),
+            Some(_) => {}
+            // It may have been meant for a `filter`.
+            None => exits.push(Exit::Unknown),
+        }
+        let name = self.name.as_ref();
+        Node {
+            name: name.map_or("", |name| &name.value),
+            span: name.map_or(0..0, |name| name.span.clone()),
+            op_name,
+            op_span: self.op_name.as_ref().map_or(0..0, |name| name.span.clone()),
+            op: self.op.as_ref(),
+            needs: self.needs.as_deref().unwrap_or_default(),
+            fields: &self.fields,
+            exits,
+        }
+    }
+
+    /// The stage, if all of it could be read.
+    pub(super) fn finish(self) -> Option<StageSpec> {
+        let name = self.name?;
+        Some(StageSpec {
+            name: name.value,
+            op: self.op?,
+            needs: self.needs?,
+            retry: self.retry?,
+            timeout: self.timeout?,
+            idempotent: self.idempotent?,
+            workers: self.workers?,
+            blocking: self.blocking?,
+            batch: self.batch?,
+            queue: self.queue?,
+            after_failure: self.after_failure?,
+            next: self.next?,
+            otherwise: self.otherwise?,
+            fields: self.fields,
+            span: name.span,
+            op_span: self.op_name?.span,
+            exec_span: self.exec_span,
+        })
+    }
 }
 
 /// What a stage can refer to.
@@ -78,12 +157,7 @@ fn name(section: &mut Section<'_>) -> Option<Text> {
     Some(name)
 }
 
-fn stage(
-    mut section: Section<'_>,
-    name: Option<&Text>,
-    following: Option<String>,
-    scope: &Scope<'_>,
-) -> Option<StageSpec> {
+fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option<String>>, scope: &Scope<'_>) -> Draft {
     let needs = section.or("needs", Vec::new(), |entry| needs(entry, scope));
     let retry = section.optional("retry", retry);
     let timeout = section.optional("timeout", timeout);
@@ -99,39 +173,41 @@ fn stage(
             ("stop", AfterFailure::Stop),
         ])
     });
-    let next = section.or("next", following, |entry| edge(entry, scope));
-    let op_name = section.get("op");
-    let op = op::op(&mut section);
-    let exec = if matches!(op, Some(OpSpec::Exec { .. })) { section.get("exec") } else { None };
-    let otherwise = match op {
-        Some(OpSpec::Filter { .. }) => section.or("else", None, |entry| edge(entry, scope)),
-        _ => Some(None),
+    let next = match section.get("next") {
+        Some(entry) => edge(&entry, scope),
+        None => following,
     };
+    let op_name = section
+        .get("op")
+        .and_then(|op| op.as_text().map(|name| Text { value: name.to_owned(), span: op.span.clone() }));
+    let op = op::op(&mut section);
+    // Which keys a stage has depends on its op's name, whatever else is wrong with it.
+    let is = |name: &str| op_name.as_ref().is_some_and(|op| op.value == name);
+    let exec_span = if is(op::EXEC) { section.get("exec").map(|entry| entry.span) } else { None };
+    let otherwise = if is(op::FILTER) { section.or("else", None, |entry| edge(entry, scope)) } else { Some(None) };
     let fields = section.reading.take_fields();
-    // Which keys a stage has depends on its op: without one, only those of all stages are known, and the others are no slips.
-    if op_name.as_ref().and_then(Entry::as_text).is_some_and(op::is_known) {
+    // Without an op, only the keys of all stages are known, and the others are no slips.
+    if op_name.as_ref().is_some_and(|name| op::is_known(&name.value)) {
         section.finish();
     }
-    let name = name?;
-    Some(StageSpec {
-        name: name.value.clone(),
-        op: op?,
-        needs: needs?,
-        retry: retry?,
-        timeout: timeout?,
-        idempotent: idempotent?,
-        workers: workers?,
-        blocking: blocking?,
-        batch: batch?,
-        queue: queue?,
-        after_failure: after_failure?,
-        next: next?,
-        otherwise: otherwise?,
+    Draft {
+        name: name.map(|name| Text { value: name.value.clone(), span: name.span.clone() }),
+        op_name,
+        op,
+        exec_span,
+        needs,
+        retry,
+        timeout,
+        idempotent,
+        workers,
+        blocking,
+        batch,
+        queue,
+        after_failure,
+        next,
+        otherwise,
         fields,
-        span: name.span.clone(),
-        op_span: op_name?.span,
-        exec_span: exec.map(|entry| entry.span),
-    })
+    }
 }
 
 /// `next` and `else`: a stage's name, or `"end"` for retirement. The outer `None` says that it is neither.

@@ -16,8 +16,9 @@ pub(crate) mod live;
 pub(crate) mod program;
 pub(crate) mod talk;
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -33,6 +34,7 @@ use super::{Op, OpError};
 use crate::file::model::{ExecStdin, ExecStdout};
 use crate::file::template::Template;
 use crate::record::Record;
+use crate::supervise;
 
 /// Bytes of standard error that a failure's message shows.
 pub(crate) const STDERR_TAIL: usize = 4 << 10;
@@ -117,7 +119,10 @@ impl Exec {
             }
             Program::Named(template) => {
                 let name = render(template)?;
-                (Command::new(&name), name)
+                let path = from_here(&name).map_err(|error| not_started(&name, &error))?;
+                let mut command = Command::new(path);
+                command.arg0(&name);
+                (command, name)
             }
         };
         for argument in &self.arguments {
@@ -126,6 +131,7 @@ impl Exec {
         for (name, value) in &self.env {
             command.env(name, render(value)?);
         }
+        command.env(supervise::MARK, supervise::mark());
         if let Some(dir) = &self.dir {
             command.current_dir(dir.render(record)?);
         }
@@ -145,7 +151,7 @@ impl Op for Exec {
             Stdout::Null => Stdio::null(),
             Stdout::Inherit => Stdio::inherit(),
             Stdout::File(path) => {
-                let path = path.render(record)?;
+                let path = path.render_file(record)?;
                 let (file_placing, file) =
                     Placing::create(path.clone()).map_err(|error| io_failure("write", &path, &error))?;
                 placing = Some(file_placing);
@@ -167,23 +173,38 @@ impl Op for Exec {
         }
         Ok(())
     }
+
+    /// A program waits on its own time. Without a need that bounds them, as many run as the flow has workers.
+    fn blocking(&self, has_needs: bool) -> bool {
+        has_needs
+    }
 }
 
 impl Program {
+    /// What `template` names.
     fn new(template: &Template) -> Result<Self, OpError> {
-        let Some(name) = template.constant().filter(|name| !name.contains(&b'/')) else {
-            return Ok(Self::Named(template.clone()));
-        };
+        let Some(name) = template.constant() else { return Ok(Self::Named(template.clone())) };
         let name = OsString::from_vec(name.to_vec());
+        if name.as_encoded_bytes().contains(&b'/') {
+            let path = from_here(&name)
+                .map_err(|error| OpError::new(format!("no program `{}`: {error}", name.display()), "check the path"))?;
+            return program::check(Path::new(&name)).map(|()| Self::Found { name, path });
+        }
         // Looked up once: the search costs a failed system call for each folder of the path that does not have it.
         match program::find(&name, std::env::var_os("PATH").as_deref()) {
-            Some(path) => Ok(Self::Found { name, path }),
+            Some(path) => program::check(&path).map(|()| Self::Found { name, path }),
             None => Err(OpError::new(
                 format!("no program `{}` is on the search path", name.display()),
                 "install it, or give its path with a slash in it",
             )),
         }
     }
+}
+
+/// Where a program with a slash in its name lies: the name is of the folder the run began in, whatever folder the program
+/// then runs in, or data that names that folder would also say what runs there. Other names are left to the search path.
+fn from_here(name: &OsStr) -> io::Result<PathBuf> {
+    if name.as_bytes().contains(&b'/') { std::path::absolute(name) } else { Ok(name.into()) }
 }
 
 /// Whether the program has succeeded.
@@ -230,7 +251,7 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-fn not_started(name: &OsString, error: &std::io::Error) -> Failure {
+fn not_started(name: &OsString, error: &io::Error) -> Failure {
     io_failure("run", Path::new(name), error)
 }
 

@@ -1,9 +1,17 @@
-//! Finding a program on the search path.
+//! Finding a program on the search path, and telling before the first unit whether it can be run.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+
+use super::super::OpError;
+
+/// Bytes at a program's start that tell what it is: as many as the kernel looks at.
+const HEAD: u64 = 256;
 
 /// The first executable regular file of this name in the folders of `search`, the value of `PATH`.
 pub(crate) fn find(name: &OsStr, search: Option<&OsStr>) -> Option<PathBuf> {
@@ -16,12 +24,98 @@ pub(crate) fn find(name: &OsStr, search: Option<&OsStr>) -> Option<PathBuf> {
         .find_map(|path| std::path::absolute(path).ok())
 }
 
+/// Checks that the kernel can run the file at `path`, as far as that can be known without trying.
+///
+/// # Errors
+/// It is not there, is no file, may not be executed, or is a text that does not say what runs it.
+pub(super) fn check(path: &Path) -> Result<(), OpError> {
+    let shown = path.display();
+    let refuse = |what: String, help: String| Err(OpError::new(what, help));
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let help =
+                "give the path of a program that is there; a name without a slash is looked up on the search path";
+            return refuse(format!("there is no program {shown}"), help.to_owned());
+        }
+        Err(error) => return refuse(format!("{shown} cannot be run: {error}"), "check the path".to_owned()),
+        Ok(found) if found.is_dir() => {
+            return refuse(format!("{shown} is a folder"), "name the program in it".to_owned());
+        }
+        Ok(found) if !found.is_file() => {
+            return refuse(format!("{shown} is no regular file"), "name a program".to_owned());
+        }
+        Ok(_) => {}
+    }
+    if access(path, Access::EXEC_OK).is_err() {
+        let help = format!("`chmod +x {shown}`, or begin with what runs it: `exec = [\"sh\", \"{shown}\", …]`");
+        return refuse(format!("{shown} is not executable"), help);
+    }
+    let mut head = Vec::new();
+    // A program that may be run but not read is left to the kernel.
+    if File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)).is_err() {
+        return Ok(());
+    }
+    match interpreter(&head) {
+        Some(Some(interpreter)) if !interpreter.exists() => refuse(
+            format!("{shown} is to be run by {}, which is not there", interpreter.display()),
+            "correct its first line, or install that program".to_owned(),
+        ),
+        None if is_text(&head) => {
+            refuse(format!("{shown} does not say what runs it"), "give it a first line such as `#!/bin/sh`".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The program that a script's first line names, the inner `None` for a line that is cut; the outer `None` for what is
+/// no script.
+fn interpreter(head: &[u8]) -> Option<Option<&Path>> {
+    let rest = head.strip_prefix(b"#!")?;
+    let line = rest.split(|byte| *byte == b'\n').next().unwrap_or(rest).trim_ascii();
+    let is_cut = head.len() as u64 == HEAD && !rest.contains(&b'\n');
+    let name = line.split(u8::is_ascii_whitespace).next().filter(|name| name.starts_with(b"/") && !is_cut);
+    Some(name.map(|name| Path::new(OsStr::from_bytes(name))))
+}
+
+/// Whether no kernel takes it for a program: other formats than its own have bytes in them that no text has.
+fn is_text(head: &[u8]) -> bool {
+    !head.contains(&0) && !head.starts_with(b"\x7fELF")
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
-    use super::find;
+    use super::{check, find};
+
+    #[test]
+    fn what_cannot_be_run_is_told_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |name: &str, mode: u32, content: &[u8]| {
+            let path = folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            check(&path).map_err(|error| format!("{}; {}", error.message, error.help))
+        };
+        for (name, mode, content, reason) in [
+            ("plain", 0o644, &b"#!/bin/sh\n"[..], "is not executable; `chmod +x"),
+            ("bare", 0o755, b"echo hello\n", "does not say what runs it; give it a first line"),
+            ("empty", 0o755, b"", "does not say what runs it"),
+            ("lost", 0o755, b"#!/no/such/interpreter -x\n", "run by /no/such/interpreter, which is not there"),
+        ] {
+            let error = said(name, mode, content).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+        assert!(check(folder.path()).unwrap_err().message.contains("is a folder"));
+        assert!(check(&folder.path().join("none")).unwrap_err().message.contains("there is no program"));
+        for content in [&b"#!/bin/sh\n"[..], b"#! /bin/sh -e\necho", b"MZ\0\0", b"#!sh\n"] {
+            said("sound", 0o755, content).unwrap();
+        }
+        check(Path::new("/bin/sh")).unwrap();
+    }
 
     #[test]
     fn the_first_executable_file_counts() {

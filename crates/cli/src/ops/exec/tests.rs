@@ -125,8 +125,11 @@ fn a_program_that_is_not_there_is_said_before_the_first_unit() {
     assert_eq!(error.message, "no program `no-such-program-anywhere` is on the search path");
     let error = run(exec(&["/nowhere/{line}"]), record("")).unwrap_err();
     assert!(error.contains("cannot run /nowhere/a line: No such file"), "{error}");
-    let error = run(exec(&["/etc/passwd"]), record("")).unwrap_err();
+    let error = run(exec(&["/etc/{line}"]), Record::line(b"passwd".to_vec())).unwrap_err();
     assert!(error.contains("cannot run /etc/passwd: Permission denied"), "{error}");
+    let argv = [template("/etc/passwd")];
+    let error = Exec::new(&argv, false, ExecStdin::Null, &ExecStdout::Null, &[], None).err().unwrap();
+    assert_eq!(error.message, "/etc/passwd is not executable");
 }
 
 /// Time limits, the next for a machine that has so much to do that a script does not get far within the one before.

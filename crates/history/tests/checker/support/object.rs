@@ -16,7 +16,7 @@ pub(crate) enum Held {
 pub(crate) enum Object {
     Register(Value),
     Store(BTreeMap<Value, Held>, Value),
-    Registers(BTreeMap<Value, Value>),
+    Registers(BTreeMap<Value, Value>, Value),
     Number(i64),
     Mutex(Option<u32>),
     RwLock { writer: Option<u32>, readers: Vec<u32> },
@@ -39,7 +39,7 @@ impl Object {
         match model.kind {
             Kind::Register | Kind::CasRegister => Object::Register(model.initial),
             Kind::KeyValue => Object::Store(BTreeMap::new(), model.initial),
-            Kind::MultiRegister => Object::Registers(BTreeMap::new()),
+            Kind::MultiRegister => Object::Registers(BTreeMap::new(), model.initial),
             Kind::Counter | Kind::FetchAdd => Object::Number(start),
             Kind::Mutex => Object::Mutex(None),
             Kind::RwLock => Object::RwLock { writer: None, readers: Vec::new() },
@@ -86,7 +86,11 @@ impl Object {
                 }
             },
             Object::Store(store, initial) => {
-                let held = store.entry(key.unwrap_or(Value::NULL)).or_insert(Held::Value(*initial));
+                let initial = match values.get(*initial) {
+                    Datum::Text(text) => Held::Text(text.to_owned()),
+                    _ => Held::Value(*initial),
+                };
+                let held = store.entry(key.unwrap_or(Value::NULL)).or_insert(initial);
                 let text = match values.get(input) {
                     Datum::Text(text) => Some(text.to_owned()),
                     _ => None,
@@ -128,7 +132,7 @@ impl Object {
                     }
                 }
             }
-            Object::Registers(registers) => {
+            Object::Registers(registers, initial) => {
                 let steps = values.as_list(input)?.to_vec();
                 let mut done = Vec::new();
                 for step in steps {
@@ -137,7 +141,7 @@ impl Object {
                         registers.insert(key, value);
                         value
                     } else {
-                        registers.get(&key).copied().unwrap_or(Value::NULL)
+                        registers.get(&key).copied().unwrap_or(*initial)
                     };
                     done.push(values.list(&[kind, key, value]));
                 }

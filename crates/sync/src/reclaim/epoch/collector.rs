@@ -11,6 +11,8 @@ use super::stats::Stats;
 /// Readers and garbage that have nothing to do with others': a reader that stays holds back only this collector's.
 ///
 /// What is still retired when the last handle and the last [`Local`] are gone is freed then.
+///
+/// In a child of `fork`, members that other threads had pinned stay pinned for good: make a new one there.
 #[derive(Clone)]
 pub struct Collector {
     shared: Arc<Shared>,

@@ -10,7 +10,7 @@ use super::member::{Member, resign};
 use super::participant::EPOCH;
 use super::shared::Shared;
 use super::stats::Stalled;
-use crate::primitive::{Ordering, heavy};
+use crate::primitive::{Ordering, try_heavy};
 
 /// A member of a [`Collector`](super::Collector): one thread at a time may pin with it. It may be sent to another thread
 /// when it has no guards.
@@ -71,7 +71,8 @@ impl Local {
             return Ok(());
         }
         self.member().seal(&self.shared);
-        heavy();
+        // Refused, the objects stay, and there is no room.
+        let _passed = try_heavy();
         self.flush();
         if fits() {
             return Ok(());

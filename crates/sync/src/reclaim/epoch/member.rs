@@ -16,6 +16,9 @@ const FREED_PER_RETIRED: usize = 2;
 
 pub(super) struct Member {
     pub(super) participant: Participant,
+    /// The thread that has it, in the process's collector.
+    #[cfg(not(loom))]
+    thread: AtomicUsize,
     /// Objects in the bags and ready; written by the owner, read for statistics.
     garbage: AtomicUsize,
     /// The owner's alone.
@@ -32,10 +35,22 @@ impl Member {
     pub(super) fn new() -> Self {
         Member {
             participant: Participant::new(),
+            #[cfg(not(loom))]
+            thread: AtomicUsize::new(0),
             garbage: AtomicUsize::new(0),
             bags: UnsafeCell::new(Bags::default()),
             ready: Ready::new(),
         }
+    }
+
+    #[cfg(not(loom))]
+    pub(super) fn set_thread(&self, thread: usize) {
+        self.thread.store(thread, Ordering::Relaxed);
+    }
+
+    #[cfg(not(loom))]
+    pub(super) fn thread(&self) -> usize {
+        self.thread.load(Ordering::Relaxed)
     }
 
     pub(super) fn garbage(&self) -> usize {
@@ -61,6 +76,7 @@ impl Member {
         }
         if !self.ready.is_empty() {
             self.free(FREED_PER_RETIRED);
+            self.ready.free_down_to(shared.settings.batch, || self.add_garbage(-1));
         }
     }
 
@@ -95,8 +111,7 @@ impl Member {
 
     /// Owner only. Runs destructors.
     pub(super) fn free(&self, most: usize) {
-        let freed = self.ready.free(most);
-        self.add_garbage(-(freed as isize));
+        self.ready.free(most, || self.add_garbage(-1));
     }
 }
 

@@ -58,6 +58,8 @@
 
 mod bag;
 mod collector;
+#[cfg(not(loom))]
+mod fork;
 mod guard;
 mod local;
 mod member;

@@ -14,7 +14,7 @@ use super::stats::Stats;
 
 #[cfg(not(loom))]
 #[inline(always)]
-fn shared() -> &'static Shared {
+pub(super) fn shared() -> &'static Shared {
     static SHARED: Shared = Shared::new(Settings::DEFAULT);
     &SHARED
 }
@@ -68,6 +68,11 @@ pub fn pin() -> Guard<'static> {
 fn first_pin() -> Guard<'static> {
     let shared = shared();
     let member = shared.join();
+    #[cfg(not(loom))]
+    {
+        super::fork::prepare();
+        member.set_thread(super::fork::this_thread());
+    }
     let guard = Guard::new(member, shared);
     if AT_EXIT.try_with(|at_exit| at_exit.0.set(Some((member, shared)))).is_ok() {
         MEMBER.with(|current| current.set(member));

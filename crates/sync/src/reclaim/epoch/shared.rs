@@ -43,6 +43,11 @@ impl Shared {
         self.members.acquire(Member::new)
     }
 
+    #[cfg(not(loom))]
+    pub(super) fn members(&self) -> impl Iterator<Item = &Entry<Member>> {
+        self.members.iter()
+    }
+
     /// Closes a bag whose objects the caller has unlinked, or has learnt to be.
     pub(super) fn seal(&self, objects: Vec<crate::reclaim::retired::Retired>) -> Sealed {
         // Release: pairs with the acquiring load in `enter`. See `participant` for the argument.

@@ -5,11 +5,13 @@ use core::marker::PhantomData;
 use crate::reclaim::registry::Entry;
 use crate::reclaim::retired::Retired;
 
-use super::garbage::{Garbage, resign};
+use super::garbage::{Garbage, give_back};
 use super::shared::Shared;
 
-/// Where one thread at a time retires objects of a [`Domain`](super::Domain). What cannot be freed yet when it is dropped
-/// is left to the domain's others.
+/// Where one thread at a time retires objects of a [`Domain`](super::Domain).
+///
+/// Dropping it frees nothing: the domain's next local goes on with what it leaves, unless another one does so first, in [`flush`](Local::flush) or
+/// with a batch of its own.
 pub struct Local<'d> {
     shared: &'d Shared,
     garbage: &'d Entry<Garbage>,
@@ -25,8 +27,10 @@ impl<'d> Local<'d> {
     /// Frees the box behind `object` when no hazard protects it.
     ///
     /// Lock-free, amortised constant time. It pushes to a vector and frees up to two objects of an earlier batch; once a
-    /// batch it also passes the domain's fence and reads all slots. At most
-    /// `3 · max(batch, 2 · hazards) + hazards` objects of one local wait at any time, whatever readers do.
+    /// batch it also passes the domain's fence, reads all slots, and frees what one local that was dropped has left. At most
+    /// `3 · max(batch, 2 · hazards) + hazards` objects of one local wait when this returns, whatever readers do, unless the operating system
+    /// refuses every heavy fence: then nothing is freed. Destructors may retire: what they retire adds to this until
+    /// they have returned, and none of them runs inside of another one of this local.
     ///
     /// # Safety
     /// `object` came from [`Box::into_raw`]; no shared pointer leads to it any more; it is retired once. Its destructor may
@@ -48,8 +52,8 @@ impl<'d> Local<'d> {
         self.garbage.retire(self.shared, unsafe { Retired::with(object, free) });
     }
 
-    /// Passes the fence now and frees everything that nobody protects; with a quiet fence that is not passed yet, what
-    /// was retired before the last batch.
+    /// Passes the fence now and frees everything that nobody protects, also of what locals that were dropped have left; with a quiet fence that is
+    /// not passed yet, what was retired before the last batch. What destructors retire meanwhile waits for the next call.
     pub fn flush(&self) {
         self.garbage.flush(self.shared);
     }
@@ -57,6 +61,6 @@ impl<'d> Local<'d> {
 
 impl Drop for Local<'_> {
     fn drop(&mut self) {
-        resign(self.garbage, self.shared);
+        give_back(self.garbage, self.shared);
     }
 }

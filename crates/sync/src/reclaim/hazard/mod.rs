@@ -42,7 +42,14 @@
 //! # Bounded garbage
 //! With `H` slots and a batch of `B`, one [`Local`] keeps at most `T = max(B, 2 H)` objects that gather, as many that wait
 //! for a quiet fence, as many that are ready to be freed, and `H` that are protected. When a batch is full and the one
-//! before still waits for a quiet fence, it gets a fast one.
+//! before still waits for a quiet fence, it gets a fast one. A local that is dropped leaves what it has to the next one, within the same bound, so
+//! a domain keeps at most that for each local there has been at once.
+//!
+//! Destructors may retire. What they retire adds to the bound until the outermost `retire` or `flush` returns, which frees more
+//! than two objects when the destructors make more ready than a batch. A destructor never runs inside of another one of the same local, so a chain of
+//! objects that retire each other takes no deep stack, in a thread that ends either.
+//!
+//! Where every heavy fence is refused (a sandbox was entered that forbids them), nothing is freed and nothing panics.
 //!
 //! # Source of the idea
 //! Maged Michael's hazard pointers (2004), with the amortising threshold of that paper; Paul Khuong's fence on the reclaiming

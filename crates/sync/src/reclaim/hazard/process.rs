@@ -1,6 +1,7 @@
 //! The process's own domain, and what each thread has of it.
 
-use std::cell::OnceCell;
+use std::cell::Cell;
+use std::ptr;
 
 use crate::reclaim::settings::Settings;
 
@@ -43,12 +44,15 @@ impl Own {
 
 #[cfg(not(loom))]
 thread_local! {
-    static OWN: OnceCell<Own> = const { OnceCell::new() };
+    /// This thread's, or null. Has no destructor, so that reading it is one load, and destructors of the thread's other storage find it, too.
+    static OWN: Cell<*const Own> = const { Cell::new(ptr::null()) };
+    static AT_EXIT: AtExit = const { AtExit(Cell::new(ptr::null_mut())) };
 }
 
 #[cfg(loom)]
 loom::thread_local! {
-    static OWN: OnceCell<Own> = OnceCell::new();
+    static OWN: Cell<*const Own> = Cell::new(ptr::null());
+    static AT_EXIT: AtExit = AtExit(Cell::new(ptr::null_mut()));
 }
 
 /// A slot of the process's domain, for one thread at a time.
@@ -90,7 +94,7 @@ pub unsafe fn retire<T>(object: *mut T) {
     with_own(|own| unsafe { own.local.retire(object) });
 }
 
-/// [`Local::flush`] of this thread's garbage in the process's domain.
+/// [`Local::flush`] of this thread's garbage in the process's domain. A thread that ends does it, too.
 pub fn flush() {
     with_own(|own| own.local.flush());
 }
@@ -120,14 +124,51 @@ impl Drop for Cleared<'_> {
     }
 }
 
+/// A thread has one at a time, also while its storage is being destroyed: a destructor that retires finds the one from which it runs.
 #[inline(always)]
 fn with_own<R>(work: impl FnOnce(&Own) -> R) -> R {
-    let mut work = Some(work);
-    let mut call = |own: &Own| (work.take().expect("called once"))(own);
-    match OWN.try_with(|own| call(own.get_or_init(Own::new))) {
-        Ok(result) => result,
-        // This thread's storage has been destroyed: hazards for this call alone.
-        Err(_) => call(&Own::new()),
+    let own = OWN.with(Cell::get);
+    if own.is_null() {
+        return with_new_own(work);
+    }
+    // SAFETY: not null until it is about to be dropped, by this thread.
+    work(unsafe { &*own })
+}
+
+#[cold]
+#[inline(never)]
+fn with_new_own<R>(work: impl FnOnce(&Own) -> R) -> R {
+    let own = Box::into_raw(Box::new(Own::new()));
+    OWN.with(|current| current.set(own));
+    // Fails when this thread's storage is being destroyed: then it is for this call alone.
+    let _end = AT_EXIT.try_with(|at_exit| at_exit.0.set(own)).is_err().then(|| End(own));
+    // SAFETY: it ends with the thread, or with this call.
+    work(unsafe { &*own })
+}
+
+/// Frees what may be freed when the thread ends.
+struct AtExit(Cell<*mut Own>);
+
+impl Drop for AtExit {
+    fn drop(&mut self) {
+        let own = self.0.get();
+        if !own.is_null() {
+            let _end = End(own);
+            // SAFETY: it ends with `_end`. Destructors that run here find it as others do.
+            unsafe { &*own }.local.flush();
+        }
+    }
+}
+
+/// Takes away what the thread has and drops it.
+struct End(*mut Own);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // Fails only in a model, whose threads lose all storage at once.
+        let _reset = OWN.try_with(|current| current.set(ptr::null()));
+        // SAFETY: made by a box, and no reference to it is left.
+        drop(unsafe { Box::from_raw(self.0) });
     }
 }
 

@@ -1,10 +1,7 @@
 //! What all threads of a domain share.
 
-use alloc::vec::Vec;
-
-use crate::reclaim::orphans::Orphans;
+use crate::primitive::{AtomicBool, Ordering};
 use crate::reclaim::registry::Registry;
-use crate::reclaim::retired::Retired;
 use crate::reclaim::settings::Settings;
 
 use super::garbage::Garbage;
@@ -15,7 +12,8 @@ use super::stats::Stats;
 pub(super) struct Shared {
     pub(super) hazards: Registry<Slot>,
     pub(super) garbage: Registry<Garbage>,
-    pub(super) orphans: Orphans<Vec<Retired>>,
+    /// An idle entry has garbage, perhaps. A flush looks in any case.
+    left: AtomicBool,
     pub(super) settings: Settings,
 }
 
@@ -27,7 +25,7 @@ macro_rules! new {
             Shared {
                 hazards: Registry::new(),
                 garbage: Registry::new(),
-                orphans: Orphans::new(),
+                left: AtomicBool::new(false),
                 settings,
             }
         }
@@ -40,18 +38,23 @@ impl Shared {
     #[cfg(loom)]
     new!();
 
+    /// Notes that an entry which is idle has garbage.
+    pub(super) fn note_left(&self) {
+        // Release: pairs with the acquire in `take_note`. An exchange, so that whichever note is taken, all that were written before are taken with it.
+        self.left.swap(true, Ordering::Release);
+    }
+
+    /// Whether an idle entry may have garbage; the caller is to look, for nothing is noted any more.
+    pub(super) fn take_note(&self) -> bool {
+        // Acquire: pairs with the release in `note_left`, so that the caller finds the entry idle.
+        self.left.load(Ordering::Relaxed) && self.left.swap(false, Ordering::Acquire)
+    }
+
     pub(super) fn stats(&self) -> Stats {
         Stats {
             hazards: self.hazards.iter().count(),
             protecting: self.hazards.iter().filter(|slot| !slot.protected().is_null()).count(),
             garbage: self.garbage.iter().map(|garbage| garbage.count()).sum(),
         }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // Nobody is left who could read: what threads had retired became orphans when they left.
-        self.orphans.adopt(|objects| objects.into_iter().for_each(Retired::free));
     }
 }

@@ -7,6 +7,6 @@ pub struct Stats {
     pub hazards: usize,
     /// Slots that protect an object now.
     pub protecting: usize,
-    /// Objects that were retired and not freed, without those of threads that have ended.
+    /// Objects that were retired and not freed.
     pub garbage: usize,
 }

@@ -1,4 +1,4 @@
-//! What the values that come out tell of the order in which they went in.
+//! Containers: what the values that come out tell of the order in which they went in.
 //!
 //! The takes of a value, sorted, bound the moments at which it comes out: the `n`-th time is not before the `n`-th smallest
 //! call of its takes, and not after their `n`-th smallest return. Three uses of that:
@@ -13,11 +13,11 @@ use rustc_hash::FxHashMap;
 use crate::budget::{Budget, Exhausted};
 use crate::history::PENDING;
 use crate::part::Part;
-use crate::spec::{Discipline, Spec};
+use crate::spec::Discipline;
 use crate::value::Value;
 
 /// The takes of each value.
-pub(super) struct Foresight {
+pub(in crate::search) struct Container {
     discipline: Discipline,
     /// For each position that brings a value, the value's number.
     brings: Vec<u32>,
@@ -36,14 +36,13 @@ struct Moments {
 const NOTHING: u32 = u32::MAX;
 
 /// Takes of unknown values count for every value. With more than so many entries, nothing is foreseen.
-const UNKNOWN_MOST: usize = 1 << 20;
+const MAX_UNKNOWN: usize = 1 << 20;
 
-impl Foresight {
-    pub(super) fn new<S: Spec>(part: &Part<'_>, spec: &S, budget: &mut Budget) -> Result<Option<Self>, Exhausted> {
-        let Some(discipline) = spec.discipline() else { return Ok(None) };
+impl Container {
+    pub(super) fn new(part: &Part<'_>, discipline: Discipline, budget: &mut Budget) -> Result<Option<Self>, Exhausted> {
         budget.charge(part.len() * (size_of::<u32>() + 3 * size_of::<(Value, Moments)>()))?;
         let mut numbers: FxHashMap<Value, u32> = FxHashMap::default();
-        let mut foresight = Foresight { discipline, brings: vec![NOTHING; part.len()], values: Vec::new() };
+        let mut foresight = Container { discipline, brings: vec![NOTHING; part.len()], values: Vec::new() };
         let mut unknown = Vec::new();
         for position in 0..part.len() {
             let (input, output) = (part.input(position), part.output(position));
@@ -71,7 +70,7 @@ impl Foresight {
             }
         }
         let entries = foresight.values.len() * unknown.len();
-        if entries > UNKNOWN_MOST {
+        if entries > MAX_UNKNOWN {
             return Ok(None);
         }
         budget.charge(entries * size_of::<u64>())?;
@@ -120,28 +119,20 @@ impl Foresight {
         (out_by >= latest).then(|| latest.max(out_from))
     }
 
-    /// The rank of each position that returns; the lowest is tried first. `returns` are in order of time.
-    pub(super) fn ranks(&self, part: &Part<'_>, returns: &[u32]) -> Vec<u32> {
+    /// What the positions are ranked by, the lowest first.
+    pub(super) fn keys(&self, part: &Part<'_>) -> Vec<u64> {
         let mut counts = vec![0; self.values.len()];
-        let keys: Vec<u64> = (0..part.len())
-            .map(|position| {
-                let returned = part.ret(position);
-                let Some(value) = self.brings(position as u32) else { return returned };
-                let out = self.values[value].take_returns.get(counts[value]).copied().unwrap_or(PENDING);
-                counts[value] += 1;
-                match self.discipline {
-                    Discipline::FirstInFirstOut => out,
-                    Discipline::LastInFirstOut => PENDING - out,
-                    Discipline::ByValue => returned,
-                }
-            })
-            .collect();
-        let mut order = returns.to_vec();
-        order.sort_by_key(|&position| (keys[position as usize], part.ret(position as usize)));
-        let mut ranks = vec![u32::MAX; part.len()];
-        for (rank, &position) in order.iter().enumerate() {
-            ranks[position as usize] = rank as u32;
-        }
-        ranks
+        let key = |position: usize| {
+            let returned = part.ret(position);
+            let Some(value) = self.brings(position as u32) else { return returned };
+            let out = self.values[value].take_returns.get(counts[value]).copied().unwrap_or(PENDING);
+            counts[value] += 1;
+            match self.discipline {
+                Discipline::FirstInFirstOut => out,
+                Discipline::LastInFirstOut => PENDING - out,
+                Discipline::ByValue | Discipline::Broadcast => returned,
+            }
+        };
+        (0..part.len()).map(key).collect()
     }
 }

@@ -1,0 +1,258 @@
+//! Clients that ask without end, by one connection or by hundreds, and clients that ask now and then beside them.
+
+use std::fs::{File, Permissions};
+use std::io::Write;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_fence::barrierd::{Client, Refused, Request};
+
+use crate::support::{Daemon, Ends, LIMIT, With, pass};
+
+/// What the daemon may use in percent of a processor, as it is documented.
+const SHARE: f64 = 0.8;
+/// What it has saved when it starts, and what users may overdraw.
+const SAVED: Duration = Duration::from_millis(25 + 5);
+
+/// The first of the users that the tests become.
+const FIRST_USER: u32 = 60_000;
+
+#[test]
+fn one_client_that_asks_without_end_uses_the_share_and_no_more() {
+    for with in [With::Bpf, With::FallBacks] {
+        let Some(daemon) = reachable(with, &[]) else { continue };
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _end = Ends(&over);
+            scope.spawn(|| flood(&[daemon.connection()], &over));
+            assert_within(&daemon, SHARE);
+        });
+        pass(&daemon.client());
+    }
+}
+
+#[test]
+fn nine_hundred_connections_use_the_share_and_no_more() {
+    for with in [With::Bpf, With::FallBacks] {
+        // With a larger share it takes so many in sooner.
+        let Some(daemon) = reachable(with, &["--share", "4"]) else { continue };
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _end = Ends(&over);
+            // None of them takes its greeting out.
+            let sockets: Vec<File> = (0..9)
+                .flat_map(|user| as_user(user, || (0..100).map(|_| daemon.connection()).collect::<Vec<_>>()))
+                .collect();
+            let over = &over;
+            scope.spawn(move || flood(&sockets, over));
+            assert_within(&daemon, 4.0);
+        });
+    }
+}
+
+#[test]
+fn clients_that_come_and_go_without_end_use_the_share_and_no_more() {
+    let Some(daemon) = reachable(With::FallBacks, &[]) else { return };
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _end = Ends(&over);
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                drop(daemon.connection());
+            }
+        });
+        assert_within(&daemon, SHARE);
+    });
+}
+
+#[test]
+fn a_client_that_asks_seldom_is_heard_at_once_beside_another_user_s_flood() {
+    if !may_become(FIRST_USER) {
+        return println!("skipped: this user becomes no other one");
+    }
+    for with in [With::Bpf, With::FallBacks] {
+        let Some(daemon) = reachable(with, &[]) else { continue };
+        let (over, rested) = (AtomicBool::new(false), AtomicU64::new(0));
+        thread::scope(|scope| {
+            let _end = Ends(&over);
+            let (over, rested) = (&over, &rested);
+            let hostile: Client = as_user(0, || daemon.client());
+            scope.spawn(move || {
+                while !over.load(Relaxed) {
+                    hostile.ask(hostile.now());
+                    rested.fetch_add(u64::from(hostile.rests()), Relaxed);
+                }
+            });
+            let seldom: Client = as_user(1, || daemon.client());
+            let begun = Instant::now();
+            let mut asked = 0;
+            while asked < 12 || rested.load(Relaxed) == 0 {
+                assert!(begun.elapsed() < LIMIT, "{with:?}: the flood is heard without end");
+                // So seldom that its part of the share pays for it, with a wide margin.
+                thread::sleep(Duration::from_millis(100));
+                assert!(!seldom.rests(), "{with:?}: {asked} requests");
+                pass(&seldom);
+                asked += 1;
+            }
+        });
+    }
+}
+
+/// Set, it says that nothing else runs on this machine.
+const QUIET: &str = "MILLSTREAM_QUIET";
+
+#[test]
+fn a_client_that_asks_seldom_waits_as_long_beside_floods_as_beside_other_work() {
+    if std::env::var_os(QUIET).is_none() || !may_become(FIRST_USER) {
+        return println!("skipped: {QUIET} is not set, or this user becomes no other one");
+    }
+    let Some(daemon) = reachable(With::Bpf, &[]) else { return };
+    let seldom: Client = as_user(100, || daemon.client());
+    let median = || {
+        let mut times: Vec<Duration> = (0..201)
+            .map(|_| {
+                thread::sleep(Duration::from_millis(50));
+                pass(&seldom)
+            })
+            .collect();
+        times.sort_unstable();
+        times[100]
+    };
+    println!("alone: {:?}", median());
+    // Its sends are refused at once, so it takes a processor as a flood does, and nothing from the daemon.
+    let beside = |sockets: Vec<File>| {
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _end = Ends(&over);
+            let over = &over;
+            scope.spawn(move || flood(&sockets, over));
+            median()
+        })
+    };
+    let work = beside(vec![closed()]);
+    println!("beside a thread that sends to itself: {work:?}");
+    for users in [1, 9] {
+        let connections = if users == 1 { 1 } else { 100 };
+        let open = |user| as_user(user, || (0..connections).map(|_| daemon.connection()).collect::<Vec<_>>());
+        let flooded = beside((0..users).flat_map(open).collect());
+        println!("beside {users} users with {connections} connections each that ask without end: {flooded:?}");
+        assert!(flooded <= 2 * work, "{flooded:?} and {work:?}");
+    }
+}
+
+/// A socket that nobody reads and that is full.
+fn closed() -> File {
+    let (ours, theirs) = std::os::unix::net::UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    while ours.send(&[0; 8]).is_ok() {}
+    std::mem::forget(theirs);
+    File::from(std::os::fd::OwnedFd::from(ours))
+}
+
+#[test]
+fn a_newcomer_that_is_refused_hears_why() {
+    let Some(daemon) = reachable(With::FallBacks, &["--connections", "3"]) else { return };
+    // The test itself may have had one a moment ago.
+    let clients: Vec<Client> = std::iter::repeat_with(|| daemon.client()).take(3).collect();
+    let refused = Client::connect_to(&daemon.socket()).unwrap_err();
+    let Refused::Declined { reason } = &refused else { panic!("{refused}") };
+    assert!(reason.contains("has 3 connections already") && reason.contains("--connections"), "{reason}");
+    assert!(refused.to_string().contains(reason), "{refused}");
+    if may_become(FIRST_USER) {
+        pass(&as_user(0, || daemon.client()));
+    }
+    clients.iter().for_each(|client| _ = pass(client));
+    drop(clients);
+    pass(&daemon.client());
+}
+
+/// A daemon that other users can connect to.
+fn reachable(with: With, args: &[&str]) -> Option<Daemon> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    Daemon::start_with(folder, with, args)
+}
+
+/// Sends requests by all of these, whether they are heard or not.
+fn flood(sockets: &[File], over: &AtomicBool) {
+    let request = Request { virtual_time: u64::MAX, cpus: Vec::new() }.to_bytes();
+    for socket in sockets {
+        // SAFETY: fcntl with integers, on a descriptor of ours.
+        unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    }
+    while !over.load(Relaxed) {
+        for mut socket in sockets {
+            let _full = socket.write(&request);
+        }
+    }
+}
+
+/// Watches for a while what the daemon uses.
+fn assert_within(daemon: &Daemon, percent: f64) {
+    let (begun, before) = (Instant::now(), used(daemon));
+    thread::sleep(Duration::from_secs(2));
+    let (used, gone) = (used(daemon) - before, begun.elapsed());
+    println!("{}: {used:?} of processor time in {gone:?}", daemon.about.trim());
+    assert!(used < gone.mul_f64(percent / 100.0) + SAVED, "{}: {used:?} in {gone:?}", daemon.about);
+}
+
+/// The processor time that the daemon has used.
+fn used(daemon: &Daemon) -> Duration {
+    let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    // SAFETY: room for a clock's name and for a time.
+    unsafe {
+        assert_eq!(libc::clock_getcpuclockid(daemon.process() as libc::pid_t, &raw mut clock), 0);
+        assert_eq!(libc::clock_gettime(clock, &raw mut time), 0);
+    }
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn may_become(user: u32) -> bool {
+    thread::spawn(move || become_user(user)).join().unwrap()
+}
+
+/// This thread alone becomes another user; whether it may.
+fn become_user(user: u32) -> bool {
+    let unchanged = u32::MAX;
+    // SAFETY: the bare system call with integers, which concerns the calling thread alone.
+    unsafe { libc::syscall(libc::SYS_setresuid, unchanged, user, unchanged) == 0 }
+}
+
+/// Does it in a thread that becomes another user, if it may.
+fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let work = move || {
+            let _may = become_user(FIRST_USER + user);
+            work()
+        };
+        scope.spawn(work).join().unwrap()
+    })
+}
+
+impl Daemon {
+    /// A bare connection, as a file.
+    pub(crate) fn connection(&self) -> File {
+        seqpacket(&self.socket())
+    }
+}
+
+/// Waits until the daemon has room for it.
+fn seqpacket(path: &Path) -> File {
+    // SAFETY: the address is zeros and a path that fits, and lives through the call; the descriptor is new and ours.
+    unsafe {
+        let socket = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
+        let mut address: libc::sockaddr_un = std::mem::zeroed();
+        address.sun_family = libc::AF_UNIX as _;
+        for (to, from) in address.sun_path.iter_mut().zip(path.as_os_str().as_bytes()) {
+            *to = *from as _;
+        }
+        let outcome = libc::connect(socket, (&raw const address).cast(), size_of_val(&address) as u32);
+        assert_eq!(outcome, 0, "{}", std::io::Error::last_os_error());
+        File::from_raw_fd(socket)
+    }
+}

@@ -1,0 +1,172 @@
+//! Dead letters grouped by cause, so that a report says why units were given up on and not only how many.
+//!
+//! Letters belong together when their stage, their cause and their message are the same. A message mostly names the
+//! unit, so the unit's own text in it is replaced by the field that holds it: `cannot read {path}: Permission denied`.
+//! Long hexadecimal numbers are replaced by an ellipsis.
+
+use std::sync::{Mutex, PoisonError};
+
+use millstream_flow::{Cause, DeadLetter};
+use serde::Serialize;
+
+use crate::file::template::{Field, Fields};
+use crate::record::Record;
+
+/// Groups that are told apart; letters of further ones are only counted.
+const MAX_GROUPS: usize = 64;
+
+/// The most characters of a message that are kept.
+const MAX_MESSAGE: usize = 240;
+
+/// A unit's text in a message is recognised from this length on: shorter ones stand everywhere by chance.
+const MIN_TEXT: usize = 4;
+
+/// A run of hexadecimal digits that is no word and no small number.
+const MIN_HEX: usize = 16;
+
+/// The dead letters of one run, by cause.
+#[derive(Debug, Default)]
+pub struct Causes {
+    groups: Mutex<Groups>,
+}
+
+/// What came of [`Causes`]: the groups, the largest first, and the letters beyond them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Groups {
+    /// The groups.
+    pub groups: Vec<Group>,
+    /// Letters of causes that came after too many others.
+    pub others: u64,
+}
+
+/// Dead letters of one cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// The stage that gave the units up.
+    pub stage: String,
+    /// The kind of failure.
+    pub cause: Cause,
+    /// The message, with fields in place of what differs from unit to unit.
+    pub message: String,
+    /// How many units.
+    pub units: u64,
+    /// The text of the first of them.
+    pub example: String,
+}
+
+impl Causes {
+    /// Counts a letter; any thread may.
+    pub fn add(&self, letter: &DeadLetter) {
+        let record = letter.input::<Record>();
+        let message = without_unit(&letter.message, record);
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let same =
+            |group: &&mut Group| group.stage == letter.stage && group.cause == letter.cause && group.message == message;
+        if let Some(group) = groups.groups.iter_mut().find(same) {
+            group.units += 1;
+        } else if groups.groups.len() < MAX_GROUPS {
+            let example = record.map(|record| String::from_utf8_lossy(record.text()).into_owned()).unwrap_or_default();
+            let stage = letter.stage.clone();
+            groups.groups.push(Group { stage, cause: letter.cause, message, units: 1, example });
+        } else {
+            groups.others += 1;
+        }
+    }
+
+    /// The groups so far.
+    pub fn groups(&self) -> Groups {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        groups.groups.sort_by_key(|group| std::cmp::Reverse(group.units));
+        groups
+    }
+}
+
+/// The message with the names of fields in place of the unit's text, on one line.
+fn without_unit(message: &str, record: Option<&Record>) -> String {
+    let mut message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    for field in [Field::Path, Field::Rel, Field::Name, Field::Stem, Field::Host] {
+        let Some(value) = record.and_then(|record| record.field(&field)) else { continue };
+        if let Some(text) = std::str::from_utf8(&value).ok().filter(|text| text.len() >= MIN_TEXT) {
+            let shown = if field == Field::Path && record.is_some_and(|record| record.line_text().is_some()) {
+                Field::Line
+            } else {
+                field
+            };
+            message = message.replace(text, &format!("{{{shown}}}"));
+        }
+    }
+    let message = without_hex(&message);
+    match message.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message,
+    }
+}
+
+/// The text with an ellipsis in place of each long hexadecimal number.
+fn without_hex(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let digits = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
+        match digits {
+            0 => {
+                shown.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+            _ => {
+                shown.push_str(if digits >= MIN_HEX { "…" } else { &rest[..digits] });
+                rest = &rest[digits..];
+            }
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(message: &str, text: &str) -> DeadLetter {
+        let input = Record::file(text.as_bytes().to_vec(), 0);
+        DeadLetter {
+            unit: 0,
+            stage: "read".into(),
+            attempts: 1,
+            cause: Cause::Error,
+            message: message.into(),
+            input: Some(Box::new(input)),
+        }
+    }
+
+    #[test]
+    fn letters_that_differ_in_their_units_are_one_group() {
+        let causes = Causes::default();
+        for name in ["photo.jpg", "notes.txt", "a long name"] {
+            causes.add(&letter(&format!("cannot write out/{name}: No space left on device"), &format!("in/{name}")));
+        }
+        causes.add(&letter("status 404", "in/0"));
+        let Groups { groups, others } = causes.groups();
+        let told: Vec<_> = groups.iter().map(|group| (group.message.as_str(), group.units)).collect();
+        assert_eq!(told, [("cannot write out/{name}: No space left on device", 3), ("status 404", 1)]);
+        assert_eq!((groups[0].example.as_str(), others), ("in/photo.jpg", 0));
+    }
+
+    #[test]
+    fn short_texts_stay_and_hashes_go() {
+        assert_eq!(without_unit("exited with status 7", Some(&Record::line(b"7".to_vec()))), "exited with status 7");
+        let message = format!("blake3 is {}, expected {}", "0a".repeat(32), "b1".repeat(32));
+        assert_eq!(without_unit(&message, None), "blake3 is …, expected …");
+        assert_eq!(without_unit("ä deadbeef\n  ß", None), "ä deadbeef ß");
+        assert_eq!(without_unit(&"x".repeat(1000), None).chars().count(), MAX_MESSAGE + 1);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_every_letter_counts() {
+        let causes = Causes::default();
+        for number in 0..1000 {
+            causes.add(&letter(&format!("number {number}"), "x"));
+        }
+        let Groups { groups, others } = causes.groups();
+        assert_eq!((groups.len(), others), (MAX_GROUPS, 1000 - MAX_GROUPS as u64));
+    }
+}

@@ -1,0 +1,223 @@
+//! Temporary files of a run that was killed are removed by the next run.
+//!
+//! A run lists the temporary files that it has at the moment in a file of the run-time folder, `temporary-PID-TOKEN`,
+//! which it keeps locked. The kernel lets go of the lock however the run ends: a list that can be locked belongs to a
+//! run that is dead, whichever process has its number now. The next run removes the files in such a list, then the
+//! list.
+//!
+//! The list has a slot for each file. A slot is written before its file is made and cleared after the file has its
+//! name or is gone, so the list is as long as the run has files open at once. Names hold the run's token, and only a
+//! file with the token of the list is removed: a list that was damaged does no harm.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::steer::place;
+use crate::supervise::token;
+
+/// How a list's name begins.
+const LIST: &str = "temporary-";
+
+/// Bytes of a slot: the longest path, and a zero byte.
+const SLOT: usize = 4096;
+
+/// Times a list is made before giving up; a run that sweeps can take a list that is not locked yet for a dead one.
+const MAX_ATTEMPTS: u32 = 8;
+
+static OWN: OnceLock<List> = OnceLock::new();
+
+/// Lists this process's temporary files until it is dropped. A file that is listed then is of a unit that was given up
+/// on, and is removed with the list.
+#[derive(Debug)]
+pub(crate) struct Keeper(());
+
+impl Keeper {
+    /// Begins the list; without one, temporary files are made all the same.
+    ///
+    /// # Errors
+    /// The system gives no folder or no file for it.
+    pub(crate) fn start() -> io::Result<Self> {
+        let list = List::make(&place::make_folder()?)?;
+        let _ = OWN.set(list);
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if let Some(list) = OWN.get() {
+            let _ = remove_listed(&list.file, &list.path);
+        }
+    }
+}
+
+/// Removes what runs that were killed have left; the number of temporary files.
+pub(crate) fn sweep() -> u64 {
+    place::remove_dead_sockets();
+    place::own_folders().iter().map(|folder| sweep_folder(folder)).sum()
+}
+
+fn sweep_folder(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let lists = entries.filter(|entry| entry.file_name().as_bytes().starts_with(LIST.as_bytes()));
+    lists.map(|entry| sweep_list(&entry.path()).unwrap_or(0)).sum()
+}
+
+/// Removes the files of a list and the list, if its run is dead.
+fn sweep_list(path: &Path) -> io::Result<u64> {
+    let list = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+    flock(&list, FlockOperation::NonBlockingLockExclusive)?;
+    remove_listed(&list, path)
+}
+
+fn remove_listed(list: &File, path: &Path) -> io::Result<u64> {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let prefix = [b".millstream-", name.strip_prefix(LIST.as_bytes()).unwrap_or_default(), b"-"].concat();
+    let (mut reader, mut slots) = (list, Vec::new());
+    reader.read_to_end(&mut slots)?;
+    let listed = slots.chunks(SLOT).filter_map(|slot| slot.split(|byte| *byte == 0).next());
+    let mut removed = 0;
+    for path in listed.map(|path| Path::new(OsStr::from_bytes(path))) {
+        let is_own = path.file_name().is_some_and(|name| name.as_bytes().starts_with(&prefix));
+        removed += u64::from(is_own && fs::remove_file(path).is_ok());
+    }
+    fs::remove_file(path)?;
+    Ok(removed)
+}
+
+/// A name for a temporary file of this process, short enough for any folder.
+pub(crate) fn temporary_name(number: u64) -> String {
+    format!(".millstream-{}-{}-{number}.tmp", std::process::id(), token())
+}
+
+/// Lists a temporary file that is about to be made, until the entry is dropped.
+pub(crate) fn note(path: &Path) -> Entry {
+    Entry(OWN.get().and_then(|list| list.note(path).map(|slot| (list, slot))))
+}
+
+/// A file's place in the list, if there is a list.
+#[derive(Debug)]
+pub(crate) struct Entry(Option<(&'static List, usize)>);
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if let Some((list, slot)) = self.0 {
+            list.clear(slot);
+        }
+    }
+}
+
+/// The list of a run that is alive.
+#[derive(Debug)]
+struct List {
+    file: File,
+    path: PathBuf,
+    /// The folder that relative paths begin at.
+    folder: PathBuf,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    free: Vec<usize>,
+    made: usize,
+}
+
+impl List {
+    fn make(folder: &Path) -> io::Result<Self> {
+        let path = folder.join(format!("{LIST}{}-{}", std::process::id(), token()));
+        for _ in 0..MAX_ATTEMPTS {
+            let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && file.metadata()?.nlink() > 0 {
+                let folder = std::env::current_dir()?;
+                return Ok(Self { file, path, folder, slots: Mutex::default() });
+            }
+            // A sweep has it, and removes it.
+            std::thread::yield_now();
+            let _ = fs::remove_file(&path);
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    /// Writes a path into a free slot; `None` if that could not be done.
+    fn note(&self, path: &Path) -> Option<usize> {
+        let path = self.folder.join(path);
+        let mut text = path.as_os_str().as_bytes().to_vec();
+        text.push(0);
+        if text.len() > SLOT {
+            return None;
+        }
+        let slot = {
+            let mut slots = self.slots();
+            slots.free.pop().unwrap_or_else(|| {
+                slots.made += 1;
+                slots.made - 1
+            })
+        };
+        if self.file.write_all_at(&text, Self::at(slot)).is_err() {
+            self.clear(slot);
+            return None;
+        }
+        Some(slot)
+    }
+
+    fn clear(&self, slot: usize) {
+        // What stays in the slot after a failure names no file: the file has its name by now, or is gone.
+        let _ = self.file.write_all_at(&[0], Self::at(slot));
+        self.slots().free.push(slot);
+    }
+
+    fn at(slot: usize) -> u64 {
+        (slot * SLOT) as u64
+    }
+
+    fn slots(&self) -> std::sync::MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_dead_run_lists_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = List::make(folder.path()).unwrap();
+        let [left, placed, foreign] = [temporary_name(1), temporary_name(2), "precious".to_owned()];
+        for name in [&left, &foreign] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        list.note(&folder.path().join(&left)).unwrap();
+        let slot = list.note(&folder.path().join(placed)).unwrap();
+        list.clear(slot);
+        assert_eq!(list.note(&folder.path().join(&foreign)), Some(slot), "a slot is used again");
+
+        assert_eq!(sweep_folder(folder.path()), 0, "the run is alive");
+        assert!(folder.path().join(&left).exists());
+        drop(list);
+        assert_eq!(sweep_folder(folder.path()), 1);
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, [foreign.as_str()]);
+    }
+
+    #[test]
+    fn a_damaged_list_is_removed_with_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let precious = folder.path().join(".millstream-1-x.tmp");
+        fs::write(&precious, "").unwrap();
+        for content in [b"".to_vec(), vec![0xff; 3 * SLOT], precious.as_os_str().as_bytes().to_vec()] {
+            let list = folder.path().join("temporary-1-0");
+            fs::write(&list, content).unwrap();
+            assert_eq!(sweep_folder(folder.path()), 0);
+            assert!(!list.exists() && precious.exists());
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What becomes of a file that a stage gathers over a run, such as a manifest.
+//!
+//! An earlier file is worth more than a list with gaps: it is replaced only by the list of a complete run that had
+//! units and in which none died, and then kept beside it as `NAME.old`. The list of a run in which units died is
+//! `NAME.RUN.DEAD.partial`, with the number of units that it lacks; retries of that run's dead letters add to it, and the one
+//! that brings the last of them puts it in place.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::place::Placing;
+use crate::screen::text;
+
+/// How a run ended, as far as gathered files depend on it.
+#[derive(Debug, Clone, Copy)]
+pub struct RunEnd<'a> {
+    /// The source was read to its end, and every unit of it has left the flow.
+    pub complete: bool,
+    /// Units that were admitted.
+    pub admitted: u64,
+    /// Units that were retired.
+    pub retired: u64,
+    /// Units that were dead-lettered.
+    pub dead: u64,
+    /// The run's name; of a retry, the name of the first run.
+    pub first: &'a str,
+    /// The run retries dead letters.
+    pub retries: bool,
+}
+
+/// A file that was gathered over a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gathered {
+    /// Its name.
+    pub path: PathBuf,
+    /// Lines that this run wrote.
+    pub lines: u64,
+    /// What became of them.
+    pub fate: Fate,
+}
+
+/// What became of the lines of a gathered file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// They have the file's name.
+    Placed {
+        /// Where the earlier file is, if there was one.
+        earlier: Option<PathBuf>,
+    },
+    /// The file is what it was before the run.
+    Kept {
+        /// Why.
+        because: Because,
+        /// Where this run's lines are, if they are kept.
+        partial: Option<PathBuf>,
+    },
+}
+
+/// Why an earlier file was not replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Because {
+    /// The run was interrupted or stopped.
+    Interrupted,
+    /// Units died.
+    UnitsDied,
+    /// The run had no units.
+    NoUnits,
+}
+
+impl fmt::Display for Gathered {
+    /// What happened to the file, as a sentence without a full stop.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, lines) = (self.path.display(), text::counted(self.lines, "line"));
+        match &self.fate {
+            Fate::Placed { earlier: None } => write!(f, "{path} has {lines} of this run"),
+            Fate::Placed { earlier: Some(earlier) } => {
+                write!(f, "{path} has {lines} of this run; the earlier file is {}", earlier.display())
+            }
+            Fate::Kept { because, partial } => {
+                write!(f, "{path} is what it was, because {because}")?;
+                partial.as_ref().map_or(Ok(()), |partial| write!(f, "; this run's list is {}", partial.display()))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Interrupted => "the run did not come to the end of its source",
+            Self::UnitsDied => "units died",
+            Self::NoUnits => "the run had no units",
+        })
+    }
+}
+
+impl RunEnd<'_> {
+    /// Why the run's lines must not replace an earlier file, if so.
+    fn objection(&self) -> Option<Because> {
+        match self {
+            Self { complete: false, .. } => Some(Because::Interrupted),
+            Self { dead: 1.., .. } => Some(Because::UnitsDied),
+            Self { admitted: 0, .. } => Some(Because::NoUnits),
+            _ => None,
+        }
+    }
+}
+
+/// Ends a gathered file at `path`. `own` is the temporary file with this run's lines, if any unit came; `always` lets
+/// every complete run replace an earlier file. `None`: there is nothing to say.
+///
+/// # Errors
+/// Those of the file system. The earlier file is what it was.
+pub(super) fn end(
+    path: &Path,
+    own: Option<Placing>,
+    lines: u64,
+    always: bool,
+    end: &RunEnd<'_>,
+) -> io::Result<Option<Gathered>> {
+    let partial = if end.retries { Partial::find(path, end.first) } else { None };
+    let base = match &partial {
+        Some(partial) => Some(partial.path.clone()),
+        // An earlier run that had nothing to replace has put its list in place.
+        None => end.retries.then(|| path.to_owned()).filter(|path| path.is_file()),
+    };
+    // A retry of some of the letters leaves the units of the others dead.
+    let lacks = partial.map_or(0, |partial| partial.lacks.saturating_sub(end.retired)).max(end.dead);
+    let end = &RunEnd { dead: lacks, ..*end };
+    if own.is_none() && base.as_deref() == Some(path) {
+        // A retry of which no unit came this far has nothing to add.
+        return Ok(None);
+    }
+    let exists = path.symlink_metadata().is_ok();
+    let objection = end.objection().filter(|because| match because {
+        Because::Interrupted => true,
+        Because::UnitsDied | Because::NoUnits => exists && !always,
+    });
+    let gathered = |fate| Ok(Some(Gathered { path: path.to_owned(), lines, fate }));
+    match objection {
+        None => {
+            let list = list(path, own, base.as_deref())?;
+            let earlier = with_suffix(path, ".old");
+            let existed = list.put_keeping(&earlier)?;
+            remove_partials(path, None);
+            gathered(Fate::Placed { earlier: existed.then_some(earlier) })
+        }
+        // What a retry has done must not be lost; an interrupted run starts over.
+        Some(because) if because == Because::UnitsDied || (end.retries && because == Because::Interrupted) => {
+            let list = list(path, own, base.as_deref())?;
+            let partial = with_suffix(path, &format!(".{}.{}.partial", end.first, end.dead));
+            list.put_as(partial.clone())?;
+            remove_partials(path, Some(&partial));
+            gathered(Fate::Kept { because, partial: Some(partial) })
+        }
+        Some(because) => gathered(Fate::Kept { because, partial: None }),
+    }
+}
+
+/// The lines of `base` and then those of `own`, under a temporary name.
+fn list(path: &Path, own: Option<Placing>, base: Option<&Path>) -> io::Result<Placing> {
+    match (own, base) {
+        (Some(own), None) => Ok(own),
+        (own, base) => {
+            let (list, mut file) = Placing::create(path.to_owned())?;
+            for part in base.into_iter().chain(own.as_ref().map(Placing::temporary)) {
+                io::copy(&mut File::open(part)?, &mut file)?;
+            }
+            Ok(list)
+        }
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The list of a run in which units died.
+struct Partial {
+    path: PathBuf,
+    /// The first run's name.
+    first: Vec<u8>,
+    /// How many units are missing from it.
+    lacks: u64,
+}
+
+impl Partial {
+    /// The list that a run and its retries have left of the gathered file at `path`.
+    fn find(path: &Path, first: &str) -> Option<Self> {
+        Self::all(path).into_iter().find(|partial| partial.first == first.as_bytes())
+    }
+
+    /// All that lie beside the gathered file at `path`.
+    fn all(path: &Path) -> Vec<Self> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| {
+                let found = entry.file_name();
+                let rest = found.as_encoded_bytes().strip_prefix(name.as_encoded_bytes())?;
+                let rest = rest.strip_prefix(b".")?.strip_suffix(b".partial")?;
+                let dot = rest.iter().rposition(|byte| *byte == b'.')?;
+                let lacks = std::str::from_utf8(&rest[dot + 1..]).ok()?.parse().ok()?;
+                Some(Self { path: path.with_file_name(&found), first: rest[..dot].to_owned(), lacks })
+            })
+            .collect()
+    }
+}
+
+/// Removes the lists in which units are missing, but for one that takes their place: it is newer, or has all their lines.
+fn remove_partials(path: &Path, kept: Option<&Path>) {
+    for partial in Partial::all(path).into_iter().filter(|partial| Some(partial.path.as_path()) != kept) {
+        // One that cannot be removed is only in the way.
+        let _ = fs::remove_file(partial.path);
+    }
+}

@@ -1,0 +1,244 @@
+//! A file of dead letters, read to run their units again.
+//!
+//! The file is read three times, line by line, so that any number of letters takes the same memory: to check all of it
+//! before anything runs, as the source of the retry, and, for what the retry did not come to, to keep the rest.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::Deserialize;
+
+use super::origin::Origin;
+
+/// Why a file of dead letters cannot be retried. Nothing has been run.
+#[derive(Debug, thiserror::Error)]
+pub enum LettersError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        error: io::Error,
+    },
+    /// A run still adds letters to it.
+    #[error("{} belongs to a run that has not ended: retry it when that run is over", path.display())]
+    Live {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A line is no dead letter.
+    #[error("{}:{line} is not a dead letter that can be retried: {reason}; take the line out to retry the others", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Why not.
+        reason: String,
+    },
+    /// The letters come from several runs, other than retries of one.
+    #[error(
+        "{}:{line} comes from another run than line 1: retry the letters of each in a file of their own",
+        path.display()
+    )]
+    Mixed {
+        /// The file.
+        path: PathBuf,
+        /// The first line that differs, from 1.
+        line: usize,
+    },
+}
+
+/// One line, as far as a retry needs it.
+#[derive(Debug, Deserialize)]
+struct Letter {
+    run: String,
+    #[serde(default)]
+    started: u64,
+    path: Option<String>,
+    path_hex: Option<String>,
+    line: Option<String>,
+    line_hex: Option<String>,
+    #[serde(default)]
+    rel_from: usize,
+    #[serde(default)]
+    source_fault: bool,
+    retry: Origin,
+}
+
+/// A unit to run again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Again {
+    /// Which letter it is, from 0.
+    pub letter: usize,
+    /// The path or line.
+    pub text: Vec<u8>,
+    /// For a file of a walk: where in its path the part below the walked folder starts.
+    pub rel_from: Option<usize>,
+}
+
+/// Letters that can be retried: at least one, and all of one run and its retries.
+#[derive(Debug)]
+pub struct Letters {
+    path: PathBuf,
+    source: File,
+    rest: File,
+    count: usize,
+    /// Letters of what the source could not give.
+    faults: usize,
+    runs: Vec<String>,
+    origin: Origin,
+    done: Arc<[AtomicBool]>,
+}
+
+impl Letters {
+    /// Reads and checks a file; `None` if there is no letter in it.
+    ///
+    /// # Errors
+    /// [`LettersError`].
+    pub fn open(path: &Path) -> Result<Option<Self>, LettersError> {
+        let unreadable = |error| LettersError::Unreadable { path: path.to_owned(), error };
+        let open = || -> io::Result<File> {
+            let file = File::open(path)?;
+            match file.metadata()?.is_file() {
+                true => Ok(file),
+                false => Err(io::Error::other("it is not a regular file")),
+            }
+        };
+        let [check, source, rest] = [open(), open(), open()].map(|file| file.map_err(unreadable));
+        let check = check?;
+        if flock(&check, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK) {
+            return Err(LettersError::Live { path: path.to_owned() });
+        }
+        let mut first: Option<Origin> = None;
+        let (mut count, mut faults, mut runs) = (0, 0, Vec::new());
+        for (index, line) in BufReader::new(check).split(b'\n').enumerate() {
+            let wrong = |reason| LettersError::Line { path: path.to_owned(), line: index + 1, reason };
+            let letter = parse(&line.map_err(unreadable)?).map_err(wrong)?;
+            let unit = again(&letter, index).map_err(wrong)?;
+            faults += usize::from(unit.is_none());
+            count += 1;
+            if !runs.contains(&letter.run) {
+                runs.push(letter.run);
+            }
+            if !first.get_or_insert_with(|| letter.retry.clone()).is_same_run(&letter.retry) {
+                return Err(LettersError::Mixed { path: path.to_owned(), line: index + 1 });
+            }
+        }
+        let done = (0..count).map(|_| AtomicBool::new(false)).collect();
+        let (source, rest) = (source?, rest?);
+        Ok(first.map(|origin| Self { path: path.to_owned(), source, rest, count, faults, runs, origin, done }))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many units there are to run again.
+    pub fn units(&self) -> usize {
+        self.count - self.faults
+    }
+
+    /// How many letters are of what a source could not give, such as a folder that could not be read: of these there is
+    /// no unit.
+    pub fn faults(&self) -> usize {
+        self.faults
+    }
+
+    /// The runs that the letters are of.
+    pub fn runs(&self) -> &[String] {
+        &self.runs
+    }
+
+    /// What they are of.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// The units, once.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn source(&self) -> io::Result<impl Iterator<Item = Again> + Send + use<>> {
+        let lines = BufReader::new(self.source.try_clone()?).split(b'\n').enumerate();
+        // All lines were read and understood before.
+        Ok(lines.filter_map(|(index, line)| again(&parse(&line.ok()?).ok()?, index).ok().flatten()))
+    }
+
+    /// Says of each letter that its unit was retired, or has died again.
+    pub fn marker(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
+        let done = Arc::clone(&self.done);
+        // Relaxed: the flow's end, which comes before `rest`, orders it.
+        move |letter| done[letter].store(true, Ordering::Relaxed)
+    }
+
+    /// The lines that are still worth keeping, once, each without its [`head`]: those of what the source could not give and,
+    /// unless the retry is `complete`, those whose units were not run to an end.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn rest(&self, complete: bool) -> io::Result<impl Iterator<Item = Vec<u8>>> {
+        let lines = BufReader::new(self.rest.try_clone()?).split(b'\n').enumerate();
+        Ok(lines.filter_map(move |(index, line)| {
+            let line = line.ok()?;
+            if self.done.get(index).is_none_or(|done| done.load(Ordering::Relaxed)) {
+                return None;
+            }
+            let letter = parse(&line).ok()?;
+            (!complete || letter.source_fault).then(|| without_head(&line, &letter))
+        }))
+    }
+}
+
+/// How a letter of that run begins.
+pub fn head(run: &str, started: u64) -> String {
+    format!("{{\"run\":{},\"started\":{started},", serde_json::Value::from(run))
+}
+
+/// What follows the head of a letter; its members in another order if something else has written it anew.
+fn without_head(line: &[u8], letter: &Letter) -> Vec<u8> {
+    if let Some(rest) = line.strip_prefix(head(&letter.run, letter.started).as_bytes()) {
+        return rest.to_owned();
+    }
+    let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(line).unwrap_or_default();
+    members.remove("run");
+    members.remove("started");
+    let text = serde_json::Value::from(members).to_string();
+    text.into_bytes().split_off(1)
+}
+
+fn parse(line: &[u8]) -> Result<Letter, String> {
+    serde_json::from_slice(line).map_err(|error| {
+        let text = error.to_string();
+        match text.contains("missing field `retry`") {
+            true => "it does not say how its run was started".to_owned(),
+            false => text,
+        }
+    })
+}
+
+/// The unit of a letter; `None` if there is none.
+fn again(letter: &Letter, index: usize) -> Result<Option<Again>, String> {
+    let is_file = letter.path.is_some();
+    let (text, hex) = match is_file {
+        true => (&letter.path, &letter.path_hex),
+        false => (&letter.line, &letter.line_hex),
+    };
+    let text = match (hex, text) {
+        (Some(digits), _) => {
+            hex::decode(digits).map_err(|error| format!("its bytes in hexadecimal are damaged: {error}"))?
+        }
+        (None, Some(text)) => text.clone().into_bytes(),
+        (None, None) => return Err("it has neither a `path` nor a `line`".to_owned()),
+    };
+    if letter.rel_from > text.len() {
+        return Err("its `rel_from` lies behind the end of its path".to_owned());
+    }
+    Ok((!letter.source_fault).then_some(Again { letter: index, text, rel_from: is_file.then_some(letter.rel_from) }))
+}

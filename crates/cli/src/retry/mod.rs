@@ -1,0 +1,135 @@
+//! `millstream retry`: runs the units of a file of dead letters again.
+//!
+//! A retry is the run that the letters come from, with their units in place of the source: the same flow, parameters,
+//! INPUTs, caps and folder. Units start over at the first stage. What dies again is in the file of dead letters afterwards,
+//! and so is what a retry that was interrupted did not come to; the file that was retried is kept beside it as `FILE.old`.
+
+pub mod letters;
+pub mod origin;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use self::letters::{Letters, LettersError};
+use crate::args::{RetryArgs, RunArgs};
+use crate::file::FlowError;
+use crate::run::{self, complain};
+use crate::screen::text;
+
+/// What the name of a file of dead letters ends with.
+const ENDING: &str = ".dead-letters.jsonl";
+
+/// Why nothing was retried.
+#[derive(Debug, thiserror::Error)]
+pub enum RetryError {
+    /// The letters cannot be used.
+    #[error(transparent)]
+    Letters(#[from] LettersError),
+    /// No file was named, and there is none here.
+    #[error("there is no file `*{ENDING}` here; name the file, as `millstream run` printed it")]
+    NoFile,
+    /// No file was named, and there are several.
+    #[error("there are several files of dead letters here, {}: name one", listed(.0))]
+    ManyFiles(Vec<PathBuf>),
+    /// The flow file is not the one that ran.
+    #[error(
+        "{} has changed since its run: `--changed` retries the letters with the flow as it is now, if their units still suit it",
+        .0.display()
+    )]
+    Changed(PathBuf),
+    /// The flow file cannot be used any more.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
+    /// The folder that the run was started in cannot be entered.
+    #[error("the letters' run was started in {}: {error}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The operating system's reason.
+        error: io::Error,
+    },
+    /// A path in the letters is not what it was written as.
+    #[error("the letters of {} name damaged paths: their bytes in hexadecimal cannot be read", .0.display())]
+    Damaged(PathBuf),
+}
+
+fn listed(files: &[PathBuf]) -> String {
+    files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Retries letters and gives the exit status.
+pub fn retry(args: &RetryArgs) -> ExitCode {
+    match prepare(args) {
+        Ok(Some((run, letters))) => run::run_again(&run, &letters),
+        Ok(None) => ExitCode::from(run::ALL_RETIRED),
+        Err(RetryError::Flow(error)) => {
+            complain(error.render().trim_end());
+            ExitCode::from(run::WRONG)
+        }
+        Err(error) => {
+            complain(&format!("error: {error}"));
+            ExitCode::from(run::WRONG)
+        }
+    }
+}
+
+/// The run to be made, in the folder of the first one; `None` if there is nothing to retry.
+fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
+    let path = match &args.letters {
+        Some(path) => path.clone(),
+        None => only_file(Path::new("."))?,
+    };
+    // Relative paths of this command line start here, those of the run elsewhere.
+    let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    let path = here(path);
+    let Some(letters) = Letters::open(&path)? else {
+        say(args, &format!("{} has no dead letters: there is nothing to retry", path.display()));
+        return Ok(None);
+    };
+    let origin = letters.origin();
+    let damaged = || RetryError::Damaged(path.clone());
+    let flow = origin.flow_args().ok_or_else(damaged)?;
+    let folder = origin.dir.to_path().ok_or_else(damaged)?;
+    let input = origin.inputs.iter().map(origin::Bytes::to_os).collect::<Option<_>>().ok_or_else(damaged)?;
+    let run = RunArgs {
+        flow,
+        input,
+        report: args.report.clone().map(here),
+        dead_letters: Some(args.dead_letters.clone().map_or_else(|| path.clone(), here)),
+        quiet: args.quiet,
+        no_report: args.no_report,
+        control: args.control.clone().map(here),
+    };
+    std::env::set_current_dir(&folder).map_err(|error| RetryError::Folder { folder: folder.clone(), error })?;
+    if !origin.is_of(&run.flow.load()?.text) && !args.changed {
+        return Err(RetryError::Changed(run.flow.flow));
+    }
+    let units = text::counted(letters.units() as u64, "unit");
+    say(args, &format!("retrying {units} of {} in {}", letters.runs().join(", "), folder.display()));
+    if letters.faults() > 0 {
+        let letters = text::counted(letters.faults() as u64, "letter");
+        say(args, &format!("{letters} of what the source could not give stay: run the flow again for these"));
+    }
+    Ok(Some((run, letters)))
+}
+
+fn say(args: &RetryArgs, message: &str) {
+    if !args.quiet {
+        complain(message);
+    }
+}
+
+/// The one file of dead letters in a folder.
+fn only_file(folder: &Path) -> Result<PathBuf, RetryError> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| PathBuf::from(entry.file_name()));
+    let mut files: Vec<PathBuf> =
+        names.filter(|name| name.as_os_str().as_encoded_bytes().ends_with(ENDING.as_bytes())).collect();
+    files.sort();
+    match files.len() {
+        0 => Err(RetryError::NoFile),
+        1 => Ok(files.remove(0)),
+        _ => Err(RetryError::ManyFiles(files)),
+    }
+}

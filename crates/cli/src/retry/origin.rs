@@ -1,0 +1,126 @@
+//! What a dead letter says of the run it comes from, so that a retry can be that run again.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::args::{FlowArgs, RunArgs};
+
+/// A flow with all that the command line filled into it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The first run, which retries of its letters and of theirs have in common.
+    pub first: String,
+    /// The flow file's absolute path.
+    pub flow: Bytes,
+    /// The BLAKE3 hash of its text.
+    pub flow_blake3: String,
+    /// The folder that the run's relative paths start at.
+    pub dir: Bytes,
+    /// The parameters that were given with `-p`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, String>,
+    /// The INPUTs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Bytes>,
+    /// `--inflight`, if it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inflight: Option<u64>,
+    /// `--memory`, if it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// `--workers`, if it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<usize>,
+}
+
+/// A path or argument, which need not be UTF-8: in JSON a string, or `{"hex":"…"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Bytes {
+    /// What is UTF-8.
+    Text(String),
+    /// What is not.
+    Hex {
+        /// Its bytes in hexadecimal.
+        hex: String,
+    },
+}
+
+impl Bytes {
+    fn of(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) => Self::Hex { hex: hex::encode(bytes) },
+        }
+    }
+
+    /// The bytes; `None` if what should be hexadecimal is not.
+    pub fn to_os(&self) -> Option<OsString> {
+        match self {
+            Self::Text(text) => Some(text.into()),
+            Self::Hex { hex } => hex::decode(hex).ok().map(OsString::from_vec),
+        }
+    }
+
+    /// The same as a path.
+    pub fn to_path(&self) -> Option<PathBuf> {
+        self.to_os().map(PathBuf::from)
+    }
+}
+
+impl Origin {
+    /// What the letters of a first run with these arguments say; `text` is the flow file's.
+    ///
+    /// # Errors
+    /// The working folder cannot be found out.
+    pub fn of(run: &str, args: &RunArgs, text: &str) -> io::Result<Self> {
+        let bytes = |path: &Path| Bytes::of(path.as_os_str().as_bytes());
+        Ok(Self {
+            first: run.to_owned(),
+            flow: bytes(&std::path::absolute(&args.flow.flow)?),
+            flow_blake3: hash(text),
+            dir: bytes(&std::env::current_dir()?),
+            params: args.flow.param.iter().cloned().collect(),
+            inputs: args.input.iter().map(|input| Bytes::of(input.as_bytes())).collect(),
+            inflight: args.flow.inflight,
+            memory: args.flow.memory,
+            workers: args.flow.workers,
+        })
+    }
+
+    /// The flow's arguments on the command line; `None` if a path in it is damaged.
+    pub fn flow_args(&self) -> Option<FlowArgs> {
+        Some(FlowArgs {
+            flow: self.flow.to_path()?,
+            param: self.params.clone().into_iter().collect(),
+            inflight: self.inflight,
+            memory: self.memory,
+            workers: self.workers,
+        })
+    }
+
+    /// The same for a retry with the flow file's text as it is now.
+    pub fn retried(&self, text: &str) -> Self {
+        Self { flow_blake3: hash(text), ..self.clone() }
+    }
+
+    /// Whether both are of one run or of retries of it, whose flow file may have changed in between.
+    pub fn is_same_run(&self, other: &Self) -> bool {
+        let Self { first, flow, flow_blake3: _, dir, params, inputs, inflight: _, memory: _, workers: _ } = self;
+        (first, flow, dir, params, inputs) == (&other.first, &other.flow, &other.dir, &other.params, &other.inputs)
+    }
+
+    /// Whether this is the flow file's text.
+    pub fn is_of(&self, text: &str) -> bool {
+        self.flow_blake3 == hash(text)
+    }
+}
+
+fn hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}

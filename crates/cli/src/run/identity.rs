@@ -1,0 +1,49 @@
+//! What a report says of the run that it is about, so that a report that was kept can be told from others.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::path::absolute;
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::file::FlowFile;
+
+/// Which run a report is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Identity {
+    /// The name by which `millstream status` reached it: flow and process id.
+    pub name: String,
+    /// The flow file.
+    pub flow_file: String,
+    /// The folder it ran in.
+    pub folder: String,
+    /// The flow's parameters, with their values.
+    pub params: BTreeMap<String, String>,
+    /// The INPUTs of the command line.
+    pub inputs: Vec<String>,
+    /// The machine.
+    pub host: String,
+    /// The moment it began, as RFC 3339 has it, in UTC.
+    pub started: String,
+    /// The version of the command.
+    pub version: String,
+}
+
+impl Identity {
+    /// A run of `file` that begins now.
+    pub fn new(name: &str, file: &FlowFile, inputs: &[OsString]) -> Self {
+        let path = absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+        Self {
+            name: name.to_owned(),
+            flow_file: path.to_string_lossy().into_owned(),
+            folder: env::current_dir().map_or_else(|_| String::new(), |folder| folder.to_string_lossy().into_owned()),
+            params: file.params.clone(),
+            inputs: inputs.iter().map(|input| input.to_string_lossy().into_owned()).collect(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}

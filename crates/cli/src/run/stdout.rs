@@ -1,0 +1,33 @@
+//! Whose standard output is.
+
+use std::io::{self, IsTerminal};
+
+use crate::file::FlowFile;
+use crate::file::model::{ExecStdout, OpSpec, StageSpec};
+use crate::file::template::Template;
+
+/// Names under which a stage reaches the command's own streams or its terminal.
+const STREAMS: [&[u8]; 8] = [
+    b"/dev/stdout",
+    b"/dev/stderr",
+    b"/dev/tty",
+    b"/dev/fd/1",
+    b"/dev/fd/2",
+    b"/proc/self/fd/1",
+    b"/proc/self/fd/2",
+    b"/dev/console",
+];
+
+/// Whether stages write to the terminal that shows the progress: a picture that is drawn over itself would be torn.
+pub(super) fn is_shared_terminal(file: &FlowFile) -> bool {
+    io::stdout().is_terminal() && io::stderr().is_terminal() && file.stages.iter().any(writes_to_a_stream)
+}
+
+fn writes_to_a_stream(stage: &StageSpec) -> bool {
+    let names_stream = |path: &Template| path.constant().is_some_and(|path| STREAMS.contains(&path));
+    match &stage.op {
+        OpSpec::Exec { stdout: ExecStdout::Inherit, .. } => true,
+        OpSpec::Append { path, .. } => names_stream(path),
+        _ => false,
+    }
+}

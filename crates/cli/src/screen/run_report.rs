@@ -1,0 +1,50 @@
+//! Everything that the report of one run tells.
+
+use std::path::Path;
+
+use millstream_flow::{Outcome, Report};
+
+use super::text;
+use super::throughput::Throughput;
+use crate::causes::Groups;
+use crate::ops::Gathered;
+use crate::run::identity::Identity;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct RunReport<'a> {
+    /// What the flow did.
+    pub report: &'a Report,
+    /// Which run it was.
+    pub identity: &'a Identity,
+    /// How many units left it, over time.
+    pub throughput: &'a Throughput,
+    /// Why units dead-lettered.
+    pub causes: &'a Groups,
+    /// The file of dead letters, if one was written.
+    pub dead_letters: Option<&'a Path>,
+    /// The stages' gathered files, and what became of them.
+    pub gathered: &'a [(String, Gathered)],
+}
+
+/// How a run ended, in words that are not better than it was.
+pub fn outcome(report: &Report) -> String {
+    let ended = match report.outcome {
+        Outcome::Complete => "complete",
+        Outcome::Stopped => "stopped",
+        Outcome::StoppedByFailure => "stopped by a failure",
+        Outcome::Abandoned => "abandoned",
+    };
+    match (report.dead_lettered, report.outcome) {
+        (0, _) => ended.to_owned(),
+        (dead, Outcome::Complete) => {
+            format!("{} of {} units dead-lettered", text::count(dead), text::count(report.admitted))
+        }
+        (dead, _) => format!("{ended}, {} of {} units dead-lettered", text::count(dead), text::count(report.admitted)),
+    }
+}
+
+/// Whether every unit that there was left the flow, done.
+pub fn is_good(report: &Report) -> bool {
+    report.outcome == Outcome::Complete && report.dead_lettered == 0
+}

@@ -1,0 +1,117 @@
+//! Code of the user's that has no unit to blame when it panics: wake-ups, listeners, destructors.
+//!
+//! The panic hook reports the panic, and nothing else follows: the engine's thread goes on.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
+
+thread_local! {
+    /// The thread runs a wake-up.
+    static WAKES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `code`, which is the user's. `None`: it panicked.
+pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(code)) {
+        Ok(value) => Some(value),
+        Err(panic) => {
+            discard(panic);
+            None
+        }
+    }
+}
+
+/// Runs a wake-up, which may poll its task at once. Returns whether it ran to its end.
+pub(crate) fn wake(waker: Contained<Waker>) -> bool {
+    // At the end of a thread its storage is gone; nothing runs there that asks for it.
+    let before = WAKES.try_with(|wakes| wakes.replace(true)).unwrap_or(true);
+    let ended = contain(|| waker.into_inner().wake()).is_some();
+    let _ = WAKES.try_with(|wakes| wakes.set(before));
+    ended
+}
+
+/// Whether the calling thread runs a wake-up: a task that is polled there may wait, since its thread does not.
+pub(crate) fn is_waking() -> bool {
+    WAKES.try_with(Cell::get).unwrap_or(false)
+}
+
+/// Drops what a panic carried. A payload that panics when it is dropped is leaked.
+pub(crate) fn discard(panic: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(another);
+    }
+}
+
+/// A value of the user's: a panic of its destructor is contained, even while another panic unwinds.
+#[derive(Debug)]
+pub(crate) struct Contained<T>(ManuallyDrop<T>);
+
+impl<T> Contained<T> {
+    #[inline]
+    pub(crate) fn new(value: T) -> Self {
+        Contained(ManuallyDrop::new(value))
+    }
+
+    /// The value, to be dropped as any other.
+    #[inline]
+    pub(crate) fn into_inner(self) -> T {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never dropped, so the value is taken once.
+        unsafe { ManuallyDrop::take(&mut this.0) }
+    }
+}
+
+impl<T> Drop for Contained<T> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::mem::needs_drop::<T>() {
+            // SAFETY: nothing uses the value after this destructor, which runs once.
+            contain(|| unsafe { ManuallyDrop::drop(&mut self.0) });
+        }
+    }
+}
+
+impl<T> Deref for Contained<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Contained<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::panic::panic_any(Bomb);
+        }
+    }
+
+    #[test]
+    fn a_payload_that_panics_when_dropped_is_contained() {
+        assert!(contain(|| drop(Bomb)).is_none());
+    }
+
+    #[test]
+    fn a_destructor_may_panic_while_another_panic_unwinds() {
+        let outer = contain(|| {
+            let _value = Contained::new(Bomb);
+            panic!("outer");
+        });
+        assert!(outer.is_none());
+        assert_eq!(contain(|| Contained::new(7).into_inner()), Some(7));
+    }
+}

@@ -1,0 +1,83 @@
+//! Waking submitters at the entrance.
+//!
+//! A waker may poll its task at once, and the task may enter the flow, which wakes the next one. As many calls could lie on
+//! the stack as there is room in the flow, so what a thread has to wake while it runs a wake-up waits until that is over.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::entrance::Wake;
+use super::shared::Shared;
+
+/// Ways to wake submitters, by place.
+pub(crate) type Entering = Vec<(u64, Wake)>;
+
+/// Submitters of several flows.
+type Pending = Vec<(Arc<Shared>, Entering)>;
+
+thread_local! {
+    /// What is to be woken after the wake-up that the thread runs; `None`: it runs none.
+    static NEXT: RefCell<Option<Pending>> = const { RefCell::new(None) };
+}
+
+fn pop_next() -> Option<(Arc<Shared>, Entering)> {
+    NEXT.try_with(|waiting| waiting.borrow_mut().as_mut()?.pop()).ok().flatten()
+}
+
+/// Runs the wake-ups that wait for the end of the one that the thread runs, before the thread blocks: it could wait for
+/// what they lead to. The caller must hold no lock.
+pub(crate) fn wake_before_blocking() {
+    while let Some((flow, entering)) = pop_next() {
+        flow.wake_now(entering);
+    }
+}
+
+impl Shared {
+    /// Wakes submitters. The caller must hold no lock.
+    pub(crate) fn wake(self: &Arc<Self>, entering: Entering) {
+        // To wake a thread runs no code of the program's, so it need not wait.
+        let wake_threads = |(place, wake)| match wake {
+            Wake::Thread(bell) => {
+                bell.increment();
+                None
+            }
+            Wake::Task(_) => Some((place, wake)),
+        };
+        let entering: Entering = entering.into_iter().filter_map(wake_threads).collect();
+        if entering.is_empty() {
+            return;
+        }
+        let mut next = Some((self.clone(), entering));
+        let is_outermost = NEXT.try_with(|waiting| match &mut *waiting.borrow_mut() {
+            Some(waiting) => {
+                waiting.extend(next.take());
+                false
+            }
+            none => {
+                *none = Some(Vec::new());
+                true
+            }
+        });
+        // Without the thread's storage, since it ends, wake-ups nest.
+        while let Some((flow, entering)) = next {
+            flow.wake_now(entering);
+            next = pop_next();
+        }
+        if is_outermost == Ok(true) {
+            let _ = NEXT.try_with(|waiting| waiting.borrow_mut().take());
+        }
+    }
+
+    /// One whose wake-up panics may never come, so it loses its place, and the next is woken.
+    fn wake_now(&self, mut entering: Entering) {
+        while !entering.is_empty() {
+            let failed = entering.drain(..).filter_map(|(place, wake)| (!wake.wake()).then_some(place));
+            let failed: Vec<u64> = failed.collect();
+            if !failed.is_empty() {
+                let mut state = self.lock();
+                failed.into_iter().for_each(|place| state.entrance.expel(place));
+                entering = state.wake_entering();
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Decides every key, and ends with the first failure found.
+//!
+//! A procedure for unambiguous histories decides a key at once. What it leaves open goes to the general search, object by object, and
+//! one hard object must not keep the others from an answer. So each has a short turn first. Objects that are still open then take turns
+//! that grow by a factor: starting over each time costs a seventh more steps than one long search, and no memory meanwhile.
+
+use std::collections::VecDeque;
+
+use crate::budget::{Budget, Exhausted};
+use crate::model::Model;
+use crate::monitor::{self, Decision, Violation};
+use crate::part::Part;
+use crate::search::{self, Outcome, Reach};
+use crate::spec::{Spec, Subject, Task};
+use crate::split::{Split, merge};
+use crate::value::Value;
+use crate::verdict::{Limit, Progress, Verdict, Witness};
+
+/// The steps of an object's first turn.
+const FIRST_TURN: u64 = 1 << 12;
+
+/// How many times as long as the last one a turn is.
+const GROWTH: u64 = 8;
+
+/// Operations that have no order, and what shows it.
+pub(super) struct Found {
+    /// The number of their key.
+    pub(super) key: usize,
+    /// Their rows; of a procedure, all rows of the key.
+    pub(super) rows: Vec<u32>,
+    /// The moment up to which they were looked at.
+    pub(super) cut: u64,
+    pub(super) proof: Proof,
+}
+
+/// What shows that operations have no order.
+pub(super) enum Proof {
+    /// The general search tried all, and did not get past this row's return, if it can tell.
+    Search { culprit: Option<u32> },
+    /// A procedure found a violation.
+    Procedure(Violation),
+    /// The accepted operations of a bounded container fail without the bound, too.
+    WithoutBound(Violation),
+}
+
+/// An object that the search has not decided yet.
+struct Open {
+    key: usize,
+    rows: Vec<u32>,
+    /// How many returns the best attempt passed.
+    passed: usize,
+}
+
+/// Keys on their way to a verdict.
+pub(super) struct Deciding<'a, 'h, S> {
+    whole: &'a Part<'h>,
+    subject: &'a S,
+    keys: &'a Split,
+    budget: Budget,
+    /// What happens later is not looked at.
+    cut: u64,
+    next_key: usize,
+    open: VecDeque<Open>,
+    /// The orders of what holds, until a failure is found.
+    orders: Option<Vec<Vec<u32>>>,
+    exhausted: Option<Exhausted>,
+    progress: Progress,
+}
+
+impl<'a, 'h, S: Subject> Deciding<'a, 'h, S> {
+    pub(super) fn new(whole: &'a Part<'h>, subject: &'a S, keys: &'a Split, budget: Budget) -> Self {
+        Deciding {
+            whole,
+            subject,
+            keys,
+            budget,
+            cut: whole.cut(),
+            next_key: 0,
+            open: VecDeque::new(),
+            orders: Some(Vec::new()),
+            exhausted: None,
+            progress: Progress { limit: Limit::Time, decided: 0, total: returned(whole), configurations: 0 },
+        }
+    }
+
+    /// From now on, failures before `time` alone are of interest.
+    pub(super) fn only_before(&mut self, time: u64, budget: Budget) {
+        self.cut = time.saturating_sub(1);
+        self.budget = budget;
+    }
+
+    /// Whether every key was decided so far.
+    pub(super) fn is_complete(&self) -> bool {
+        self.exhausted.is_none()
+    }
+
+    /// The verdict when there is no failure.
+    pub(super) fn verdict(self) -> Verdict {
+        match self.exhausted {
+            Some(Exhausted(limit)) => Verdict::Unknown(Progress { limit, ..self.progress }),
+            None => {
+                let order = merge(self.whole.history(), self.orders.unwrap_or_default());
+                Verdict::Holds(Witness { order })
+            }
+        }
+    }
+
+    /// Goes on until a failure is found, or nothing is left to decide.
+    pub(super) fn next_failure(&mut self) -> Option<Found> {
+        let found = loop {
+            if self.next_key == self.keys.len() {
+                break self.take_turns();
+            }
+            self.next_key += 1;
+            if let Some(found) = self.key(self.next_key - 1) {
+                break Some(found);
+            }
+        };
+        if found.is_some() {
+            self.orders = None;
+        }
+        found
+    }
+
+    /// Decides the key, or leaves its hard objects open.
+    fn key(&mut self, key: usize) -> Option<Found> {
+        let part = self.whole.of_rows(self.keys.rows(key), self.cut);
+        let (proof, rows) = match self.procedure(&part) {
+            None => return self.subject.with(&part, Objects { deciding: self, key, part: &part }),
+            Some(Ok(Decided::Holds(order))) => {
+                self.holds(&part, order);
+                return None;
+            }
+            Some(Ok(Decided::Fails(proof))) => (proof, part.rows().to_vec()),
+            Some(Err(exhausted)) => {
+                self.gave_up(exhausted, 0);
+                return None;
+            }
+        };
+        Some(Found { key, rows, cut: self.cut, proof })
+    }
+
+    /// The answer of a procedure, if there is one.
+    fn procedure(&self, part: &Part<'_>) -> Option<Result<Decided, Exhausted>> {
+        let model = self.subject.model()?;
+        if let Some(decision) = monitor::try_decide(part, model, &mut self.budget.lend()) {
+            return Some(decision.map(|decision| match decision {
+                Decision::Holds(order) => Decided::Holds(order),
+                Decision::Fails(violation) => Decided::Fails(Proof::Procedure(violation)),
+            }));
+        }
+        let (accepted, unbounded) = without_bound(part, model)?;
+        match monitor::try_decide(&part.with_rows(accepted), &unbounded, &mut self.budget.lend())? {
+            Ok(Decision::Fails(violation)) => Some(Ok(Decided::Fails(Proof::WithoutBound(violation)))),
+            _ => None,
+        }
+    }
+
+    /// Lets the objects that are open take turns.
+    fn take_turns(&mut self) -> Option<Found> {
+        let mut ticks = FIRST_TURN;
+        while !self.open.is_empty() {
+            ticks = ticks.saturating_mul(GROWTH);
+            for _ in 0..self.open.len() {
+                // The last one need not give way to another.
+                let ticks = if self.open.len() == 1 { u64::MAX } else { ticks };
+                let open = self.open.pop_front()?;
+                let part = self.whole.of_rows(self.keys.rows(open.key), self.cut);
+                if let Some(found) = self.subject.with(&part, Turn { deciding: self, open, ticks }) {
+                    return Some(found);
+                }
+            }
+        }
+        None
+    }
+
+    /// A turn of the general search.
+    fn search(&mut self, spec: &impl Spec, open: Open, ticks: u64) -> Option<Found> {
+        let part = self.whole.of_rows(&open.rows, self.cut);
+        let mut reach = Reach::default();
+        let outcome = search::decide(&part, spec, &mut self.budget.lend_turn(ticks), &mut reach);
+        self.progress.configurations += reach.configurations;
+        let passed = open.passed.max(reach.passed);
+        match outcome {
+            Ok(Outcome::Holds(order)) => self.holds(&part, order),
+            Ok(Outcome::Fails { culprit }) => {
+                let rows = part.rows().to_vec();
+                return Some(Found { key: open.key, rows, cut: self.cut, proof: Proof::Search { culprit } });
+            }
+            Err(Exhausted(Limit::Time)) if self.budget.look_at_the_clock().is_ok() => {
+                self.open.push_back(Open { passed, ..open });
+            }
+            Err(exhausted) => self.gave_up(exhausted, passed),
+        }
+        None
+    }
+
+    fn holds(&mut self, part: &Part<'_>, order: Vec<u32>) {
+        let Some(orders) = &mut self.orders else { return };
+        self.progress.decided += returned(part);
+        let bytes = order.len() * (size_of::<u32>() + size_of::<(u64, u32)>());
+        orders.push(order);
+        if let Err(exhausted) = self.budget.charge(bytes) {
+            self.gave_up(exhausted, 0);
+        }
+    }
+
+    fn gave_up(&mut self, exhausted: Exhausted, passed: usize) {
+        self.progress.decided += passed;
+        self.exhausted.get_or_insert(exhausted);
+    }
+}
+
+/// A procedure's answer.
+enum Decided {
+    Holds(Vec<u32>),
+    Fails(Proof),
+}
+
+/// The accepted operations of a bounded container, and the container without the bound: what fails there fails with the bound, too.
+pub(super) fn without_bound(part: &Part<'_>, model: &Model) -> Option<(Vec<u32>, Model)> {
+    let (insert, _) = monitor::operations(model.kind).filter(|_| model.capacity.is_some())?;
+    let refused = |p: usize| part.op(p) == insert && part.output(p) == Some(Value::FALSE);
+    let accepted = (0..part.len()).filter(|&p| !refused(p)).map(|p| part.row(p)).collect();
+    Some((accepted, Model { capacity: None, ..*model }))
+}
+
+/// How many operations of the part returned.
+pub(super) fn returned(part: &Part<'_>) -> usize {
+    (0..part.len()).filter(|&p| part.output(p).is_some()).count()
+}
+
+/// The first turn of each of a key's objects, all with one specification.
+struct Objects<'d, 'a, 'h, 'p, S> {
+    deciding: &'d mut Deciding<'a, 'h, S>,
+    key: usize,
+    part: &'d Part<'p>,
+}
+
+impl<S: Subject> Task for Objects<'_, '_, '_, '_, S> {
+    type Output = Option<Found>;
+
+    fn run<T: Spec>(self, spec: &T) -> Option<Found> {
+        let Objects { deciding, key, part } = self;
+        let split = match Split::new(part, |call| spec.object(call), &mut deciding.budget) {
+            Ok(split) => split,
+            Err(exhausted) => {
+                deciding.gave_up(exhausted, 0);
+                return None;
+            }
+        };
+        let mut objects = (0..split.len()).map(|number| Open { key, rows: split.rows(number).to_vec(), passed: 0 });
+        let found = objects.find_map(|open| deciding.search(spec, open, FIRST_TURN));
+        if found.is_some() {
+            deciding.open.extend(objects);
+        }
+        found
+    }
+}
+
+/// A later turn of one object.
+struct Turn<'d, 'a, 'h, S> {
+    deciding: &'d mut Deciding<'a, 'h, S>,
+    open: Open,
+    ticks: u64,
+}
+
+impl<S: Subject> Task for Turn<'_, '_, '_, S> {
+    type Output = Option<Found>;
+
+    fn run<T: Spec>(self, spec: &T) -> Option<Found> {
+        self.deciding.search(spec, self.open, self.ticks)
+    }
+}

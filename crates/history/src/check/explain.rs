@@ -1,0 +1,210 @@
+//! Explains a failure: the earliest of all keys, shown by few operations.
+
+use super::decide::{Deciding, Found, Proof, without_bound};
+use crate::budget::{Budget, Exhausted};
+use crate::explain::{self, Failure};
+use crate::history::History;
+use crate::model::Model;
+use crate::monitor::{self, Decision, Violation};
+use crate::operation::Status;
+use crate::part::Part;
+use crate::search::{self, Outcome, Reach};
+use crate::spec::{Spec, Subject, Task, with_spec};
+use crate::split::Split;
+use crate::verdict::{Counterexample, Prefix};
+
+/// What fails without its bound, and has no more operations than this, is searched within its bound. If that finds the failure, its
+/// earliest return is located as of any other.
+const MAX_SEARCHED: usize = 10_000;
+
+/// An explanation under way. Half of its time goes to finding the earliest failure, and the rest to showing it by few operations.
+pub(super) struct Explaining<'a, 'h, S> {
+    pub(super) whole: &'a Part<'h>,
+    pub(super) subject: &'a S,
+    pub(super) keys: &'a Split,
+    pub(super) budget: Budget,
+}
+
+impl<S: Subject> Explaining<'_, '_, S> {
+    /// The operations found, without looking for an earlier failure or for fewer operations.
+    pub(super) fn as_it_is(&self, found: Found) -> Counterexample {
+        let part = self.whole.of_rows(&found.rows, found.cut);
+        match found.proof {
+            Proof::Search { culprit } => explain::up_to(&part, culprit),
+            Proof::Procedure(violation) | Proof::WithoutBound(violation) => explain::as_it_is(&part, violation),
+        }
+        .example
+    }
+
+    /// The earliest failure of all keys. `deciding` has found the first one, and goes on with the others.
+    pub(super) fn earliest(&self, found: Found, mut deciding: Deciding<'_, '_, S>) -> Counterexample {
+        let mut found = found;
+        let mut failure = self.locate(&found, &self.budget.lend_share(2));
+        // A failure that may be earlier than it was located may be earlier than those found after it.
+        let mut is_first = failure.first;
+        let others = self.budget.lend_share(2);
+        loop {
+            deciding.only_before(failure.time, others.lend());
+            let Some(earlier) = deciding.next_failure() else { break };
+            let located = self.locate(&earlier, &others.lend_share(2));
+            is_first &= located.first;
+            if located.time < failure.time {
+                (found, failure) = (earlier, located);
+            }
+        }
+        is_first &= deciding.is_complete();
+        let (time, culprit) = (failure.time, failure.culprit);
+        let example = self.shrink(&found, failure).example;
+        let prefix = is_first.then(|| prefix(self.whole.history(), time, culprit));
+        Counterexample { prefix, ..example }
+    }
+
+    /// The part in which the failure was found, and the part of its whole key.
+    fn parts<'f>(&'f self, found: &'f Found) -> (Part<'f>, Part<'f>) {
+        (self.whole.of_rows(&found.rows, found.cut), self.whole.of_rows(self.keys.rows(found.key), found.cut))
+    }
+
+    /// When the failure first shows.
+    fn locate(&self, found: &Found, budget: &Budget) -> Failure {
+        let (part, key) = self.parts(found);
+        match (&found.proof, self.subject.model()) {
+            (Proof::Procedure(violation), Some(model)) => earliest(&part, violation, model, budget),
+            (Proof::WithoutBound(violation), Some(model)) => {
+                let searched = (part.len() <= MAX_SEARCHED)
+                    .then(|| self.subject.with(&key, WithinBound { part: &part, budget }))
+                    .flatten();
+                searched.unwrap_or_else(|| {
+                    let (accepted, unbounded) = without_bound(&part, model).expect("the proof is without the bound");
+                    let failure = earliest(&part.with_rows(accepted), violation, &unbounded, budget);
+                    // That what came before has an order does not say that it has one within the bound.
+                    Failure { first: false, ..failure }
+                })
+            }
+            (&Proof::Search { culprit }, _) => self.subject.with(&key, Locate { part: &part, culprit, budget }),
+            (_, None) => unreachable!("a procedure is of a model"),
+        }
+    }
+
+    /// The failure with as few operations as are found in the time that is left.
+    fn shrink(&self, found: &Found, failure: Failure) -> Failure {
+        let (part, key) = self.parts(found);
+        match (&found.proof, self.subject.model()) {
+            (Proof::Procedure(_), Some(model)) => self.in_view(&part, model, failure),
+            (Proof::WithoutBound(_), Some(model)) => {
+                let (accepted, unbounded) = without_bound(&part, model).expect("the proof is without the bound");
+                self.in_view(&part.with_rows(accepted), &unbounded, failure)
+            }
+            _ => self.subject.with(&key, Shrink { part: &part, failure, budget: &self.budget }),
+        }
+    }
+
+    /// A procedure's failure that can be taken in at a glance, if there is one.
+    fn in_view(&self, part: &Part<'_>, model: &Model, failure: Failure) -> Failure {
+        if !explain::is_large(&failure) {
+            return failure;
+        }
+        let decide = |part: &Part<'_>, budget: &mut Budget| monitor::try_decide(part, model, budget);
+        let budget = &self.budget;
+        let shown = part.with_rows(failure.example.operations.clone());
+        let failure = with_spec(model, &shown, Fewer { part: &shown, failure, decide, budget });
+        if !explain::is_large(&failure) {
+            return failure;
+        }
+        // What was not known by then is unknown to the specification, too.
+        let shown = shown.until(failure.time);
+        with_spec(model, &shown, Latest { part: &shown, failure, budget })
+    }
+}
+
+/// The earliest failure of the model by its procedure, which found the violation.
+fn earliest(part: &Part<'_>, violation: &Violation, model: &Model, budget: &Budget) -> Failure {
+    let decide = |part: &Part<'_>, budget: &mut Budget| monitor::try_decide(part, model, budget);
+    explain::earliest(part, violation.clone(), monitor::operations(model.kind), decide, budget)
+}
+
+/// The longest prefix in order, when the event at `time` is the first that is not.
+fn prefix(history: &History, time: u64, culprit: u32) -> Prefix {
+    let rows = 0..history.len();
+    let events = rows.clone().flat_map(|row| [history.call(row), history.ret(row)]);
+    let until = events.filter(|&event| event < time).max().unwrap_or(0);
+    let operations = rows.filter(|&row| history.status(row) == Status::Ok && history.ret(row) < time).count();
+    Prefix { until, operations, culprit }
+}
+
+struct Locate<'c, 'p> {
+    part: &'c Part<'p>,
+    culprit: Option<u32>,
+    budget: &'c Budget,
+}
+
+impl Task for Locate<'_, '_> {
+    type Output = Failure;
+
+    fn run<S: Spec>(self, spec: &S) -> Failure {
+        explain::locate(self.part, spec, self.culprit, self.budget)
+    }
+}
+
+struct Shrink<'c, 'p> {
+    part: &'c Part<'p>,
+    failure: Failure,
+    budget: &'c Budget,
+}
+
+impl Task for Shrink<'_, '_> {
+    type Output = Failure;
+
+    fn run<S: Spec>(self, spec: &S) -> Failure {
+        explain::shrink(self.part, spec, self.failure, self.budget)
+    }
+}
+
+/// The failure that the general search finds within the bound, if it finds one soon.
+struct WithinBound<'c, 'p> {
+    part: &'c Part<'p>,
+    budget: &'c Budget,
+}
+
+impl Task for WithinBound<'_, '_> {
+    type Output = Option<Failure>;
+
+    fn run<S: Spec>(self, spec: &S) -> Option<Failure> {
+        let mut searching = self.budget.lend_share(2);
+        let Ok(Outcome::Fails { culprit }) = search::decide(self.part, spec, &mut searching, &mut Reach::default())
+        else {
+            return None;
+        };
+        let failure = explain::locate(self.part, spec, culprit, self.budget);
+        let failure = explain::shrink(self.part, spec, failure, self.budget);
+        (failure.first && !explain::is_large(&failure)).then_some(failure)
+    }
+}
+
+struct Fewer<'c, 'p, D> {
+    part: &'c Part<'p>,
+    failure: Failure,
+    decide: D,
+    budget: &'c Budget,
+}
+
+impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Task for Fewer<'_, '_, D> {
+    type Output = Failure;
+
+    fn run<S: Spec>(self, spec: &S) -> Failure {
+        explain::fewer(self.part, self.failure, spec, self.decide, self.budget)
+    }
+}
+
+struct Latest<'c, 'p> {
+    part: &'c Part<'p>,
+    failure: Failure,
+    budget: &'c Budget,
+}
+
+impl Task for Latest<'_, '_> {
+    type Output = Failure;
+
+    fn run<S: Spec>(self, spec: &S) -> Failure {
+        explain::latest(self.part, self.failure, spec, self.budget)
+    }
+}

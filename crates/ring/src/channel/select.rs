@@ -1,0 +1,266 @@
+//! Waiting until one of several channels can go on, to receive from or to send to.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use millstream_sync::eventcount::Waited;
+
+use super::{Receiver, Sender};
+use crate::sequencer::Sequencer;
+
+/// Looks and yields before it sleeps.
+const LOOKS: u32 = 16;
+
+/// A set of operations, each on one end of a channel, of which it waits until one can go on.
+///
+/// An operation is *ready* when it would not wait: a receiver when a value is there, a sender when there is room, either when
+/// the other side is gone. The operation itself is then a `try_` call of the caller; where other threads share that end, one of
+/// them may be quicker, so the caller asks again. Channels need no preparation, the set may change between two calls, and an
+/// end may be in several sets.
+///
+/// Of several that are ready each is as likely to be picked; [`new_biased`](Self::new_biased) picks the first. A wait looks and
+/// yields some µs, then sleeps. A look takes a few ns for each operation, and a sleep one allocation and a short lock for
+/// each.
+///
+/// For tasks there is nothing like it here, because none is needed: `recv_async` and `send_async` may be dropped while they wait, so
+/// the `select!` of any async library takes them.
+///
+/// ```
+/// use std::time::Duration;
+/// use millstream_ring::channel::{self, Select};
+///
+/// let (orders, orders_rx) = channel::mpsc::<u32>(8);
+/// let (replies, replies_rx) = channel::mpsc::<u32>(1);
+/// orders.send(7).unwrap();
+///
+/// let mut select = Select::new();
+/// let receives = select.recv(&orders_rx);
+/// let replies_are_wanted = select.send(&replies);
+/// let mut backlog = Vec::new();
+/// while let Some(ready) = select.ready_timeout(Duration::from_millis(1)) {
+///     if ready == receives {
+///         backlog.extend(orders_rx.try_recv());
+///     } else if let Some(order) = backlog.pop() {
+///         replies.try_send(order).unwrap();
+///     } else {
+///         select.remove(replies_are_wanted); // nothing to send for now
+///     }
+///     # if replies_rx.try_recv().is_ok() { break }
+/// }
+/// ```
+#[derive(Clone, Default)]
+pub struct Select<'a> {
+    operations: Vec<(usize, &'a dyn Operation)>,
+    next: usize,
+    biased: bool,
+}
+
+/// One end of a channel, and what it waits for.
+trait Operation {
+    fn is_ready(&self) -> bool;
+
+    /// Ends when it may be ready, and wakes another waiter for the same.
+    fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
+}
+
+impl<T, P: Sequencer, C: Sequencer> Operation for Receiver<T, P, C> {
+    fn is_ready(&self) -> bool {
+        self.shared.value_or_closed(&self.hand).is_some()
+    }
+
+    fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async {
+            _ = self.shared.wait_for_value_async(&self.hand).await;
+            // The caller may leave the value to others, and they were not woken for it.
+            if C::MANY {
+                self.shared.arrivals.pass_on();
+            }
+        })
+    }
+}
+
+impl<T, P: Sequencer, C: Sequencer> Operation for Sender<T, P, C> {
+    fn is_ready(&self) -> bool {
+        self.shared.has_room_or_closed(&self.hand)
+    }
+
+    fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async {
+            self.shared.wait_for_room_async(&self.hand).await;
+            // As above, of the place.
+            if P::MANY {
+                self.shared.room.pass_on();
+            }
+        })
+    }
+}
+
+impl<'a> Select<'a> {
+    /// An empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        Select::default()
+    }
+
+    /// An empty set that prefers operations that were added earlier.
+    #[must_use]
+    pub fn new_biased() -> Self {
+        Select { biased: true, ..Select::default() }
+    }
+
+    /// Adds receiving from a channel; returns the operation's index. Indices are not used twice.
+    pub fn recv<T, P: Sequencer, C: Sequencer>(&mut self, receiver: &'a Receiver<T, P, C>) -> usize {
+        self.add(receiver)
+    }
+
+    /// Adds sending to a channel; returns the operation's index.
+    pub fn send<T, P: Sequencer, C: Sequencer>(&mut self, sender: &'a Sender<T, P, C>) -> usize {
+        self.add(sender)
+    }
+
+    fn add(&mut self, operation: &'a dyn Operation) -> usize {
+        let index = self.next;
+        self.next += 1;
+        self.operations.push((index, operation));
+        index
+    }
+
+    /// Takes an operation out.
+    ///
+    /// # Panics
+    /// When no operation has this index.
+    pub fn remove(&mut self, index: usize) {
+        let place = self.operations.iter().position(|(own, _)| *own == index);
+        self.operations.remove(place.unwrap_or_else(|| panic!("no operation of this set has the index {index}")));
+    }
+
+    /// An operation that is ready now. Never waits.
+    #[must_use]
+    pub fn try_ready(&self) -> Option<usize> {
+        let mut ready = self.operations.iter().filter(|(_, operation)| operation.is_ready()).map(|(index, _)| *index);
+        if self.biased {
+            return ready.next();
+        }
+        // The nth replaces its predecessor once in n times, so each is as likely.
+        ready.enumerate().filter(|(before, _)| random().is_multiple_of(before + 1)).map(|(_, index)| index).last()
+    }
+
+    /// Waits until an operation is ready.
+    ///
+    /// # Panics
+    /// When the set is empty: the wait would not end.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        assert!(!self.operations.is_empty(), "a set without operations is never ready");
+        self.wait(None).expect("without a deadline only readiness ends the wait")
+    }
+
+    /// Waits until an operation is ready, for at most `timeout`; see [`ready_deadline`](Self::ready_deadline).
+    #[must_use]
+    pub fn ready_timeout(&self, timeout: Duration) -> Option<usize> {
+        // A time beyond the clock's range never comes.
+        match Instant::now().checked_add(timeout) {
+            Some(deadline) => self.ready_deadline(deadline),
+            None => self.wait(None),
+        }
+    }
+
+    /// Waits until an operation is ready or the deadline has passed; `None` if none is ready even then.
+    #[must_use]
+    pub fn ready_deadline(&self, deadline: Instant) -> Option<usize> {
+        self.wait(Some(deadline))
+    }
+
+    fn wait(&self, deadline: Option<Instant>) -> Option<usize> {
+        loop {
+            for _ in 0..LOOKS {
+                if let Some(ready) = self.try_ready() {
+                    return Some(ready);
+                }
+                thread::yield_now();
+            }
+            let has_passed = || deadline.is_some_and(|deadline| deadline <= Instant::now());
+            // What was there may be gone, as often as another thread was quicker.
+            if self.sleep(deadline) == Waited::TimedOut || has_passed() {
+                return self.try_ready();
+            }
+        }
+    }
+
+    /// Waits for all operations as a task that wakes this thread.
+    fn sleep(&self, deadline: Option<Instant>) -> Waited {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut context = Context::from_waker(&waker);
+        let mut waits: Vec<_> = self.operations.iter().map(|(_, operation)| operation.wait()).collect();
+        loop {
+            // The waits that were woken and not asked hand their wake-up on when they are dropped.
+            if waits.iter_mut().any(|wait| wait.as_mut().poll(&mut context).is_ready()) {
+                return Waited::Changed;
+            }
+            match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                None => thread::park(),
+                Some(Duration::ZERO) => return Waited::TimedOut,
+                Some(left) => thread::park_timeout(left),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Select<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let indices: Vec<_> = self.operations.iter().map(|(index, _)| index).collect();
+        f.debug_struct("Select").field("indices", &indices).field("biased", &self.biased).finish()
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// A number of this thread's own sequence (xorshift), good enough to be fair.
+fn random() -> usize {
+    thread_local!(static STATE: Cell<u32> = const { Cell::new(0x9E37_79B9) });
+    STATE.with(|state| {
+        let mut next = state.get();
+        next ^= next << 13;
+        next ^= next >> 17;
+        next ^= next << 5;
+        state.set(next);
+        next as usize
+    })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Each wake-up is for a value that another thread has taken before the wait looks.
+    struct AlwaysTooLate;
+
+    impl Operation for AlwaysTooLate {
+        fn is_ready(&self) -> bool {
+            false
+        }
+
+        fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    #[test]
+    fn a_deadline_ends_a_wait_whose_wake_ups_come_too_late() {
+        let mut select = Select::new();
+        select.add(&AlwaysTooLate);
+        assert_eq!(select.ready_timeout(Duration::from_millis(1)), None);
+    }
+}

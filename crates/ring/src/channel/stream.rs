@@ -1,0 +1,170 @@
+//! Channels as streams and sinks of `futures`.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_core::{FusedStream, Stream};
+use futures_sink::Sink;
+
+use super::{Receiver, SendError, Sender, TryRecvError, TrySendError};
+use crate::sequencer::{Multi, Sequencer, Single};
+
+type Waiting<R> = Pin<Box<dyn Future<Output = R> + Send>>;
+
+/// The values of a channel, until all senders are gone; see [`Receiver::into_stream`].
+pub struct ReceiverStream<T, P: Sequencer = Multi, C: Sequencer = Single> {
+    state: Receiving<Receiver<T, P, C>>,
+}
+
+enum Receiving<R> {
+    Idle(R),
+    Waiting(Waiting<R>),
+    Ended,
+}
+
+impl<T: Send + 'static, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
+    /// The channel's values as a [`Stream`], which ends when all senders are gone. Each wait allocates; a value that is there
+    /// does not.
+    #[must_use]
+    pub fn into_stream(self) -> ReceiverStream<T, P, C> {
+        ReceiverStream { state: Receiving::Idle(self) }
+    }
+}
+
+// Nothing is pinned: a wait is in a box of its own.
+impl<T, P: Sequencer, C: Sequencer> Unpin for ReceiverStream<T, P, C> {}
+
+impl<T: Send + 'static, P: Sequencer, C: Sequencer> Stream for ReceiverStream<T, P, C> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        loop {
+            self.state = match std::mem::replace(&mut self.state, Receiving::Ended) {
+                Receiving::Ended => return Poll::Ready(None),
+                Receiving::Idle(receiver) => match receiver.try_recv() {
+                    Err(TryRecvError::Disconnected) => return Poll::Ready(None),
+                    Err(TryRecvError::Empty) => Receiving::Waiting(Box::pin(once_there(receiver))),
+                    Ok(value) => {
+                        self.state = Receiving::Idle(receiver);
+                        return Poll::Ready(Some(value));
+                    }
+                },
+                Receiving::Waiting(mut waiting) => match waiting.as_mut().poll(context) {
+                    Poll::Ready(receiver) => Receiving::Idle(receiver),
+                    Poll::Pending => {
+                        self.state = Receiving::Waiting(waiting);
+                        return Poll::Pending;
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// Lends the receiver to a wait.
+async fn once_there<T, P: Sequencer, C: Sequencer>(mut receiver: Receiver<T, P, C>) -> Receiver<T, P, C> {
+    // The end shows when the receiver looks.
+    let _ = receiver.shared.wait_for_value_async(&mut receiver.hand).await;
+    receiver
+}
+
+impl<T: Send + 'static, P: Sequencer, C: Sequencer> FusedStream for ReceiverStream<T, P, C> {
+    fn is_terminated(&self) -> bool {
+        matches!(self.state, Receiving::Ended)
+    }
+}
+
+/// Sends what it is fed; see [`Sender::into_sink`].
+pub struct SenderSink<T, P: Sequencer = Multi, C: Sequencer = Single> {
+    state: Sending<T, Sender<T, P, C>>,
+}
+
+enum Sending<T, S> {
+    Idle(S),
+    Waiting(Waiting<(S, Result<(), SendError<T>>)>),
+    Closed,
+}
+
+macro_rules! into_sink {
+    ($P:ty) => {
+        impl<T: Send + 'static, C: Sequencer> Sender<T, $P, C> {
+            /// The channel as a [`Sink`]. It holds one value more than the channel while that is full, and sends it first; a wait
+            /// for room allocates. Closing the sink drops the sender; a closed sink is ready, and gives each value back.
+            ///
+            /// Its error is the value that it could not send.
+            #[must_use]
+            pub fn into_sink(self) -> SenderSink<T, $P, C> {
+                SenderSink { state: Sending::Idle(self) }
+            }
+        }
+
+        impl<T: Send + 'static, C: Sequencer> Sink<T> for SenderSink<T, $P, C> {
+            type Error = SendError<T>;
+
+            fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), SendError<T>>> {
+                self.poll_flush(context)
+            }
+
+            /// Gives the value back when the receivers are gone or the sink is closed.
+            ///
+            /// # Panics
+            /// When `poll_ready` has not said that the sink is ready.
+            fn start_send(mut self: Pin<&mut Self>, value: T) -> Result<(), SendError<T>> {
+                let sender = match &self.state {
+                    Sending::Idle(sender) => sender,
+                    Sending::Waiting(_) => panic!("a sink takes a value when it is ready"),
+                    Sending::Closed => return Err(SendError(value)),
+                };
+                match sender.try_send(value) {
+                    Ok(()) => Ok(()),
+                    Err(TrySendError::Disconnected(value)) => Err(SendError(value)),
+                    Err(TrySendError::Full(value)) => {
+                        let Sending::Idle(sender) = std::mem::replace(&mut self.state, Sending::Closed) else {
+                            unreachable!("it was idle above")
+                        };
+                        #[allow(unused_mut, reason = "a sole sender is lent exclusively")]
+                        let mut sender = sender;
+                        self.state = Sending::Waiting(Box::pin(async move {
+                            let sent = sender.send_async(value).await;
+                            (sender, sent)
+                        }));
+                        Ok(())
+                    }
+                }
+            }
+
+            fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), SendError<T>>> {
+                let Sending::Waiting(waiting) = &mut self.state else { return Poll::Ready(Ok(())) };
+                let (sender, sent) = ready!(waiting.as_mut().poll(context));
+                self.state = Sending::Idle(sender);
+                Poll::Ready(sent)
+            }
+
+            fn poll_close(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), SendError<T>>> {
+                let flushed = ready!(self.as_mut().poll_flush(context));
+                self.state = Sending::Closed;
+                Poll::Ready(flushed)
+            }
+        }
+    };
+}
+
+into_sink!(Multi);
+into_sink!(Single);
+
+// Nothing is pinned: a wait is in a box of its own.
+impl<T, P: Sequencer, C: Sequencer> Unpin for SenderSink<T, P, C> {}
+
+impl<T, P: Sequencer, C: Sequencer> fmt::Debug for ReceiverStream<T, P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiverStream").finish_non_exhaustive()
+    }
+}
+
+impl<T, P: Sequencer, C: Sequencer> fmt::Debug for SenderSink<T, P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SenderSink").finish_non_exhaustive()
+    }
+}

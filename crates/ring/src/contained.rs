@@ -1,0 +1,39 @@
+//! Destructors that panic.
+
+use std::any::Any;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::thread;
+
+/// The first panic of destructors that run one after the other; the panic hook reports them all.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct Panic(Option<Box<dyn Any + Send>>);
+
+impl Panic {
+    /// Drops a value. A panic of its destructor keeps no other from running.
+    pub(crate) fn contain_drop<T>(&mut self, value: T) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+            match self.0 {
+                None => self.0 = Some(payload),
+                // Leaked: its destructor may panic, too.
+                Some(_) => mem::forget(payload),
+            }
+        }
+    }
+
+    /// Lets the panic go on, unless another one does.
+    pub(crate) fn resume(mut self) {
+        if let Some(payload) = self.0.take()
+            && !thread::panicking()
+        {
+            resume_unwind(payload);
+        }
+    }
+
+    /// Ends the panic in a thread that has nothing to do with it.
+    pub(crate) fn end(self) {
+        // Leaked, as above.
+        mem::forget(self);
+    }
+}

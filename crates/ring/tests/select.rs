@@ -1,0 +1,195 @@
+//! What waiting for one of several channels promises, one property a test.
+#![cfg(not(loom))]
+
+#[path = "support/block_on.rs"]
+mod block_on;
+mod support;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use block_on::block_on;
+use millstream_ring::channel::{self, Select, TryRecvError};
+use support::{Random, stress};
+
+#[test]
+fn what_is_ready_is_found() {
+    let (first, first_rx) = channel::mpsc::<u32>(1);
+    let (second, second_rx) = channel::spsc::<u32>(1);
+    let mut select = Select::new();
+    let [one, two] = [select.recv(&first_rx), select.recv(&second_rx)];
+    assert_eq!(select.try_ready(), None);
+    second.send(1).unwrap();
+    assert_eq!((select.try_ready(), select.ready()), (Some(two), two));
+    second_rx.recv().unwrap();
+    drop(first);
+    assert_eq!(select.ready(), one, "the end is to be noticed");
+}
+
+#[test]
+fn room_and_the_end_of_receivers_are_found() {
+    let (sender, receiver) = channel::mpmc(1);
+    let (mut select, waits) = (Select::new(), Duration::from_millis(1));
+    let sends = select.send(&sender);
+    assert_eq!(select.ready_timeout(waits), Some(sends));
+    sender.send(1).unwrap();
+    assert_eq!(select.ready_timeout(waits), None);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(5));
+            receiver.recv().unwrap();
+        });
+        assert_eq!(select.ready(), sends);
+    });
+    sender.send(2).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(5));
+            drop(receiver);
+        });
+        assert_eq!(select.ready_timeout(Duration::MAX), Some(sends));
+    });
+    assert!(sender.is_disconnected());
+}
+
+#[test]
+fn a_deadline_ends_the_wait_not_before() {
+    let (sender, receiver) = channel::mpsc::<u8>(1);
+    let mut select = Select::new();
+    select.recv(&receiver);
+    let soon = Instant::now() + Duration::from_millis(5);
+    assert_eq!(select.ready_deadline(soon), None);
+    assert!(Instant::now() >= soon);
+    drop(sender);
+    assert_eq!(Select::new().ready_timeout(Duration::from_millis(1)), None);
+}
+
+#[test]
+fn a_set_changes_between_waits() {
+    let channels = [(); 3].map(|()| channel::mpsc::<u8>(1));
+    let mut select = Select::new();
+    let indices = channels.each_ref().map(|(_, receiver)| select.recv(receiver));
+    channels.iter().for_each(|(sender, _)| sender.send(1).unwrap());
+    select.remove(indices[0]);
+    select.remove(indices[2]);
+    assert_eq!((0..20).map(|_| select.ready()).filter(|&ready| ready == indices[1]).count(), 20);
+    select.remove(indices[1]);
+    assert_eq!(select.try_ready(), None);
+    let again = select.recv(&channels[0].1);
+    assert!(!indices.contains(&again));
+    assert_eq!(select.ready(), again);
+}
+
+#[test]
+#[should_panic(expected = "never ready")]
+fn an_empty_set_does_not_wait_without_a_deadline() {
+    let _ = Select::new().ready();
+}
+
+#[test]
+#[should_panic(expected = "has the index 0")]
+fn what_is_not_in_the_set_cannot_be_removed() {
+    Select::new().remove(0);
+}
+
+#[test]
+fn of_several_that_are_ready_each_has_its_turn_unless_biased() {
+    let channels = [(); 8].map(|()| channel::mpsc::<u8>(1));
+    // Those that are not ready must not favour their neighbours.
+    let are_ready = [0, 1, 2, 6];
+    are_ready.iter().for_each(|&index| channels[index].0.send(1).unwrap());
+    let turns = |biased| {
+        let mut turns = [0; 8];
+        let mut select = if biased { Select::new_biased() } else { Select::new() };
+        channels.iter().for_each(|(_, receiver)| _ = select.recv(receiver));
+        (0..4000).for_each(|_| turns[select.ready()] += 1);
+        are_ready.map(|index| turns[index])
+    };
+    let fair = turns(false);
+    assert!(fair.iter().all(|turns| (800..1200).contains(turns)), "{fair:?}");
+    assert_eq!(turns(true), [4000, 0, 0, 0]);
+}
+
+#[test]
+fn threads_that_select_lose_nothing() {
+    const VALUES: usize = 3000;
+    let mut random = Random::seeded().fork();
+    for _ in 0..3 * stress() {
+        let (capacity, other) = (1 + random.below(4) as usize, 1 + random.below(4) as usize);
+        let (left, left_rx) = channel::mpmc::<usize>(capacity);
+        let (right, right_rx) = channel::mpmc::<usize>(other);
+        let sum = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let [left, right] = [left.clone(), right.clone()];
+                scope.spawn(move || {
+                    let mut select = Select::new();
+                    let ends = [(select.send(&left), &left), (select.send(&right), &right)];
+                    for n in 0..VALUES {
+                        let sent = || {
+                            let ready = select.ready();
+                            ends.iter().any(|(index, sender)| *index == ready && sender.try_send(n).is_ok())
+                        };
+                        while !sent() {}
+                    }
+                });
+                let (left, right, sum) = (left_rx.clone(), right_rx.clone(), &sum);
+                scope.spawn(move || {
+                    let mut select = Select::new();
+                    let ends = [(select.recv(&left), &left), (select.recv(&right), &right)];
+                    let mut open = 2;
+                    while open > 0 {
+                        let ready = select.ready();
+                        let (index, receiver) = ends.iter().find(|(index, _)| *index == ready).unwrap();
+                        match receiver.try_recv() {
+                            Ok(n) => _ = sum.fetch_add(n, Ordering::Relaxed),
+                            Err(TryRecvError::Empty) => {}
+                            Err(TryRecvError::Disconnected) => {
+                                select.remove(*index);
+                                open -= 1;
+                            }
+                        }
+                    }
+                });
+            }
+            drop((left, right));
+        });
+        assert_eq!(sum.into_inner(), 2 * (0..VALUES).sum::<usize>());
+    }
+}
+
+/// Whoever selects may leave a place or a value to others, who were not woken for it.
+#[test]
+fn what_a_selecting_thread_leaves_reaches_others() {
+    let (sender, receiver) = channel::mpmc::<u32>(1);
+    for _ in 0..50 * stress() {
+        sender.send(0).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut select = Select::new();
+                select.send(&sender);
+                let _ = select.ready();
+            });
+            scope.spawn(|| block_on(sender.send_async(1)).unwrap());
+            std::thread::sleep(Duration::from_micros(200));
+            // The second comes only if the place of the first is not lost on the selecting thread.
+            assert_eq!([receiver.recv(), receiver.recv()], [Ok(0), Ok(1)]);
+        });
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut select = Select::new();
+                select.recv(&receiver);
+                let _ = select.ready();
+            });
+            scope.spawn(|| assert_eq!(block_on(receiver.recv_async()), Ok(2)));
+            std::thread::sleep(Duration::from_micros(200));
+            sender.send(2).unwrap();
+            // The selecting thread may have come too late for that value.
+            while !receiver.is_empty() {
+                std::thread::yield_now();
+            }
+            sender.send(3).unwrap();
+        });
+        assert_eq!(receiver.try_recv(), Ok(3));
+    }
+}

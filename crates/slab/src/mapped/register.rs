@@ -1,0 +1,63 @@
+//! A slot for a new cache.
+
+use std::sync::atomic::Ordering;
+
+use crate::mapped::attach::NO_OWNER;
+use crate::mapped::error::{Error, Work};
+use crate::mapped::gate::OPEN;
+use crate::mapped::process::{self, Identity};
+use crate::mapped::shared::Shared;
+use crate::mapped::wait::{PATIENCE, Wait};
+
+impl Shared {
+    /// A slot for a new cache of this process.
+    pub(crate) fn register(&self) -> Result<u16, Error> {
+        // Before a slot is taken: an error afterwards would keep the slot.
+        let (own, namespace) = (Identity::own()?.word(), process::namespace()?);
+        let mut wait = Wait::new(PATIENCE);
+        let mut has_recovered = false;
+        loop {
+            if let Some(number) = self.take_free_slot(own) {
+                if self.confirm(number, own, namespace)? {
+                    return Ok(number);
+                }
+                // Waits for the process at the gate, or finishes its work if it died.
+                self.pass_gate()?;
+            } else if self.recover_dead_caches()? == 0 {
+                match self.recoverer() {
+                    Some(other) => wait.nap(other, Work::Recovering)?,
+                    None if has_recovered => return Err(Error::NoCache { caches: self.header.geometry.caches }),
+                    None => has_recovered = true,
+                }
+            }
+        }
+    }
+
+    fn take_free_slot(&self, own: u64) -> Option<u16> {
+        let number = self.slots().iter().position(|slot| {
+            slot.owner.load(Ordering::Relaxed) == Identity::NOBODY
+                && slot.owner.compare_exchange(Identity::NOBODY, own, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        });
+        number.map(|number| number as u16)
+    }
+
+    /// Whether this process, of the namespace `expected`, may keep the slot that it has just taken; otherwise the slot is given up.
+    fn confirm(&self, number: u16, own: u64, expected: u64) -> Result<bool, Error> {
+        let slot = &self.slots()[usize::from(number)];
+        let is_open = self.gate().load(Ordering::SeqCst) == OPEN;
+        // Users of another namespace may have opened the slab since this process did, when none had a cache; and may have taken this
+        // process for a dead one in between.
+        let found = self.namespace_word().load(Ordering::SeqCst);
+        if is_open && expected == found && slot.owner.load(Ordering::SeqCst) == own {
+            // Not before: what the last user left may have become orphans just now.
+            slot.user.store(NO_OWNER, Ordering::Relaxed);
+            return Ok(true);
+        }
+        // Unless it is another's by now.
+        let _ = slot.owner.compare_exchange(own, Identity::NOBODY, Ordering::SeqCst, Ordering::Relaxed);
+        if is_open && expected != found {
+            return Err(Error::Namespace { expected, found });
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,55 @@
+//! Waiting for another process, as long as that can help.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::mapped::error::{Error, Work};
+use crate::mapped::process::Identity;
+
+/// How long a process waits for one that runs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it waits for one that is stopped, by a signal or by a debugger.
+const STOPPED_PATIENCE: Duration = Duration::from_millis(100);
+const NAP: Duration = Duration::from_micros(200);
+
+/// A wait that ends with an error when it has taken too long.
+pub(crate) struct Wait {
+    patience: Duration,
+    began: Instant,
+    /// Since when the other one has been stopped.
+    stopped: Option<Instant>,
+}
+
+impl Wait {
+    pub(crate) fn new(patience: Duration) -> Self {
+        Wait { patience, began: Instant::now(), stopped: None }
+    }
+
+    /// Sleeps a moment while a process is at its work.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when the process has taken too long, or has been stopped for too long.
+    pub(crate) fn nap(&mut self, other: Identity, work: Work) -> Result<(), Error> {
+        let is_stopped = other.is_stopped();
+        self.stopped = if is_stopped { self.stopped.or_else(|| Some(Instant::now())) } else { None };
+        let stopped_for = self.stopped.map_or(Duration::ZERO, |since| since.elapsed());
+        if self.is_over() || stopped_for >= STOPPED_PATIENCE {
+            let waited_ms = self.began.elapsed().as_millis() as u64;
+            return Err(Error::Busy { pid: other.pid(), waited_ms, work, is_stopped });
+        }
+        sleep(NAP);
+        Ok(())
+    }
+
+    /// Sleeps a moment for a process that can't be watched; `false` when that has taken too long.
+    pub(crate) fn nap_blindly(&self) -> bool {
+        if !self.is_over() {
+            sleep(NAP);
+        }
+        !self.is_over()
+    }
+
+    fn is_over(&self) -> bool {
+        self.began.elapsed() >= self.patience
+    }
+}

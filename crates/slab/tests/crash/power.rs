@@ -1,0 +1,232 @@
+//! Power failures: a device that has what was synced, and of everything else whatever the kernel happened to write.
+//!
+//! A child is followed instruction by instruction. Whenever the file has changed, its sectors get a further version; when the child has called `msync`, the
+//! sectors of that range are on the device. Power can fail after every instruction, and then each sector has any of its versions since it was synced. A
+//! machine that starts again finds such a file.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use millstream_slab::{Error, Handle, RawSlab, Slab};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+
+use crate::harness::stress;
+use crate::random::Random;
+use crate::stage::{Contents, Stage, contents};
+use crate::tracer::Child;
+
+const SECTOR: usize = 512;
+/// Their words are in several sectors.
+const OBJECTS: u64 = 200;
+/// Of each state of the file, so many devices besides the two that have all or nothing, times the stress.
+const DEVICES: usize = 2;
+/// The most objects that are promised at once.
+const MOST_PROMISED: usize = 16;
+
+/// What the child says that a power failure must not take, in memory that its parent sees.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Promises {
+    count: usize,
+    objects: [(Handle, Contents); MOST_PROMISED],
+}
+
+struct Promised(*mut Promises);
+
+impl Promised {
+    fn new() -> Self {
+        let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: new memory, of zeros, which are a value of every field.
+        Promised(unsafe { mmap_anonymous(std::ptr::null_mut(), size_of::<Promises>(), rights, flags) }.unwrap().cast())
+    }
+
+    fn read(&self) -> Vec<(Handle, Contents)> {
+        // SAFETY: mapped; the child that writes to it is stopped while its parent reads.
+        let promises = unsafe { self.0.read_volatile() };
+        promises.objects[..promises.count].to_vec()
+    }
+
+    fn write(&self, promised: &[(Handle, Contents)]) {
+        let mut objects = [(Handle::default(), [0; 2]); MOST_PROMISED];
+        objects[..promised.len()].copy_from_slice(promised);
+        // Nothing is promised while the list is written.
+        // SAFETY: mapped, and no other process writes to it.
+        unsafe {
+            (&raw mut (*self.0).count).write_volatile(0);
+            (&raw mut (*self.0).objects).write_volatile(objects);
+            (&raw mut (*self.0).count).write_volatile(promised.len());
+        }
+    }
+}
+
+/// The versions that each sector of the file may have on the device, the oldest first.
+struct Device {
+    sectors: Vec<Vec<[u8; SECTOR]>>,
+}
+
+impl Device {
+    fn new(bytes: &[u8]) -> Self {
+        Device { sectors: bytes.chunks_exact(SECTOR).map(|sector| vec![sector.try_into().unwrap()]).collect() }
+    }
+
+    /// Adds versions of what has changed; whether anything has.
+    fn see(&mut self, bytes: &[u8]) -> bool {
+        let mut changed = false;
+        for (versions, sector) in self.sectors.iter_mut().zip(bytes.chunks_exact(SECTOR)) {
+            if versions.last().unwrap() != sector {
+                versions.push(sector.try_into().unwrap());
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    fn sync(&mut self, offset: usize, bytes: usize) {
+        for versions in &mut self.sectors[offset / SECTOR..(offset + bytes).div_ceil(SECTOR)] {
+            versions.drain(..versions.len() - 1);
+        }
+    }
+
+    /// What is on it when power fails: of each sector the version that is chosen from so many.
+    fn image(&self, mut choose: impl FnMut(usize) -> usize) -> Vec<u8> {
+        self.sectors.iter().flat_map(|versions| versions[choose(versions.len())]).collect()
+    }
+}
+
+/// Fails after every instruction of the workload; how often.
+pub(crate) fn failures() -> usize {
+    let mut random = Random::seeded("power failures");
+    let stage = Stage::of(OBJECTS, 8);
+    let promised = Promised::new();
+    let bytes = stage.slab.raw().file().unwrap().try_clone_to_owned().map(File::from).unwrap();
+    let length = bytes.metadata().unwrap().len() as usize;
+    let read = || {
+        let mut image = vec![0; length];
+        bytes.read_exact_at(&mut image, 0).unwrap();
+        image
+    };
+    let mut device = Device::new(&read());
+    let base = base(&stage);
+    let child = Child::start(|mark| workload(&stage, &promised, mark));
+    let (mut failures, mut syncs, mut pending) = (0, 0, None);
+    child.follow(|registers| {
+        let changed = device.see(&read());
+        // The call of the instruction before has returned.
+        let synced = std::mem::replace(&mut pending, msync(registers, base));
+        if let Some((offset, bytes)) = synced {
+            device.sync(offset, bytes);
+            syncs += 1;
+        }
+        if !changed && synced.is_none() {
+            return;
+        }
+        let promised = promised.read();
+        let mut fail = |choose: &mut dyn FnMut(usize) -> usize| {
+            restart(&device.image(choose), &promised, failures);
+            failures += 1;
+        };
+        fail(&mut |_| 0);
+        fail(&mut |versions| versions - 1);
+        for _ in 0..DEVICES * stress() {
+            fail(&mut |versions| random.below(versions as u64) as usize);
+        }
+    });
+    assert!(syncs > 10, "the workload has called msync {syncs} times");
+    println!("{failures} power failures, {syncs} calls of msync");
+    failures
+}
+
+/// Where the slab is mapped, here and in a child.
+fn base(stage: &Stage) -> usize {
+    let objects = stage.slab.raw().pointer(stage.kept[0]).unwrap().addr().get();
+    // Header, slots, words and links.
+    objects - stage.kept[0].index() as usize * size_of::<Contents>() - 4 * 4096
+}
+
+/// The range of the file that the next instruction syncs.
+fn msync(registers: &libc::user_regs_struct, base: usize) -> Option<(usize, usize)> {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    if registers.rax != libc::SYS_msync as u64 || registers.rdx != libc::MS_SYNC as u64 {
+        return None;
+    }
+    // SAFETY: the child is a fork of this process and has its program at the same place.
+    let next = unsafe { (registers.rip as *const [u8; 2]).read_unaligned() };
+    (next == SYSCALL).then(|| (registers.rdi as usize - base, registers.rsi as usize))
+}
+
+/// Syncs objects, and the slab as a whole, changes them and frees them.
+fn workload(stage: &Stage, promised: &Promised, mark: &dyn Fn()) {
+    let slab = &stage.slab;
+    let cache = slab.cache().unwrap();
+    let mut list: Vec<(Handle, Contents)> = Vec::new();
+    mark();
+    // More than there is room for before it grows; between what is synced there are objects that are not.
+    let mut others = Vec::new();
+    for n in 0..8 {
+        others.extend((0..12).map(|_| cache.alloc(contents(50)).unwrap()));
+        let handle = cache.alloc(contents(n)).unwrap().publish();
+        slab.raw().sync_object(handle).unwrap();
+        list.push((handle, contents(n)));
+        promised.write(&list);
+    }
+    // Freed: nothing is promised of it from before.
+    for _ in 0..3 {
+        let (handle, _) = list.remove(1);
+        promised.write(&list);
+        cache.free(handle).unwrap();
+    }
+    drop(cache.alloc(contents(20)).unwrap());
+    // Changed.
+    let (handle, _) = list.remove(0);
+    promised.write(&list);
+    let mut object = cache.claim(handle).unwrap();
+    *object = contents(21);
+    object.publish();
+    slab.raw().sync_object(handle).unwrap();
+    list.push((handle, contents(21)));
+    promised.write(&list);
+    drop(others);
+    // All at once, and something after it.
+    let handles: Vec<_> = (30..33).map(|n| (cache.alloc(contents(n)).unwrap().publish(), contents(n))).collect();
+    slab.raw().sync().unwrap();
+    list.extend(handles);
+    promised.write(&list);
+    drop((0..3).map(|n| cache.alloc(contents(40 + n)).unwrap()).collect::<Vec<_>>());
+    cache.raw().flush().unwrap();
+    mark();
+}
+
+/// Opens what a power failure has left.
+fn restart(image: &[u8], promised: &[(Handle, Contents)], number: usize) {
+    let file = File::from(rustix::fs::memfd_create("device", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
+    file.write_all_at(image, 0).unwrap();
+    // Another boot.
+    let boot: Vec<u8> = image[8 * 17..8 * 18].iter().map(|byte| !byte).collect();
+    file.write_all_at(&boot, 8 * 17).unwrap();
+    let slab = RawSlab::open_file(file).unwrap_or_else(|error| panic!("failure {number}: {error}"));
+    let report = slab.verify();
+    assert!(report.is_sound(), "failure {number}: {report:#?}");
+    let slab = Slab::<Contents>::try_from(slab).unwrap();
+    for &(handle, contents) in promised {
+        let found = slab.read(handle).unwrap_or_else(|error| panic!("failure {number}: {handle:?} is lost: {error}"));
+        assert_eq!(found, contents, "failure {number}: {handle:?} has other contents");
+    }
+    let mut seen: HashSet<u64> = slab.live().map(|object| object.handle.index()).collect();
+    let cache = slab.cache().unwrap();
+    let mut objects = Vec::new();
+    loop {
+        match cache.alloc(contents(600)) {
+            Ok(object) => {
+                assert!(seen.insert(object.handle().index()), "failure {number}: allocated twice");
+                objects.push(object);
+            }
+            Err(Error::Full { .. }) => break,
+            Err(error) => panic!("failure {number}: {error}"),
+        }
+    }
+    assert_eq!(seen.len() as u64, OBJECTS, "failure {number}: leaked");
+    for &(handle, contents) in promised {
+        assert_eq!(slab.read(handle).unwrap(), contents, "failure {number}: {handle:?} was overwritten");
+    }
+}

@@ -1,0 +1,64 @@
+//! What a child of `fork` has of its parent's caches.
+#![cfg(not(loom))]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use millstream_slab::{Error, Slab};
+
+/// Runs in a child, and checks that it has not panicked.
+fn in_a_child(work: impl FnOnce()) {
+    // SAFETY: the child does its work, which takes no locks of other threads, and ends.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "{}", std::io::Error::last_os_error());
+    if pid == 0 {
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(i32::from(outcome.is_err())) }
+    }
+    let mut status = 0;
+    // SAFETY: our own child; the status is written.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert_eq!(status, 0, "the child has panicked");
+}
+
+#[test]
+fn what_a_parent_holds_stays_the_parent_s() {
+    let slab = Slab::<u64>::options(20).chain(4).owners().private().unwrap();
+    let cache = slab.cache().unwrap();
+    cache.set_owner(1);
+    let mut parcel = Some(slab.parcel().unwrap());
+    parcel.as_mut().unwrap().alloc(&cache, 5).unwrap();
+    let published = cache.alloc(6).unwrap().publish();
+    let (mut dropped, mut given) = (Some(cache.alloc(7).unwrap()), Some(cache.alloc(8).unwrap()));
+    let before = slab.raw().usage();
+
+    in_a_child(|| {
+        drop(dropped.take());
+        let handle = given.take().unwrap().publish();
+        assert!(matches!(slab.read(handle), Err(Error::Held { .. })), "it is not published");
+        let parent = std::os::unix::process::parent_id();
+        for refused in [
+            cache.alloc(9).map(drop),
+            cache.free(published),
+            cache.claim(published).map(drop),
+            cache.raw().flush(),
+            parcel.as_mut().unwrap().push(slab.cache().unwrap().alloc(1).unwrap()),
+            parcel.as_mut().unwrap().raw().clear(cache.raw()),
+        ] {
+            assert!(matches!(refused, Err(Error::Forked { pid }) if pid == parent));
+        }
+        cache.set_owner(2);
+        drop(parcel.take());
+        // Its own are as good as any.
+        let own = slab.cache().unwrap();
+        drop(own.alloc(10).unwrap());
+    });
+
+    let after = slab.raw().usage();
+    assert_eq!((after.held, after.published, after.cached), (before.held, before.published, before.cached));
+    assert!(slab.raw().verify().is_sound());
+    assert_eq!((**dropped.as_ref().unwrap(), **given.as_ref().unwrap()), (7, 8));
+    assert_eq!(slab.raw().owner(given.take().unwrap().publish()).unwrap(), 1);
+    drop(dropped);
+    assert!(slab.raw().verify().is_sound());
+}
