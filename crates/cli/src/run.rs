@@ -49,7 +49,7 @@ use crate::screen::{Beside, Screen, text};
 use crate::source::{self, Source, SourceError};
 use crate::steer::place;
 use crate::steer::server::Server;
-use crate::supervise::Supervisor;
+use crate::supervise::{Supervisor, unsupervised};
 use crate::wire::{Ops, wire};
 
 /// Why a flow was not run. No unit was admitted.
@@ -234,9 +234,7 @@ fn supervised(file: &FlowFile, screen: &mut Screen) -> Option<Supervisor> {
     if !file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec { .. })) {
         return None;
     }
-    Supervisor::start()
-        .inspect_err(|error| screen.say(&format!("if this run is killed, its programs go on: no supervisor: {error}")))
-        .ok()
+    Supervisor::start().inspect_err(|error| screen.say(&unsupervised(error))).ok()
 }
 
 /// The number of units a source will yield, if it knows.

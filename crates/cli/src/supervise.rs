@@ -83,6 +83,16 @@ impl Supervisor {
         Ok(Self { process })
     }
 
+    /// Does `work`, with a supervisor for the programs that it starts. `say` hears of one that cannot be started.
+    pub(crate) fn around<T>(say: impl FnOnce(&str), work: impl FnOnce() -> T) -> T {
+        let supervisor = Self::start().inspect_err(|error| say(&unsupervised(error))).ok();
+        let outcome = work();
+        if let Some(supervisor) = supervisor {
+            supervisor.dismiss();
+        }
+        outcome
+    }
+
     /// Sends the supervisor home: no program is left. It is waited for, but one that was stopped holds nothing up.
     pub(crate) fn dismiss(mut self) {
         if let Some(mut pipe) = self.process.stdin.take() {
@@ -94,6 +104,11 @@ impl Supervisor {
             thread::sleep(Duration::from_micros(100));
         }
     }
+}
+
+/// What the missing supervisor means for the user.
+pub(crate) fn unsupervised(error: &io::Error) -> String {
+    format!("if this process is killed, its programs go on: no supervisor: {error}")
 }
 
 /// `millstream supervise MARK`: the supervisor's side.

@@ -17,6 +17,7 @@ use libc::{c_char, c_int, c_short, posix_spawn_file_actions_t, posix_spawnattr_t
 use rustix::process::Pid;
 
 use crate::ops::exec::group::Group;
+use crate::supervise::{MARK, mark};
 
 /// The environment variable that tells a run which it is, from 1 in the order of starts.
 const RUN_NUMBER: &str = "MILLSTREAM_RUN";
@@ -48,7 +49,11 @@ impl Launcher {
                 .chain(arguments.iter().map(OsString::as_os_str))
                 .map(word)
                 .collect::<io::Result<_>>()?,
-            environment: std::env::vars_os().filter(|(name, _)| name != RUN_NUMBER).map(assignment).collect(),
+            environment: std::env::vars_os()
+                .filter(|(name, _)| name != RUN_NUMBER && name != MARK)
+                .chain([(MARK.into(), mark().into())])
+                .map(assignment)
+                .collect(),
             attributes: Attributes::new()?,
             null: OpenOptions::new().read(true).write(true).open("/dev/null")?.into(),
         })

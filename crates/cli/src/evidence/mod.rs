@@ -46,6 +46,12 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use self::error::EvidenceError;
+use crate::supervise::Supervisor;
+
+/// Does `work`, whose programs die with this process, even by `kill -9`.
+fn supervised<T>(work: impl FnOnce() -> T) -> T {
+    Supervisor::around(|problem| eprintln!("millstream: {problem}"), work)
+}
 
 /// Says what went wrong, and turns what came out into the exit status.
 fn ended(outcome: Result<u8, EvidenceError>) -> ExitCode {

@@ -12,11 +12,11 @@ use super::claim::{self, Stated};
 use super::criterion::{Criterion, ExitRule};
 use super::decide::{Decider, Observation};
 use super::error::EvidenceError;
-use super::flow_report;
 use super::jobs::{self, Allowance, End, Interrupts};
 use super::lines::{Fields, quantity};
 use super::number::{self, Quantity};
 use super::program::{Program, Run};
+use super::{flow_report, supervised};
 use crate::ops::exec::how;
 
 /// The most runs of a command unless `--limit` says otherwise: a claim at whose threshold the truth lies exactly is never
@@ -195,8 +195,8 @@ fn observe_runs(
         };
         session.observe(observation).map_err(|source| EvidenceError::Value { place: program.line(), source })
     };
-    let end = jobs::run(program, &allowance, &interrupts, take, || session.borrow_mut().show())?;
-    Ok(Ended::Runs(end))
+    let look = || session.borrow_mut().show();
+    supervised(|| jobs::run(program, &allowance, &interrupts, take, look)).map(Ended::Runs)
 }
 
 /// Why a run was no success.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
 use crate::support::{Room, code, ended, until};
 
@@ -75,6 +76,23 @@ fn a_run_that_ends_by_itself_leaves_nothing_in_the_run_time_folder_and_no_proces
     assert_eq!(entries(&room.path("out")), ["unit"]);
     assert_eq!(entries(&room.path("runtime/millstream")), [""; 0]);
     until("no supervisor is left", || !supervisors_of(&room.path("")));
+}
+
+#[test]
+fn the_programs_of_killed_instruments_die_too() {
+    let script = "sleep 7777 & echo $! > inner; echo $$ > outer; wait";
+    let slo = ["slo", "--at-least", "0.9", "--", "sh", "-c", script];
+    let compared = format!("sh -c '{script}'");
+    for args in [&slo[..], &["compare", "--run", &compared, "true"]] {
+        let room = Room::new("");
+        let mut child = room.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let [outer, inner] = ["outer", "inner"].map(|name| room.process(name));
+        assert!(outer.runs() && inner.runs());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        until("its program is gone", || !outer.runs());
+        until("the program's own child is gone", || !inner.runs());
+    }
 }
 
 /// Whether a process has `folder` in its environment, as what the run there has started would.

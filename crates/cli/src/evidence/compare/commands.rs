@@ -20,7 +20,7 @@ use crate::evidence::error::EvidenceError;
 use crate::evidence::jobs::{Allowance, End, Interrupts};
 use crate::evidence::number::short;
 use crate::evidence::program::{Program, Runner};
-use crate::evidence::report;
+use crate::evidence::{report, supervised};
 use crate::ops::exec::how;
 use crate::screen::line::Line;
 use crate::screen::look::{Look, Paint};
@@ -53,8 +53,10 @@ pub(super) fn compare_commands(args: &CompareArgs) -> Result<u8, EvidenceError> 
         .collect::<Result<_, _>>()?;
     let runners: Vec<Runner<'_>> = programs.iter().map(Program::runner).collect::<Result<_, _>>()?;
     let mut race = Race { args, runners, around: &around, interrupts: &interrupts, rounds: 0 };
-    let run = around.run(&around.setup, &interrupts).and_then(|_| race.run(&mut commands, seed));
-    let cleaned = around.run(&around.cleanup, &Interrupts::none());
+    let (run, cleaned) = supervised(|| {
+        let run = around.run(&around.setup, &interrupts).and_then(|_| race.run(&mut commands, seed));
+        (run, around.run(&around.cleanup, &Interrupts::none()))
+    });
     let (others, end) = run?;
     cleaned?;
     if let Some(path) = &args.around.export_json {
