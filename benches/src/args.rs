@@ -112,6 +112,15 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_figures_has_a_section_for_every_workload() {
+        let writer = include_str!("../../xtask/src/measured.rs");
+        for workload in Workload::value_variants().iter().filter(|workload| **workload != Workload::All) {
+            let name = workload.to_possible_value().unwrap().get_name().to_owned();
+            assert!(writer.contains(&format!("    \"{name}\",\n")), "{name}");
+        }
+    }
+
+    #[test]
     fn what_cargo_bench_passes_is_accepted() {
         let args = Args::try_parse_from(["x", "noop", "--rounds", "3", "--bench"]).unwrap();
         assert_eq!(args.workload, Workload::Noop);

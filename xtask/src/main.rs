@@ -5,6 +5,7 @@
 
 mod bare;
 mod checks;
+mod measured;
 mod models;
 mod python;
 mod step;
@@ -23,7 +24,8 @@ Usage: cargo xtask <COMMAND>
 Commands:
   test [STEP]...    Run every check, or only the steps named; stops at the first that fails
   bench [ARG]...    Draw the benchmark report; the arguments go to the bench program
-                    (`cargo xtask bench --help` lists them)
+                    (`cargo xtask bench --help` lists them); `bench --write [WORKLOAD] [ARG]...`
+                    writes docs/measured.md, too
   help              Show this text
 
 Steps of `test`, in order:
@@ -73,7 +75,11 @@ fn test(names: &[String]) -> Result<(), String> {
 }
 
 /// Builds the bench program and hands it `args`.
-fn bench(args: Vec<String>) -> Result<(), String> {
+fn bench(mut args: Vec<String>) -> Result<(), String> {
+    if let Some(place) = args.iter().position(|arg| arg == "--write") {
+        args.remove(place);
+        return measured::write(root(), &args);
+    }
     let mut command =
         vec!["run".to_owned(), "--release".to_owned(), "--package=millstream-benches".to_owned(), "--".to_owned()];
     command.extend(args);

@@ -1,0 +1,175 @@
+//! `docs/measured.md`: one section for each workload, each the output of the bench program with machine, date and commit.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::step::cargo;
+
+/// The workloads, in the order of the page. The bench program has a test that these are all of its own.
+const WORKLOADS: [&str; 12] = [
+    "archive",
+    "noop",
+    "queued",
+    "exec",
+    "ring",
+    "eventcount",
+    "reclaim",
+    "fence",
+    "slab",
+    "counter",
+    "lock",
+    "history",
+];
+
+const PAGE: &str = "docs/measured.md";
+
+const OPENING: &str = "\
+# Measured
+
+Every figure of Millstream beside its peers. `cargo xtask bench --write [WORKLOAD]` measures and writes this page; each section
+names the machine, the date and the commit of its own run. Competitors take turns, round after round, in one process; tables give
+the median round with the smallest and the largest, and ratios are taken within a round. Compare ratios, not times: they carry over to
+other machines far better.
+";
+
+/// Runs the workload that `args` begin with, or each of them, and writes its section of the page.
+///
+/// # Errors
+/// The bench program fails, or the page cannot be read or written. Sections that were finished before stay written.
+pub(crate) fn write(root: &Path, args: &[String]) -> Result<(), String> {
+    let (workloads, options) = match args.split_first() {
+        Some((first, rest)) if WORKLOADS.contains(&first.as_str()) => (vec![first.as_str()], rest),
+        Some((first, _)) if !first.starts_with('-') => {
+            return Err(format!("there is no workload `{first}`; expected one of {}", WORKLOADS.join(", ")));
+        }
+        _ => (WORKLOADS.to_vec(), args),
+    };
+    let path = root.join(PAGE);
+    let commit = commit(root)?;
+    for workload in workloads {
+        let report = run(root, workload, options)?;
+        let section = section(workload, options, &report, &today()?, &commit)?;
+        let page = match fs::read_to_string(&path) {
+            Ok(page) => page,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(format!("{PAGE}: {error}")),
+        };
+        fs::write(&path, with_section(&page, workload, &section)).map_err(|error| format!("{PAGE}: {error}"))?;
+        println!("   wrote the section `{workload}` of {PAGE}\n");
+    }
+    Ok(())
+}
+
+/// The output of the bench program, which is shown as it comes.
+fn run(root: &Path, workload: &str, options: &[String]) -> Result<String, String> {
+    let args = ["run", "--release", "--quiet", "--package=millstream-benches", "--", workload];
+    let mut child = Command::new(cargo())
+        .args(args)
+        .args(options)
+        .current_dir(root)
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("could not start the bench program: {error}"))?;
+    let mut report = String::new();
+    for line in BufReader::new(child.stdout.take().expect("standard output is a pipe")).lines() {
+        let line = line.map_err(|error| format!("reading the report of `{workload}`: {error}"))?;
+        println!("{line}");
+        let _ = writeln!(report, "{line}");
+    }
+    let status = child.wait().map_err(|error| format!("waiting for the bench program: {error}"))?;
+    if status.success() { Ok(report) } else { Err(format!("the bench program ended with {status}")) }
+}
+
+fn section(workload: &str, options: &[String], report: &str, date: &str, commit: &str) -> Result<String, String> {
+    let (machine, figures) = report
+        .split_once('\n')
+        .filter(|(first, _)| first.starts_with("Machine: "))
+        .ok_or("expected the report to begin with a line about the machine")?;
+    let command: Vec<&str> =
+        ["cargo xtask bench", workload].into_iter().chain(options.iter().map(String::as_str)).collect();
+    let command = command.join(" ");
+    Ok(format!("{machine} {date}, commit {commit}, `{command}`.\n\n{}\n", figures.trim()))
+}
+
+/// The page with the section in its place.
+fn with_section(page: &str, workload: &str, section: &str) -> String {
+    let mut new = OPENING.to_owned();
+    for name in WORKLOADS {
+        let kept = if name == workload { Some(section) } else { find(page, name) };
+        if let Some(text) = kept {
+            let _ = write!(new, "\n{}\n{}\n{}\n", begin(name), text.trim(), end(name));
+        }
+    }
+    new
+}
+
+fn find<'a>(page: &'a str, workload: &str) -> Option<&'a str> {
+    let (_, rest) = page.split_once(&begin(workload))?;
+    Some(rest.split_once(&end(workload))?.0)
+}
+
+fn begin(workload: &str) -> String {
+    format!("<!-- begin {workload} -->")
+}
+
+fn end(workload: &str) -> String {
+    format!("<!-- end {workload} -->")
+}
+
+/// The commit that is measured, and whether the tree differs from it.
+fn commit(root: &Path) -> Result<String, String> {
+    let hash = output(Command::new("git").args(["rev-parse", "--short=10", "HEAD"]).current_dir(root))?;
+    let changes = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!*.md"];
+    let changes = output(Command::new("git").args(changes).current_dir(root))?;
+    Ok(if changes.is_empty() { hash } else { format!("{hash} with changes") })
+}
+
+fn today() -> Result<String, String> {
+    output(Command::new("date").args(["-u", "+%Y-%m-%d"]))
+}
+
+fn output(command: &mut Command) -> Result<String, String> {
+    let shown = format!("{command:?}");
+    let output = command.output().map_err(|error| format!("could not start {shown}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "{shown} ended with {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        ));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_replaces_its_own_and_no_other() {
+        let first = with_section("", "ring", "old rings");
+        let second = with_section(&first, "archive", "an archive");
+        let third = with_section(&second, "ring", "new rings");
+        assert_eq!(find(&third, "ring").map(str::trim), Some("new rings"));
+        assert_eq!(find(&third, "archive").map(str::trim), Some("an archive"));
+        assert!(third.starts_with(OPENING) && third.find("an archive") < third.find("new rings"), "{third}");
+        assert_eq!(third.matches("<!-- begin ").count(), 2);
+        assert!(!third.contains("old rings"));
+    }
+
+    #[test]
+    fn a_section_says_where_its_figures_come_from() {
+        let options = ["--rounds".to_owned(), "3".to_owned()];
+        let report = "Machine: a processor, 2 cores, Linux.\n\n## noop\n\n| a |\n";
+        let text = section("noop", &options, report, "2026-11-23", "0123456789").unwrap();
+        assert_eq!(
+            text,
+            "Machine: a processor, 2 cores, Linux. 2026-11-23, commit 0123456789, `cargo xtask bench noop --rounds 3`.\n\n\
+             ## noop\n\n| a |\n"
+        );
+        assert!(section("noop", &options, "## noop\n", "2026-11-23", "0").is_err());
+    }
+}
