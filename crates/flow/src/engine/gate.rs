@@ -12,6 +12,9 @@
 //! later, whoever passed it sees what the other wrote before: the worker the unit, or the sender the end of the attendance,
 //! and then the sender admits the unit itself.
 //!
+//! No unit enters too late. Closing the gate is one atomic operation on the ring's cursor: a `send` either has claimed its place before
+//! it, and then its unit is counted, or gets its unit back.
+//!
 //! The gate holds at most [`STAGED_MOST`] units and a sixteenth of the byte budget. A sender that finds the ring full waits in the
 //! ring: hundreds may, and none of them is woken for a single unit. One with too many bytes waits for admission, at the entrance. Who
 //! came there first goes in after the units that were before the gate then, and before those that came later. Among those who wait in the
