@@ -1,12 +1,13 @@
-//! Flat combining on a revocable lock: a ticket machine whose threads hand their requests to whoever has the lock.
+//! Flat combining on a revocable lock: a ticket machine whose threads leave their requests to the owner of the lock.
 //!
-//! Each thread writes its request where all threads see it. One of them, the combiner, carries out all that it finds and publishes the result
-//! by one store. If it is preempted in between, another one takes the lock away and does the same work: the first one's store fails, and
-//! no thread has waited for it.
+//! Each thread writes its request where all threads see it. One of them, the combiner, carries out all requests that it
+//! finds and publishes the result by one store. If it is preempted in between, another thread takes the lock away and
+//! does the same work: the first one's store fails, and no thread has waited for it.
 //!
-//! A thread reads its result without the lock. Meanwhile the version that it reads may cease to be the current one, and its owner may write the next result
-//! over it, which perhaps is never published. So the reader looks a second time whether the version was the current one all the while, as with a sequence lock. The word that
-//! it looks at counts publications: an owner publishes the same version again and again, and its place alone would not tell.
+//! A thread reads its result without the lock. Meanwhile the version that it reads may cease to be the current one, and
+//! its owner may write the next result over it, which perhaps is never published. So the reader checks afterwards
+//! whether the version was the current one all the while, as with a sequence lock. The word that it checks counts
+//! publications: an owner publishes the same version again and again, so the version's index alone would not tell.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -19,24 +20,25 @@ use millstream_sync::percpu::Revocable;
 
 const THREADS: usize = 4;
 
-/// The machine after some requests. Only its owner writes to one, and only while it is not the current one.
+/// The machine's state after some requests. Only the owner of a version writes to it, and only while it is not the
+/// current one.
 #[derive(Default)]
 struct Version {
     next_ticket: AtomicU64,
-    /// For each thread: how many of its requests are done, and what the last one got.
+    /// For each thread, the number of its requests that are done, and the ticket of the last one.
     done: [AtomicU64; THREADS],
     ticket: [AtomicU64; THREADS],
 }
 
 struct Machine<P> {
     lock: Revocable,
-    /// How many requests each thread has made.
+    /// The number of requests that each thread has made.
     requests: [AtomicU64; THREADS],
-    /// Two for each thread: one may be the current one, the other is free for its next attempt.
+    /// Two versions for each thread: one may be the current one, the other is free for its next attempt.
     versions: [[Version; 2]; THREADS],
-    /// How many versions were published, times the number of versions, plus the place of the current one.
+    /// The number of publications, times the number of versions, plus the index of the current version.
     current: AtomicU64,
-    /// Called between steps; a test makes it a delay.
+    /// Called between steps; a test delays threads here.
     pause: P,
 }
 
@@ -53,7 +55,7 @@ impl<P: Fn()> Machine<P> {
         &self.versions[place / 2][place % 2]
     }
 
-    /// A ticket that no other thread gets.
+    /// Draws a ticket that no other thread gets.
     fn draw(&self, thread: usize) -> u64 {
         let request = self.requests[thread].load(Relaxed) + 1;
         self.requests[thread].store(request, Release);
@@ -65,7 +67,7 @@ impl<P: Fn()> Machine<P> {
         }
     }
 
-    /// What this request got, if that is published.
+    /// The ticket of this request, if it is published.
     fn result(&self, thread: usize, request: u64) -> Option<u64> {
         loop {
             let current = self.current.load(Acquire);
@@ -74,8 +76,9 @@ impl<P: Fn()> Machine<P> {
             let done = version.done[thread].load(Relaxed);
             (self.pause)();
             let ticket = version.ticket[thread].load(Relaxed);
-            // Pairs with the releasing stores in `combine`: who has read a value from there sees, in the second look, what its writer had seen before,
-            // which was another version than this one.
+            // Pairs with the releasing stores in `combine`: if the reads above saw a value of a later attempt, the
+            // second check
+            // sees everything its writer had seen before, which includes a publication of another version.
             fence(Acquire);
             if self.current.load(Relaxed) == current {
                 return (done == request).then_some(ticket);
@@ -97,7 +100,7 @@ impl<P: Fn()> Machine<P> {
                 ticket = next_ticket;
                 next_ticket += 1;
             }
-            // Release, both: a reader of either finds out that this version is not the current one.
+            // Both stores release: a reader of either value finds out that this version is not the current one.
             new.ticket[other].store(ticket, Release);
             (self.pause)();
             new.done[other].store(requested, Release);
@@ -105,12 +108,13 @@ impl<P: Fn()> Machine<P> {
         new.next_ticket.store(next_ticket, Relaxed);
         (self.pause)();
         let publication = (current / VERSIONS + 1) * VERSIONS + mine;
-        // If the lock was taken away, what we wrote is never published, and what we read may have been nonsense.
+        // If the lock was taken away, the values written are never published, and the values read may have been
+        // inconsistent.
         let _revoked = ownership.store(&self.current, publication);
     }
 }
 
-/// All tickets that the threads draw, each thread as many as asked for.
+/// Lets each thread draw the given number of tickets, and returns all of them.
 pub(crate) fn draw_all(requests: u64, pause: impl Fn() + Sync) -> Vec<u64> {
     let machine = Machine::new(pause);
     thread::scope(|scope| {
@@ -122,7 +126,7 @@ pub(crate) fn draw_all(requests: u64, pause: impl Fn() + Sync) -> Vec<u64> {
     })
 }
 
-/// Whether each of these was drawn once.
+/// Whether each ticket was drawn once.
 pub(crate) fn each_once(mut tickets: Vec<u64>) -> bool {
     let count = tickets.len() as u64;
     tickets.sort_unstable();
@@ -132,6 +136,6 @@ pub(crate) fn each_once(mut tickets: Vec<u64>) -> bool {
 pub(crate) fn main() {
     let tickets = draw_all(20_000, || ());
     let count = tickets.len();
-    assert!(each_once(tickets), "each ticket is drawn once");
+    assert!(each_once(tickets), "a ticket is missing or was drawn twice");
     println!("{count} tickets, each drawn once");
 }

@@ -1,6 +1,7 @@
-//! An event count in memory that two processes map: this program starts itself as the one that waits.
+//! An event count in memory that two processes map: this program starts itself as the waiting process.
 //!
-//! The board is a file of zeros, which is how its event counts begin. One process publishes numbers, the other adds them up and sleeps in between.
+//! The board is a file of zeros, which is also the initial state of its event counts. One process publishes numbers,
+//! the other adds them up and sleeps in between.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -11,10 +12,10 @@ use millstream_sync::eventcount::{Incrementer, SharedSpEventCount64};
 
 const NUMBERS: u64 = 100_000;
 
-/// What the processes share: atomics and event counts only, which may change under everybody's eyes.
+/// The state that the processes share: only atomics and event counts, which other processes may change at any time.
 #[repr(C)]
 struct Board {
-    /// How many numbers were published.
+    /// The number of published numbers.
     published: SharedSpEventCount64,
     /// The latest sum.
     sum: AtomicU64,
@@ -33,7 +34,7 @@ fn publish() -> Result<(), Box<dyn std::error::Error>> {
     file.as_file().set_len(size_of::<Board>() as u64)?;
     let board = map(file.as_file())?;
     let mut other = Command::new(std::env::current_exe()?).arg(file.path()).spawn()?;
-    // SAFETY: no other process increments this count, and none did before.
+    // SAFETY: no other process increments this count, and no process incremented it before.
     let mut published = unsafe { Incrementer::new(&board.published) };
     for number in 1..=NUMBERS {
         board.sum.store(number * (number + 1) / 2, Relaxed); // first the change,
@@ -49,14 +50,14 @@ fn wait_for_all(board: &Board) {
     println!("{NUMBERS} numbers, {sum} in all");
 }
 
-/// Maps the file for as long as the process lives.
+/// Maps the file until the process ends.
 fn map(file: &File) -> std::io::Result<&'static Board> {
     let (bytes, access) = (size_of::<Board>(), libc::PROT_READ | libc::PROT_WRITE);
-    // SAFETY: a new mapping at an address of the kernel's choice, never unmapped.
+    // SAFETY: the mapping is new, at an address of the kernel's choice, and is never unmapped.
     let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     if memory == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: aligned to a page, as long as a board; zeros are a board, and only atomics are in it.
+    // SAFETY: the mapping is page-aligned and as long as a board; zeros are a valid board, and it holds only atomics.
     Ok(unsafe { &*memory.cast::<Board>() })
 }

@@ -1,4 +1,4 @@
-//! The atomics, the mutex and the fences that everything here is made of: the real ones, or loom's in a model.
+//! The atomics, the mutex and the fences on which this crate is built: the real ones, or loom's in a model.
 
 #[cfg(feature = "std")]
 pub(crate) use std::sync::PoisonError;
@@ -23,14 +23,14 @@ mod real {
     #[cfg(feature = "std")]
     pub(crate) use std::sync::Mutex;
 
-    /// A light fence for who knows that it [`is_asymmetric`].
+    /// A light fence for callers that have checked [`is_asymmetric`].
     #[cfg(feature = "std")]
     #[inline(always)]
     pub(crate) fn free_light() {
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 
-    /// Passes a heavy fence, unless every kind of it is refused; whether it was passed.
+    /// Passes a heavy fence, and returns `false` only if every kind of heavy fence is refused.
     #[cfg(feature = "std")]
     pub(crate) fn try_heavy() -> bool {
         millstream_fence::Fence::FAST.try_heavy().is_ok()
@@ -43,7 +43,7 @@ mod real {
         true
     }
 
-    /// Draws a ticket for a fence of this kind.
+    /// Draws a ticket for a fence of kind `fence`.
     pub(crate) fn ticket(fence: millstream_fence::Fence) -> Ticket {
         fence.ticket()
     }
@@ -55,7 +55,7 @@ mod real {
     pub(crate) use loom::sync::Mutex;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
-    /// Only time would pass, of which a model has none.
+    /// Does nothing: spinning passes time, and a model has none.
     pub(crate) fn spin_loop() {}
 }
 

@@ -1,5 +1,5 @@
-//! Counters, gauges, extremes and histograms of several threads, and counters of several processes; with every kind of
-//! rseq area.
+//! Tests of counters, gauges, minima, maxima and histograms of several threads, and of counters shared by several
+//! processes, with every kind of rseq area.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
@@ -31,14 +31,14 @@ fn on_threads(work: impl Fn(u64) + Sync) {
 }
 
 #[test]
-fn nothing_is_lost_by_threads_that_are_more_than_processors() {
+fn threads_beyond_the_number_of_processors_lose_nothing() {
     static COUNTER: Counter = Counter::new();
     on_threads(|_| (0..EACH).for_each(|_| COUNTER.add(3)));
     assert_eq!(COUNTER.sum(), 3 * THREADS * EACH);
 }
 
 #[test]
-fn threads_that_died_have_lost_nothing_and_their_words_are_used_again() {
+fn ended_threads_lose_nothing_and_their_words_are_reused() {
     let counter = Counter::new();
     for _ in 0..200 {
         on_threads(|_| {
@@ -52,7 +52,7 @@ fn threads_that_died_have_lost_nothing_and_their_words_are_used_again() {
 }
 
 #[test]
-fn locals_that_are_held_at_a_time_are_apart() {
+fn locals_held_at_one_time_have_distinct_words() {
     let counter = Counter::new();
     let locals: Vec<_> = (0..10).map(|_| counter.local()).collect();
     for (n, local) in locals.iter().enumerate() {
@@ -64,11 +64,11 @@ fn locals_that_are_held_at_a_time_are_apart() {
 }
 
 #[test]
-fn a_sum_is_between_what_was_done_before_and_what_was_begun_after() {
+fn a_sum_lies_between_the_additions_done_before_and_those_begun_after() {
     let counter = Counter::new();
     let (begun, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let (until, enough) = (Instant::now() + Duration::from_millis(500) * stress() as u32, AtomicBool::new(false));
-    // Long enough for so few sums, however busy the machine is.
+    // This deadline leaves time for the sums below, however busy the machine is.
     let last = until + Duration::from_secs(60);
     let mut sums = 0;
     thread::scope(|scope| {
@@ -76,7 +76,7 @@ fn a_sum_is_between_what_was_done_before_and_what_was_begun_after() {
             let (counter, begun, done, enough) = (&counter, &begun, &done, &enough);
             scope.spawn(move || {
                 let local = (thread == 0).then(|| counter.local());
-                // Until then, whatever becomes of the thread that sums: one that panics could not tell the others to end.
+                // The adding threads stop by time alone, in case the summing thread panics and cannot stop them.
                 let goes_on = || Instant::now() < if enough.load(SeqCst) { until } else { last };
                 for n in (1..=7).cycle().take_while(|_| goes_on()) {
                     begun.fetch_add(n, SeqCst);
@@ -97,12 +97,12 @@ fn a_sum_is_between_what_was_done_before_and_what_was_begun_after() {
             enough.store(sums > 1000, SeqCst);
         }
     });
-    assert!(sums > 1000, "{sums} sums are too few");
+    assert!(sums > 1000, "only {sums} sums were taken");
     assert_eq!((counter.sum(), counter.sum()), (done.into_inner(), begun.into_inner()));
 }
 
 #[test]
-fn a_gauge_is_what_was_added_less_what_was_taken_away() {
+fn a_gauge_is_the_additions_less_the_subtractions() {
     let gauge = Gauge::new();
     on_threads(|thread| (0..EACH).for_each(|_| if thread % 2 == 0 { gauge.add(3) } else { gauge.subtract(5) }));
     assert_eq!(gauge.value(), EACH.cast_signed() * (THREADS / 2).cast_signed() * -2);
@@ -123,7 +123,7 @@ fn extremes_are_those_of_all_threads() {
 }
 
 #[test]
-fn a_histogram_has_what_all_threads_recorded() {
+fn a_histogram_counts_the_numbers_of_all_threads() {
     let histogram = Histogram::new();
     on_threads(|thread| (0..EACH).for_each(|i| histogram.record(thread * EACH + i)));
     let distribution = histogram.distribution();
@@ -137,14 +137,14 @@ fn an_approximate_counter_of_several_threads_is_close() {
     let counter = Approximate::new();
     on_threads(|_| (0..EACH).for_each(|_| counter.increment()));
     let error = counter.estimate() / (THREADS * EACH) as f64 - 1.0;
-    // Eight standard errors.
+    // The bound is eight standard errors.
     assert!(error.abs() < 8.0 * 0.0192, "off by {error}");
 }
 
-/// The environment variable that makes this program a process that counts.
+/// The environment variable that makes this program a counting process.
 const FILE: &str = "MILLSTREAM_COUNTER_FILE";
-/// One that counts until it is killed.
-const FOR_EVER: &str = "MILLSTREAM_COUNTER_FOR_EVER";
+/// The environment variable that makes that process count until it is killed.
+const ENDLESS: &str = "MILLSTREAM_COUNTER_ENDLESS";
 
 #[derive(Clone, Copy)]
 enum How {
@@ -168,7 +168,7 @@ fn processes_share_counters_and_may_be_killed() {
         match how {
             How::BySections => &mut command,
             How::ByAtomics => command.env("MILLSTREAM_RSEQ", "off"),
-            How::UntilKilled => command.env(FOR_EVER, "1"),
+            How::UntilKilled => command.env(ENDLESS, "1"),
         };
         command.stdout(std::process::Stdio::null()).spawn().unwrap()
     };
@@ -177,7 +177,7 @@ fn processes_share_counters_and_may_be_killed() {
     (0..EACH).for_each(|_| counters.add(0, 1));
     while counters.sum(2) < 1000 {
         let ended = killed.try_wait().unwrap();
-        assert!(ended.is_none(), "the process that is to be killed ended by itself: {ended:?}");
+        assert!(ended.is_none(), "the process ended before it was killed: {ended:?}");
         thread::yield_now();
     }
     killed.kill().unwrap();
@@ -191,11 +191,11 @@ fn processes_share_counters_and_may_be_killed() {
     assert_eq!(SharedCounters::open(&file).unwrap().sum(0), 4 * EACH);
 }
 
-/// In counter 0 so often, or in counters 1 and 2 in turn until the end.
+/// Counts [`EACH`] times in counter 0, or in counters 1 and 2 in turn until it is killed.
 fn count(path: &str) {
     let file = File::options().read(true).write(true).open(path).unwrap();
     let counters = SharedCounters::open(&file).unwrap();
-    if std::env::var(FOR_EVER).is_ok() {
+    if std::env::var(ENDLESS).is_ok() {
         loop {
             counters.add(1, 1);
             counters.add(2, 1);
@@ -216,7 +216,7 @@ fn files_that_are_not_counters_are_refused() {
     file.set_len(length - 1).unwrap();
     assert!(matches!(SharedCounters::open(&file), Err(SharedError::Length { .. })));
     file.set_len(length).unwrap();
-    // Each bit of the header's words, turned over.
+    // This flips each bit of the header's words in turn.
     for bit in 0..4 * 64 {
         let mut byte = [0];
         file.read_exact_at(&mut byte, bit / 8).unwrap();
@@ -224,7 +224,7 @@ fn files_that_are_not_counters_are_refused() {
         match SharedCounters::open(&file) {
             Err(SharedError::Foreign { .. }) => assert!(bit < 64),
             Err(SharedError::Version { .. }) => assert!((64..128).contains(&bit)),
-            // Fewer counters than there were are as good.
+            // Fewer counters than the file was made with are valid.
             Ok(counters) => assert!((128..192).contains(&bit) && counters.len() < 512),
             Err(SharedError::Number { .. }) => assert!((128..192).contains(&bit)),
             Err(SharedError::Length { .. }) => assert!(bit >= 192),

@@ -1,8 +1,9 @@
-//! Recorded runs of the counters, checked for linearizability: while all add ones, a sum is the count at some moment of its call. And
-//! a counter with a mistake, which the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
-//! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//! Recorded runs of the counters, checked for linearizability: while all threads add ones, a sum is the count at some
+//! moment of its call. A twin with a mistake must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times
+//! longer; with `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
 //!
-//! Gauges, extremes, histograms and approximate counters promise no such moment; `counter.rs` has what they promise.
+//! Gauges, minima, maxima, histograms and approximate counters make no promise about a single moment; `counter.rs`
+//! tests their promises.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/decided.rs"]
@@ -27,7 +28,7 @@ use random::Random;
 use recorded::{a_while, disturb, record};
 use verdict::assert_caught;
 
-/// Each thread adds by an adder of its own, which it makes anew now and then, and sums.
+/// Each thread adds by an adder of its own, which it makes again now and then, and sums.
 fn assert_counts<A: Fn()>(adder: impl Fn() -> A + Sync, sum: impl Fn() -> u64 + Sync) {
     let mut random = Random::new(Random::seed());
     for threads in [1, 2, 8] {
@@ -87,7 +88,7 @@ fn a_shared_counter_of_ones_is_a_counter() {
     assert_counts(|| || here.add(1, 1), || elsewhere.sum(1));
 }
 
-/// A share of one's own that is added to the sum every third time: what was counted is not there yet.
+/// Shares that are added to the sum only every third time, so that a sum lacks finished additions.
 fn handed_in_late() -> History {
     let (total, recorder) = (AtomicU64::new(0), Recorder::new());
     let (mut counting, mut summing) = (recorder.log(), recorder.log());

@@ -1,4 +1,4 @@
-//! What every kind of event count does, one property a test, with both kinds of fences.
+//! Properties of every kind of event count, one property per test, with both kinds of fences.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/asleep.rs"]
@@ -38,14 +38,14 @@ macro_rules! for_each_kind {
 for_each_kind! {
     the_value_is_the_sum_of_the_additions
     the_value_wraps_around_and_still_wakes
-    a_changed_count_is_not_waited_for
-    a_deadline_ends_the_wait_not_before
+    a_wait_for_a_changed_count_returns_at_once
+    a_wait_with_a_deadline_does_not_end_before_it
     a_deadline_in_the_past_does_not_wait
     a_sleeping_thread_is_woken
     all_sleeping_threads_are_woken
-    no_more_are_woken_than_asked
-    an_addition_of_nothing_wakes_who_did_not_see_a_change
-    who_gave_up_does_not_keep_others_from_waking
+    no_more_waiters_are_woken_than_asked
+    an_addition_of_zero_wakes_waiters_that_missed_a_change
+    a_waiter_that_gave_up_does_not_keep_others_from_waking
     naps_end_with_a_change
     a_waiting_task_is_woken
     a_task_polled_again_is_woken_by_its_new_waker
@@ -57,7 +57,7 @@ fn everything_holds_with_symmetric_fences() {
     fences::again_with_symmetric_fences("everything_holds_with_symmetric_fences");
 }
 
-/// A count whose only incrementer is the main thread of the test.
+/// A count whose only incrementer is the test's main thread.
 struct Subject<K: Kind>(Arc<Count<K>>);
 
 impl<K: Kind> Subject<K> {
@@ -74,16 +74,16 @@ impl<K: Kind> Subject<K> {
     }
 
     fn add_waking(&mut self, n: u64, most: usize) {
-        // SAFETY: exclusive access to the subject; the threads only wait.
+        // SAFETY: the subject is borrowed mutably, and the other threads only wait.
         unsafe { self.0.add_waking_unchecked(n, most) }
     }
 
-    /// Threads asleep until the count is not `key`; each says so when it wakes.
+    /// Puts threads to sleep until the count differs from `key`; each of them reports when it wakes.
     fn sleepers(&self, threads: usize, key: Key) -> mpsc::Receiver<usize> {
         self.numbered_sleepers(threads, key).1
     }
 
-    /// The same, with the numbers by which the kernel knows the threads.
+    /// Like [`sleepers`](Self::sleepers), with the threads' kernel ids.
     fn numbered_sleepers(&self, threads: usize, key: Key) -> (Vec<i32>, mpsc::Receiver<usize>) {
         let (woken, receiver) = mpsc::channel();
         let mut numbers = Vec::new();
@@ -126,15 +126,15 @@ fn the_value_wraps_around_and_still_wakes<K: Kind>() {
         subject.add(n);
         assert_eq!(subject.0.value(), n - 1);
         for _ in 0..2 {
-            woken.recv_timeout(LONG).expect("both are woken");
+            woken.recv_timeout(LONG).expect("both wake");
         }
         let woken = subject.sleepers(1, subject.0.snapshot());
         subject.add(1);
-        woken.recv_timeout(LONG).expect("woken after the wrap");
+        woken.recv_timeout(LONG).expect("the waiter wakes after the wrap");
     }
 }
 
-fn a_changed_count_is_not_waited_for<K: Kind>() {
+fn a_wait_for_a_changed_count_returns_at_once<K: Kind>() {
     let mut subject = Subject::<K>::new();
     let key = subject.0.snapshot();
     subject.add(1);
@@ -144,7 +144,7 @@ fn a_changed_count_is_not_waited_for<K: Kind>() {
     assert_eq!(subject.0.wait_patiently(key, None, &Patience::NONE), Waited::Changed);
 }
 
-fn a_deadline_ends_the_wait_not_before<K: Kind>() {
+fn a_wait_with_a_deadline_does_not_end_before_it<K: Kind>() {
     let subject = Subject::<K>::new();
     let deadline = Instant::now() + SOON;
     assert_eq!(subject.0.wait_deadline(subject.0.snapshot(), deadline), Waited::TimedOut);
@@ -167,7 +167,7 @@ fn a_sleeping_thread_is_woken<K: Kind>() {
     for _ in 0..20 {
         let woken = subject.sleepers(1, subject.0.snapshot());
         subject.add(1);
-        woken.recv_timeout(LONG).expect("the sleeper is woken");
+        woken.recv_timeout(LONG).expect("the sleeper wakes");
     }
 }
 
@@ -176,11 +176,11 @@ fn all_sleeping_threads_are_woken<K: Kind>() {
     let woken = subject.sleepers(8, subject.0.snapshot());
     subject.add(1);
     for left in (0..8).rev() {
-        assert!(woken.recv_timeout(LONG).is_ok(), "{} sleep on", left + 1);
+        assert!(woken.recv_timeout(LONG).is_ok(), "{} waiters sleep on", left + 1);
     }
 }
 
-fn no_more_are_woken_than_asked<K: Kind>() {
+fn no_more_waiters_are_woken_than_asked<K: Kind>() {
     let mut subject = Subject::<K>::new();
     let (sleepers, woken) = subject.numbered_sleepers(5, subject.0.snapshot());
     until_no_naps(&sleepers);
@@ -188,58 +188,59 @@ fn no_more_are_woken_than_asked<K: Kind>() {
     for most in [0, 1, 3] {
         subject.add_waking(1, most);
         for _ in 0..most {
-            woken.recv_timeout(LONG).expect("as many as asked");
+            woken.recv_timeout(LONG).expect("as many wake as asked");
         }
         left -= most;
-        assert!(woken.recv_timeout(SOON).is_err(), "{left} sleep on");
+        assert!(woken.recv_timeout(SOON).is_err(), "{left} waiters should have slept on");
     }
-    // More than there are.
+    // This wakes more waiters than there are.
     subject.add_waking(1, 2);
-    woken.recv_timeout(LONG).expect("the last");
+    woken.recv_timeout(LONG).expect("the last waiter wakes");
     let woken = subject.sleepers(1, subject.0.snapshot());
     subject.add_waking(1, 1);
-    woken.recv_timeout(LONG).expect("one that came later");
+    woken.recv_timeout(LONG).expect("a later waiter wakes");
 }
 
-/// By the timed rule, sleepers look for themselves in the first second, but not later.
+/// Waits until the sleepers no longer nap: by the timed rule they check for themselves in the first second, but not
+/// later.
 fn until_no_naps(sleepers: &[i32]) {
     let began = Instant::now();
     for sleeper in sleepers {
         while !sleeps_without_limit(*sleeper).unwrap_or_else(|| began.elapsed() > Duration::from_millis(1300)) {
-            assert!(began.elapsed() < LONG, "thread {sleeper} naps for ever");
+            assert!(began.elapsed() < LONG, "thread {sleeper} never stops napping");
             thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// Whether this thread of ours sleeps on a futex until it is woken; `None` where the kernel does not tell.
+/// Whether a thread of this process sleeps on a futex without a limit; `None` if the kernel does not tell.
 fn sleeps_without_limit(thread: i32) -> Option<bool> {
     let call = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
-    // The system call's number, and its arguments, the fourth of which is the limit.
+    // The words are the system call's number and its arguments, the fourth of which is the limit.
     let mut words = call.split_ascii_whitespace();
     Some(words.next() == Some(&libc::SYS_futex.to_string()) && words.nth(3) == Some("0x0"))
 }
 
-fn an_addition_of_nothing_wakes_who_did_not_see_a_change<K: Kind>() {
+fn an_addition_of_zero_wakes_waiters_that_missed_a_change<K: Kind>() {
     let mut subject = Subject::<K>::new();
     let late = subject.sleepers(2, subject.0.snapshot());
     subject.add_waking(1, 1);
-    late.recv_timeout(LONG).expect("one is woken");
+    late.recv_timeout(LONG).expect("one wakes");
     let current = subject.sleepers(1, subject.0.snapshot());
     subject.add(0);
-    late.recv_timeout(LONG).expect("the other is woken now");
-    assert!(current.recv_timeout(SOON).is_err(), "for this one nothing changed");
+    late.recv_timeout(LONG).expect("the other wakes now");
+    assert!(current.recv_timeout(SOON).is_err(), "a waiter woke although its count did not change");
     subject.add(1);
-    current.recv_timeout(LONG).expect("and it is not forgotten");
+    current.recv_timeout(LONG).expect("that waiter wakes when its count changes");
 }
 
-fn who_gave_up_does_not_keep_others_from_waking<K: Kind>() {
+fn a_waiter_that_gave_up_does_not_keep_others_from_waking<K: Kind>() {
     let mut subject = Subject::<K>::new();
     let key = subject.0.snapshot();
     let woken = subject.sleepers(1, key);
     assert_eq!(subject.0.wait_deadline(key, Instant::now() + SOON), Waited::TimedOut);
     subject.add_waking(1, 1);
-    woken.recv_timeout(LONG).expect("the patient one is woken");
+    woken.recv_timeout(LONG).expect("the waiter without a deadline wakes");
 }
 
 fn naps_end_with_a_change<K: Kind>() {
@@ -252,7 +253,7 @@ fn naps_end_with_a_change<K: Kind>() {
     assert_eq!(napping.join().unwrap(), Waited::Changed);
 }
 
-/// Counts its wake-ups and unparks a thread.
+/// A waker that counts its wake-ups and unparks a thread.
 struct Alarm {
     rung: AtomicUsize,
     thread: Thread,
@@ -275,13 +276,13 @@ fn poll(future: Pin<&mut impl Future<Output = ()>>, alarm: &Arc<Alarm>) -> Poll<
     future.poll(&mut Context::from_waker(&Waker::from(Arc::clone(alarm))))
 }
 
-/// Polls until ready; a wake-up that does not come is a failure.
+/// Polls until ready; fails if a wake-up does not come.
 fn finish(mut future: Pin<&mut impl Future<Output = ()>>, alarm: &Arc<Alarm>) {
     let began = Instant::now();
     while poll(future.as_mut(), alarm).is_pending() {
         let rung = alarm.rung.load(SeqCst);
         while alarm.rung.load(SeqCst) == rung {
-            assert!(began.elapsed() < LONG, "nobody wakes the task");
+            assert!(began.elapsed() < LONG, "the task was not woken");
             thread::park_timeout(SOON);
         }
     }
@@ -327,9 +328,9 @@ fn a_dropped_task_hands_its_wake_up_on<K: Kind>() {
     assert!(poll(other.as_mut(), &other_alarm).is_pending());
     subject.add_waking(1, 1);
     let rung = dropped_alarm.rung.load(SeqCst);
-    // By the timed rule, time may have woken it as well.
+    // By the timed rule, the timekeeper may have woken it as well.
     let is_woken = if millstream_fence::is_asymmetric() { rung == 1 } else { rung >= 1 };
-    assert!(is_woken, "the first in the line is woken once, not {rung} times");
+    assert!(is_woken, "the first task in the line was woken {rung} times");
     drop(dropped);
     finish(other, &other_alarm);
 }

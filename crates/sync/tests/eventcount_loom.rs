@@ -1,7 +1,8 @@
-//! Every interleaving of two or three threads, and every value a weakly ordered machine may read.
+//! Models of event counts: every interleaving of two or three threads, and every value that a weakly ordered machine
+//! may read.
 //!
-//! A lost wake-up shows as a deadlock, which loom reports; so does data that is not visible after the wait, since
-//! the waiter then waits for a change that never comes.
+//! A lost wake-up shows as a deadlock, which loom reports. So do data that are not visible after the wait, since the
+//! waiter then waits for a change that never comes.
 #![cfg(all(feature = "std", loom))]
 
 use std::future::Future;
@@ -15,7 +16,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 use millstream_sync::eventcount::{Count, Kind, Many, Patience, TwoWord};
 
-/// What the count tells about: written and read without any ordering of its own.
+/// An event count and the data whose changes it announces: the data are accessed without any ordering of their own.
 struct Subject<K: Kind> {
     count: Count<K>,
     items: AtomicUsize,
@@ -26,19 +27,23 @@ impl<K: Kind> Subject<K> {
         Arc::new(Subject { count: Count::new(), items: AtomicUsize::new(0) })
     }
 
+    /// Puts an item and wakes all waiters.
+    ///
     /// # Safety
-    /// As for [`Count::add_unchecked`].
+    /// The contract of [`Count::add_unchecked`].
     unsafe fn put(&self) {
         self.items.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: this function has the contract of `add_unchecked`.
         unsafe { self.count.add_unchecked(1) }
     }
 
+    /// Puts an item and wakes one waiter.
+    ///
     /// # Safety
-    /// As for [`Count::add_unchecked`].
+    /// The contract of [`Count::add_unchecked`].
     unsafe fn put_waking_one(&self) {
         self.items.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: this function has the contract of `add_waking_unchecked`.
         unsafe { self.count.add_waking_unchecked(1, 1) }
     }
 
@@ -60,7 +65,7 @@ fn poll_once(future: &mut (impl Future<Output = ()> + Unpin)) -> Poll<()> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Explores without bound, or with at most so many preemptions.
+/// Explores without a bound, or with at most `preemptions` preemptions.
 fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = preemptions;
@@ -73,7 +78,7 @@ fn a_waiter_sees_two_incrementers() {
         let subject = Subject::<Many<u32>>::new();
         let incrementers: [_; 2] = std::array::from_fn(|_| {
             let subject = Arc::clone(&subject);
-            // SAFETY: many may increment.
+            // SAFETY: counts of this kind allow concurrent increments.
             thread::spawn(move || unsafe { subject.put() })
         });
         subject.wait_until(2);
@@ -95,7 +100,7 @@ fn one_incrementer_and_waiters<K: Kind>(waiters: usize, increments: usize, preem
         let incrementer = Arc::clone(&subject);
         let incrementing = thread::spawn(move || {
             for _ in 0..increments {
-                // SAFETY: the only thread that increments.
+                // SAFETY: no other thread increments this count.
                 unsafe { incrementer.put() }
             }
         });
@@ -140,7 +145,7 @@ fn two_items_wake_two_takers_one_each() {
             thread::spawn(move || subject.wait_and_take())
         });
         for _ in 0..2 {
-            // SAFETY: many may increment.
+            // SAFETY: counts of this kind allow concurrent increments.
             unsafe { subject.put_waking_one() }
         }
         for thread in takers {
@@ -158,7 +163,7 @@ fn two_word_two_items_wake_two_takers_one_each() {
             thread::spawn(move || subject.wait_and_take())
         });
         for _ in 0..2 {
-            // SAFETY: the only thread that increments.
+            // SAFETY: no other thread increments this count.
             unsafe { subject.put_waking_one() }
         }
         for thread in takers {
@@ -167,13 +172,13 @@ fn two_word_two_items_wake_two_takers_one_each() {
     });
 }
 
-/// It wakes, but it must not take the flag away from a waiter of the same value.
-fn an_addition_of_nothing_loses_no_wake_up<K: Kind>() {
+/// An increment by zero wakes waiters, but must not clear the flag of a waiter of the same value.
+fn an_addition_of_zero_loses_no_wake_up<K: Kind>() {
     explore(Some(3), || {
         let subject = Subject::<K>::new();
         let incrementer = Arc::clone(&subject);
         let incrementing = thread::spawn(move || {
-            // SAFETY: the only thread that increments.
+            // SAFETY: no other thread increments this count.
             unsafe {
                 incrementer.count.add_unchecked(0);
                 incrementer.put();
@@ -185,13 +190,13 @@ fn an_addition_of_nothing_loses_no_wake_up<K: Kind>() {
 }
 
 #[test]
-fn many_an_addition_of_nothing_loses_no_wake_up() {
-    an_addition_of_nothing_loses_no_wake_up::<Many<u32>>();
+fn many_an_addition_of_zero_loses_no_wake_up() {
+    an_addition_of_zero_loses_no_wake_up::<Many<u32>>();
 }
 
 #[test]
-fn two_word_an_addition_of_nothing_loses_no_wake_up() {
-    an_addition_of_nothing_loses_no_wake_up::<TwoWord<u32>>();
+fn two_word_an_addition_of_zero_loses_no_wake_up() {
+    an_addition_of_zero_loses_no_wake_up::<TwoWord<u32>>();
 }
 
 fn a_task_that_gives_up_takes_no_wake_up_with_it<K: Kind>() {
@@ -199,11 +204,11 @@ fn a_task_that_gives_up_takes_no_wake_up_with_it<K: Kind>() {
         let subject = Subject::<K>::new();
         let [patient, incrementer] = [(); 2].map(|()| Arc::clone(&subject));
         let waiting = thread::spawn(move || patient.wait_until(1));
-        // SAFETY: the only thread that increments.
+        // SAFETY: no other thread increments this count.
         let incrementing = thread::spawn(move || unsafe { incrementer.put() });
         let key = subject.count.snapshot();
         let polled = poll_once(&mut pin!(subject.count.wait_async(key)));
-        assert!(polled.is_pending() || subject.items.load(Relaxed) == 1, "ready means changed");
+        assert!(polled.is_pending() || subject.items.load(Relaxed) == 1, "a task was ready before the change");
         waiting.join().unwrap();
         incrementing.join().unwrap();
     });
@@ -227,7 +232,7 @@ fn a_task_is_woken<K: Kind>() {
             let incrementer = Arc::clone(&subject);
             let incrementing = thread::spawn(move || {
                 for _ in 0..increments {
-                    // SAFETY: the only thread that increments.
+                    // SAFETY: no other thread increments this count.
                     unsafe { incrementer.put() }
                 }
             });
@@ -254,7 +259,7 @@ fn a_thread_and_a_task_are_both_woken() {
         let subject = Subject::<Many<u32>>::new();
         let [waiter, incrementer] = [(); 2].map(|()| Arc::clone(&subject));
         let waiting = thread::spawn(move || waiter.wait_until(1));
-        // SAFETY: many may increment.
+        // SAFETY: counts of this kind allow concurrent increments.
         let incrementing = thread::spawn(move || unsafe { incrementer.put() });
         block_on(subject.count.wait_for_async(|| (subject.items.load(Relaxed) == 1).then_some(())));
         waiting.join().unwrap();
@@ -270,11 +275,11 @@ fn a_dropped_task_hands_its_wake_up_on() {
         let waiting = thread::spawn(move || {
             block_on(waiter.count.wait_for_async(|| (waiter.items.load(Relaxed) == 1).then_some(())));
         });
-        // SAFETY: many may increment.
+        // SAFETY: counts of this kind allow concurrent increments.
         let incrementing = thread::spawn(move || unsafe { incrementer.put_waking_one() });
         let key = subject.count.snapshot();
         if poll_once(&mut pin!(subject.count.wait_async(key))).is_ready() {
-            // The wake-up was ours to use; we hand it on by hand.
+            // This wake-up was the dropped task's to use, so the model hands it on.
             subject.count.add(0);
         }
         waiting.join().unwrap();

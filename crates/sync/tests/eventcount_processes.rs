@@ -1,6 +1,6 @@
 //! Event counts in memory shared between processes: hand-offs, and processes that are killed.
 //!
-//! The program starts itself as the other process: `PROGRAM ROLE KIND FILE`.
+//! The program starts itself as the other process, as `PROGRAM ROLE KIND FILE`.
 
 #[cfg(not(loom))]
 #[path = "support/asleep.rs"]
@@ -36,21 +36,21 @@ mod processes {
     use crate::random::Random;
 
     const LONG: Duration = Duration::from_secs(60);
-    /// Hand-offs are over by then, times the stress, but for the fewest there are.
+    /// Time after which the hand-offs of a stress unit end, unless there were fewer than [`MIN_ROUNDS`].
     const ENOUGH: Duration = Duration::from_secs(10);
-    const FEWEST: u64 = 500;
-    /// Waits that may take a second because the machine is busy.
-    const LATE_MOST: u64 = 3;
+    const MIN_ROUNDS: u64 = 500;
+    /// The most waits that may take a second because the machine is busy.
+    const MAX_LATE: u64 = 3;
     const KINDS: [&str; 4] = ["many-64", "sole-32", "sole-64", "two-word-64"];
 
-    /// What the processes share; zeroed memory is its start.
+    /// The state that the processes share; zeroed memory is its initial state.
     #[repr(C)]
     struct Board<K: Kind> {
         ping: Count<K, Shared>,
         pong: Count<K, Shared>,
-        /// Which thread of the other process is about to wait; 0 before.
+        /// The thread of the other process that is about to wait; 0 before.
         waiting: AtomicU32,
-        /// The last round of hand-offs; 0 as long as there are more.
+        /// The last round of hand-offs; 0 while there are more.
         last: AtomicU64,
     }
 
@@ -64,13 +64,13 @@ mod processes {
 
     fn run_all() {
         for kind in KINDS {
-            // Who does not register for heavy fences: nobody, all, the incrementer of `ping`.
+            // The processes that do not register for heavy fences: none, both, the incrementer of `ping`.
             for (here, there) in [("", ""), ("symmetric", "symmetric"), ("symmetric", "")] {
                 for scene in ["hand-offs", "stopped", "waiter-killed", "incrementer-killed"] {
                     let folder = tempfile::tempdir().unwrap();
                     let began = Instant::now();
                     let file = folder.path().join("board");
-                    // The scene itself runs in a process of its own too, since it needs its own fences.
+                    // The scene runs in a process of its own, since it needs its own fences.
                     let mut scene_process = start(scene, kind, &file, here, there);
                     assert!(scene_process.wait().unwrap().success(), "{kind} {scene} {here:?} {there:?}");
                     println!("{kind} {scene} fences {here:?} {there:?}: ok, {:?}", began.elapsed());
@@ -79,7 +79,7 @@ mod processes {
         }
     }
 
-    /// The environment variable that picks the fences.
+    /// The environment variable that selects the fences.
     const FENCE: &str = "MILLSTREAM_FENCE";
     const THERE: &str = "MILLSTREAM_TEST_FENCE_THERE";
 
@@ -124,14 +124,14 @@ mod processes {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(file).unwrap();
         file.set_len(4096).unwrap();
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-        // SAFETY: a new mapping at an address of the kernel's choice, never unmapped.
+        // SAFETY: the mapping is new, at an address of the kernel's choice, and is never unmapped.
         let memory = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, file.as_raw_fd(), 0) };
         assert_ne!(memory, libc::MAP_FAILED);
-        // SAFETY: the page is larger than a board and aligned; zeros are a board, and only atomics are in it.
+        // SAFETY: the page is aligned and larger than a board; zeros are a valid board, and it holds only atomics.
         unsafe { &*memory.cast::<Board<K>>() }
     }
 
-    /// How to become the incrementer of a kind.
+    /// The way in which a process becomes the incrementer of a kind.
     trait Attach: Kind {
         fn attach(count: &'static Count<Self, Shared>) -> Box<dyn FnMut()>
         where
@@ -148,7 +148,7 @@ mod processes {
         ($($kind:ty)*) => {$(
             impl Attach for $kind {
                 fn attach(count: &'static Count<Self, Shared>) -> Box<dyn FnMut()> {
-                    // SAFETY: each process increments its own of the two counts.
+                    // SAFETY: each process increments its own one of the two counts.
                     let mut incrementer = unsafe { millstream_sync::eventcount::Incrementer::new(count) };
                     Box::new(move || incrementer.increment())
                 }
@@ -163,23 +163,23 @@ mod processes {
         let deadline = Instant::now() + LONG;
         let reached = || (count.value() >= value).then_some(());
         let woken = count.wait_for_patiently(reached, Some(deadline), &Patience::NONE);
-        assert!(woken.is_some(), "a wake-up is lost at {value}");
+        assert!(woken.is_some(), "a wake-up was lost at {value}");
     }
 
     fn rounds() -> u64 {
         5_000 * stress()
     }
 
-    /// Who of the two it is; the first knows the other by its number.
+    /// The side of a process in a hand-off; the first knows the second by its process id.
     #[derive(Clone, Copy)]
     enum Side {
         First(u32),
         Second,
     }
 
-    /// Adds to its own count and waits for the other, in turn; the first begins, and says when it is enough. Waits are
-    /// for less than the second after which a shared waiter looks for itself, but for the time in which somebody
-    /// waited for a processor.
+    /// Adds to its own count and waits for the other, in turn; the first process begins, and announces the last round.
+    /// A wait is shorter than the second after which a shared waiter checks for itself, not counting the time for which
+    /// a thread waited for a processor.
     fn hand_offs<K: Attach>(board: &'static Board<K>, side: Side, before_round: impl Fn(u64)) {
         let enough = Instant::now() + ENOUGH * u32::try_from(stress()).unwrap_or(u32::MAX);
         let (is_first, own, other, process) = match side {
@@ -191,12 +191,12 @@ mod processes {
         let (mut late, mut queued_before) = (0, Duration::ZERO);
         for round in 1.. {
             before_round(round);
-            // Not each time: it takes longer than a hand-off.
+            // Only some rounds check this, since it takes longer than a hand-off.
             if round % 64 == 1 {
                 queued_before = queued();
             }
             if is_first {
-                if round == rounds() || (round >= FEWEST && Instant::now() > enough) {
+                if round == rounds() || (round >= MIN_ROUNDS && Instant::now() > enough) {
                     board.last.store(round, SeqCst);
                 }
                 increment();
@@ -207,7 +207,7 @@ mod processes {
             if took > TOO_LONG && took.saturating_sub(queued().saturating_sub(queued_before)) > TOO_LONG {
                 late += 1;
             }
-            assert!(late <= LATE_MOST, "waits that only their second ended, or a machine that stands still");
+            assert!(late <= MAX_LATE, "{late} waits ended only after their second");
             let ends = board.last.load(SeqCst) == round;
             if !is_first {
                 increment();
@@ -218,10 +218,11 @@ mod processes {
         }
     }
 
-    /// Nearly the second after which a shared waiter looks for itself.
+    /// Nearly the second after which a shared waiter checks for itself.
     const TOO_LONG: Duration = Duration::from_millis(900);
 
-    /// How long the threads of a process have waited for a processor so far; nothing where the kernel does not tell.
+    /// The time for which the threads of a process have waited for a processor so far; zero if the kernel does not
+    /// tell.
     fn queued(process: u32) -> Duration {
         let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
         let queued_ns = |thread: fs::DirEntry| {
@@ -231,7 +232,7 @@ mod processes {
         Duration::from_nanos(threads.filter_map(queued_ns).sum())
     }
 
-    /// Hand-offs with a process that is stopped at any instruction and goes on later.
+    /// Hand-offs with a process that is stopped at any instruction and continues later.
     fn stopped<K: Attach>(board: &'static Board<K>, kind: &str, file: &Path) {
         let mut random = Random::new(Random::seed());
         let other = start_other("answer", kind, file);
@@ -250,9 +251,9 @@ mod processes {
                 }
                 other
             });
-            // However fast the hand-offs are, and however few, there are some stops among them.
+            // However fast and few the hand-offs are, some stops fall among them.
             let stopped_before = |round| {
-                while u64::from(stops.load(SeqCst)) < 5 * round / FEWEST {
+                while u64::from(stops.load(SeqCst)) < 5 * round / MIN_ROUNDS {
                     std::thread::sleep(Duration::from_micros(100));
                 }
             };
@@ -261,10 +262,10 @@ mod processes {
             stopper.join().unwrap()
         });
         assert!(other.wait().unwrap().success());
-        assert!(stops.into_inner() > 3, "a test of stops stops");
+        assert!(stops.into_inner() > 3, "the process was hardly ever stopped");
     }
 
-    /// Tells the stopper, also when the hand-offs fail.
+    /// Tells the stopping thread about the end when dropped, even if the hand-offs fail.
     struct End<'a>(&'a AtomicBool);
 
     impl Drop for End<'_> {
@@ -274,7 +275,7 @@ mod processes {
     }
 
     fn signal(child: &Child, signal: libc::c_int) {
-        // SAFETY: our child, not yet waited for.
+        // SAFETY: the process is our child and has not been waited for, so its id is still its own.
         assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
     }
 
@@ -283,13 +284,13 @@ mod processes {
         wait_until(&board.ping, 1);
     }
 
-    /// A process that waits for `ping`, surely asleep.
+    /// A process that waits for `ping` and is asleep.
     fn waiter<K: Kind>(board: &Board<K>, kind: &str, file: &Path) -> Child {
         board.waiting.store(0, SeqCst);
         let child = start_other("wait", kind, file);
         let began = Instant::now();
         while board.waiting.load(SeqCst) == 0 {
-            assert!(began.elapsed() < LONG, "the other process does not start");
+            assert!(began.elapsed() < LONG, "the other process did not start");
             std::thread::sleep(Duration::from_millis(1));
         }
         let thread = board.waiting.load(SeqCst) as i32;
@@ -297,7 +298,7 @@ mod processes {
         child
     }
 
-    /// A waiter that dies asleep leaves a flag and nothing else.
+    /// A waiter that dies asleep leaves only a flag.
     fn waiter_killed<K: Attach>(board: &'static Board<K>, kind: &str, file: &Path) {
         let mut increment = K::attach(&board.ping);
         let mut killed = waiter(board, kind, file);
@@ -309,13 +310,14 @@ mod processes {
         assert_eq!(board.ping.value(), 1);
     }
 
-    /// An incrementer that dies between its addition and the wake: the waiter finds out within a second or two.
+    /// An incrementer dies between its addition and the wake-up: the waiter finds out within a second or two.
     fn incrementer_killed<K: Attach>(board: &'static Board<K>, kind: &str, file: &Path) {
         drop(K::attach(&board.ping));
         let mut waiting = waiter(board, kind, file);
         let first_word = (&raw const board.ping).cast::<AtomicU32>();
-        // SAFETY: the count begins with its word, whose low half is first on this machine; the value is above
-        // the flag where that is the lowest bit, as in `Many`.
+        // SAFETY: the count begins with its word, whose low half is first on this machine; the value is above the flag
+        // where
+        // the flag is the lowest bit, as in `Many`.
         unsafe { (*first_word).fetch_add(2, SeqCst) };
         let began = Instant::now();
         assert!(waiting.wait().unwrap().success());

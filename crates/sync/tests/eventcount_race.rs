@@ -1,7 +1,7 @@
 //! The narrow race: the waiter sets its flag while the incrementer's last store is still on its way to memory.
 //!
-//! A program of its own, since the two threads meet only if nothing else runs. Without the fence that makes up for
-//! overwritten flags it fails now and then, more often the larger `MILLSTREAM_STRESS` is; the proof is the model in
+//! This is a program of its own, since the two threads meet only if no other test runs. Without the fence that makes up
+//! for overwritten flags it fails now and then, more often the larger `MILLSTREAM_STRESS` is; the proof is the model in
 //! `verify/tso`.
 #![cfg(all(feature = "std", not(loom)))]
 
@@ -21,23 +21,23 @@ use std::time::{Duration, Instant};
 use millstream_sync::eventcount::{Count, Kind, Sole, TwoWord};
 use support::{Random, stress};
 
-/// No thread is kept from running for so long.
+/// No thread is kept from running for this long.
 const LOST: Duration = Duration::from_secs(60);
 
-/// A test is over by then, times the stress, but for the fewest rounds there are.
+/// Time after which a test ends, times the stress, unless there were fewer than [`MIN_ROUNDS`].
 const ENOUGH: Duration = Duration::from_secs(10);
-const FEWEST: u64 = 1000;
+const MIN_ROUNDS: u64 = 1000;
 
-/// The two threads need a core each to meet.
+/// Serializes the tests: their two threads need a core each to meet.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Cache lines that both threads write, so that the other's next store to them takes its time.
+/// Cache lines that both threads write, so that the other thread's next store to them takes its time.
 #[derive(Default)]
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// The incrementer's last store is on its way for long: behind stores that wait for their cache lines. Right then
-/// the waiter sets its flag.
+/// The incrementer's last store is delayed for long, behind stores that wait for their cache lines. At that moment the
+/// waiter sets its flag.
 fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = Random::seed();
@@ -71,13 +71,13 @@ fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
                     assert!(Instant::now() < deadline, "no answer in round {round}");
                 }
             }
-            if round >= FEWEST && round.is_multiple_of(256) && Instant::now() > enough {
+            if round >= MIN_ROUNDS && round.is_multiple_of(256) && Instant::now() > enough {
                 last.0.store(round, Relaxed); // the count carries it
             }
             let ends = round == last.0.load(Relaxed);
             delay(random.below(400));
             write(round);
-            // SAFETY: the only thread that increments this count.
+            // SAFETY: no other thread increments this count.
             unsafe { count.add_unchecked(1) }
             if ends {
                 break;
@@ -86,7 +86,7 @@ fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
     });
 }
 
-/// Waits as a task does: a thread that falls asleep looks again in the kernel, so late that the store has arrived.
+/// Waits as a task does: a thread that falls asleep has the kernel check the count, so late that the store has arrived.
 fn finish(mut future: impl Future<Output = ()> + Unpin, round: u64) {
     let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), thread: thread::current() });
     let waker = Waker::from(Arc::clone(&alarm));
@@ -111,7 +111,7 @@ impl Wake for Alarm {
     }
 }
 
-/// About a nanosecond a turn.
+/// Delays the thread by about a nanosecond per turn.
 fn delay(turns: u64) {
     (0..turns).for_each(|turn| {
         std::hint::black_box(turn);

@@ -1,9 +1,8 @@
-//! Hand-offs by the hundred thousand, with naps, yields and changes of core in between; a lost wake-up is a
-//! time-out.
+//! Hand-offs by the hundred thousand, with naps, yields and changes of core in between; a lost wake-up is a time-out.
 //!
-//! In each round the incrementer adds once and then waits for the answer, so each increment is the last for a
-//! while: a flag that it overlooked stays overlooked. `MILLSTREAM_STRESS=n` runs n times as long. Where a heavy fence or a wake-up takes
-//! milliseconds, as beside other virtual machines, there are fewer rounds.
+//! In each round the incrementer adds once and then waits for the answer, so each increment is the last for a while: a
+//! flag that it overlooked stays overlooked. `MILLSTREAM_STRESS=n` runs n times as long. Where a heavy fence or a
+//! wake-up takes milliseconds, as beside other virtual machines, there are fewer rounds.
 #![cfg(all(feature = "std", not(loom)))]
 
 mod support;
@@ -17,25 +16,25 @@ use std::time::{Duration, Instant};
 use millstream_sync::eventcount::{Count, EventCount, EventCount64, Kind, Many, Patience, Sole, TwoWord};
 use support::{Random, stress};
 
-/// No thread is kept from running for so long.
+/// No thread is kept from running for this long.
 const LOST: Duration = Duration::from_secs(30);
 
-/// One run of rounds is over by then, times the stress, but for the fewest there are.
+/// Time after which a run of rounds ends, times the stress, unless there were fewer than [`MIN_ROUNDS`].
 const ENOUGH: Duration = Duration::from_secs(10);
-const FEWEST: u64 = 500;
+const MIN_ROUNDS: u64 = 500;
 
-/// Handed over instead of a round's number: there are no more.
+/// The value handed over in place of a round's number when there are no more rounds.
 const END: u64 = u64::MAX;
 
-/// What is handed over, without any ordering of its own: the counts carry it, and ThreadSanitizer sees whether they do.
+/// The payload has no ordering of its own: the counts carry it, and ThreadSanitizer sees whether they do.
 struct Payload(UnsafeCell<u64>);
 
-// SAFETY: written by the incrementer when all have answered, read by the waiters when the count says so.
+// SAFETY: the incrementer writes it once all waiters have answered, and waiters read it when the count says so.
 unsafe impl Sync for Payload {}
 
 impl Payload {
     fn put(&self, value: u64) {
-        // SAFETY: all waiters have answered and do not read until the next increment.
+        // SAFETY: all waiters have answered and do not read before the next increment.
         unsafe { *self.0.get() = value }
     }
 
@@ -45,7 +44,7 @@ impl Payload {
     }
 }
 
-/// How a thread spends its time before it goes on.
+/// Delays a thread in a random way before it goes on.
 fn dawdle(random: &mut Random) {
     match random.below(64) {
         0 => thread::yield_now(),
@@ -59,15 +58,16 @@ fn pause(turns: u64) {
     (0..turns).for_each(|_| std::hint::spin_loop());
 }
 
-/// Lets this thread run on one random core of those it may run on, or on all of them.
+/// Lets this thread run on one random core of those allowed to the process, or on all of them.
 fn move_to_core(random: &mut Random) {
-    // Of a thread that was moved, the system would count one.
+    // The number is taken once: of a thread that was moved to one core, the system would report one.
     static CORES: OnceLock<usize> = OnceLock::new();
     let available = || thread::available_parallelism().map_or(1, usize::from).min(libc::CPU_SETSIZE as usize);
     let cores = *CORES.get_or_init(available);
     let one = random.below(2 * cores as u64) as usize;
-    // SAFETY: a cpu_set_t of zeros is an empty set; the calls only read and write the set they are given. A
-    // refusal (a core that is not ours) leaves the thread where it is.
+    // SAFETY: a cpu_set_t of zeros is an empty set; the calls only read and write the set they are given. A refusal (a
+    // core
+    // that is not allowed) leaves the thread where it is.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         for core in (0..cores).filter(|&core| one >= cores || core == one) {
@@ -77,7 +77,7 @@ fn move_to_core(random: &mut Random) {
     }
 }
 
-/// How often this thread has gone to sleep so far.
+/// The number of times this thread has gone to sleep so far.
 fn sleeps() -> u64 {
     // SAFETY: an rusage of zeros is valid, and getrusage fills it.
     let usage = unsafe {
@@ -88,7 +88,8 @@ fn sleeps() -> u64 {
     usage.ru_nvcsw as u64
 }
 
-/// One incrementer, `waiters` waiters that answer each increment; returns how many rounds there were and how often the waiters slept.
+/// Runs one incrementer and `waiters` waiters that answer each increment; returns the number of rounds and of the
+/// waiters' sleeps.
 fn hand_offs<K: Kind>(rounds: u64, waiters: u64, patience: Patience, seed: u64) -> (u64, u64) {
     let enough = Instant::now() + ENOUGH * u32::try_from(stress()).unwrap_or(u32::MAX);
     let mut done = 0;
@@ -121,9 +122,9 @@ fn hand_offs<K: Kind>(rounds: u64, waiters: u64, patience: Patience, seed: u64) 
         }
         let mut random = Random::new(seed);
         for round in 1.. {
-            let ends = round > rounds || (round > FEWEST && Instant::now() > enough);
+            let ends = round > rounds || (round > MIN_ROUNDS && Instant::now() > enough);
             payload.put(if ends { END } else { round });
-            // SAFETY: the only thread that increments this count.
+            // SAFETY: no other thread increments this count.
             unsafe { count.add_unchecked(1) }
             if ends {
                 done = round - 1;
@@ -144,7 +145,7 @@ fn no_wake_up_is_lost<K: Kind>(name: &str) {
         let asked = rounds * stress();
         let (rounds, slept) = hand_offs::<K>(asked, waiters, Patience::NONE, seed);
         println!("{name}: {rounds} rounds, {waiters} waiters, {slept} sleeps");
-        assert!(slept > rounds / 100, "a stress test of sleeping sleeps: {slept}");
+        assert!(slept > rounds / 100, "the waiters slept only {slept} times");
         hand_offs::<K>(asked / 4, waiters, Patience::DEFAULT.spins(20), seed);
     }
 }
@@ -169,7 +170,7 @@ fn two_word_64_no_wake_up_is_lost() {
     no_wake_up_is_lost::<TwoWord<u64>>("two words, 64 bits");
 }
 
-/// A semaphore of which each permit wakes one thread: a wake-up that goes astray leaves a permit and a sleeper.
+/// A semaphore of which each permit wakes one thread: a wake-up that goes astray leaves both a permit and a sleeper.
 #[test]
 fn waking_one_at_a_time_leaves_no_item_behind() {
     let seed = Random::seed();

@@ -1,6 +1,6 @@
-//! Recorded runs of event counts, checked for linearizability: what is read is what was added, and no wait ends while the count
-//! is still the same. And event counts with a mistake, which the same check must catch. `MILLSTREAM_STRESS=n` makes
-//! the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//! Recorded runs of event counts, checked for linearizability: a read returns the sum of the additions, and no wait
+//! ends while the count is still the same. Twins with a mistake must fail the same check. `MILLSTREAM_STRESS=n` makes
+//! the runs n times longer; with `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
@@ -21,10 +21,10 @@ use millstream_sync::eventcount::{
 };
 use verdict::{assert_caught, assert_holds};
 
-/// How long a wait lasts at most.
+/// The longest wait.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// A waiter's turn: read, and wait until the count is another.
+/// A waiter's turn: reads the count and waits until it changes.
 fn read_and_wait<K: CountKind>(count: &Count<K>, log: &mut Log) {
     log.begin(Op::READ, ());
     let key = count.snapshot();
@@ -34,7 +34,7 @@ fn read_and_wait<K: CountKind>(count: &Count<K>, log: &mut Log) {
         log.record_as(Op::WAIT, key.value(), || count.wait_deadline(key, Instant::now() + PATIENCE), changed);
 }
 
-/// An incrementer's turn, after a while.
+/// An incrementer's turn, after a pause.
 fn add_after_a_while(round: u64, log: &mut Log, add: impl FnOnce(u64)) {
     match round % 8 {
         0 => thread::sleep(Duration::from_micros(20)),
@@ -65,7 +65,7 @@ fn shared<K: CountKind>(
             scope.spawn(move || (0..rounds).for_each(|_| read_and_wait(count, &mut log)));
         }
     });
-    drop(preemption); // it would be in the way of what is measured at the end
+    drop(preemption); // it would disturb the measurements at the end
     recorder.finish()
 }
 
@@ -93,7 +93,7 @@ fn sole<K: CountKind + SoleKind>(mut count: Count<K>, waiters: usize, rounds: u6
             scope.spawn(move || (0..rounds).for_each(|_| read_and_wait(count, &mut log)));
         }
     });
-    drop(preemption); // it would be in the way of what is measured at the end
+    drop(preemption); // it would disturb the measurements at the end
     recorder.finish()
 }
 
@@ -108,10 +108,10 @@ fn counts_of_one_incrementer_are_linearizable() {
     }
 }
 
-/// The single incrementer's addition, a load and a store, in the hands of two.
+/// The single incrementer's addition, a load and a store, performed by two threads.
 #[test]
-fn two_who_add_as_if_alone_are_caught() {
-    assert_caught("lost-increment", "two incrementers who add as if alone", Kind::EventCount, || {
+fn two_incrementers_that_add_as_if_alone_are_caught() {
+    assert_caught("lost-increment", "two incrementers that add as if alone", Kind::EventCount, || {
         let (twin, recorder) = (AtomicU64::new(0), Recorder::new().room(1 << 8));
         thread::scope(|scope| {
             for _ in 0..2 {
@@ -134,10 +134,10 @@ fn two_who_add_as_if_alone_are_caught() {
     });
 }
 
-/// A wait that takes any wake-up for the one it waits for.
+/// A wait that takes any wake-up for its own.
 #[test]
-fn a_wait_that_does_not_look_again_is_caught() {
-    assert_caught("dropped-recheck", "a wait that does not look again when it wakes up", Kind::EventCount, || {
+fn a_wait_that_does_not_recheck_is_caught() {
+    assert_caught("dropped-recheck", "a wait that does not recheck after its wake-up", Kind::EventCount, || {
         let (twin, recorder) = (AtomicU64::new(0), Recorder::new().room(1 << 8));
         thread::scope(|scope| {
             let (count, mut log) = (&twin, recorder.log());
@@ -158,7 +158,7 @@ fn a_wait_that_does_not_look_again_is_caught() {
                     if round % 2 == 0 {
                         log.record(Op::ADVANCE, 1, || count.fetch_add(1, Ordering::AcqRel));
                     }
-                    // Every other time it wakes the waiter for another reason.
+                    // Every other time, another event wakes the waiter.
                     waiter.thread().unpark();
                     thread::sleep(Duration::from_micros(50));
                 }

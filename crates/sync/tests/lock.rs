@@ -1,4 +1,5 @@
-//! Locks of several threads, more than there are cores: who is inside is alone, who waits gets in, and histories of them are those of a mutex.
+//! Locks of several threads, more than there are cores: the holder is alone, waiters get in, and recorded histories are
+//! those of a mutex.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
@@ -16,19 +17,19 @@ use millstream_sync::lock::{Adaptive, Tas, Ticket, Ttas, TtasBackoff};
 
 const THREADS: u64 = 4;
 
-/// The same test for every lock.
+/// Runs the same tests for every lock.
 macro_rules! for_every_lock {
     ($($test:ident: $lock:ty,)*) => {$(
         mod $test {
             use super::*;
 
             #[test]
-            fn who_is_inside_is_alone() {
+            fn the_holder_is_alone() {
                 visits::<$lock>();
             }
 
             #[test]
-            fn a_try_fails_while_somebody_is_inside_and_no_longer() {
+            fn a_try_fails_exactly_while_the_lock_is_held() {
                 tries::<$lock>();
             }
 
@@ -43,7 +44,7 @@ for_every_lock!(tas: Tas, ttas: Ttas, ttas_back_off: TtasBackoff, ticket: Ticket
 
 fn visits<R: RawMutex + Send + Sync>() {
     let each = 2_000 * stress();
-    // Two numbers that are only equal while nobody is inside.
+    // These two numbers are equal except while a thread is inside.
     let pair = Mutex::<R, [u64; 2]>::new([0, 0]);
     thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -99,7 +100,7 @@ fn history<R: RawMutex + Send + Sync>() {
 }
 
 #[test]
-fn who_sleeps_on_an_adaptive_lock_is_woken() {
+fn a_sleeper_on_an_adaptive_lock_is_woken() {
     let lock = Mutex::<Adaptive, u64>::new(0);
     for round in 0..20 * stress() {
         let (entered, inside) = mpsc::channel();
@@ -114,11 +115,11 @@ fn who_sleeps_on_an_adaptive_lock_is_woken() {
                     }
                 });
             }
-            // Long enough for all of them to fall asleep.
+            // This is long enough for all waiters to fall asleep.
             thread::sleep(Duration::from_millis(2 + round % 3));
             drop(guard);
             for _ in 0..3 {
-                inside.recv_timeout(Duration::from_secs(20)).expect("it is woken");
+                inside.recv_timeout(Duration::from_secs(20)).expect("every sleeper is woken");
             }
         });
     }

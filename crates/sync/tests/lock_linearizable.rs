@@ -1,6 +1,6 @@
-//! Recorded runs of every lock, checked for linearizability: nobody is inside beside another. And a lock with a mistake, which
-//! the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was
-//! caught is drawn there.
+//! Recorded runs of every lock, checked for linearizability: no two threads are inside at once. A twin with a mistake
+//! must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` the
+//! counter-examples are drawn there.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
@@ -23,7 +23,7 @@ use random::Random;
 use recorded::{a_while, disturb, record};
 use verdict::{assert_caught, assert_holds};
 
-/// Every fourth attempt does not wait; that it fails is no promise, and so is no answer.
+/// Every fourth attempt does not wait; no promise says that it fails, so a failure is recorded as no answer.
 fn excludes<L: RawMutex + Sync>() {
     let mut random = Random::new(Random::seed());
     for threads in [1, 2, 8] {
@@ -42,7 +42,7 @@ fn excludes<L: RawMutex + Sync>() {
                     log.record(Op::ACQUIRE, (), || lock.lock());
                 }
                 disturb(random);
-                // SAFETY: this thread has locked it above.
+                // SAFETY: this thread has acquired the lock above.
                 log.record(Op::RELEASE, (), || unsafe { lock.unlock() });
             }
         });
@@ -59,11 +59,11 @@ fn every_lock_excludes() {
     excludes::<Adaptive>();
 }
 
-/// Test-and-test-and-set without the second test: that it was free a moment ago is taken for having it.
+/// Test-and-test-and-set without the second test: the twin takes a lock that was free a moment ago for acquired.
 #[test]
 fn a_lock_that_tests_and_does_not_set_atomically_is_caught() {
     let mut random = Random::new(Random::seed());
-    assert_caught("test-and-no-set", "a lock that looks whether it is free, and then takes it", Kind::Mutex, || {
+    assert_caught("test-and-no-set", "a lock that checks whether it is free, and then takes it", Kind::Mutex, || {
         let taken = AtomicBool::new(false);
         record(3, &mut random, |log, random| {
             for _ in 0..60 {

@@ -1,5 +1,5 @@
-//! Every interleaving of two or three threads with a lock, and every value a weakly ordered machine may read: who is inside is
-//! alone, sees what was done before, and who sleeps is woken (or loom reports a deadlock).
+//! Models of locks: every interleaving of two or three threads, and every value that a weakly ordered machine may read.
+//! The holder is alone and sees everything done before, and a sleeper is woken (otherwise loom reports a deadlock).
 #![cfg(all(feature = "std", loom))]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ trait Lock: Default + Send + Sync + 'static {
     fn acquire(&self);
     fn try_acquire(&self) -> bool;
     /// # Safety
-    /// The caller has it.
+    /// The caller holds the lock.
     unsafe fn release(&self);
 }
 
@@ -29,7 +29,7 @@ macro_rules! lock {
             }
 
             unsafe fn release(&self) {
-                // SAFETY: the caller's promise.
+                // SAFETY: this function has the contract of the lock's own `release`.
                 unsafe { <$lock>::release(self) };
             }
         }
@@ -37,14 +37,14 @@ macro_rules! lock {
 }
 lock!(Adaptive, Tas, Ticket, Ttas, TtasBackoff);
 
-/// A lock, and what it guards: loom watches who touches that.
+/// A lock and the data it guards, whose accesses loom checks.
 #[derive(Default)]
 struct Guarded<L> {
     lock: L,
     visits: UnsafeCell<u32>,
 }
 
-// SAFETY: `visits` is for who has the lock, and loom checks that.
+// SAFETY: only the holder of the lock touches `visits`, which loom checks.
 unsafe impl<L: Lock> Sync for Guarded<L> {}
 
 impl<L: Lock> Guarded<L> {
@@ -62,7 +62,7 @@ impl<L: Lock> Guarded<L> {
     }
 
     fn inside(&self) {
-        // SAFETY: we have the lock.
+        // SAFETY: this thread holds the lock.
         unsafe {
             self.visits.with_mut(|visits| *visits += 1);
             self.lock.release();
@@ -76,7 +76,7 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static)
     builder.check(model);
 }
 
-/// So many further threads visit, so often each, beside this one.
+/// Lets `others` further threads and this one visit `each` times.
 fn visits<L: Lock>(preemptions: Option<usize>, others: usize, each: u32) {
     explore(preemptions, move || {
         let guarded = Arc::new(Guarded::<L>::default());
@@ -89,12 +89,12 @@ fn visits<L: Lock>(preemptions: Option<usize>, others: usize, each: u32) {
         (0..each).for_each(|_| guarded.visit());
         visitors.into_iter().for_each(|visitor| visitor.join().unwrap());
         guarded.lock.acquire();
-        // SAFETY: we have the lock.
+        // SAFETY: this thread holds the lock.
         unsafe { guarded.visits.with(|visits| assert_eq!(*visits, (others as u32 + 1) * each)) };
     });
 }
 
-/// One waits, the other one comes in only if it is free.
+/// One thread waits for the lock; the other enters only if it is free.
 fn tries<L: Lock>() {
     explore(None, || {
         let guarded = Arc::new(Guarded::<L>::default());
@@ -105,42 +105,42 @@ fn tries<L: Lock>() {
         guarded.visit();
         let expected = 1 + other.join().unwrap();
         guarded.lock.acquire();
-        // SAFETY: we have the lock.
+        // SAFETY: this thread holds the lock.
         unsafe { guarded.visits.with(|visits| assert_eq!(*visits, expected)) };
     });
 }
 
 #[test]
-fn who_is_inside_tas_is_alone() {
+fn the_holder_of_tas_is_alone() {
     visits::<Tas>(None, 1, 2);
     tries::<Tas>();
 }
 
 #[test]
-fn who_is_inside_ttas_is_alone() {
+fn the_holder_of_ttas_is_alone() {
     visits::<Ttas>(None, 1, 2);
     tries::<Ttas>();
 }
 
 #[test]
-fn who_is_inside_ttas_with_back_off_is_alone() {
+fn the_holder_of_ttas_with_back_off_is_alone() {
     visits::<TtasBackoff>(None, 1, 2);
     tries::<TtasBackoff>();
 }
 
 #[test]
-fn who_is_inside_a_ticket_lock_is_alone() {
+fn the_holder_of_a_ticket_lock_is_alone() {
     visits::<Ticket>(None, 1, 2);
     tries::<Ticket>();
 }
 
 #[test]
-fn who_is_inside_an_adaptive_lock_is_alone_and_who_sleeps_is_woken() {
+fn the_holder_of_an_adaptive_lock_is_alone_and_a_sleeper_is_woken() {
     visits::<Adaptive>(Some(3), 1, 2);
     tries::<Adaptive>();
 }
 
 #[test]
-fn two_that_sleep_on_an_adaptive_lock_are_woken() {
+fn two_sleepers_on_an_adaptive_lock_are_woken() {
     visits::<Adaptive>(Some(2), 2, 1);
 }

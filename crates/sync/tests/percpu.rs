@@ -1,5 +1,4 @@
-//! Sections and words that belong to processors: what one thread does, and what many do undisturbed; with every kind of
-//! area.
+//! Tests of sections and per-CPU words, by one thread and by many undisturbed threads, with every kind of area.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/sources.rs"]
@@ -11,12 +10,12 @@ use std::thread;
 use millstream_sync::percpu::raw::{self, Here, Numbers, Outcome, STRIDE, Slots};
 use millstream_sync::percpu::{Area, Sections, Source, Words, processors, restart};
 
-/// A slot, as far from the next one as slots are.
+/// A slot, as far from the next one as slots must be.
 #[derive(Clone)]
 #[repr(align(4096))]
 struct Page([u64; STRIDE / 8]);
 
-/// Slots for all processors, for as many words as fit.
+/// Slots for all processors, with as many words as fit.
 struct Memory(Vec<Page>);
 
 impl Memory {
@@ -26,17 +25,17 @@ impl Memory {
 
     fn slots(&mut self) -> Slots {
         let first = NonNull::new(self.0.as_mut_ptr().cast()).unwrap();
-        // SAFETY: there are so many, and each test uses one kind of number.
+        // SAFETY: the vector has a page for each slot, and each test uses one kind of number.
         unsafe { Slots::new(first, self.0.len() as u32) }
     }
 
-    /// The sum of the words with this index, over all slots.
+    /// The sum of the words at this index over all slots.
     fn sum(&self, word: usize) -> u64 {
         self.0.iter().map(|slot| slot.0[word]).sum()
     }
 }
 
-/// Tries until it is not aborted.
+/// Repeats an attempt until it is not aborted.
 fn insist<T>(mut attempt: impl FnMut() -> (Outcome, T)) -> (Outcome, T) {
     loop {
         let (outcome, value) = attempt();
@@ -46,9 +45,9 @@ fn insist<T>(mut attempt: impl FnMut() -> (Outcome, T)) -> (Outcome, T) {
     }
 }
 
-/// Keeps this thread on its processor while it lives, so that it meets what it left there.
+/// Pins this thread to its processor, so that it finds again what it stored there.
 fn stay() {
-    // SAFETY: a mask of ours.
+    // SAFETY: the calls only read and write `one`, which is a valid mask.
     unsafe {
         let mut one: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(libc::sched_getcpu() as usize, &mut one);
@@ -56,7 +55,7 @@ fn stay() {
     }
 }
 
-/// In a thread that has an area and stays on its processor; without areas there is nothing to check.
+/// Runs `test` in a thread that has an area and is pinned to its processor; without areas there is nothing to check.
 fn with_an_area(test: impl FnOnce(Here) + Send) {
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -73,7 +72,7 @@ fn with_an_area(test: impl FnOnce(Here) + Send) {
 fn the_area_says_where_the_thread_runs() {
     with_an_area(|_| {
         let area = Area::current().unwrap();
-        // SAFETY: a question.
+        // SAFETY: `sched_getcpu` has no preconditions.
         assert_eq!(area.cpu() as i32, unsafe { libc::sched_getcpu() });
         assert!(area.cpu() < processors());
         if let Some(id) = area.concurrency_id() {
@@ -83,14 +82,14 @@ fn the_area_says_where_the_thread_runs() {
 }
 
 #[test]
-fn the_wish_for_a_source_is_granted() {
+fn the_environment_selects_the_source() {
     let wish = std::env::var("MILLSTREAM_RSEQ").unwrap_or_default();
     let told_not_to = std::env::var("GLIBC_TUNABLES").is_ok_and(|tunables| tunables.contains("rseq=0"));
     let sources: Vec<Source> =
         (0..3).flat_map(|_| thread::spawn(|| [Area::source(), Area::source()]).join().unwrap()).collect();
     let allowed: &[Source] = match wish.as_str() {
         "off" => &[Source::Nobody],
-        // A kernel without the call, or glibc that was first.
+        // The kernel may lack the call, or glibc may have registered the thread first.
         "own" if told_not_to => &[Source::Own],
         "own" => &[Source::Own, Source::Nobody],
         _ => &[Source::Libc, Source::Own, Source::Nobody],
@@ -103,7 +102,7 @@ fn adding_and_raising() {
     with_an_area(|here| {
         let mut memory = Memory::new();
         let slots = memory.slots();
-        // SAFETY: there is room.
+        // SAFETY: the memory has the words in every slot.
         unsafe {
             insist(|| (raw::add(here, slots, 5), ()));
             insist(|| (raw::add(here, slots, u64::MAX), ()));
@@ -121,7 +120,7 @@ fn adding_and_raising() {
 fn a_number_beyond_the_slots_aborts_and_changes_nothing() {
     with_an_area(|here| {
         let mut memory = Memory::new();
-        // SAFETY: no slot is touched.
+        // SAFETY: no slot is touched, since there are none.
         unsafe {
             let none = Slots::new(NonNull::from(&mut memory.0[0]).cast(), 0);
             assert_eq!(raw::add(here, none, 1), Outcome::Aborted);
@@ -137,7 +136,7 @@ fn comparing_and_storing_one_word_or_two() {
     with_an_area(|here| {
         let mut memory = Memory::new();
         let slots = memory.slots();
-        // SAFETY: there is room.
+        // SAFETY: the memory has the words in every slot.
         unsafe {
             assert_eq!(insist(|| raw::compare_and_store(here, slots, 0, 7)), (Outcome::Done, 0));
             assert_eq!(insist(|| raw::compare_and_store(here, slots, 0, 8)), (Outcome::Different, 7));
@@ -157,7 +156,7 @@ fn a_list_gives_back_the_last_node_first() {
         let slots = memory.slots();
         let mut nodes = [[0_u64; 2]; 5];
         let nodes: Vec<*mut u64> = nodes.iter_mut().map(|node| node.as_mut_ptr()).collect();
-        // SAFETY: there is room, and the nodes live.
+        // SAFETY: the memory has the words in every slot, and the nodes outlive the list.
         unsafe {
             assert_eq!(insist(|| raw::list_pop(here, slots)).0, Outcome::Empty);
             for &node in &nodes {
@@ -177,7 +176,7 @@ fn a_stack_is_full_and_empty_at_its_ends() {
         let mut memory = Memory::new();
         let slots = memory.slots();
         let room = STRIDE as u64 / 8 - 2;
-        // SAFETY: there is room for so many.
+        // SAFETY: the memory has room for the stack in every slot.
         unsafe {
             assert_eq!(insist(|| raw::pop(here, slots)).0, Outcome::Empty);
             for value in 0..room {
@@ -193,13 +192,13 @@ fn a_stack_is_full_and_empty_at_its_ends() {
 }
 
 #[test]
-fn frozen_slots_keep_sections_away() {
+fn frozen_slots_keep_sections_out() {
     with_an_area(|here| {
         let mut memory = Memory::new();
         memory.0.iter_mut().for_each(|slot| slot.0[1] = 1);
         let slots = memory.slots();
         let mut node = [0_u64; 2];
-        // SAFETY: there is room, and the node lives.
+        // SAFETY: the memory has the words in every slot, and the node outlives the call.
         unsafe {
             assert_eq!(insist(|| raw::list_pop(here, slots)).0, Outcome::Frozen);
             assert_eq!(insist(|| (raw::list_push(here, slots, node.as_mut_ptr()), ())).0, Outcome::Frozen);
@@ -231,11 +230,11 @@ fn words_add_raise_and_update() {
 }
 
 #[test]
-fn update_tells_what_the_word_was() {
+fn update_returns_the_former_value() {
     thread::spawn(|| {
         stay();
         let words = Words::new(1);
-        // Only a change of the concurrency id comes in between, and then the other copy is at zero.
+        // Only a change of the concurrency id can interfere, and then the other copy starts at zero.
         let old: Vec<u64> = (0..100).map(|_| words.word(0).update(|old| old + 1)).collect();
         assert_eq!(words.word(0).copies().sum::<u64>(), 100);
         assert!(old.iter().all(|&old| old < 100) && old.windows(2).filter(|two| two[1] == two[0] + 1).count() > 50);
@@ -246,7 +245,7 @@ fn update_tells_what_the_word_was() {
 
 #[test]
 fn sections_are_restarted_where_the_kernel_can() {
-    // Both refused only by a kernel before 5.10 or a sandbox; then both are.
+    // Only a kernel before 5.10 or a sandbox refuses these, and then it refuses both.
     let all = restart(Sections::All).map_err(|error| error.raw_os_error());
     let one = restart(Sections::On(0)).map_err(|error| error.raw_os_error());
     assert_eq!(all, one);

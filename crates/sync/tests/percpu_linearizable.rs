@@ -1,7 +1,8 @@
-//! Recorded runs of what each processor has of its own, checked for linearizability: no value of a bag is taken twice or made up,
-//! no addition to a word is lost, and nobody stores after a lock was taken away from him. And all three with a mistake, which the same check
-//! must catch: the section is not restarted when its thread loses the processor in the middle. `MILLSTREAM_STRESS=n`
-//! makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//! Recorded runs of per-CPU data, checked for linearizability: no value of a bag is taken twice or made up, no addition
+//! to a word is lost, and a thread stores nothing after it has lost its lock. Twins of all three with a mistake must
+//! fail the same check: their sections do not restart when the thread loses the processor in the middle.
+//! `MILLSTREAM_STRESS=n` makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` the counter-examples are
+//! drawn there.
 #![cfg(all(feature = "std", target_os = "linux", not(loom)))]
 
 #[path = "support/decided.rs"]
@@ -34,7 +35,7 @@ fn with_other_areas() {
     again_with_other_areas("with_other_areas");
 }
 
-/// Who takes a value has it until it puts it in. Nothing is promised by "none": other processors may have some.
+/// Takes a value, which the thread owns until it puts it back. "None" promises nothing: other processors may have some.
 fn take(bag: &Bag<u64>, log: &mut Log) -> Option<u64> {
     log.begin(Op::ALLOC, ());
     let taken = bag.take();
@@ -45,7 +46,7 @@ fn take(bag: &Bag<u64>, log: &mut Log) -> Option<u64> {
     taken
 }
 
-/// Whoever drains has what was in there.
+/// Drains the bag, whose values the thread then owns.
 fn drain(bag: &Bag<u64>, log: &mut Log) -> Vec<u64> {
     let drained = bag.drain().unwrap();
     for &value in &drained {
@@ -55,7 +56,7 @@ fn drain(bag: &Bag<u64>, log: &mut Log) -> Vec<u64> {
 }
 
 #[test]
-fn a_value_of_a_bag_is_with_one_at_a_time() {
+fn a_bag_s_value_has_one_owner_at_a_time() {
     let mut random = Random::new(Random::seed());
     for threads in [1, 2, 8] {
         let bag = Bag::new();
@@ -80,11 +81,15 @@ fn a_value_of_a_bag_is_with_one_at_a_time() {
         assert_holds(&history, Kind::Allocator);
         let mut left = bag.drain().unwrap();
         left.sort_unstable();
-        assert_eq!(left, (0..10 * threads).collect::<Vec<u64>>(), "all are in the bag at last, once each");
+        assert_eq!(
+            left,
+            (0..10 * threads).collect::<Vec<u64>>(),
+            "not every value is in the bag exactly once at the end"
+        );
     }
 }
 
-/// While all add ones, a sum of the copies is the count at some moment of its call.
+/// While all threads add ones, a sum of the copies is the count at some moment of its call.
 #[test]
 fn additions_of_one_to_a_word_are_counted() {
     let mut random = Random::new(Random::seed());
@@ -106,10 +111,10 @@ fn additions_of_one_to_a_word_are_counted() {
     }
 }
 
-/// Who owns the lock counts on, as long as the lock is his: he looks once, and then only stores. A store that is made after the lock was
-/// taken away would undo what the next owner has counted.
+/// The owner of the lock counts on as long as it owns the lock: it reads the count once, and then only stores. A store
+/// after the loss of the lock would undo the next owner's count.
 #[test]
-fn who_has_lost_a_revocable_lock_stores_no_more() {
+fn a_thread_that_lost_a_revocable_lock_stores_no_more() {
     let mut random = Random::new(Random::seed());
     for threads in [1, 2, 8] {
         assert_holds_once_decided(Kind::FetchAdd, || {
@@ -142,7 +147,7 @@ fn who_has_lost_a_revocable_lock_stores_no_more() {
     }
 }
 
-/// A processor's copy, added to without a section: its thread loses the processor between the load and the store.
+/// Adds to a processor's copy without a section: the thread loses the processor between the load and the store.
 fn not_restarted() -> History {
     let (copy, recorder) = (AtomicU64::new(0), Recorder::new());
     let add = |between: &mut dyn FnMut()| {
@@ -153,7 +158,7 @@ fn not_restarted() -> History {
     let (mut stopped, mut next) = (recorder.log(), recorder.log());
     stopped.record(Op::ADD, 1, || {
         add(&mut || {
-            // The next thread on this processor.
+            // These are the operations of the next thread on this processor.
             a_while();
             (0..3).for_each(|_| next.record(Op::ADD, 1, || add(&mut || ())));
         });
@@ -169,7 +174,7 @@ fn an_addition_that_is_not_restarted_is_caught() {
     assert_caught("not-restarted", "an addition that is not restarted", Kind::Counter, not_restarted);
 }
 
-/// A processor's list, taken from without a section.
+/// Takes from a processor's list without a section.
 fn taken_in_two_steps() -> History {
     let (list, recorder) = (AtomicU64::new(1), Recorder::new());
     let (mut stopped, mut next) = (recorder.log(), recorder.log());
@@ -198,7 +203,8 @@ fn a_value_that_is_taken_without_a_section_is_caught() {
     assert_caught("taken-in-two-steps", "a list taken from in two steps", Kind::Allocator, taken_in_two_steps);
 }
 
-/// A lock's holder looks whether it is still his, and then stores, without a section: he loses it between the two.
+/// A lock's holder checks that it still owns the lock and then stores, without a section: it loses the lock between the
+/// two.
 fn stored_after_the_loss() -> History {
     let (owner, place, recorder) = (AtomicU64::new(1), AtomicU64::new(0), Recorder::new());
     let store = |me: u64, value: u64, between: &mut dyn FnMut()| {

@@ -1,5 +1,5 @@
-//! Sections whose threads are interrupted all the time: by signals, by moves to other processors, by the scheduler, step
-//! by step under a debugger. Nothing is lost, nothing is there twice, and everything gets done. `MILLSTREAM_STRESS=n`
+//! Sections whose threads are interrupted all the time: by signals, by moves to other processors, by the scheduler, and
+//! step by step under a debugger. No value is lost or duplicated, and every operation finishes. `MILLSTREAM_STRESS=n`
 //! makes the storms n times longer.
 #![cfg(all(feature = "std", not(loom)))]
 
@@ -29,13 +29,13 @@ const WORKERS: usize = 4;
 #[repr(align(4096))]
 struct Page([u64; STRIDE / 8]);
 
-/// Slots for lists, stacks and words, at different places of the same pages.
+/// Slots for lists, stacks and words, at different offsets of the same pages.
 struct Memory(Vec<Page>);
 
-// SAFETY: changed by sections only, until the threads are done.
+// SAFETY: only sections change the memory until all threads are done.
 unsafe impl Sync for Memory {}
 
-/// What is where on a page, by the index of its first word.
+/// The layout of a page, by the index of each item's first word.
 mod place {
     pub(super) const SUM: usize = 0;
     pub(super) const SWAPPED: usize = 2;
@@ -44,11 +44,11 @@ mod place {
     pub(super) const STACK: usize = 16;
 }
 
-/// How many values a stack has room for.
+/// The capacity of a stack in values.
 const ROOM: u64 = 20;
-/// How many nodes, and how many values, go round.
+/// The number of nodes, and of values, in circulation.
 const ITEMS: usize = 30;
-/// So many attempts in a row that get nowhere are no chance: what a section said is not what it did.
+/// This many fruitless attempts in a row are no coincidence: a section did not do what it reported.
 const PATIENCE: u64 = 1 << 20;
 
 impl Memory {
@@ -58,7 +58,7 @@ impl Memory {
 
     fn slots(&self, place: usize) -> Slots {
         let first = NonNull::from(&self.0[0].0[place]);
-        // SAFETY: there are so many.
+        // SAFETY: the vector has a page for each slot.
         unsafe { Slots::new(first, self.0.len() as u32) }
     }
 
@@ -67,7 +67,7 @@ impl Memory {
     }
 }
 
-/// A node of a list, and whether somebody has it.
+/// A node of a list, and whether a worker has taken it.
 #[derive(Default)]
 #[repr(C)]
 struct Node {
@@ -75,7 +75,7 @@ struct Node {
     taken: AtomicBool,
 }
 
-/// What the workers did.
+/// Totals of the workers' operations.
 #[derive(Default)]
 struct Done {
     added: AtomicU64,
@@ -84,27 +84,27 @@ struct Done {
     finished: AtomicU64,
 }
 
-/// The threads that work, for those who disturb them.
+/// Ids of the worker threads, for the disturbance.
 #[derive(Default)]
 struct Workers([AtomicI32; WORKERS]);
 
-/// A value, as far as its pair is concerned.
+/// The second word that belongs to a pair's first word `value`.
 fn partner(value: u64) -> u64 {
     value.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Counts attempts that get nowhere.
+/// Counts fruitless attempts.
 #[derive(Default)]
 struct Patience(u64);
 
 impl Patience {
     fn attempt(&mut self, what: &str) {
         self.0 += 1;
-        assert!(self.0 < PATIENCE, "{what} has got nowhere {PATIENCE} times in a row");
+        assert!(self.0 < PATIENCE, "{what} has failed {PATIENCE} times in a row");
     }
 }
 
-/// Works until it is over, on everything that there is.
+/// A worker's state: it runs every operation until the storm is over.
 struct Work<'a> {
     memory: &'a Memory,
     nodes: &'a [Node],
@@ -120,11 +120,11 @@ impl Work<'_> {
         outcome
     }
 
-    /// One of each. False without an area.
+    /// Runs one of each operation. Returns `false` without an area.
     fn round(&self, random: &mut Random, mine: &mut (Vec<usize>, Vec<u64>)) -> bool {
         let Some(here) = Here::current(self.numbers) else { return false };
         let slots = |place| self.memory.slots(place);
-        // SAFETY: `place` keeps them apart, and nodes live until all threads are done.
+        // SAFETY: `place` keeps the items apart, and nodes live until all threads are done.
         unsafe {
             if self.outcome(raw::add(here, slots(place::SUM), 3)) == Outcome::Done {
                 self.done.added.fetch_add(3, Relaxed);
@@ -152,12 +152,14 @@ impl Work<'_> {
         true
     }
 
+    /// Moves a node between the list and this worker.
+    ///
     /// # Safety
-    /// The list holds nodes of ours only.
+    /// The list holds only nodes of this test.
     unsafe fn move_node(&self, here: Here, random: &mut Random, mine: &mut Vec<usize>) {
         let slots = self.memory.slots(place::LIST);
         if random.below(2) == 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that the list's nodes are readable.
             let (outcome, node) = unsafe { raw::list_pop(here, slots) };
             if self.outcome(outcome) == Outcome::Done {
                 let index = (node as usize - self.nodes.as_ptr() as usize) / size_of::<Node>();
@@ -168,19 +170,21 @@ impl Work<'_> {
             let node = &self.nodes[index];
             assert!(node.taken.swap(false, SeqCst));
             let mut patience = Patience::default();
-            // SAFETY: the node is ours and lives; in the list, sections write to it.
+            // SAFETY: this worker owns the node, which outlives the list; in the list, only sections write to it.
             while self.outcome(unsafe { raw::list_push(here, slots, node.next.as_ptr()) }) != Outcome::Done {
                 patience.attempt("a push onto a list");
             }
         }
     }
 
+    /// Moves a value between the stack and this worker.
+    ///
     /// # Safety
-    /// The stack has so much room.
+    /// The stack has room for [`ROOM`] values.
     unsafe fn move_value(&self, here: Here, random: &mut Random, mine: &mut Vec<u64>) {
         let slots = self.memory.slots(place::STACK);
         if random.below(2) == 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that every slot has room for the stack.
             let (outcome, value) = unsafe { raw::pop(here, slots) };
             if self.outcome(outcome) == Outcome::Done {
                 assert!(!self.values[value as usize].swap(true, SeqCst), "value {value} is there twice");
@@ -190,7 +194,7 @@ impl Work<'_> {
             assert!(self.values[value as usize].swap(false, SeqCst));
             let mut patience = Patience::default();
             loop {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller promises that every slot has room for the stack.
                 match self.outcome(unsafe { raw::push(here, slots, ROOM, value) }) {
                     Outcome::Done => break,
                     Outcome::Full => {
@@ -204,7 +208,8 @@ impl Work<'_> {
     }
 }
 
-/// Lets the workers work while `disturb` is called again and again; tells how many attempts were aborted, and how many finished.
+/// Lets the workers work while `disturb` is called again and again; returns the number of aborted and of finished
+/// attempts.
 fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u64; 2] {
     let seed = Random::seed();
     let (memory, done, over, workers) = (Memory::new(), Done::default(), AtomicBool::new(false), Workers::default());
@@ -217,7 +222,7 @@ fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u
         let running: Vec<_> = (0..WORKERS)
             .map(|worker| {
                 scope.spawn(move || {
-                    // SAFETY: no arguments.
+                    // SAFETY: `gettid` has no preconditions.
                     workers.0[worker].store(unsafe { libc::gettid() }, SeqCst);
                     let mut random = Random::new(seed + worker as u64);
                     let mut mine: (Vec<usize>, Vec<u64>) =
@@ -248,16 +253,20 @@ fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u
     assert_eq!(memory.sum(place::SWAPPED), done.swapped.load(Relaxed));
     assert!(memory.0.iter().all(|page| page.0[place::PAIR + 1] == partner(page.0[place::PAIR])));
     let listed: usize = memory.0.iter().map(|page| length(page.0[place::LIST])).sum();
-    assert_eq!(listed + memory.sum(place::STACK) as usize + held, 2 * ITEMS, "something is lost, or there twice");
+    assert_eq!(
+        listed + memory.sum(place::STACK) as usize + held,
+        2 * ITEMS,
+        "a node or a value was lost or duplicated"
+    );
     [done.aborted.into_inner(), done.finished.into_inner()]
 }
 
-/// The number of nodes of a list that nobody uses any more.
+/// The number of nodes of a list that no thread uses any more.
 fn length(mut node: u64) -> usize {
     let mut length = 0;
     while node != 0 {
-        assert!(length < ITEMS, "a list goes round in a circle");
-        // SAFETY: the storm is over, the nodes live.
+        assert!(length < ITEMS, "a list contains a cycle");
+        // SAFETY: the storm is over, and the nodes are alive.
         node = unsafe { *(node as *const u64) };
         length += 1;
     }
@@ -269,13 +278,13 @@ fn has_sections() -> bool {
     Here::current(Numbers::Processor).is_some()
 }
 
-/// A storm has to have interrupted sections, or it shows nothing.
+/// Asserts that a storm interrupted sections, since otherwise it shows nothing.
 fn assert_aborted([aborted, finished]: [u64; 2]) {
     println!("{aborted} attempts aborted, {finished} finished");
     assert!(!has_sections() || aborted > 0 && finished > 0, "{aborted} attempts aborted, {finished} finished");
 }
 
-/// Words that a signal's handler adds to, and how often it did.
+/// The number of additions made by the signal handler.
 static IN_HANDLERS: AtomicU64 = AtomicU64::new(0);
 static HANDLERS_WORDS: std::sync::OnceLock<Words> = std::sync::OnceLock::new();
 
@@ -289,14 +298,14 @@ extern "C" fn handler(_signal: i32) {
 #[test]
 fn signals_abort_sections_and_nothing_else() {
     HANDLERS_WORDS.get_or_init(|| Words::new(1));
-    // SAFETY: a handler that adds to atomics and words.
+    // SAFETY: the handler only adds to atomics and words.
     assert_ne!(unsafe { libc::signal(libc::SIGUSR1, handler as *const () as usize) }, libc::SIG_ERR);
     assert_aborted(storm(Numbers::Private, |workers, random| {
         let worker = workers.0[random.below(WORKERS as u64) as usize].load(SeqCst);
-        // SAFETY: a thread of ours.
+        // SAFETY: the thread is a worker of this test.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), worker, libc::SIGUSR1) };
     }));
-    // Signals to a thread that has one coming are one.
+    // Pending signals merge, so only the handler knows how many arrived. The pause lets the last ones in.
     thread::sleep(Duration::from_millis(10));
     let handled = IN_HANDLERS.load(Relaxed);
     assert!(handled > 0);
@@ -308,7 +317,9 @@ fn moves_to_other_processors_abort_sections_and_nothing_else() {
     assert_aborted(storm(Numbers::Processor, |workers, random| {
         let worker = workers.0[random.below(WORKERS as u64) as usize].load(SeqCst);
         let processor = random.below(u64::from(processors())) as usize;
-        // SAFETY: a mask of ours, a thread of ours. A processor that is off, or not for us, is refused.
+        // SAFETY: the mask is valid and the thread is a worker of this test. The kernel refuses a processor that is off
+        // or not
+        // allowed.
         unsafe {
             let mut one: libc::cpu_set_t = std::mem::zeroed();
             libc::CPU_SET(processor, &mut one);

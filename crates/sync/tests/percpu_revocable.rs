@@ -1,4 +1,4 @@
-//! Locks that are taken away, bags that are emptied from elsewhere, and what other threads are doing; with every kind of rseq area.
+//! Revocable locks, bags that another thread drains, and the activity of other threads, with every kind of rseq area.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "../examples/flat_combining.rs"]
@@ -20,22 +20,22 @@ use std::time::{Duration, Instant};
 use length::stress;
 use millstream_sync::percpu::{Activity, Bag, Revocable, activity};
 
-/// A thread's number for the kernel.
+/// This thread's id in the kernel.
 fn me() -> i32 {
-    // SAFETY: no arguments.
+    // SAFETY: `gettid` has no preconditions.
     unsafe { libc::gettid() }
 }
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what}: never");
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
         thread::yield_now();
     }
 }
 
 #[test]
-fn a_lock_is_one_thread_s_at_a_time() {
+fn a_lock_has_one_owner_at_a_time() {
     let (lock, place) = (Revocable::new(), AtomicU64::new(0));
     let first = lock.try_own().unwrap();
     assert!(lock.try_own().is_none() && first.is_ours());
@@ -44,7 +44,7 @@ fn a_lock_is_one_thread_s_at_a_time() {
     assert!(!first.is_ours() && second.is_ours());
     first.store(&place, 2).unwrap_err();
     drop(first);
-    assert!(lock.try_own().is_none(), "what was taken away cannot be given back");
+    assert!(lock.try_own().is_none(), "a former owner released the lock of the new one");
     second.store(&place, 3).unwrap();
     drop(second);
     assert_eq!(place.load(Relaxed), 3);
@@ -71,7 +71,7 @@ fn no_store_is_made_after_the_lock_was_taken_away() {
         while Instant::now() < until || (kept <= 100 && began.elapsed() < Duration::from_secs(60)) {
             let ownership = lock.revoke();
             ownership.store(&place, 7).unwrap();
-            // Nobody else stores now, for as long as one looks.
+            // No other thread may store from now on, which these loads check for a while.
             if (0..100).any(|_| place.load(Relaxed) != 7) {
                 broken += 1;
             }
@@ -79,8 +79,8 @@ fn no_store_is_made_after_the_lock_was_taken_away() {
         }
         over.store(true, Relaxed);
     });
-    assert!(kept > 100, "{kept} rounds are too few");
-    assert_eq!(broken, 0, "of {kept} rounds");
+    assert!(kept > 100, "the lock was taken away in only {kept} rounds");
+    assert_eq!(broken, 0, "a former owner stored in some of {kept} rounds");
 }
 
 #[test]
@@ -88,14 +88,15 @@ fn flat_combining_gives_each_ticket_once() {
     flat_combining::main();
 }
 
-/// Delays between the steps of combiners and readers, so that locks are taken away in the middle and versions written again while they are read.
+/// Delays between the steps of combiners and readers cause locks to be taken away in the middle, and versions to be
+/// rewritten while they are read.
 #[test]
 fn flat_combining_gives_each_ticket_once_with_delays_anywhere() {
     let seed = std::process::id();
     println!("seed {seed}");
     let step = AtomicU64::new(u64::from(seed));
     let pause = || {
-        // A hash of the step's number, so that all threads draw from one sequence.
+        // The number is a hash of the step's number, so that all threads draw from one sequence.
         let random = step.fetch_add(1, Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
         match random % 16 {
             0 => thread::sleep(Duration::from_micros(random >> 4 & 127)),
@@ -120,7 +121,7 @@ fn a_holder_that_sleeps_loses_the_lock() {
             }
             assert!(ownership.store(&place, 1).is_err());
         });
-        eventually("it is held", || held.load(SeqCst));
+        eventually("the thread holds the lock", || held.load(SeqCst));
         let ownership = lock.own();
         ownership.store(&place, 2).unwrap();
         over.store(true, SeqCst);
@@ -147,8 +148,8 @@ fn a_thread_runs_is_preempted_sleeps_or_has_ended() {
         eventually("it sleeps", || activity(other) == Activity::Asleep);
         drop(guard);
         eventually("it runs", || activity(other) == Activity::Running);
-        // On one processor with us: as long as we run, it does not.
-        // SAFETY: masks of ours, threads of ours.
+        // The thread shares one processor with this one: as long as this one runs, it does not.
+        // SAFETY: the masks are valid, and the threads belong to this test.
         unsafe {
             let mut one: libc::cpu_set_t = std::mem::zeroed();
             libc::CPU_SET(libc::sched_getcpu() as usize, &mut one);
@@ -156,14 +157,14 @@ fn a_thread_runs_is_preempted_sleeps_or_has_ended() {
                 assert_eq!(libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &one), 0);
             }
         }
-        eventually("it is preempted", || activity(other) == Activity::Preempted);
+        eventually("the thread is preempted", || activity(other) == Activity::Preempted);
         over.store(true, Relaxed);
     });
     let other = other.into_inner();
     eventually("it ends", || activity(other) == Activity::Ended);
 }
 
-/// Counts how many of it there are.
+/// Counts its living instances.
 struct Counted<'a>(&'a AtomicU64);
 
 impl<'a> Counted<'a> {
@@ -180,7 +181,7 @@ impl Drop for Counted<'_> {
 }
 
 #[test]
-fn what_is_put_into_a_bag_comes_out_once() {
+fn a_value_put_into_a_bag_comes_out_once() {
     let alive = AtomicU64::new(0);
     let bag = Bag::new();
     let until = Instant::now() + Duration::from_millis(500) * stress() as u32;
@@ -193,14 +194,16 @@ fn what_is_put_into_a_bag_comes_out_once() {
                         bag.put(Counted::new(&alive));
                     }
                     puts.fetch_add(20, Relaxed);
-                    // As many as were put in, so that a drain has little to drop and the next one comes soon.
+                    // It takes as many as were put in, so that a drain has little to drop and the next one comes soon.
                     takes.fetch_add((0..20).filter(|_| bag.take().is_some()).count() as u64, Relaxed);
                 }
             });
         }
         while Instant::now() < until {
             takes.fetch_add(bag.drain().unwrap().len() as u64, Relaxed);
-            // Threads that met this one wait for its mutex. If the next one came before they are back it would find nobody in a section.
+            // Threads that met this drain wait for its mutex. If the next one came before they are back, it would find
+            // no thread
+            // in a section.
             let seen = puts.load(Relaxed);
             while puts.load(Relaxed) == seen && Instant::now() < until {
                 hint::spin_loop();
@@ -213,7 +216,7 @@ fn what_is_put_into_a_bag_comes_out_once() {
     drop(rest);
     bag.put(Counted::new(&alive));
     drop(bag);
-    assert_eq!(alive.into_inner(), 0, "a bag drops what is in it");
+    assert_eq!(alive.into_inner(), 0, "the bag did not drop its values");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Under a debugger that steps through them no section ever ends, and yet everything gets done: after a few attempts another way is
-//! taken. Once with ptrace(2), and once with gdb where it is installed.
+//! Single-stepping: a debugger that steps through sections lets none of them end, and yet every operation finishes,
+//! since it takes another path after a few attempts. One test uses ptrace(2), the other uses gdb if it is installed.
 #![cfg(all(feature = "std", not(loom)))]
 
 use std::hint::black_box;
@@ -10,12 +10,12 @@ use millstream_sync::percpu::raw::{self, Here, Numbers, Outcome, STRIDE, Slots};
 
 const ADDITIONS: u64 = 50;
 
-/// Adds so often, in both ways; how many sections ended, and what the words have.
+/// Adds [`ADDITIONS`] times in both ways; returns the number of sections that ended, and the sum of the words.
 fn add(words: &Words, slots: Slots) -> (u64, u64) {
     let mut ended = 0;
     for _ in 0..ADDITIONS {
         words.word(0).add(1);
-        // SAFETY: there is room.
+        // SAFETY: the memory has a word in every slot.
         ended += u64::from(
             Here::current(Numbers::Processor).is_some_and(|here| unsafe { raw::add(here, slots, 1) == Outcome::Done }),
         );
@@ -24,7 +24,7 @@ fn add(words: &Words, slots: Slots) -> (u64, u64) {
 }
 
 fn slots(memory: &mut [u64]) -> Slots {
-    // SAFETY: a slot for each processor.
+    // SAFETY: the memory has a slot for each processor.
     unsafe { Slots::new(std::ptr::NonNull::from(&mut memory[0]), millstream_sync::percpu::processors()) }
 }
 
@@ -34,13 +34,13 @@ fn memory() -> Vec<u64> {
 
 #[test]
 fn every_addition_is_made_although_no_section_ends() {
-    /// What the child tells: the exit status that means success, with as many sections ended.
+    /// The child reports success by this exit status plus the number of sections that ended.
     const EXACT: i32 = 100;
     let words = Words::new(1);
     let mut memory = memory();
     let slots = slots(&mut memory);
     words.word(0).add(0);
-    // SAFETY: the child adds, traces itself and leaves; the parent waits for its own child.
+    // SAFETY: the child adds, traces itself and exits; the parent waits for its own child.
     unsafe {
         let child = libc::fork();
         assert!(child >= 0);
@@ -63,12 +63,12 @@ fn every_addition_is_made_although_no_section_ends() {
         let ended = libc::WEXITSTATUS(status) - EXACT;
         assert!(ended >= 0, "additions are lost");
         println!("{steps} steps; {ended} of {ADDITIONS} sections ended");
-        // Stepping has to have aborted sections, or this shows nothing: without areas none ended, either.
+        // Stepping must have aborted sections, or the test shows nothing: without areas none ended, either.
         assert!(ended < ADDITIONS as i32, "stepping did not abort sections");
     }
 }
 
-/// Where gdb begins to step.
+/// The function at which gdb begins to step.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn millstream_stepped_from_here() {

@@ -1,4 +1,4 @@
-//! What reclamation promises, step by step.
+//! The promises of reclamation, step by step.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "../../fence/tests/support/again.rs"]
@@ -15,7 +15,7 @@ use millstream_sync::reclaim::epoch::{self, Collector, Stalled};
 use millstream_sync::reclaim::hazard::{self, Domain};
 use millstream_sync::reclaim::{Epochs, Fence, Hazards, Queue, Scheme, Settings, Snapshot, Stack};
 
-/// Counts how many of its kind are alive.
+/// Counts its living instances.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
@@ -35,12 +35,12 @@ fn alive() -> Arc<AtomicUsize> {
     Arc::new(AtomicUsize::new(0))
 }
 
-/// Other tests pin for a while, but not for ever.
+/// Waits until `is_so` holds: other tests pin for a while, but not forever.
 #[track_caller]
 fn until_freed(is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(120), "something is never freed");
+        assert!(began.elapsed() < Duration::from_secs(120), "an object was not freed within two minutes");
         epoch::flush();
         hazard::flush();
         thread::yield_now();
@@ -58,15 +58,15 @@ fn an_object_waits_for_the_guards_that_were_there_and_no_others() {
     let (collector, alive) = (Collector::with(small_batches(Fence::FAST)), alive());
     let (early, writer, late) = (collector.local(), collector.local(), collector.local());
     let guard = early.pin();
-    // SAFETY: a box that nobody else knows, here and below.
+    // SAFETY: each object of this test comes from a box, no other thread can reach it, and it is retired once.
     unsafe { writer.pin().retire(Counted::boxed(&alive)) };
     writer.flush();
     let _late = late.pin();
     writer.flush();
-    assert_eq!(alive.load(Relaxed), 1, "a guard was there");
+    assert_eq!(alive.load(Relaxed), 1, "freed although an older guard is alive");
     drop(guard);
     writer.flush();
-    assert_eq!(alive.load(Relaxed), 0, "the late guard came after");
+    assert_eq!(alive.load(Relaxed), 0, "not freed although only a later guard is alive");
 }
 
 #[test]
@@ -74,12 +74,12 @@ fn guards_nest_in_any_order() {
     let (collector, alive) = (Collector::new(), alive());
     let (reader, writer) = (collector.local(), collector.local());
     let (outer, inner, third) = (reader.pin(), reader.pin(), reader.pin());
-    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     unsafe { writer.pin().retire(Counted::boxed(&alive)) };
     for guard in [outer, third] {
         drop(guard);
         writer.flush();
-        assert_eq!(alive.load(Relaxed), 1, "the inner one is left");
+        assert_eq!(alive.load(Relaxed), 1, "freed although the inner guard is alive");
     }
     drop(inner);
     writer.flush();
@@ -91,17 +91,17 @@ fn a_refreshed_guard_holds_nothing_back_unless_there_is_another() {
     let (collector, alive) = (Collector::new(), alive());
     let (reader, writer) = (collector.local(), collector.local());
     let mut guard = reader.pin();
-    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     unsafe { writer.pin().retire(Counted::boxed(&alive)) };
     let other = reader.pin();
     guard.refresh();
     writer.flush();
-    assert_eq!(alive.load(Relaxed), 1, "the other guard is as old");
+    assert_eq!(alive.load(Relaxed), 1, "freed although another guard is as old");
     drop(other);
     guard.refresh();
     writer.flush();
     assert_eq!(alive.load(Relaxed), 0);
-    assert_eq!(collector.stats().pinned, 1, "refreshing keeps it pinned");
+    assert_eq!(collector.stats().pinned, 1, "refreshing ended the pin");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_leaked_guard_ends_with_its_local() {
     let (collector, alive) = (Collector::new(), alive());
     let (reader, writer) = (collector.local(), collector.local());
     std::mem::forget(reader.pin());
-    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     unsafe { writer.pin().retire(Counted::boxed(&alive)) };
     writer.flush();
     assert_eq!(alive.load(Relaxed), 1);
@@ -125,7 +125,7 @@ fn the_last_handle_of_a_collector_frees_what_is_left() {
         let collector = Collector::with(small_batches(fence));
         let (local, other) = (collector.local(), collector.local());
         for _ in 0..20 {
-            // SAFETY: a box that nobody else knows, or that has just been unlinked.
+            // SAFETY: the object comes from a box, is unreachable, and is retired once.
             unsafe { local.pin().retire(Counted::boxed(&alive)) };
         }
         drop((collector, local));
@@ -141,7 +141,7 @@ fn a_dropped_domain_frees_what_is_left() {
         let domain = Domain::with(small_batches(fence));
         let local = domain.local();
         for _ in 0..20 {
-            // SAFETY: a box that nobody else knows, or that has just been unlinked.
+            // SAFETY: the object comes from a box, is unreachable, and is retired once.
             unsafe { local.retire(Counted::boxed(&alive)) };
         }
         drop(local);
@@ -180,7 +180,7 @@ fn a_stalled_reader_shows_and_make_room_declares_it() {
         let mut retired = 0;
         let stalled = loop {
             match writer.make_room(1, LIMIT) {
-                // SAFETY: a box that nobody else knows, or that has just been unlinked.
+                // SAFETY: the object comes from a box, is unreachable, and is retired once.
                 Ok(()) => unsafe { writer.pin().retire(Counted::boxed(&alive)) },
                 Err(stalled) => break stalled,
             }
@@ -204,7 +204,7 @@ fn with_readers_that_come_and_go_garbage_is_bounded_by_batches() {
     let mut most = 0;
     for _ in 0..10_000 {
         let guard = local.pin();
-        // SAFETY: a box that nobody else knows, or that has just been unlinked.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         unsafe { guard.retire(Counted::boxed(&alive)) };
         most = most.max(alive.load(Relaxed));
         assert_eq!(collector.stats().garbage, alive.load(Relaxed));
@@ -218,15 +218,15 @@ fn a_stalled_hazard_holds_back_its_object_and_nothing_else() {
         let (domain, alive) = (Domain::with(small_batches(fence)), alive());
         let source = AtomicPtr::new(Counted::boxed(&alive));
         let mut hazards: Vec<_> = (0..6).map(|_| domain.hazard()).collect();
-        // SAFETY: retired to this domain.
+        // SAFETY: objects of `source` are retired to this domain.
         let protected: Vec<_> = hazards.iter_mut().map(|hazard| unsafe { hazard.protect(&source) }.unwrap()).collect();
         let local = domain.local();
         let bound = 3 * 12 + 6;
         for _ in 0..10_000 {
             let old = source.swap(Counted::boxed(&alive), AcqRel);
-            // SAFETY: a box that nobody else knows, or that has just been unlinked.
+            // SAFETY: the object comes from a box, is unreachable, and is retired once.
             unsafe { local.retire(old) };
-            // One is still in its place.
+            // One object is still reachable.
             let waiting = alive.load(Relaxed) - 1;
             assert!(waiting <= bound, "{waiting} wait with {fence:?}");
             assert_eq!(domain.stats().garbage, waiting);
@@ -235,7 +235,7 @@ fn a_stalled_hazard_holds_back_its_object_and_nothing_else() {
         assert_eq!(domain.stats().protecting, 6);
         drop(protected);
         local.flush();
-        // SAFETY: a box that nobody else knows, or that has just been unlinked.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         unsafe { local.retire(source.into_inner()) };
     }
 }
@@ -250,12 +250,12 @@ fn each_of_many_hazards_holds_back_its_own_object() {
     let mut protected: Vec<_> = hazards
         .iter_mut()
         .zip(&sources)
-        // SAFETY: what the sources hold is retired to this domain.
+        // SAFETY: objects of the sources are retired to this domain.
         .map(|(hazard, source)| unsafe { hazard.protect(source) })
         .collect();
     let local = domain.local();
     for source in &sources {
-        // SAFETY: just unlinked.
+        // SAFETY: the object comes from a box, has just been unlinked, and is retired once.
         unsafe { local.retire(source.swap(std::ptr::null_mut(), AcqRel)) };
     }
     let left = |place: usize| alive[place].load(Relaxed);
@@ -279,20 +279,20 @@ fn a_hazard_protects_until_it_is_dropped() {
     let (domain, alive) = (Domain::new(), alive());
     let source = AtomicPtr::new(Counted::boxed(&alive));
     let (mut hazard, local) = (domain.hazard(), domain.local());
-    // SAFETY: what the source holds is retired to this domain.
+    // SAFETY: objects of `source` are retired to this domain.
     let protected = unsafe { hazard.protect(&source) }.unwrap();
-    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     unsafe { local.retire(source.swap(std::ptr::null_mut(), AcqRel)) };
     local.flush();
     assert_eq!(alive.load(Relaxed), 1);
     drop(protected);
-    // SAFETY: what the source holds is retired to this domain.
-    assert!(unsafe { hazard.protect(&source) }.is_none(), "null is nothing to protect");
+    // SAFETY: objects of `source` are retired to this domain.
+    assert!(unsafe { hazard.protect(&source) }.is_none(), "null was protected");
     local.flush();
     assert_eq!(alive.load(Relaxed), 0);
 }
 
-/// An object whose destructor retires the next of a long chain.
+/// An object whose destructor retires the next object of a long chain.
 struct Chained {
     left: usize,
     depth: Arc<AtomicUsize>,
@@ -308,7 +308,7 @@ impl Drop for Chained {
         self.depth.fetch_max(DEPTH.with(Cell::get), Relaxed);
         if self.left > 0 {
             let next = Chained { left: self.left - 1, depth: Arc::clone(&self.depth) };
-            // SAFETY: a box that nobody else knows, or that has just been unlinked.
+            // SAFETY: the object comes from a box, is unreachable, and is retired once.
             unsafe { epoch::pin().retire(Box::into_raw(Box::new(next))) };
         }
         DEPTH.with(|depth| depth.set(depth.get() - 1));
@@ -318,17 +318,17 @@ impl Drop for Chained {
 #[test]
 fn destructors_may_retire_without_deep_recursion() {
     let depth = Arc::new(AtomicUsize::new(0));
-    // Several chains, so that others wait to be freed while one's destructor retires.
+    // There are several chains, so that other objects wait while one's destructor retires.
     for _ in 0..4 {
         let first = Chained { left: 5000, depth: Arc::clone(&depth) };
-        // SAFETY: a box that nobody else knows, or that has just been unlinked.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         unsafe { epoch::pin().retire(Box::into_raw(Box::new(first))) };
     }
     until_freed(|| Arc::strong_count(&depth) == 1);
     assert_eq!(depth.load(Relaxed), 1);
 }
 
-/// An object whose destructor retires the next of a long chain, by a hazard.
+/// An object whose destructor retires the next object of a long chain, to the hazard domain.
 struct HazardChained {
     left: usize,
     depth: Arc<AtomicUsize>,
@@ -340,7 +340,7 @@ impl Drop for HazardChained {
         self.depth.fetch_max(DEPTH.with(Cell::get), Relaxed);
         if self.left > 0 {
             let next = HazardChained { left: self.left - 1, depth: Arc::clone(&self.depth) };
-            // SAFETY: a box that nobody else knows.
+            // SAFETY: the object comes from a box, is unreachable, and is retired once.
             unsafe { hazard::retire(Box::into_raw(Box::new(next))) };
         }
         DEPTH.with(|depth| depth.set(depth.get() - 1));
@@ -353,7 +353,7 @@ fn a_chain_of_destructors_at_a_thread_s_end_takes_no_deep_stack() {
     for late in [false, true] {
         let first = HazardChained { left: 20_000, depth: Arc::clone(&depth) };
         let end = move || {
-            // SAFETY: a box that nobody else knows.
+            // SAFETY: the object comes from a box, is unreachable, and is retired once.
             let retire = || unsafe { hazard::retire(Box::into_raw(Box::new(first))) };
             if late {
                 LATE_WORK.with(|work| work.set(Some(Late(Some(Box::new(retire))))));
@@ -368,7 +368,7 @@ fn a_chain_of_destructors_at_a_thread_s_end_takes_no_deep_stack() {
     assert_eq!(depth.load(Relaxed), 1);
 }
 
-/// Does something when it is dropped: at its thread's end, before or after other storage of the thread.
+/// Runs a closure when dropped: at the end of its thread, before or after the thread's other storage is destroyed.
 struct Late(Option<Box<dyn FnOnce()>>);
 
 impl Drop for Late {
@@ -378,7 +378,7 @@ impl Drop for Late {
     }
 }
 
-/// An object whose destructor retires more objects to the same domain, by a local that it makes for that.
+/// An object whose destructor retires more objects to the same domain, by a local that it makes for them.
 struct Family {
     domain: &'static Domain,
     children: usize,
@@ -398,7 +398,7 @@ impl Drop for Family {
         self.alive.fetch_sub(1, Relaxed);
         for _ in 0..if self.generations > 0 { self.children } else { 0 } {
             let child = Family::boxed(self.domain, self.children, self.generations - 1, &self.alive);
-            // SAFETY: a box that nobody else knows.
+            // SAFETY: the object comes from a box, is unreachable, and is retired once.
             OWN_LOCAL.with(|local| unsafe {
                 match local.get() {
                     Some(local) => local.retire(child),
@@ -411,7 +411,7 @@ impl Drop for Family {
 
 thread_local! {
     static LATE_WORK: Cell<Option<Late>> = const { Cell::new(None) };
-    /// What destructors retire to; a new one for each object if there is none.
+    /// The local to which destructors retire; without one, each object makes a new one.
     static OWN_LOCAL: Cell<Option<&'static hazard::Local<'static>>> = const { Cell::new(None) };
 }
 
@@ -424,11 +424,11 @@ fn garbage_is_bounded_when_destructors_retire() {
     for (children, generations) in [(1, 20), (2, 3), (4, 2)] {
         let alive = alive();
         for _ in 0..2000 {
-            // SAFETY: a box that nobody else knows.
+            // SAFETY: the object comes from a box, is unreachable, and is retired once.
             unsafe { local.retire(Family::boxed(domain, children, generations, &alive)) };
-            // Destructors that run meanwhile may be in the middle of theirs; when the call has returned, none is.
+            // Nested destructors may be in progress meanwhile, but not once the call has returned.
             let garbage = domain.stats().garbage;
-            assert!(garbage <= bound, "{garbage} objects wait, of families of {children} in {generations}");
+            assert!(garbage <= bound, "{garbage} objects wait, with {children} children in {generations} generations");
         }
         until_freed(|| {
             local.flush();
@@ -437,7 +437,7 @@ fn garbage_is_bounded_when_destructors_retire() {
     }
 }
 
-/// As [`Family`], with one child, on epochs.
+/// Like [`Family`], with one child, on epochs.
 struct Litter {
     local: &'static epoch::Local,
     generations: usize,
@@ -447,7 +447,7 @@ impl Drop for Litter {
     fn drop(&mut self) {
         if self.generations > 0 {
             let child = Litter { local: self.local, generations: self.generations - 1 };
-            // SAFETY: a box that nobody else knows.
+            // SAFETY: the object comes from a box, is unreachable, and is retired once.
             unsafe { self.local.pin().retire(Box::into_raw(Box::new(child))) };
         }
     }
@@ -461,11 +461,11 @@ fn with_readers_that_leave_garbage_is_bounded_when_destructors_retire() {
     let mut most = 0;
     for _ in 0..2000 {
         let first = Litter { local, generations: GENERATIONS };
-        // SAFETY: a box that nobody else knows.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         unsafe { local.pin().retire(Box::into_raw(Box::new(first))) };
         most = most.max(collector.stats().garbage);
     }
-    // The caller's own guard holds back what destructors retire during the call, two chains' worth.
+    // The caller's own guard holds back the objects that destructors retire during the call: two chains' worth.
     assert!(most <= 3 * 8 + 2 * GENERATIONS, "{most}");
 }
 
@@ -474,7 +474,7 @@ fn destructors_that_make_locals_of_their_own_take_no_deep_stack_and_leave_bounde
     let domain: &'static Domain = Box::leak(Box::new(Domain::with(small_batches(Fence::FAST))));
     let alive = alive();
     let chain = Family::boxed(domain, 1, 20_000, &alive);
-    // SAFETY: a box that nobody else knows.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     let retire = move |chain: usize| unsafe { domain.local().retire(chain as *mut Family) };
     let chain = chain as usize;
     thread::Builder::new().stack_size(128 << 10).spawn(move || retire(chain)).unwrap().join().unwrap();
@@ -487,16 +487,16 @@ fn destructors_that_make_locals_of_their_own_take_no_deep_stack_and_leave_bounde
 }
 
 #[test]
-fn what_ended_locals_leave_is_within_one_local_s_bound() {
+fn garbage_of_ended_locals_is_within_one_local_s_bound() {
     let (domain, alive) = (Domain::with(small_batches(Fence::FAST)), alive());
     for _ in 0..1000 {
-        // SAFETY: a box that nobody else knows.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         unsafe { domain.local().retire(Counted::boxed(&alive)) };
         assert!(domain.stats().garbage <= 3 * 8 && domain.stats().garbage == alive.load(Relaxed));
     }
 }
 
-/// An object whose destructor does something.
+/// An object whose destructor runs a closure.
 struct Then<F: FnOnce()>(Option<F>);
 
 impl<F: FnOnce()> Then<F> {
@@ -514,27 +514,27 @@ impl<F: FnOnce()> Drop for Then<F> {
 }
 
 #[test]
-fn what_a_destructor_s_local_leaves_is_freed_with_a_later_batch() {
+fn garbage_of_a_destructor_s_local_is_freed_with_a_later_batch() {
     let settings = Settings { batch: 2, fence: Fence::FAST };
     let domain: &'static Domain = Box::leak(Box::new(Domain::with(settings)));
     let local: &'static hazard::Local<'static> = Box::leak(Box::new(domain.local()));
-    // SAFETY: boxes that nobody else knows, here and below.
+    // SAFETY: each object of this test comes from a box, is unreachable, and is retired once.
     let retire_batch = move || (0..2).for_each(|_| unsafe { local.retire(Box::into_raw(Box::new(0))) });
     let leave_and_retire = move || {
-        // SAFETY: as above.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         unsafe { domain.local().retire(Box::into_raw(Box::new(0))) };
         retire_batch();
     };
-    // SAFETY: as above.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     unsafe { local.retire(Then::boxed(leave_and_retire)) };
-    // SAFETY: as above.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     unsafe { local.retire(Box::into_raw(Box::new(0))) };
     (0..3).for_each(|_| retire_batch());
     assert_eq!(domain.stats().garbage, 0);
 }
 
 #[test]
-fn destructors_of_what_locals_have_left_take_no_deep_stack() {
+fn destructors_of_garbage_that_locals_left_take_no_deep_stack() {
     const LOCALS: usize = 50;
     let settings = Settings { batch: 2, fence: Fence::FAST };
     let domain: &'static Domain = Box::leak(Box::new(Domain::with(settings)));
@@ -546,21 +546,21 @@ fn destructors_of_what_locals_have_left_take_no_deep_stack() {
         let nests = move || {
             DEPTH.set(DEPTH.get() + 1);
             depth.fetch_max(DEPTH.get(), Relaxed);
-            // SAFETY: boxes that nobody else knows, here and below.
+            // SAFETY: the objects come from boxes, are unreachable, and each is retired once.
             (0..2).for_each(|_| unsafe { local.retire(Box::into_raw(Box::new(0))) });
             DEPTH.set(DEPTH.get() - 1);
         };
-        // SAFETY: as above.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         unsafe { left.retire(Then::boxed(nests)) };
     }
     drop(locals);
-    // SAFETY: as above.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     (0..2).for_each(|_| unsafe { local.retire(Box::into_raw(Box::new(0))) });
     local.flush();
     assert_eq!((Arc::strong_count(&depth), depth.load(Relaxed)), (1, 1));
 }
 
-/// Retires destructors that panic, and flushes until none is left.
+/// Retires destructors that panic, and flushes until no object is left.
 fn panicking(retire: impl Fn(*mut Then<fn()>), flush: impl Fn()) {
     const OBJECTS: usize = 20;
     let unwinds: fn() = || std::panic::resume_unwind(Box::new("a destructor that panics"));
@@ -576,19 +576,19 @@ fn garbage_is_counted_down_when_destructors_panic() {
     for fence in FENCES {
         let domain = Domain::with(small_batches(fence));
         let local = domain.local();
-        // SAFETY: a box that nobody else knows, here and below.
+        // SAFETY: the objects come from boxes, are unreachable, and each is retired once.
         panicking(|object| unsafe { local.retire(object) }, || local.flush());
         assert_eq!(domain.stats().garbage, 0);
         let collector = Collector::with(small_batches(fence));
         let local = collector.local();
-        // SAFETY: as above.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         panicking(|object| unsafe { local.pin().retire(object) }, || local.flush());
         assert_eq!(collector.stats().garbage, 0);
     }
 }
 
 #[test]
-fn a_child_of_fork_frees_what_it_retires_whoever_was_pinned() {
+fn a_child_of_fork_frees_its_garbage_whichever_thread_was_pinned() {
     let (pinned, wait) = mpsc::channel();
     let (go_on, may) = mpsc::channel::<()>();
     let reader = thread::spawn(move || {
@@ -600,14 +600,14 @@ fn a_child_of_fork_frees_what_it_retires_whoever_was_pinned() {
     drop(epoch::pin());
     let alive = alive();
     let kept = epoch::pin();
-    // SAFETY: the child retires what is its own, and leaves without a look at anything that its parent's threads had.
+    // SAFETY: the child retires only its own objects, and exits without touching its parent's threads' state.
     let status = unsafe {
         let child = libc::fork();
         if child == 0 {
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 epoch::pin().retire(Counted::boxed(&alive));
                 epoch::flush();
-                assert_eq!(alive.load(Relaxed), 1, "the guard of this thread is kept");
+                assert_eq!(alive.load(Relaxed), 1, "freed although this thread's guard is alive");
                 drop(kept);
                 epoch::flush();
                 assert_eq!(alive.load(Relaxed), 0);
@@ -634,7 +634,7 @@ fn a_sandbox_that_is_entered_later_neither_panics_nor_aborts() {
         let sandboxed = Arc::clone(&alive);
         let end = move || {
             let retire = |count| {
-                // SAFETY: boxes that nobody else knows.
+                // SAFETY: the objects come from boxes, are unreachable, and each is retired once.
                 (0..count).for_each(|_| unsafe {
                     epoch::pin().retire(Counted::boxed(&sandboxed));
                     hazard::retire(Counted::boxed(&sandboxed));
@@ -646,21 +646,24 @@ fn a_sandbox_that_is_entered_later_neither_panics_nor_aborts() {
             epoch::flush();
             hazard::flush();
             retire(10);
-            // Its storage is destroyed now.
+            // At this point the thread's storage is being destroyed.
         };
         thread::spawn(end).join().unwrap();
         until_freed(|| alive.load(Relaxed) == 0);
     }
 }
 
-/// A value whose destructor uses the structures, too.
+/// A value whose destructor uses the structures itself.
 struct Using<S: Scheme>(u64, Arc<(Queue<u64, S>, Stack<u64, S>)>);
 
 impl<S: Scheme> Drop for Using<S> {
     fn drop(&mut self) {
         self.1.0.push(self.0);
         self.1.1.push(self.0);
-        assert!(self.1.0.pop().is_some() && self.1.1.pop().is_some(), "there is always one more than is taken");
+        assert!(
+            self.1.0.pop().is_some() && self.1.1.pop().is_some(),
+            "a structure was empty although puts precede takes"
+        );
     }
 }
 
@@ -669,7 +672,7 @@ fn destructors_may_use_the_structures<S: Scheme>(retire: fn(*mut Using<S>)) {
     others.0.push(0);
     others.1.push(0);
     let (queue, stack) = (Queue::<_, S>::with_scheme(), Stack::<_, S>::with_scheme());
-    // Enough for nodes and values to be freed inside of operations.
+    // This number suffices for nodes and values to be freed inside operations.
     for number in 1..20_000 {
         retire(Box::into_raw(Box::new(Using(number, Arc::clone(&others)))));
         queue.push(number);
@@ -680,48 +683,48 @@ fn destructors_may_use_the_structures<S: Scheme>(retire: fn(*mut Using<S>)) {
 
 #[test]
 fn destructors_that_run_inside_of_operations_may_use_the_structures() {
-    // SAFETY: boxes that nobody else knows.
+    // SAFETY: the objects come from boxes, are unreachable, and each is retired once.
     destructors_may_use_the_structures::<Epochs>(|object| unsafe { epoch::pin().retire(object) });
-    // SAFETY: as above.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     destructors_may_use_the_structures::<Hazards>(|object| unsafe { hazard::retire(object) });
 }
 
 #[test]
-fn what_a_thread_leaves_is_freed_by_others() {
+fn garbage_of_an_ended_thread_is_freed_by_others() {
     let alive = alive();
     let ended = Arc::clone(&alive);
-    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     thread::spawn(move || unsafe { epoch::pin().retire(Counted::boxed(&ended)) }).join().unwrap();
     let ended = Arc::clone(&alive);
-    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     thread::spawn(move || unsafe { hazard::retire(Counted::boxed(&ended)) }).join().unwrap();
     until_freed(|| alive.load(Relaxed) == 0);
 }
 
-/// Uses reclamation while the thread's storage is being destroyed.
+/// Uses reclamation while its thread's storage is being destroyed.
 struct LateUser(Arc<AtomicUsize>);
 
 impl Drop for LateUser {
     fn drop(&mut self) {
         let guard = epoch::pin();
-        // SAFETY: a box that nobody else knows, or that has just been unlinked.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         unsafe { guard.retire(Counted::boxed(&self.0)) };
         let queue = Queue::<_, Hazards>::with_scheme();
         queue.push(1);
         assert_eq!(queue.pop(), Some(1));
         drop(guard);
-        // SAFETY: a box that nobody else knows, or that has just been unlinked.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         unsafe { hazard::retire(Counted::boxed(&self.0)) };
     }
 }
 
-/// Refreshes a guard and retires once more when it is dropped.
+/// Refreshes a guard and retires once more when dropped.
 struct Kept(epoch::Guard<'static>, Arc<AtomicUsize>);
 
 impl Drop for Kept {
     fn drop(&mut self) {
         self.0.refresh();
-        // SAFETY: a box that nobody else knows.
+        // SAFETY: the object comes from a box, is unreachable, and is retired once.
         unsafe { self.0.retire(Counted::boxed(&self.1)) };
     }
 }
@@ -742,7 +745,7 @@ fn a_thread_that_ends_may_still_reclaim() {
                 hazard::flush();
             };
             let register = || LATE.with(|late| late.set(Some(LateUser(alive))));
-            // Storage is destroyed in one order or the other.
+            // Storage is destroyed in either order.
             if first_late {
                 register();
                 touch();
@@ -769,7 +772,7 @@ fn a_guard_in_thread_storage_outlives_its_thread_s_membership() {
         may.recv().unwrap();
     });
     wait.recv().unwrap();
-    // SAFETY: a box that nobody else knows, or that has just been unlinked.
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
     unsafe { epoch::pin().retire(Counted::boxed(&alive)) };
     epoch::pin().flush();
     assert_eq!(alive.load(Relaxed), 1);
@@ -792,7 +795,7 @@ fn values_left_in_a_structure_are_dropped<S: Scheme>() {
     for _ in 0..5 {
         assert!(stack.pop().is_some() && queue.pop().is_some());
     }
-    assert_eq!(alive.load(Relaxed), 10, "a popped value is its taker's");
+    assert_eq!(alive.load(Relaxed), 10, "a popped value was dropped twice or not at all");
     drop((stack, queue));
     assert_eq!(alive.load(Relaxed), 0);
 }
@@ -817,7 +820,7 @@ fn a_stack_is_last_in_first_out_and_a_queue_first_in_first_out() {
 }
 
 #[test]
-fn a_snapshot_s_values_live_as_long_as_somebody_has_them() {
+fn a_snapshot_s_values_live_as_long_as_they_are_held() {
     let alive = alive();
     let counted = || {
         alive.fetch_add(1, Relaxed);
@@ -829,7 +832,7 @@ fn a_snapshot_s_values_live_as_long_as_somebody_has_them() {
     let second = cell.update(|_| counted());
     assert!(Arc::ptr_eq(&second, &cell.get()));
     until_freed(|| alive.load(Relaxed) <= 2);
-    assert_eq!(Arc::strong_count(&first), 1, "only ours is left");
+    assert_eq!(Arc::strong_count(&first), 1, "the cell still holds the first value");
     drop((cell, first, second));
     until_freed(|| alive.load(Relaxed) == 0);
 }

@@ -1,4 +1,5 @@
-//! Hazard pointers as they are without the standard library: domains of one's own. Runs with it, too.
+//! Hazard pointers as they are without the standard library: in domains of the caller's own. The test also runs with
+//! it.
 #![cfg(not(loom))]
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
@@ -8,16 +9,16 @@ use std::thread;
 use millstream_sync::reclaim::hazard::Domain;
 use millstream_sync::reclaim::{Fence, Settings};
 
-/// How often the program's own heavy fence was passed.
+/// Number of times the program's own heavy fence was passed.
 static PASSED: AtomicUsize = AtomicUsize::new(0);
 
-/// Gives the program's own heavy fence, if the kernel has one; the crate knows of none.
+/// Sets the program's own heavy fence, if the kernel has one; without `std` the crate has none.
 #[cfg(not(feature = "std"))]
 fn prepare() -> bool {
     const EXPEDITED: libc::c_int = 8;
     const REGISTER: libc::c_int = 16;
     fn membarrier(command: libc::c_int) -> libc::c_long {
-        // SAFETY: reads and writes no memory.
+        // SAFETY: the call neither reads nor writes memory.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
     }
     fn interrupt_the_others() {
@@ -26,7 +27,8 @@ fn prepare() -> bool {
     }
     let works = membarrier(REGISTER) == 0;
     if works {
-        // SAFETY: the kernel interrupts all threads of the process; there is only this test, and it has not begun.
+        // SAFETY: the kernel interrupts all threads of the process, and no fence is passed before: this is the only
+        // test.
         unsafe { millstream_fence::give(interrupt_the_others) };
     }
     works
@@ -60,7 +62,7 @@ impl Drop for Object {
 }
 
 #[test]
-fn what_is_protected_stays_and_garbage_is_bounded() {
+fn protected_objects_stay_and_garbage_is_bounded() {
     let given = prepare();
     let domain = Domain::with(Settings { batch: BATCH, fence: Fence::FAST });
     let (shared, over) = (AtomicPtr::new(Object::boxed(0)), AtomicBool::new(false));
@@ -69,10 +71,10 @@ fn what_is_protected_stays_and_garbage_is_bounded() {
             scope.spawn(|| {
                 let mut hazard = domain.hazard();
                 while !over.load(Relaxed) {
-                    // SAFETY: what is taken out is retired to this domain.
+                    // SAFETY: objects of `shared` are retired to this domain.
                     let object = unsafe { hazard.protect(&shared) }.unwrap();
                     for _ in 0..3 {
-                        assert_ne!(object.0.load(Relaxed), POISON, "freed while it was read");
+                        assert_ne!(object.0.load(Relaxed), POISON, "an object was freed while it was read");
                     }
                 }
             });
@@ -80,16 +82,19 @@ fn what_is_protected_stays_and_garbage_is_bounded() {
         let local = domain.local();
         for number in 0..RETIRES {
             let old = shared.swap(Object::boxed(number), AcqRel);
-            // SAFETY: unlinked, a box.
+            // SAFETY: the object comes from a box, has just been unlinked, and is retired once.
             unsafe { local.retire(old) };
             let waiting = ALIVE.load(Relaxed) - 1;
-            assert!(waiting <= 3 * BATCH + 2, "{waiting} wait");
+            assert!(waiting <= 3 * BATCH + 2, "{waiting} objects wait");
         }
         over.store(true, Relaxed);
     });
-    // SAFETY: nobody reads any more.
+    // SAFETY: the readers have ended, so this is the only reference to the box.
     drop(unsafe { Box::from_raw(shared.into_inner()) });
     drop(domain);
     assert_eq!(ALIVE.load(Relaxed), 0);
-    assert!(!given || PASSED.load(Relaxed) as u64 >= RETIRES / BATCH as u64 / 2, "the given fence is the one in force");
+    assert!(
+        !given || PASSED.load(Relaxed) as u64 >= RETIRES / BATCH as u64 / 2,
+        "the program's own fence is not in use"
+    );
 }

@@ -1,6 +1,6 @@
-//! Recorded runs of the stack and the queue, checked for linearizability; and twins with a classic mistake each, which
-//! the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
-//! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//! Recorded runs of the stack and the queue, checked for linearizability. Twins with a classic mistake each must fail
+//! the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` the
+//! counter-examples are drawn there.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
@@ -24,7 +24,7 @@ use random::Random;
 use recorded::{a_while, disturb, record};
 use verdict::{assert_caught, assert_holds};
 
-/// Something to put numbers in and get them back.
+/// A container for numbers.
 trait Container: Sync {
     const KIND: Kind;
     const PUT: Op;
@@ -106,8 +106,9 @@ fn the_queue_on_hazards_is_linearizable() {
 const NODES: usize = 4;
 const NONE: usize = NODES;
 
-/// The stack without reclamation: nodes are used again at once, so a node may come back to the top with another below it
-/// while a `pop` is under way (ABA). In an array, so that it is a mistake in the order of things and not undefined behaviour.
+/// The stack without reclamation: nodes are reused at once, so a node may come back to the top with another one below
+/// it while a `pop` is in progress (ABA). The nodes are in an array, so that this is a mistake in the order of events
+/// and not undefined behaviour.
 struct Reusing {
     top: AtomicUsize,
     free: AtomicUsize,
@@ -125,7 +126,7 @@ impl Reusing {
         }
     }
 
-    /// `looked` is called when the topmost node and the one below it are known, and nothing is changed yet.
+    /// Takes a node. `looked` runs when the topmost node and the one below it are known, before the change.
     fn take(&self, list: &AtomicUsize, looked: impl FnOnce()) -> usize {
         let top = list.load(Acquire);
         let below = self.below[top].load(Acquire);
@@ -145,7 +146,7 @@ impl Reusing {
         self.give(&self.top, node);
     }
 
-    /// `taken` is called when the node is out of the stack, and not yet free.
+    /// Pops. `taken` runs when the node is out of the stack but not yet free.
     fn get(&self, looked: impl FnOnce(), taken: impl FnOnce()) -> u64 {
         let node = self.take(&self.top, looked);
         let number = self.value[node].load(Relaxed);
@@ -155,7 +156,7 @@ impl Reusing {
     }
 }
 
-/// The interleaving is played by one thread, each process in the midst of the other's operation.
+/// One thread plays the interleaving, each process in the middle of the other's operation.
 fn used_again() -> History {
     let (twin, recorder) = (Reusing::new(), Recorder::new());
     let (mut first, mut second, mut third) = (recorder.log(), recorder.log(), recorder.log());
@@ -165,7 +166,7 @@ fn used_again() -> History {
     let get = || twin.get(|| (), || ());
     first.begin(Op::POP, ());
     let popped = twin.get(
-        // It saw 3 above 2, and is preempted.
+        // The pop has seen 3 above 2 and is now preempted.
         || {
             second.record(Op::POP, (), get);
             third.begin(Op::POP, ());
@@ -182,11 +183,11 @@ fn used_again() -> History {
 }
 
 #[test]
-fn a_stack_that_uses_nodes_again_at_once_is_caught() {
-    assert_caught("reused-node", "a stack that uses its nodes again at once", Kind::Stack, used_again);
+fn a_stack_that_reuses_nodes_at_once_is_caught() {
+    assert_caught("reused-node", "a stack that reuses its nodes at once", Kind::Stack, used_again);
 }
 
-/// The queue whose `push` links its node by a look and a store: of two that saw the same last node, one is lost.
+/// A queue whose `push` links its node by a load and a store: of two that saw the same last node, one is lost.
 struct Overwriting {
     last: AtomicUsize,
     first: AtomicUsize,
@@ -195,7 +196,7 @@ struct Overwriting {
 }
 
 impl Overwriting {
-    /// Node 0 is the one before the first.
+    /// A queue with node 0 as the dummy before the first.
     fn new() -> Self {
         Overwriting {
             last: AtomicUsize::new(0),
@@ -205,7 +206,7 @@ impl Overwriting {
         }
     }
 
-    /// `looked` is called when the last node is known, and nothing is linked yet.
+    /// Appends. `looked` runs when the last node is known, before the link.
     fn put(&self, node: usize, number: u64, looked: impl FnOnce()) {
         self.value[node].store(number, Relaxed);
         let last = self.last.load(Acquire);

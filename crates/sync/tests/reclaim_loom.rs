@@ -1,9 +1,9 @@
-//! Every interleaving of two threads (the larger models with bounded preemptions), and every value a weakly ordered
-//! machine may read. Batches have one object, so that each retirement goes the whole way.
+//! Models of reclamation: every interleaving of two threads (the larger models with bounded preemptions), and every
+//! value that a weakly ordered machine may read. Batches have one object, so that each retirement goes the whole way.
 //!
-//! Freed objects are poisoned, not given back: a reader that is too late finds the poison, and loom finds a free that is not
-//! ordered after the reader's last access. Whatever else is freed is poisoned, too, and kept aside for a while: in a node that is used
-//! too late there is nothing that loom knows.
+//! Freed objects are poisoned, not given back: a reader that is too late finds the poison, and loom finds a free that
+//! is not ordered after the reader's last access. All other freed memory is poisoned, too, and kept aside for a while,
+//! since loom does not watch the structures' nodes.
 #![cfg(all(feature = "std", loom))]
 
 #[path = "support/aside.rs"]
@@ -22,7 +22,7 @@ use millstream_sync::reclaim::epoch::{Collector, Guard};
 use millstream_sync::reclaim::hazard::Domain;
 use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Settings, Snapshot, Stack};
 
-/// Explores without bound, or with at most so many preemptions.
+/// Explores without a bound, or with at most `preemptions` preemptions.
 fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = preemptions;
@@ -34,7 +34,7 @@ struct Object(UnsafeCell<u32>);
 
 const POISON: u32 = 0;
 
-// SAFETY: loom checks the accesses; that is the test.
+// SAFETY: loom checks all accesses, which is the purpose of the test.
 unsafe impl Sync for Object {}
 
 impl Object {
@@ -47,22 +47,22 @@ impl Object {
     }
 
     fn read(&self) -> u32 {
-        // SAFETY: a read, which loom checks against the write in `poison`.
+        // SAFETY: loom checks this read against the write in `poison`.
         let number = self.0.with(|number| unsafe { *number });
-        assert_ne!(number, POISON, "freed while it was read");
+        assert_ne!(number, POISON, "an object was freed while it was read");
         number
     }
 }
 
 unsafe fn poison(object: *mut ()) {
-    // SAFETY: leaked, so the memory stays.
+    // SAFETY: the object was leaked, so its memory stays valid.
     let object = unsafe { &*object.cast::<Object>() };
-    // SAFETY: a write, which loom checks against all reads.
+    // SAFETY: loom checks this write against all reads.
     object.0.with_mut(|number| unsafe { *number = POISON });
 }
 
 unsafe fn retire(guard: &Guard<'_>, object: *mut Object) {
-    // SAFETY: the caller has unlinked it.
+    // SAFETY: the caller has unlinked the object, retires it once, and `poison` may run on any thread.
     unsafe { guard.retire_with(object.cast(), poison) }
 }
 
@@ -73,19 +73,19 @@ fn shared_object() -> Arc<AtomicPtr<Object>> {
 fn an_object_stays_while_a_reader_has_it(batch: usize) {
     explore(None, move || {
         let (collector, shared) = (Collector::with(Settings { batch, ..Settings::DEFAULT }), shared_object());
-        // What all threads share is there before they are: its making would order them.
+        // Shared state exists before the threads do: making it would order them.
         drop(collector.local().pin());
         let reader = {
             let (local, shared) = (collector.local(), Arc::clone(&shared));
             thread::spawn(move || {
                 let guard = local.pin();
-                // SAFETY: retired below.
+                // SAFETY: objects of `shared` are retired to this collector.
                 unsafe { guard.load(&shared) }.unwrap().read();
             })
         };
         let local = collector.local();
         let old = shared.swap(Object::leaked(2), AcqRel);
-        // SAFETY: unlinked.
+        // SAFETY: the object has been unlinked and is retired once.
         unsafe { retire(&local.pin(), old) };
         local.flush();
         reader.join().unwrap();
@@ -97,7 +97,7 @@ fn epochs_an_object_stays_while_a_reader_has_it() {
     an_object_stays_while_a_reader_has_it(1);
 }
 
-/// The batch gets its fence from who is not a reader at the same time.
+/// The batch gets its fence from a thread that is not a reader at the same time.
 #[test]
 fn epochs_an_object_of_a_batch_closed_early_stays_while_a_reader_has_it() {
     an_object_stays_while_a_reader_has_it(2);
@@ -111,15 +111,15 @@ fn epochs_a_reader_that_comes_again_is_seen_again() {
             let (local, shared) = (collector.local(), Arc::clone(&shared));
             thread::spawn(move || {
                 let mut guard = local.pin();
-                // SAFETY: retired below.
+                // SAFETY: objects of `shared` are retired below.
                 unsafe { guard.load(&shared) }.unwrap().read();
                 guard.refresh();
-                // SAFETY: as above.
+                // SAFETY: objects of `shared` are retired below.
                 unsafe { guard.load(&shared) }.unwrap().read();
                 drop(guard);
                 let (outer, inner) = (local.pin(), local.pin());
                 drop(outer);
-                // SAFETY: as above.
+                // SAFETY: objects of `shared` are retired below.
                 unsafe { inner.load(&shared) }.unwrap().read();
             })
         };
@@ -127,7 +127,7 @@ fn epochs_a_reader_that_comes_again_is_seen_again() {
         for number in 2..4 {
             let guard = local.pin();
             let old = shared.swap(Object::leaked(number), AcqRel);
-            // SAFETY: unlinked.
+            // SAFETY: the object has been unlinked and is retired once.
             unsafe { retire(&guard, old) };
         }
         local.flush();
@@ -136,21 +136,21 @@ fn epochs_a_reader_that_comes_again_is_seen_again() {
 }
 
 #[test]
-fn epochs_what_an_ended_thread_leaves_is_freed_in_time() {
+fn epochs_garbage_of_an_ended_thread_is_freed_in_time() {
     explore(Some(3), || {
         let (collector, shared) = (Collector::new(), shared_object());
         let writer = {
             let (local, shared) = (collector.local(), Arc::clone(&shared));
             thread::spawn(move || {
                 let old = shared.swap(Object::leaked(2), AcqRel);
-                // SAFETY: unlinked.
+                // SAFETY: the object has been unlinked and is retired once.
                 unsafe { retire(&local.pin(), old) };
             })
         };
         let local = collector.local();
         {
             let guard = local.pin();
-            // SAFETY: retired above.
+            // SAFETY: objects of `shared` are retired above.
             let object = unsafe { guard.load(&shared) }.unwrap();
             object.read();
             guard.flush();
@@ -170,13 +170,13 @@ fn hazards_an_object_stays_while_it_is_protected() {
             let (domain, shared) = (Arc::clone(&domain), Arc::clone(&shared));
             thread::spawn(move || {
                 let mut hazard = domain.hazard();
-                // SAFETY: retired below.
+                // SAFETY: objects of `shared` are retired below.
                 unsafe { hazard.protect(&shared) }.unwrap().read();
             })
         };
         let local = domain.local();
         let old = shared.swap(Object::leaked(2), AcqRel);
-        // SAFETY: unlinked.
+        // SAFETY: the object has been unlinked and is retired once.
         unsafe { local.retire_with(old.cast(), poison) };
         reader.join().unwrap();
     });
@@ -191,7 +191,7 @@ fn hazards_a_slot_protects_one_object_after_the_other() {
             thread::spawn(move || {
                 let mut hazard = domain.hazard();
                 for _ in 0..2 {
-                    // SAFETY: retired below.
+                    // SAFETY: objects of `shared` are retired below.
                     unsafe { hazard.protect(&shared) }.unwrap().read();
                 }
             })
@@ -199,7 +199,7 @@ fn hazards_a_slot_protects_one_object_after_the_other() {
         let local = domain.local();
         for number in 2..4 {
             let old = shared.swap(Object::leaked(number), AcqRel);
-            // SAFETY: unlinked.
+            // SAFETY: the object has been unlinked and is retired once.
             unsafe { local.retire_with(old.cast(), poison) };
         }
         reader.join().unwrap();
@@ -208,9 +208,9 @@ fn hazards_a_slot_protects_one_object_after_the_other() {
     });
 }
 
-/// A local that is dropped leaves its garbage in its entry; another thread that flushes goes on with it.
+/// A dropped local leaves its garbage in its entry; another thread that flushes goes on with it.
 #[test]
-fn hazards_what_a_dropped_local_leaves_is_freed_in_time() {
+fn hazards_garbage_of_a_dropped_local_is_freed_in_time() {
     explore(Some(3), || {
         let (domain, shared) = (Arc::new(Domain::with(Settings { batch: 4, ..Settings::DEFAULT })), shared_object());
         let leaver = {
@@ -218,14 +218,14 @@ fn hazards_what_a_dropped_local_leaves_is_freed_in_time() {
             thread::spawn(move || {
                 let local = domain.local();
                 let old = shared.swap(Object::leaked(2), AcqRel);
-                // SAFETY: leaked.
+                // SAFETY: the object was leaked, so its memory stays valid.
                 unsafe { &*old }.read();
-                // SAFETY: unlinked.
+                // SAFETY: the object has been unlinked and is retired once.
                 unsafe { local.retire_with(old.cast(), poison) };
             })
         };
         let (mut hazard, local) = (domain.hazard(), domain.local());
-        // SAFETY: what the source holds is retired to this domain.
+        // SAFETY: objects of `shared` are retired to this domain.
         let protected = unsafe { hazard.protect(&shared) }.unwrap();
         local.flush();
         protected.read();
@@ -236,18 +236,19 @@ fn hazards_what_a_dropped_local_leaves_is_freed_in_time() {
     });
 }
 
-/// A local that is dropped while another thread looks for what was left: that thread's next batch frees it at the latest.
+/// A local is dropped while another thread looks for garbage left behind: that thread's next batch frees it at the
+/// latest.
 #[test]
-fn hazards_what_a_dropped_local_leaves_is_freed_with_a_later_batch() {
+fn hazards_garbage_of_a_dropped_local_is_freed_with_a_later_batch() {
     explore(Some(3), || {
         let domain = Arc::new(Domain::with(Settings { batch: 2, ..Settings::DEFAULT }));
         let local = domain.local();
         let leaver = {
             let domain = Arc::clone(&domain);
-            // SAFETY: an object that no other thread knows.
+            // SAFETY: no other thread can reach the object, which is retired once.
             thread::spawn(move || unsafe { domain.local().retire_with(Object::leaked(1).cast(), poison) })
         };
-        // SAFETY: as above.
+        // SAFETY: no other thread can reach the objects, each of which is retired once.
         let retire_batch = || (0..2).for_each(|_| unsafe { local.retire_with(Object::leaked(2).cast(), poison) });
         retire_batch();
         leaver.join().unwrap();
@@ -258,7 +259,7 @@ fn hazards_what_a_dropped_local_leaves_is_freed_with_a_later_batch() {
 
 fn stack_hands_each_value_to_one<S: Scheme>() {
     explore(Some(2), || {
-        // Objects, so that loom finds a value that is read without its writer's release.
+        // The values are objects, so that loom finds a value that is read without its writer's release.
         let stack = Arc::new(Stack::<Object, S>::with_scheme());
         stack.push(Object::new(1));
         let other = {
@@ -270,7 +271,7 @@ fn stack_hands_each_value_to_one<S: Scheme>() {
         };
         let mine = stack.pop().map(|object| object.read());
         let theirs = other.join().unwrap();
-        assert!(theirs.is_some(), "one value was there all the time");
+        assert!(theirs.is_some(), "a pop found no value although one was there all the time");
         let last = stack.pop().map(|object| object.read());
         let mut seen: Vec<u32> = [mine, theirs, last].into_iter().flatten().collect();
         seen.sort_unstable();
@@ -301,9 +302,9 @@ fn queue_hands_each_value_to_one_in_order<S: Scheme>() {
         };
         let mine = queue.pop().map(|object| object.read());
         let theirs = other.join().unwrap();
-        assert!(mine.is_some() && theirs.is_some(), "one value was there all the time");
+        assert!(mine.is_some() && theirs.is_some(), "a pop found no value although one was there all the time");
         if mine == Some(2) {
-            assert_eq!(theirs, Some(1), "2 was taken from behind 1");
+            assert_eq!(theirs, Some(1), "2 was taken before 1");
         }
         assert_ne!(mine, theirs);
         assert!(queue.pop().is_none());
@@ -320,19 +321,19 @@ fn queue_on_hazards_hands_each_value_to_one_in_order() {
     queue_hands_each_value_to_one_in_order::<Hazards>();
 }
 
-/// On epochs only, for the larger model's sake: what producers do for each other is the same on hazards.
+/// This model runs on epochs only, to bound its size: what producers do for each other is the same on hazards.
 #[test]
 fn queue_on_epochs_of_two_producers_loses_nothing() {
     explore(Some(2), || {
         let queue = Arc::new(Queue::<Object, Epochs>::with_scheme());
-        // As above.
+        // Shared state exists before the threads do: making it would order them.
         assert!(queue.pop().is_none());
         let other = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || queue.push(Object::new(2)))
         };
         queue.push(Object::new(1));
-        let first = queue.pop().expect("ours or the other's is there").read();
+        let first = queue.pop().expect("this thread's value or the other's is there").read();
         let second = queue.pop().map(|object| object.read());
         other.join().unwrap();
         let last = queue.pop().map(|object| object.read());
@@ -342,22 +343,22 @@ fn queue_on_epochs_of_two_producers_loses_nothing() {
     });
 }
 
-/// Poisons what loom watches when it is dropped.
+/// Poisons an object that loom watches when dropped.
 struct Watched(&'static Object);
 
-// SAFETY: as for `Object`.
+// SAFETY: loom checks all accesses to the object.
 unsafe impl Send for Watched {}
 
 impl Watched {
     fn new(number: u32) -> Self {
-        // SAFETY: leaked for good.
+        // SAFETY: the object was leaked, so it stays valid.
         Watched(unsafe { &*Object::leaked(number) })
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // SAFETY: a leaked object.
+        // SAFETY: the object was leaked, so its memory stays valid.
         unsafe { poison(std::ptr::from_ref(self.0).cast_mut().cast()) }
     }
 }
@@ -365,7 +366,7 @@ impl Drop for Watched {
 fn a_value_stays_while_it_is_read(replace: fn(&Snapshot<Watched>)) {
     explore(Some(2), move || {
         let cell = Arc::new(Snapshot::new(Watched::new(1)));
-        // As above.
+        // Shared state exists before the threads do: making it would order them.
         drop(cell.read());
         let reader = {
             let cell = Arc::clone(&cell);
@@ -412,15 +413,15 @@ fn two_threads_never_have_the_same_slot() {
             let (domain, source) = (Arc::clone(&domain), AtomicPtr::new(there));
             thread::spawn(move || {
                 let mut hazard = domain.hazard();
-                // SAFETY: never retired.
+                // SAFETY: the object is never retired.
                 let object = unsafe { hazard.protect(&source) }.unwrap();
                 object.read()
             })
         };
         let (mut hazard, source) = (domain.hazard(), AtomicPtr::new(here));
-        // SAFETY: never retired.
+        // SAFETY: the object is never retired.
         let object = unsafe { hazard.protect(&source) }.unwrap();
-        assert!(domain.stats().protecting >= 1, "our slot was not cleared by the other");
+        assert!(domain.stats().protecting >= 1, "the other thread cleared this one's slot");
         assert_eq!(object.read(), 1);
         assert_eq!(other.join().unwrap(), 2);
         let _last = source.load(Relaxed);

@@ -1,8 +1,8 @@
 //! Readers that are stopped anywhere, objects that are poisoned when they are freed, and garbage that is counted.
 //!
-//! A stopped reader is a thread that a signal has interrupted, at whichever instruction, and whose handler does not return
-//! before it is told to. `MILLSTREAM_STRESS=n` retires n times as many objects (`MILLSTREAM_STRESS=200` makes it 10^8 in a
-//! release build).
+//! A stopped reader is a thread that a signal has interrupted, at any instruction, and whose handler does not return
+//! before it is told to. `MILLSTREAM_STRESS=n` retires n times as many objects (`MILLSTREAM_STRESS=200` makes it 10^8
+//! in a release build).
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "../../fence/tests/support/race.rs"]
@@ -27,7 +27,7 @@ const PLACES: usize = 8;
 const READERS: usize = 3;
 const BATCH: usize = 64;
 
-/// Readers look at both words: what was freed has neither.
+/// Readers check both words: a freed object has neither of their values.
 struct Object {
     number: AtomicU64,
     same: AtomicU64,
@@ -44,7 +44,7 @@ impl Object {
     fn check(&self, random: &mut Random) {
         for _ in 0..=random.below(4) {
             let (number, same) = (self.number.load(Relaxed), self.same.load(Relaxed));
-            assert!(number == same && number != POISON, "freed while it was read: {number:x}, {same:x}");
+            assert!(number == same && number != POISON, "an object was freed while it was read: {number:x}, {same:x}");
         }
     }
 }
@@ -57,7 +57,7 @@ impl Drop for Object {
     }
 }
 
-/// Objects that have not been freed. The tests that count take turns.
+/// The number of objects not yet freed. The tests that count take turns.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -69,7 +69,7 @@ extern "C" fn stop(_signal: libc::c_int) {
     STOPPED.fetch_add(1, Relaxed);
     while !GO_ON.load(Acquire) {
         let nap = libc::timespec { tv_sec: 0, tv_nsec: 200_000 };
-        // SAFETY: nanosleep may be called in a signal handler.
+        // SAFETY: `nanosleep` is async-signal-safe, and `nap` is valid.
         unsafe { libc::nanosleep(&raw const nap, ptr::null_mut()) };
     }
     STOPPED.fetch_sub(1, Relaxed);
@@ -77,7 +77,7 @@ extern "C" fn stop(_signal: libc::c_int) {
 
 fn stoppable() {
     let handler: extern "C" fn(libc::c_int) = stop;
-    // SAFETY: the handler touches atomics and sleeps.
+    // SAFETY: the handler only touches atomics and sleeps.
     unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
 }
 
@@ -86,18 +86,18 @@ struct Thread(libc::pthread_t);
 
 impl Thread {
     fn this() -> Self {
-        // SAFETY: no preconditions.
+        // SAFETY: `pthread_self` has no preconditions.
         Thread(unsafe { libc::pthread_self() })
     }
 }
 
-/// Stops readers, now these, now those, until it is over.
+/// Stops readers, different ones each time, until it is over.
 fn disturb(readers: &[Thread], over: &AtomicBool, random: &mut Random) {
     while !over.load(Acquire) {
         GO_ON.store(false, Release);
         for reader in readers {
             if random.below(2) == 0 {
-                // SAFETY: the readers are alive, for they wait for us to end.
+                // SAFETY: the readers are alive, since they wait for this thread to end.
                 unsafe { libc::pthread_kill(reader.0, libc::SIGUSR1) };
             }
         }
@@ -110,7 +110,8 @@ fn disturb(readers: &[Thread], over: &AtomicBool, random: &mut Random) {
     }
 }
 
-/// Runs readers, a disturber, and a writer that retires so many objects, each after `wait` for room; returns when all have ended.
+/// Runs readers, a disturbing thread, and a writer that retires the given number of objects, each after `wait` for
+/// room; returns when all have ended.
 fn torture(
     seed: u64,
     read: impl Fn(&[AtomicPtr<Object>], &AtomicBool, Random) + Sync,
@@ -144,7 +145,7 @@ fn torture(
         over.store(true, Release);
     });
     for place in places {
-        // SAFETY: nobody reads any more.
+        // SAFETY: the readers have ended, so this is the only reference to the box.
         drop(unsafe { Box::from_raw(place.into_inner()) });
     }
 }
@@ -163,7 +164,7 @@ fn hazards(fence: Fence) {
             let mut hazard = domain.hazard();
             while !over.load(Relaxed) {
                 let place = &places[random.below(PLACES as u64) as usize];
-                // SAFETY: what is taken out is retired to this domain.
+                // SAFETY: objects of the places are retired to this domain.
                 unsafe { hazard.protect(place) }.unwrap().check(&mut random);
             }
         },
@@ -171,10 +172,10 @@ fn hazards(fence: Fence) {
             let local = domain.local();
             for number in 0..retires {
                 let old = replace(places, number, random);
-                // SAFETY: unlinked, a box.
+                // SAFETY: the object comes from a box, has just been unlinked, and is retired once.
                 unsafe { local.retire(old) };
                 let waiting = ALIVE.load(Relaxed) - PLACES;
-                assert!(waiting <= 3 * BATCH + READERS, "{waiting} wait");
+                assert!(waiting <= 3 * BATCH + READERS, "{waiting} objects wait");
             }
         },
     );
@@ -192,7 +193,7 @@ fn hazards_with_quiet_fences_hold_under_torture_and_garbage_is_bounded() {
     hazards(Fence::QUIET);
 }
 
-/// The writer's garbage, at most.
+/// The bound on the writer's garbage.
 const LIMIT: usize = 5000;
 
 fn epochs(fence: Fence) {
@@ -210,14 +211,14 @@ fn epochs(fence: Fence) {
             let local = collector.local();
             for number in 0..retires {
                 while local.make_room(1, LIMIT).is_err() {
-                    thread::yield_now(); // a reader is stopped
+                    thread::yield_now(); // a stopped reader holds garbage back
                 }
                 let guard = local.pin();
                 let old = replace(places, number, random);
-                // SAFETY: unlinked, a box.
+                // SAFETY: the object comes from a box, has just been unlinked, and is retired once.
                 unsafe { guard.retire(old) };
                 let waiting = ALIVE.load(Relaxed) - PLACES;
-                assert!(waiting <= LIMIT, "{waiting} wait");
+                assert!(waiting <= LIMIT, "{waiting} objects wait");
             }
         },
     );
@@ -231,7 +232,7 @@ fn read_a_section(local: &Local, places: &[AtomicPtr<Object>], random: &mut Rand
         let _nested = local.pin();
         for _ in 0..random.below(8) {
             let place = &places[random.below(PLACES as u64) as usize];
-            // SAFETY: what is taken out is retired by this collector.
+            // SAFETY: objects of the places are retired by this collector.
             unsafe { guard.load(place) }.unwrap().check(random);
         }
         drop(_nested);
@@ -250,9 +251,9 @@ fn epochs_with_quiet_fences_hold_under_torture_and_make_room_bounds_garbage() {
 }
 
 #[test]
-fn who_pins_and_who_passes_a_heavy_fence_do_not_both_miss_the_other() {
+fn a_pinning_thread_and_a_heavy_fence_do_not_miss_each_other() {
     let rounds = 20_000 * stress() as u32;
-    // Each round enters with the state that the one before has left.
+    // Each round enters with the state that the previous one left.
     assert_eq!(race::both_missed(rounds, || drop(epoch::pin()), || Fence::FAST.heavy()), 0);
 }
 
@@ -261,8 +262,8 @@ fn all_of_it_holds_with_symmetric_fences() {
     again_with_symmetric_fences("all_of_it_holds_with_symmetric_fences");
 }
 
-/// Who pops reads the value when the node is in nobody's way any more, and may be stopped before it does: meanwhile others may retire the
-/// node, free it, and get its memory for a value of theirs.
+/// A thread that pops reads the value once the node is out of all other threads' reach, and may be stopped before it
+/// does: meanwhile other threads may retire the node, free it, and get its memory for a value of their own.
 fn each_value_is_popped_once(push: impl Fn(u64) + Sync, pop: impl Fn() -> Option<u64> + Sync, flush: fn()) {
     const THREADS: u64 = 3;
     let each = 400_000 * stress();
@@ -275,10 +276,10 @@ fn each_value_is_popped_once(push: impl Fn(u64) + Sync, pop: impl Fn() -> Option
             scope.spawn(move || {
                 for n in 0..each {
                     push(THREADS * n + thread);
-                    let value = pop().expect("every thread has pushed as often as it has popped, this one once more");
+                    let value = pop().expect("this thread has pushed once more than it has popped");
                     let seen = popped.get(value as usize).unwrap_or_else(|| panic!("{value} was never pushed"));
                     assert!(!seen.swap(true, Relaxed), "{value} was popped twice");
-                    // The others free in large batches, so that they are not held up.
+                    // The other threads free in large batches, so that they are not held up.
                     if thread == 0 && n % 16 == 0 {
                         flush();
                     }

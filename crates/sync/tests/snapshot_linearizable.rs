@@ -1,6 +1,6 @@
-//! Recorded runs of the snapshot cell: it is a register for those who read and replace it, and a counter without lost steps for
-//! those who update it. And a cell with a mistake, which the same check must catch. `MILLSTREAM_STRESS=n` makes the runs
-//! n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//! Recorded runs of the snapshot cell: it is a register for threads that read and replace it, and a counter without
+//! lost steps for threads that update it. A twin with a mistake must fail the same check. `MILLSTREAM_STRESS=n` makes
+//! the runs n times longer; with `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/length.rs"]
@@ -23,10 +23,10 @@ use random::Random;
 use recorded::{a_while, disturb, record};
 use verdict::{assert_caught, assert_holds};
 
-/// What the threads do, each so many times, with a number of its own.
+/// Runs `turns` turns on each thread, each with a number of its own.
 fn run(threads: u64, turns: u64, random: &mut Random, turn: impl Fn(&mut Log, u64, &mut Random) + Sync) -> History {
     record(threads, random, |log, random| {
-        // 0 is what the cell holds at first.
+        // The cell initially holds 0.
         let first = 1 + u64::from(log.process()) * turns;
         for number in first..first + turns {
             disturb(random);
@@ -73,7 +73,7 @@ fn a_snapshot_that_is_updated_loses_no_update() {
     }
 }
 
-/// The same cell, whose update is a look and a store: whoever was in between is overwritten.
+/// The same cell with an update that is a load and a store: it overwrites an update that comes in between.
 fn updated_without_comparing() -> History {
     let (twin, recorder) = (AtomicU64::new(0), Recorder::new());
     let update = |between: &mut dyn FnMut()| {

@@ -1,4 +1,4 @@
-//! A counter, with everything at hand.
+//! A counter bound to one thread, with all addresses resolved.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use super::Counter;
 use crate::percpu::Word;
 use crate::percpu::raw::{self, Here, Numbers, Outcome, Slots};
 
-/// Adds to a [`Counter`] in a loop of one thread: like [`Counter::add`], without asking anew each time where the thread's area and
-/// the counter's words are.
+/// Adds to a [`Counter`] in a loop of one thread: like [`Counter::add`], without looking up the thread's area and the
+/// counter's words on each addition.
 ///
 /// ```
 /// use millstream_sync::counter::Counter;
@@ -43,7 +43,7 @@ impl<'a> Adder<'a> {
     #[inline(always)]
     pub fn add(&self, n: u64) {
         if let Some(here) = self.here {
-            // SAFETY: the counter's word is there in each slot, and all sections on it count slots alike.
+            // SAFETY: every slot holds the counter's word, and all sections on it number the slots alike.
             if unsafe { raw::add(here, self.slots, n) } == Outcome::Done {
                 return;
             }

@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 const DIGITS: u32 = 10;
 const SCALE: f64 = (1 << DIGITS) as f64;
 
-/// Counts up to 10²² in two bytes, with a relative standard error of at most 2 %: for a counter for each of a million things.
+/// Counts up to 10²² in two bytes, with a relative standard error of at most 2 %: suits a counter for each of a million
+/// things.
 ///
-/// The word is a floating-point number that is incremented with a probability: with an exponent `t` above 10 digits, with 2⁻ᵗ, and then
-/// it stands for 2ᵗ increments. Up to 1024 it is exact. The estimate is unbiased, and its standard error relative to the
-/// true count is at most √(3 / (8·1024)) = 1.92 %: errors above 6 % (three standard errors) are a matter of one in several hundred.
+/// The word is a floating-point number with 10 binary digits that is incremented with a probability: with exponent `t`
+/// the probability is 2⁻ᵗ, and each increment of the word stands for 2ᵗ increments. Up to 1024 the count is exact. The
+/// estimate is unbiased, and its standard error relative to the true count is at most √(3 / (8·1024)) = 1.92 %: an
+/// error above 6 % (three standard errors) occurs once in several hundred counts.
 ///
 /// ```
 /// use millstream_sync::counter::Approximate;
@@ -24,7 +26,7 @@ const SCALE: f64 = (1 << DIGITS) as f64;
 /// ```
 ///
 /// # When not
-/// When you have eight bytes: a [`Counter`](super::Counter) is exact. When you must count by more than one at a time.
+/// When eight bytes are available: a [`Counter`](super::Counter) is exact. When one call must count more than one.
 ///
 /// # Sources
 /// Robert Morris, *Counting large numbers of events in small registers* (1978); the floating-point form and its error by
@@ -34,7 +36,7 @@ const SCALE: f64 = (1 << DIGITS) as f64;
 pub struct Approximate(AtomicU16);
 
 impl Approximate {
-    /// At zero.
+    /// A counter at zero.
     #[must_use]
     pub const fn new() -> Self {
         Approximate(AtomicU16::new(0))
@@ -48,8 +50,8 @@ impl Approximate {
         self.increment_by_lot(random());
     }
 
-    /// `lot` is uniform: its first `t` bits are all zero with a probability of 2⁻ᵗ. When another thread was faster the same lot
-    /// decides again, so that only the bits that were not asked yet count.
+    /// `lot` is uniform: its first `t` bits are all zero with a probability of 2⁻ᵗ. After a failed exchange the same
+    /// lot decides again, so only the bits not yet examined count.
     #[inline]
     fn increment_by_lot(&self, lot: u64) {
         let mut word = self.0.load(Relaxed);
@@ -61,7 +63,7 @@ impl Approximate {
         }
     }
 
-    /// About how many increments there were.
+    /// An estimate of the number of increments so far.
     #[must_use]
     pub fn estimate(&self) -> f64 {
         let word = self.0.load(Relaxed);
@@ -71,11 +73,11 @@ impl Approximate {
 }
 
 thread_local! {
-    /// Never zero once it is drawn from.
+    /// The generator's state, which is never zero after the first draw.
     static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The thread's next number: xorshift64*, whose upper bits are the better ones.
+/// Draws the thread's next random number by xorshift64*, whose upper bits are the better ones.
 fn random() -> u64 {
     STATE.with(|state| {
         let mut x = state.get();
@@ -94,7 +96,7 @@ fn random() -> u64 {
 mod tests {
     use super::*;
 
-    /// A generator of another kind (splitmix64), from a seed: the test is the same each time.
+    /// An independent generator (splitmix64) with a fixed seed, so every run of the test is the same.
     fn lots(mut seed: u64) -> impl FnMut() -> u64 {
         move || {
             seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);

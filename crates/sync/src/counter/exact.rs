@@ -1,4 +1,4 @@
-//! A number that anybody adds to.
+//! A number to which any thread adds.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,15 +9,15 @@ use crate::reclaim::registry::Registry;
 
 /// Counts from any thread, exactly; see the [module](super) for what a sum means.
 ///
-/// Eight bytes a processor that is used; the memory is taken at the first addition and given back when the counter is dropped.
-/// What a thread added stays when it ends.
+/// Takes eight bytes per processor in use; the memory is allocated at the first addition and freed when the counter is
+/// dropped. A thread's additions outlive the thread.
 pub struct Counter {
     shards: Shards<1>,
     locals: Registry<AtomicU64>,
 }
 
 impl Counter {
-    /// At zero.
+    /// A counter at zero.
     #[must_use]
     pub const fn new() -> Self {
         Counter { shards: Shards::new(), locals: Registry::new() }
@@ -31,21 +31,23 @@ impl Counter {
 
     /// Adds `n`; the sum wraps around at 2⁶⁴.
     ///
-    /// Wait-free, but for a counter's first addition, which takes a lock and memory; after that and the thread's first one also good
-    /// in signal handlers. Ordered with nothing. About two and a half cycles, however many threads count; an uncontended atomic addition
-    /// where the kernel has no restartable sequences.
+    /// Wait-free, except for a counter's first addition, which takes a lock and allocates. After that and after the
+    /// thread's first addition it is also safe in signal handlers. Not ordered with any other access. About two and a
+    /// half cycles, however many threads count; where the kernel has no restartable sequences, the cost of an
+    /// uncontended atomic addition.
     #[inline]
     pub fn add(&self, n: u64) {
         self.shards.add(0, n);
     }
 
-    /// The counter with everything at hand, for a loop of this thread.
+    /// The counter with all addresses resolved, for a loop of this thread.
     #[must_use]
     pub fn adder(&self) -> Adder<'_> {
         Adder::new(self, self.shards.words().word(0))
     }
 
-    /// All additions, as the [module](super) says. Takes O(processors + locals that were ever held at a time).
+    /// The sum of all additions, as defined in the [module](super). Takes O(processors + locals that were ever held at
+    /// one time).
     #[must_use]
     pub fn sum(&self) -> u64 {
         let shards = self.shards.words().word(0).copies();
@@ -53,10 +55,10 @@ impl Counter {
         shards.chain(locals).fold(0, u64::wrapping_add)
     }
 
-    /// A word of one's own: for a hot loop, a thread, a worker. It belongs to the counter, and stays when the local is
-    /// dropped.
+    /// A private word for a hot loop, a thread or a worker. The word belongs to the counter and keeps its value when
+    /// the local is dropped.
     ///
-    /// Lock-free; looks for a word that nobody has, and makes one if there is none.
+    /// Lock-free: takes over a word without an owner, or allocates one if there is none.
     #[must_use]
     pub fn local(&self) -> Local<'_> {
         Local::new(self.locals.acquire(|| AtomicU64::new(0)))

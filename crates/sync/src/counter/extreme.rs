@@ -2,9 +2,10 @@
 
 use super::shards::Shards;
 
-/// The largest number that was recorded.
+/// The largest number recorded.
 ///
-/// Costs and progress are those of [`Counter`](super::Counter), and most numbers change nothing: then it is a comparison.
+/// Costs and progress are those of [`Counter`](super::Counter). Most numbers change nothing, and then recording is a
+/// comparison.
 ///
 /// ```
 /// use millstream_sync::counter::{Maximum, Minimum};
@@ -20,7 +21,7 @@ use super::shards::Shards;
 pub struct Maximum(Shards<1>);
 
 impl Maximum {
-    /// Of nothing yet.
+    /// A maximum of no numbers yet.
     #[must_use]
     pub const fn new() -> Self {
         Maximum(Shards::new())
@@ -32,7 +33,7 @@ impl Maximum {
         self.0.words().word(0).raise(value);
     }
 
-    /// The largest number so far; 0 if there was none. Never smaller than it was before. Takes O(processors).
+    /// The largest number so far, or 0 if there is none. It never decreases. Takes O(processors).
     #[must_use]
     pub fn value(&self) -> u64 {
         self.0.words().word(0).copies().max().unwrap_or(0)
@@ -45,12 +46,12 @@ impl Default for Maximum {
     }
 }
 
-/// The smallest number that was recorded; otherwise like [`Maximum`].
+/// The smallest number recorded; otherwise like [`Maximum`].
 #[derive(Debug)]
 pub struct Minimum(Maximum);
 
 impl Minimum {
-    /// Of nothing yet.
+    /// A minimum of no numbers yet.
     #[must_use]
     pub const fn new() -> Self {
         Minimum(Maximum::new())
@@ -62,7 +63,7 @@ impl Minimum {
         self.0.record(!value);
     }
 
-    /// The smallest number so far; [`u64::MAX`] if there was none. Never larger than it was before. Takes O(processors).
+    /// The smallest number so far, or [`u64::MAX`] if there is none. It never increases. Takes O(processors).
     #[must_use]
     pub fn value(&self) -> u64 {
         !self.0.value()

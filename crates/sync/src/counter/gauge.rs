@@ -2,10 +2,11 @@
 
 use super::shards::Shards;
 
-/// How many there are now: what was added less what was taken away, wherever that was done.
+/// A current amount: the sum of all additions less all subtractions, from any thread.
 ///
-/// Costs and progress are those of [`Counter`](super::Counter). While others add and subtract, the value may be one that it never
-/// had: it can see the end of something whose beginning it missed, and be negative for that reason.
+/// Costs and progress are those of [`Counter`](super::Counter). While other threads add and subtract, a reader may see
+/// a value that the gauge never had: it may see a subtraction without the addition before it, and the value may be
+/// negative for that reason.
 ///
 /// ```
 /// use millstream_sync::counter::Gauge;
@@ -13,14 +14,14 @@ use super::shards::Shards;
 /// static CONNECTIONS: Gauge = Gauge::new();
 ///
 /// CONNECTIONS.add(2);
-/// std::thread::spawn(|| CONNECTIONS.subtract(1)).join().unwrap(); // somewhere else
+/// std::thread::spawn(|| CONNECTIONS.subtract(1)).join().unwrap(); // from another thread
 /// assert_eq!(CONNECTIONS.value(), 1);
 /// ```
 #[derive(Debug)]
 pub struct Gauge(Shards<1>);
 
 impl Gauge {
-    /// At zero.
+    /// A gauge at zero.
     #[must_use]
     pub const fn new() -> Self {
         Gauge(Shards::new())
@@ -32,13 +33,13 @@ impl Gauge {
         self.0.add(0, n.cast_unsigned());
     }
 
-    /// Takes `n` away; wraps around.
+    /// Subtracts `n`; wraps around.
     #[inline]
     pub fn subtract(&self, n: i64) {
         self.add(n.wrapping_neg());
     }
 
-    /// All that was added less all that was taken away. Takes O(processors).
+    /// The sum of all additions less all subtractions. Takes O(processors).
     #[must_use]
     pub fn value(&self) -> i64 {
         self.0.words().word(0).copies().fold(0, u64::wrapping_add).cast_signed()

@@ -1,19 +1,21 @@
-//! How many numbers of which size.
+//! The distribution of numbers over buckets.
 
 use std::ops::RangeInclusive;
 
 use super::shards::Shards;
 
-/// Each power of two is divided into so many buckets, as a power of two.
+/// Binary logarithm of the number of buckets per power of two.
 const DIVIDED: u32 = 3;
-/// Numbers below this have a bucket each.
+/// Numbers below this have one bucket each.
 const SMALL: u64 = 1 << DIVIDED;
-/// Of the small ones, and of each of the 61 further powers of two.
+/// Buckets of the small numbers and of each of the 61 further powers of two.
 const BUCKETS: usize = (SMALL as usize) * (64 - DIVIDED as usize + 1);
 
-/// How numbers are distributed: counts them in buckets that are an eighth of a power of two wide, over all of `u64`.
+/// The distribution of recorded numbers: counts them in buckets an eighth of a power of two wide, over the whole range
+/// of `u64`.
 ///
-/// Recording is one addition like that of a [`Counter`](super::Counter), to another word each time. One page a processor that is used.
+/// Recording is one addition like that of a [`Counter`](super::Counter), each time to the word of the number's bucket.
+/// Takes one page per processor in use.
 ///
 /// ```
 /// use millstream_sync::counter::Histogram;
@@ -27,7 +29,7 @@ const BUCKETS: usize = (SMALL as usize) * (64 - DIVIDED as usize + 1);
 #[derive(Debug)]
 pub struct Histogram(Shards<BUCKETS>);
 
-/// A [`Histogram`]'s counts at one time.
+/// The counts of a [`Histogram`] at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
     counts: Vec<u64>,
@@ -35,7 +37,7 @@ pub struct Distribution {
 }
 
 impl Histogram {
-    /// Of nothing yet.
+    /// A histogram of no numbers yet.
     #[must_use]
     pub const fn new() -> Self {
         Histogram(Shards::new())
@@ -47,7 +49,8 @@ impl Histogram {
         self.0.add(bucket(value), 1);
     }
 
-    /// What was recorded so far. Each count means what a counter's [sum](super) means. Takes O(processors).
+    /// The distribution of the numbers recorded so far. Each count means what a counter's [sum](super) means. Takes
+    /// O(processors).
     #[must_use]
     pub fn distribution(&self) -> Distribution {
         let words = self.0.words();
@@ -64,23 +67,23 @@ impl Default for Histogram {
 }
 
 impl Distribution {
-    /// How many numbers there are.
+    /// The number of recorded values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The bucket with the number that is larger than a share `q` of all, less those that are equal to it: from its smallest to its largest
-    /// number, which is at most an eighth larger. None if there are no numbers.
+    /// The bucket that contains the `q` quantile, from its smallest to its largest number, which is at most an eighth
+    /// larger: at least a share `q` of all numbers lies in or below this bucket. `None` if there are no numbers.
     ///
     /// # Panics
-    /// If `q` is not within 0 to 1.
+    /// If `q` is outside 0 to 1.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<RangeInclusive<u64>> {
-        assert!((0.0..=1.0).contains(&q), "a quantile is within 0 to 1, not {q}");
-        // The first number is the quantile 0, the last one the quantile 1.
+        assert!((0.0..=1.0).contains(&q), "a quantile lies between 0 and 1, not at {q}");
+        // The first number is quantile 0, the last one quantile 1.
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
-        // The product is rounded: 55 hundredths of 100 come out above 55.
+        // The product may round up past an integer: 55 hundredths of 100 come out above 55.
         let rank = if rank > 1 && (rank - 1) as f64 / self.count as f64 >= q { rank - 1 } else { rank };
         let mut seen = 0;
         self.buckets().find_map(|(values, count)| {
@@ -89,14 +92,15 @@ impl Distribution {
         })
     }
 
-    /// The buckets that are not empty, in ascending order, and their counts.
+    /// The non-empty buckets in ascending order, with their counts.
     pub fn buckets(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
         let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         filled.map(|(bucket, &count)| (values(bucket), count))
     }
 }
 
-/// The exponent picks eight buckets, the three bits behind the leading one pick one of them.
+/// The bucket of a number: the exponent picks a row of eight buckets, and the three bits after the leading one pick the
+/// bucket in it.
 #[inline]
 fn bucket(value: u64) -> usize {
     if value < SMALL {
@@ -107,7 +111,7 @@ fn bucket(value: u64) -> usize {
     ((exponent - DIVIDED + 1) as usize) * SMALL as usize + digits as usize
 }
 
-/// The numbers of a bucket.
+/// The numbers that fall into a bucket.
 fn values(bucket: usize) -> RangeInclusive<u64> {
     let (row, digits) = (bucket / SMALL as usize, bucket as u64 % SMALL);
     let Some(shift) = row.checked_sub(1) else { return digits..=digits };

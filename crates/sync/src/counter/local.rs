@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::reclaim::registry::{Entry, Registry};
 
-/// One thread's share of a [`Counter`](super::Counter): an addition costs what it costs in a variable of one's own.
+/// One thread's share of a [`Counter`](super::Counter): an addition costs no more than one to a local variable.
 ///
 /// ```
 /// use millstream_sync::counter::Counter;
@@ -14,8 +14,8 @@ use crate::reclaim::registry::{Entry, Registry};
 /// let rows = Counter::new();
 /// let mine = rows.local();
 /// (0..1000).for_each(|_| mine.increment());
-/// assert_eq!(rows.sum(), 1000); // others see it at once
-/// drop(mine); // the word may be another thread's now
+/// assert_eq!(rows.sum(), 1000); // visible to all threads at once
+/// drop(mine); // another thread may take over the word
 /// assert_eq!(rows.sum(), 1000);
 /// ```
 ///
@@ -31,7 +31,7 @@ use crate::reclaim::registry::{Entry, Registry};
 /// ```
 pub struct Local<'a> {
     word: &'a Entry<AtomicU64>,
-    /// One thread at a time: two would lose additions.
+    /// Confines the local to one thread at a time: two would lose additions.
     _not_shared: PhantomData<Cell<()>>,
 }
 
@@ -48,11 +48,12 @@ impl<'a> Local<'a> {
 
     /// Adds `n`; wraps around. Wait-free, a load and a store; ordered with nothing.
     ///
-    /// In a signal handler only if the interrupted thread does not use the same local.
+    /// A signal handler may call this only if the interrupted thread does not use the same local.
     #[inline]
     pub fn add(&self, n: u64) {
-        // Nobody else stores to this word while we have it. The one who had it before gave it back by a release, and we
-        // acquired it, so we go on from its last value.
+        // The owner is the only thread that stores to this word. The previous owner returned the word with a release,
+        // and
+        // this one acquired it, so it goes on from the last value.
         self.word.store(self.word.load(Relaxed).wrapping_add(n), Relaxed);
     }
 }

@@ -1,15 +1,15 @@
-//! Statistics that cost nothing worth mentioning: every thread writes memory of its own, who wants to know adds it up.
+//! Statistics at negligible cost: every thread writes to memory of its own, and a reader adds it all up.
 //!
 //! | I want to know | type | memory |
 //! | --- | --- | --- |
-//! | how many, from anywhere | [`Counter`], a static or a field | 8 bytes a processor |
-//! | the same from a hot loop | an [`Adder`] of that counter | nothing more |
-//! | the same for the price of a variable of one's own | a [`Local`] of that counter | 128 bytes for each that is held at a time |
-//! | how many there are now | [`Gauge`] | 8 bytes a processor |
-//! | the largest, the smallest | [`Maximum`], [`Minimum`] | 8 bytes a processor |
-//! | how they are distributed | [`Histogram`] | a page a processor |
+//! | how many, from anywhere | [`Counter`], a static or a field | 8 bytes per processor |
+//! | the same from a hot loop | an [`Adder`] of that counter | none beyond the counter's |
+//! | the same for the price of a local variable | a [`Local`] of that counter | 128 bytes for each local held at one time |
+//! | how many there are now | [`Gauge`] | 8 bytes per processor |
+//! | the largest, the smallest | [`Maximum`], [`Minimum`] | 8 bytes per processor |
+//! | how they are distributed | [`Histogram`] | a page per processor |
 //! | about how many, of a million different things | [`Approximate`] | 2 bytes |
-//! | what several processes do together | [`SharedCounters`] | a page a processor for up to 512 of them |
+//! | the total over several processes | [`SharedCounters`] | a page per processor for up to 512 of them |
 //!
 //! ```
 //! use millstream_sync::counter::Counter;
@@ -21,27 +21,29 @@
 //!         scope.spawn(|| (0..1000).for_each(|_| REQUESTS.increment()));
 //!     }
 //! });
-//! assert_eq!(REQUESTS.sum(), 4000); // nothing is lost, ever
+//! assert_eq!(REQUESTS.sum(), 4000); // no addition is ever lost
 //! ```
 //!
 //! # Why not one word?
-//! A word that several cores write moves between their caches, at 25 to 70 ns a move; an atomic addition to it costs that much as
-//! soon as two cores do it. To leave the atomicity away does not help the speed, since the moves stay, and loses updates: half of them
-//! with two threads that do nothing else, and many still if additions are rare, since a thread that is preempted between
-//! load and store writes back what it loaded a time slice ago. Alexandra Fedorova's *Treacherous shared
-//! counters* tells of a storage engine that ran at a quarter of its speed because of such statistics.
+//! A word that several cores write moves between their caches, at 25 to 70 ns a move; an atomic addition to it costs
+//! that much as soon as two cores do it. Dropping the atomicity does not help the speed, since the moves remain, and it
+//! loses updates: half of them with two threads that do nothing else, and still many if additions are rare, since a
+//! thread that is preempted between load and store writes back a value that is a time slice old. Alexandra Fedorova's
+//! *Treacherous shared counters* describes a storage engine that ran at a quarter of its speed because of such
+//! statistics.
 //!
-//! So each processor has a word of its own ([`percpu`](crate::percpu)): no atomic instruction, nothing lost. Where the kernel has no
-//! restartable sequences the threads share as many words as there are processors, by atomic additions; the results are the same.
+//! So each processor has a word of its own ([`percpu`](crate::percpu)): no atomic instruction, and no lost update.
+//! Where the kernel has no restartable sequences, the threads share as many words as there are processors, by atomic
+//! additions; the results are the same.
 //!
 //! # What a sum means
-//! Additions are ordered with nothing: a counter is a statistic, not a message. A sum contains each addition that happened
-//! before it (by a join, a lock, a channel), and may or may not contain those that run at the same time; so it is exact as
-//! soon as everybody is done. With additions only, a later sum is never smaller.
+//! Additions are not ordered with any other access: a counter is a statistic, not a message. A sum contains each
+//! addition that happened before it (by a join, a lock, a channel), and may or may not contain those that run
+//! concurrently; so it is exact once all adding threads are done. With additions only, a later sum is never smaller.
 //!
-//! # When not
-//! When each addition needs to know the total (a ticket, a limit, a reference count): that is an atomic word's job. When there are few
-//! additions and many sums: a sum reads as many words as there are processors, twice.
+//! # When not to use it
+//! When each addition needs to know the total (a ticket, a limit, a reference count): that is an atomic word's job.
+//! When there are few additions and many sums: a sum reads twice as many words as there are processors.
 //!
 //! # Sources
 //! Fedorova's article above; Dave Dice, Yossi Lev and Mark Moir, *Scalable statistics counters* (SPAA 2013), for how much racy

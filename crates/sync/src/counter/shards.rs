@@ -1,4 +1,4 @@
-//! Words of all processors that a static can have: made when first used.
+//! Per-CPU words that a static can hold, allocated on first use.
 
 use std::sync::OnceLock;
 
@@ -20,14 +20,14 @@ impl<const WORDS: usize> Shards<WORDS> {
         self.words.get_or_init(|| Words::new(WORDS))
     }
 
-    /// Adds to one copy of this word.
+    /// Adds to one copy of `word`.
     ///
     /// # Panics
     /// If there is no such word.
     #[inline]
     pub(super) fn add(&self, word: usize, n: u64) {
         assert!(word < WORDS, "word {word} of {WORDS}");
-        // SAFETY: the site was told the first one of so many words.
+        // SAFETY: `tell` gave the site the first of `WORDS` words, and `word` is below that number.
         if !unsafe { self.site.add(word, n) } {
             self.add_by_words(word, n);
         }

@@ -11,13 +11,13 @@ use crate::percpu::raw::{self, ATTEMPTS, Here, Numbers, Outcome, STRIDE, Slots};
 
 /// Up to 512 counters in shared memory: a file, `/dev/shm`, a memfd.
 ///
-/// Processes of one machine add at once, each addition by a [section](crate::percpu) on the page of its processor, as within one process;
-/// those without restartable sequences add atomically to other pages. A process may be killed at any moment: an addition was made
-/// or it was not, and nobody else notices.
+/// Processes of one machine add concurrently, each addition by a [section](crate::percpu) on the page of its processor,
+/// as within one process; processes without restartable sequences add atomically to other pages. A process may be
+/// killed at any moment: its addition either happened or did not, and other processes are unaffected.
 ///
-/// The file, in pages of 4096 bytes, words little-endian as the machine's: the header (magic `MSCOUNT` and 0, then as `u64`
-/// each: version 1, counters, processors `p`), `p` pages that belong to processors, `p` pages for atomic additions. Counter `i` is
-/// word `i` of each page.
+/// The file consists of pages of 4096 bytes, with words in the machine's little-endian order: the header (magic
+/// `MSCOUNT` and 0, then as `u64` each: version 1, counters, processors `p`), `p` pages that belong to processors, and
+/// `p` pages for atomic additions. Counter `i` is word `i` of each page.
 ///
 /// ```
 /// use millstream_sync::counter::SharedCounters;
@@ -37,40 +37,40 @@ pub struct SharedCounters {
     processors: u32,
 }
 
-/// Why counters cannot be shared.
+/// The reason why counters cannot be shared.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedError {
-    /// The system refused.
+    /// The operating system refused an operation.
     #[error("the file of counters can't be used: {0}")]
     System(#[from] io::Error),
-    /// Not a file of counters.
+    /// The file does not hold counters.
     #[error("this is not a file of counters: it begins with {found:#018x} instead of {MAGIC:#018x}")]
     Foreign {
-        /// Its first word.
+        /// The first word of the file.
         found: u64,
     },
-    /// Made by another version.
-    #[error("the counters are of version {found}; this program knows version {VERSION}")]
+    /// Another version of this library made the file.
+    #[error("the counters are of version {found}; this program reads version {VERSION}")]
     Version {
-        /// Its version.
+        /// The version in the header.
         found: u64,
     },
-    /// What the header says does not fit the file.
+    /// The header does not match the length of the file.
     #[error("a file of {counters} counters for {processors} processors has {expected} bytes, this one has {found}")]
     Length {
-        /// How many counters it should have.
+        /// Number of counters according to the header.
         counters: u64,
-        /// For so many processors.
+        /// Number of processors according to the header.
         processors: u64,
-        /// The length it should have, in bytes.
+        /// Length that follows from the header, in bytes.
         expected: u64,
-        /// Its length in bytes.
+        /// Actual length, in bytes.
         found: u64,
     },
-    /// Too many, or none.
+    /// The number of counters is zero or too large.
     #[error("a file has 1 to {} counters, not {asked}", STRIDE / 8)]
     Number {
-        /// What was asked for.
+        /// The number requested.
         asked: u64,
     },
 }
@@ -78,7 +78,7 @@ pub enum SharedError {
 const MAGIC: u64 = u64::from_le_bytes(*b"MSCOUNT\0");
 const VERSION: u64 = 1;
 
-/// The header's words, by index.
+/// Indices of the header's words.
 mod header {
     pub(super) const MAGIC: usize = 0;
     pub(super) const VERSION: usize = 1;
@@ -86,31 +86,32 @@ mod header {
     pub(super) const PROCESSORS: usize = 3;
 }
 
-// SAFETY: shared memory that is changed by sections and atomic instructions only.
+// SAFETY: the mapping belongs to the process, not to a thread, and is changed only by sections and atomic instructions.
 unsafe impl Send for SharedCounters {}
-// SAFETY: as above.
+// SAFETY: all accesses through a shared reference are sections and atomic instructions.
 unsafe impl Sync for SharedCounters {}
 
-/// More than any Linux has.
-const PROCESSORS_MOST: u32 = 65_536;
+/// More processors than any Linux supports.
+const MAX_PROCESSORS: u32 = 65_536;
 
-/// Has the file system set the space aside: where it is full, that should be an error here and not a signal in whoever adds first.
+/// Reserves the file's blocks: on a full file system this returns an error here, instead of a SIGBUS in the process
+/// that adds first.
 fn allocate(file: &File, bytes: u64) -> std::io::Result<()> {
     // SAFETY: the descriptor is open.
     match unsafe { libc::posix_fallocate(std::os::fd::AsRawFd::as_raw_fd(file), 0, bytes as libc::off_t) } {
-        // Not every file system can say; then it is as it was.
+        // Some file systems cannot reserve blocks; the file then stays sparse.
         0 | libc::EOPNOTSUPP | libc::EINVAL => Ok(()),
         error => Err(std::io::Error::from_raw_os_error(error)),
     }
 }
 
 impl SharedCounters {
-    /// Makes `file` a file of so many counters, all zero; what it held is gone.
+    /// Makes `file` a file of `counters` counters, all zero, and discards its former content.
     ///
-    /// Nobody else may use it yet: then put it where others find it.
+    /// No other process may use the file yet: publish its path after this call returns.
     ///
     /// # Errors
-    /// A number that is zero or above 512, or the system's.
+    /// If `counters` is zero or above 512, or a system call fails.
     pub fn create(file: &File, counters: usize) -> Result<Self, SharedError> {
         check_number(counters as u64)?;
         let processors = processors();
@@ -125,10 +126,11 @@ impl SharedCounters {
         Ok(this)
     }
 
-    /// Opens what [`create`](Self::create) made. The file must not become shorter while it is used.
+    /// Opens a file made by [`create`](Self::create). The file must not shrink while it is in use.
     ///
     /// # Errors
-    /// When it is not a file of counters, is of another version, has another length than its header says, or the system's.
+    /// If it is not a file of counters, has another version or another length than its header says, or a system call
+    /// fails.
     pub fn open(file: &File) -> Result<Self, SharedError> {
         let found = file.metadata()?.len();
         let word = |index: usize| {
@@ -148,7 +150,7 @@ impl SharedCounters {
         check_number(counters)?;
         let expected = length(processors);
         match u32::try_from(processors) {
-            Ok(processors @ 1..=PROCESSORS_MOST) if expected == found => Self::map(file, counters as usize, processors),
+            Ok(processors @ 1..=MAX_PROCESSORS) if expected == found => Self::map(file, counters as usize, processors),
             _ => Err(SharedError::Length { counters, processors, expected, found }),
         }
     }
@@ -156,34 +158,34 @@ impl SharedCounters {
     fn map(file: &File, counters: usize, processors: u32) -> Result<Self, SharedError> {
         const ACCESS: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
         let bytes = length(processors.into()) as usize;
-        // SAFETY: a new mapping of the whole file.
+        // SAFETY: the mapping is new and replaces no other, and `bytes` is the file's length.
         let first = unsafe { libc::mmap(ptr::null_mut(), bytes, ACCESS, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if first == libc::MAP_FAILED {
             return Err(io::Error::last_os_error().into());
         }
-        let first = NonNull::new(first.cast()).expect("a mapping of the system's choice is not at zero");
+        let first = NonNull::new(first.cast()).expect("the kernel maps nothing at address zero by itself");
         Ok(SharedCounters { first, counters, processors })
     }
 
-    /// How many counters there are.
+    /// The number of counters.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
         self.counters
     }
 
-    /// Adds `n` to a counter; wraps around. Wait-free, about two cycles, ordered with nothing.
+    /// Adds `n` to a counter; wraps around. Wait-free, about two cycles, not ordered with any other access.
     ///
     /// # Panics
-    /// If there are not so many counters.
+    /// If there is no such counter.
     #[inline]
     pub fn add(&self, counter: usize, n: u64) {
         assert!(counter < self.counters, "counter {counter} of {}", self.counters);
         if let Some(here) = Here::current(Numbers::Processor) {
             let first = NonNull::from(self.word(0, counter)).cast();
             for _ in 0..ATTEMPTS {
-                // SAFETY: there is a page with this word for each processor, which only sections write that go by the
-                // processor's number.
+                // SAFETY: each processor has a page with this word, and only sections that go by the processor's number
+                // write to it.
                 if unsafe { raw::add(here, Slots::new(first, self.processors), n) } == Outcome::Done {
                     return;
                 }
@@ -195,15 +197,16 @@ impl SharedCounters {
     #[cold]
     #[inline(never)]
     fn add_atomically(&self, counter: usize, n: u64) {
-        // SAFETY: a question. Any page will do; this spreads the threads of all processes.
+        // SAFETY: the call only reads the thread's id. Any page would do; the id spreads the threads of all processes.
         let thread = unsafe { libc::gettid() }.cast_unsigned();
         self.word(self.processors + thread % self.processors, counter).fetch_add(n, Relaxed);
     }
 
-    /// All additions of all processes to a counter, with the meaning of [`Counter::sum`](super::Counter::sum). Takes O(processors).
+    /// The sum of all processes' additions to a counter, with the meaning of [`Counter::sum`](super::Counter::sum).
+    /// Takes O(processors).
     ///
     /// # Panics
-    /// If there are not so many counters.
+    /// If there is no such counter.
     #[must_use]
     pub fn sum(&self, counter: usize) -> u64 {
         assert!(counter < self.counters, "counter {counter} of {}", self.counters);
@@ -211,26 +214,27 @@ impl SharedCounters {
     }
 
     fn header(&self, index: usize) -> &AtomicU64 {
-        // SAFETY: within the first page.
+        // SAFETY: the header lies within the first page, which is mapped as long as `self` lives.
         unsafe { AtomicU64::from_ptr(self.first.cast::<u64>().as_ptr().add(index)) }
     }
 
-    /// A word of a page behind the header.
+    /// Word `index` of page `page` after the header.
     fn word(&self, page: u32, index: usize) -> &AtomicU64 {
         let at = (1 + page as usize) * STRIDE + index * size_of::<u64>();
-        // SAFETY: there are twice as many pages as processors, and `index` is below the number of counters.
+        // SAFETY: the header is followed by twice as many pages as processors, and `index` is below the number of
+        // counters.
         unsafe { AtomicU64::from_ptr(self.first.as_ptr().add(at).cast()) }
     }
 }
 
 impl Drop for SharedCounters {
     fn drop(&mut self) {
-        // SAFETY: our mapping, which nobody uses any more.
+        // SAFETY: the mapping is this value's own, and `drop` has the last reference to it.
         unsafe { libc::munmap(self.first.as_ptr().cast(), length(self.processors.into()) as usize) };
     }
 }
 
-/// Of the whole file, in bytes.
+/// Length of the whole file in bytes.
 fn length(processors: u64) -> u64 {
     processors.saturating_mul(2).saturating_add(1).saturating_mul(STRIDE as u64)
 }

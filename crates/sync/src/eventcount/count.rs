@@ -10,10 +10,10 @@ use super::quiet::Quiet;
 use super::sleep::Sleeping;
 use super::word::Width;
 
-/// An event count of some [`Kind`] in some [`Place`]; see the [module](super) for which to take.
+/// An event count of some [`Kind`] in some [`Place`]; the [module](super) says which one to choose.
 ///
-/// Waiting is the same for all kinds. Kinds with many incrementers are incremented here; the others through
-/// their [`Incrementer`](super::Incrementer).
+/// Waiting is the same for all kinds. A kind with many incrementers is incremented here; any other kind is incremented
+/// through its [`Incrementer`](super::Incrementer).
 #[repr(C)]
 #[derive(Debug)]
 pub struct Count<K: Kind, P: Place = Local> {
@@ -21,7 +21,7 @@ pub struct Count<K: Kind, P: Place = Local> {
     pub(super) place: P,
 }
 
-/// A count's value at one moment; what to wait for a change of.
+/// A count's value at one moment, whose change a waiter awaits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub(super) u64);
 
@@ -37,9 +37,9 @@ impl Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Waited {
-    /// The count is not what it was.
+    /// The count differs from the key.
     Changed,
-    /// The deadline passed, and the count was still the same.
+    /// The deadline passed without a change of the count.
     TimedOut,
 }
 
@@ -58,16 +58,16 @@ impl<K: Kind, P: Place> Count<K, P> {
         Self::starting_at(0)
     }
 
-    /// A count of `value`, cut to the width of the kind.
+    /// A count of `value`, truncated to the kind's width.
     #[must_use]
     pub fn starting_at(value: u64) -> Self {
         Count { kind: K::starting_at(value), place: P::default() }
     }
 
-    /// The sum of all increments so far, with the kind's width: 31 or 63 bits where the flag shares the word,
-    /// 32 or 64 bits where it does not. It wraps around.
+    /// The sum of all increments so far, in the kind's width: 31 or 63 bits where the flag shares the word, 32 or 64
+    /// bits where it does not. It wraps around.
     ///
-    /// Wait-free, one load. Acquire: what was written before the increments that it counts is visible.
+    /// Wait-free, one load. Acquire: everything written before the increments it counts is visible.
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount64;
@@ -82,8 +82,8 @@ impl<K: Kind, P: Place> Count<K, P> {
         self.kind.value()
     }
 
-    /// The count as it is now. Take it, *then* look whether there is something to do, and wait with it if not:
-    /// an increment after the snapshot ends the wait.
+    /// The current count. A waiter takes the snapshot, *then* checks whether there is work, and waits with the snapshot
+    /// if not: an increment after the snapshot ends the wait.
     ///
     /// Wait-free, one load, acquire.
     #[inline]
@@ -92,7 +92,7 @@ impl<K: Kind, P: Place> Count<K, P> {
         Key(self.value())
     }
 
-    /// The key of a count with this value: for who has the value from elsewhere.
+    /// The key of a count with this value, for a caller that has the value from elsewhere.
     #[inline]
     #[must_use]
     pub fn key_of(&self, value: u64) -> Key {
@@ -108,10 +108,10 @@ impl<K: Kind, P: Place> Count<K, P> {
 
     /// Waits until the count differs from `key`.
     ///
-    /// Blocks as long as it does not change. What was written before the increment that ended the wait is
-    /// visible after (acquire). Spins as [`Patience::DEFAULT`] says, then sleeps without using the CPU. There
-    /// are no spurious returns; after an increment that wakes only some, the others may sleep on although the
-    /// count changed.
+    /// Blocks until the count changes. Everything written before the increment that ended the wait is visible
+    /// afterwards (acquire). Spins as [`Patience::DEFAULT`] says, then sleeps without using the CPU. There are no
+    /// spurious returns; after an increment that wakes only some waiters, the others may sleep on although the count
+    /// changed.
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;
@@ -142,8 +142,8 @@ impl<K: Kind, P: Place> Count<K, P> {
         self.wait_patiently(key, Some(deadline), &Patience::DEFAULT)
     }
 
-    /// Waits until the count differs from `key` or the deadline, if there is one, has passed; spins and naps
-    /// before it sleeps as `patience` says.
+    /// Waits until the count differs from `key` or the deadline, if there is one, has passed; spins and naps before it
+    /// sleeps as `patience` says.
     pub fn wait_patiently(&self, key: Key, deadline: Option<Instant>, patience: &Patience) -> Waited {
         for _ in 0..patience.spins {
             if self.has_changed(key) {
@@ -164,9 +164,9 @@ impl<K: Kind, P: Place> Count<K, P> {
         self.sleep(key, deadline)
     }
 
-    /// Waits until `ready` returns something, and looks again after each change of the count.
+    /// Waits until `ready` returns a value, and calls it again after each change of the count.
     ///
-    /// `ready` is called between a snapshot and the wait, so whatever makes it succeed must happen before an
+    /// `ready` runs between a snapshot and the wait, so the change that makes it succeed must happen before an
     /// increment. Blocks; never misses a change.
     ///
     /// ```
@@ -187,7 +187,7 @@ impl<K: Kind, P: Place> Count<K, P> {
         self.wait_for_patiently(ready, None, &Patience::DEFAULT).expect("without a deadline only success ends the wait")
     }
 
-    /// Waits until `ready` returns something or `deadline` has passed; `None` if it was not ready even then.
+    /// Waits until `ready` returns a value or `deadline` has passed; `None` if it was not ready even then.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -200,8 +200,8 @@ impl<K: Kind, P: Place> Count<K, P> {
         self.wait_for_patiently(ready, Some(deadline), &Patience::DEFAULT)
     }
 
-    /// Waits until `ready` returns something or the deadline, if there is one, has passed; spins and naps before
-    /// it sleeps as `patience` says.
+    /// Waits until `ready` returns a value or the deadline, if there is one, has passed; spins and naps before it
+    /// sleeps as `patience` says.
     pub fn wait_for_patiently<T>(
         &self,
         mut ready: impl FnMut() -> Option<T>,
@@ -219,20 +219,20 @@ impl<K: Kind, P: Place> Count<K, P> {
         }
     }
 
-    /// Adds `n` and wakes all waiters, for generic code that has its own right to increment.
+    /// Adds `n` and wakes all waiters, for generic code that proves its right to increment by other means.
     ///
     /// # Safety
     /// If `K` is a [`SoleKind`](super::SoleKind):
     ///
-    /// - No other thread (or process) increments this count at the same time, and none does so without this
-    ///   increment being visible to it.
+    /// - No other thread (or process) increments this count at the same time, and the increments of different threads
+    ///   are ordered by happens-before.
     /// - In a [`Shared`](super::Shared) place, this process has made an [`Incrementer`](super::Incrementer) of this
-    ///   count, and no other process has made one since. That is where waiters learn whether this process has registered
-    ///   for heavy fences, for all its counts together. Unless they know it, they issue none, while the fence
-    ///   of this increment is free: both may then overlook each other, and a wake-up is lost.
+    ///   count, and no other process has made one since. The incrementer tells waiters whether this process has
+    ///   registered for heavy fences, for all its counts together. Waiters that do not know it issue no heavy fence,
+    ///   while the fence of this increment is free: both may then overlook each other, and a wake-up is lost.
     #[inline]
     pub unsafe fn add_unchecked(&self, n: u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function has the same contract.
         unsafe { self.add_waking_unchecked(n, usize::MAX) }
     }
 
@@ -242,7 +242,7 @@ impl<K: Kind, P: Place> Count<K, P> {
     /// As for [`add_unchecked`](Self::add_unchecked).
     #[inline]
     pub unsafe fn add_waking_unchecked(&self, n: u64, most: usize) {
-        // SAFETY: the caller's promise covers both calls.
+        // SAFETY: this function has the same contract, and it covers both calls.
         unsafe {
             if self.kind.add::<P>(n) {
                 self.settle(most);
@@ -250,27 +250,29 @@ impl<K: Kind, P: Place> Count<K, P> {
         }
     }
 
+    /// Wakes waiters after an increment that found the flag set.
+    ///
     /// # Safety
     /// As for [`add_unchecked`](Self::add_unchecked).
     #[cold]
     #[inline(never)]
     unsafe fn settle(&self, most: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function has the same contract.
         unsafe { self.kind.settle(most, |most| self.wake(most)) }
     }
 
-    /// Wakes at most `most` waiters, threads before tasks, and tells how many.
+    /// Wakes at most `most` waiters, threads before tasks, and returns how many it woke.
     pub(super) fn wake(&self, most: usize) -> usize {
         if most == 0 {
-            // The kernel would wake one.
+            // For 0 the kernel would wake one thread.
             return 0;
         }
         let threads = self.kind.wake(most, &self.sleeping(None));
-        // The waker may be what the woken thread's core does until it sleeps: no more than needed.
+        // This thread may occupy the core that a woken thread needs, so it skips the tasks if threads sufficed.
         if threads == most { threads } else { threads + self.place.wake_tasks(most - threads) }
     }
 
-    /// Sets the flag and sleeps, as often as it takes.
+    /// Sets the flag and sleeps, until the count changes or the deadline passes.
     fn sleep(&self, key: Key, deadline: Option<Instant>) -> Waited {
         let mut quiet = None;
         loop {
@@ -282,7 +284,7 @@ impl<K: Kind, P: Place> Count<K, P> {
             if announced == Announced::Changed {
                 return Waited::Changed;
             }
-            // Then the look again: the kernel compares the word when it lets us sleep.
+            // The second look is the kernel's: it compares the word before the thread sleeps.
             let nap = match self.place.confirm(K::OVERLOOKS) {
                 Certainty::Now => None,
                 Certainty::InTime => quiet.get_or_insert_with(Quiet::new).nap(announced),
@@ -309,8 +311,9 @@ impl<K: Kind, P: Place> Default for Count<K, P> {
 impl<W: Width, P: Place> Count<Many<W>, P> {
     /// Adds one and wakes all waiters.
     ///
-    /// Wait-free with nobody waiting: one `lock xadd` on x86-64 and a branch. Otherwise one system call, and a
-    /// short lock for waiting tasks. Release: what was written before is visible to whoever sees the new count.
+    /// Without waiters it is wait-free: on x86-64, one `lock xadd` and a branch. With waiters it takes one system call,
+    /// and a short lock for waiting tasks. Release: everything written before is visible to any thread that sees the
+    /// new count.
     #[inline]
     pub fn increment(&self) {
         self.add(1);
@@ -318,7 +321,7 @@ impl<W: Width, P: Place> Count<Many<W>, P> {
 
     /// Adds `n` and wakes all waiters; otherwise like [`increment`](Self::increment).
     ///
-    /// `n = 0` changes nothing and wakes who sleeps; waiters whose key is up to date sleep again.
+    /// `n = 0` changes nothing and wakes the sleeping waiters; those whose key is up to date sleep again.
     #[inline]
     pub fn add(&self, n: u64) {
         self.add_waking(n, usize::MAX);
@@ -330,13 +333,12 @@ impl<W: Width, P: Place> Count<Many<W>, P> {
         self.add_waking(1, 1);
     }
 
-    /// Adds `n` and wakes at most `most` of the waiters that sleep: threads first, then tasks, the longest
-    /// waiting first.
+    /// Adds `n` and wakes at most `most` of the sleeping waiters: threads first, then tasks, the longest waiting first.
     ///
-    /// For waiters that are all alike and of whom `most` can do all the new work: `n` units came for a set of
-    /// workers, `add_waking(n, n)`. The others sleep on although the count changed. A wake-up is never wasted:
-    /// a waiter that gives up hands it on or returns [`Waited::Changed`], and one that is woken with an
-    /// up-to-date key has looked after the increment.
+    /// For interchangeable waiters of which `most` can do all the new work: when `n` units arrive for a set of workers,
+    /// `add_waking(n, n)`. The others sleep on although the count changed. A wake-up is never wasted: a waiter that
+    /// gives up hands it on or returns [`Waited::Changed`], and a waiter that is woken with an up-to-date key has
+    /// checked for work after the increment.
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;
@@ -347,12 +349,12 @@ impl<W: Width, P: Place> Count<Many<W>, P> {
     /// ```
     #[inline]
     pub fn add_waking(&self, n: u64, most: usize) {
-        // SAFETY: this kind has many incrementers.
+        // SAFETY: counts of this kind allow concurrent increments.
         unsafe { self.add_waking_unchecked(n, most) }
     }
 }
 
-/// The time left; `None` without a deadline.
+/// The time left until the deadline; `None` without one.
 fn left_until(deadline: Option<Instant>) -> Option<std::time::Duration> {
     deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
 }

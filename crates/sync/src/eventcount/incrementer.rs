@@ -8,11 +8,11 @@ use super::count::Count;
 use super::kind::SoleKind;
 use super::place::Place;
 
-/// The only one who may increment a count of a [`SoleKind`].
+/// The exclusive right to increment a count of a [`SoleKind`].
 ///
-/// Neither copied nor cloned, and incrementing takes it mutably, so two threads cannot increment at the same time;
-/// it may be sent from one thread to another. `R` is how it holds the count: a reference from
-/// [`split`](Count::split), an [`Arc`] from [`pair`](Count::pair).
+/// An incrementer is neither copied nor cloned, and incrementing borrows it mutably, so two threads cannot increment at
+/// the same time; it may be sent from one thread to another. `R` is the way it holds the count: a reference from
+/// [`split`](Count::split), or an [`Arc`] from [`pair`](Count::pair).
 ///
 /// ```compile_fail,E0499
 /// use millstream_sync::eventcount::SpEventCount;
@@ -38,7 +38,7 @@ pub struct Incrementer<K: SoleKind, P: Place, R: Deref<Target = Count<K, P>>> {
 }
 
 impl<K: SoleKind, P: Place> Count<K, P> {
-    /// The only incrementer, and the count for everybody else to wait on.
+    /// The only incrementer, and a shared reference to the count for the waiters.
     ///
     /// ```
     /// use millstream_sync::eventcount::SpEventCount;
@@ -53,11 +53,11 @@ impl<K: SoleKind, P: Place> Count<K, P> {
     /// ```
     pub fn split(&mut self) -> (Incrementer<K, P, &Self>, &Self) {
         let count = &*self;
-        // SAFETY: `self` is borrowed mutably for as long as either reference lives, so there is no other.
+        // SAFETY: `self` stays mutably borrowed as long as either reference lives, so there is no other incrementer.
         (unsafe { Incrementer::new(count) }, count)
     }
 
-    /// A new count of zero with its only incrementer, both free to go anywhere.
+    /// A new count of zero with its only incrementer, both of which may be moved anywhere.
     ///
     /// ```
     /// use millstream_sync::eventcount::SpEventCount64;
@@ -70,21 +70,21 @@ impl<K: SoleKind, P: Place> Count<K, P> {
     #[must_use]
     pub fn pair() -> (Incrementer<K, P, Arc<Self>>, Arc<Self>) {
         let count = Arc::new(Self::new());
-        // SAFETY: the count is new, and a handle is the only safe way to increment it.
+        // SAFETY: the count is new, and a handle is the only safe way to increment it, so there is no other
+        // incrementer.
         (unsafe { Incrementer::new(Arc::clone(&count)) }, count)
     }
 }
 
 impl<K: SoleKind, P: Place, R: Deref<Target = Count<K, P>>> Incrementer<K, P, R> {
-    /// The incrementer of a count that may be in reach of others, such as one in shared memory.
+    /// The incrementer of a count that may be within reach of other threads, such as one in shared memory.
     ///
-    /// In a [`Shared`](super::Shared) place it registers this process for heavy fences, tells the waiters
-    /// whether that succeeded, and wakes them, in case a former incrementer died between its increment and the
-    /// wake.
+    /// In a [`Shared`](super::Shared) place it registers this process for heavy fences and tells the waiters whether
+    /// that succeeded. It also wakes them, in case a former incrementer died between its increment and the wake-up.
     ///
     /// # Safety
-    /// There is no other incrementer of this count, in this process or another, as long as this one lives; what
-    /// a former one did is visible to this thread.
+    /// There is no other incrementer of this count, in this process or another, as long as this one lives. Everything a
+    /// former incrementer did is visible to this thread.
     pub unsafe fn new(count: R) -> Self {
         count.place.attach();
         if P::SHARED {
@@ -102,9 +102,9 @@ impl<K: SoleKind, P: Place, R: Deref<Target = Count<K, P>>> Incrementer<K, P, R>
 
     /// Adds one and wakes all waiters.
     ///
-    /// Wait-free with nobody waiting: on x86-64 an `add` to memory, a test and a branch; elsewhere two loads, a
-    /// store and a light fence. Otherwise one system call, and a short lock for waiting tasks. Release: what
-    /// was written before is visible to whoever sees the new count.
+    /// Without waiters it is wait-free: on x86-64 an `add` to memory, a test and a branch; elsewhere two loads, a store
+    /// and a light fence. With waiters it takes one system call, and a short lock for waiting tasks. Release:
+    /// everything written before is visible to any thread that sees the new count.
     #[inline]
     pub fn increment(&mut self) {
         self.add(1);
@@ -112,7 +112,7 @@ impl<K: SoleKind, P: Place, R: Deref<Target = Count<K, P>>> Incrementer<K, P, R>
 
     /// Adds `n` and wakes all waiters; otherwise like [`increment`](Self::increment).
     ///
-    /// `n = 0` changes nothing and wakes who sleeps; waiters whose key is up to date sleep again.
+    /// `n = 0` changes nothing and wakes the sleeping waiters; those whose key is up to date sleep again.
     #[inline]
     pub fn add(&mut self, n: u64) {
         self.add_waking(n, usize::MAX);
@@ -124,10 +124,11 @@ impl<K: SoleKind, P: Place, R: Deref<Target = Count<K, P>>> Incrementer<K, P, R>
         self.add_waking(1, 1);
     }
 
-    /// Adds `n` and wakes at most `most` of the waiters that sleep; for which waiters, see [`Count::add_waking`].
+    /// Adds `n` and wakes at most `most` of the sleeping waiters; [`Count::add_waking`] says for which waiters that is
+    /// correct.
     #[inline]
     pub fn add_waking(&mut self, n: u64, most: usize) {
-        // SAFETY: there is only this incrementer, borrowed mutably.
+        // SAFETY: this is the count's only incrementer, and it is borrowed mutably.
         unsafe { self.count.add_waking_unchecked(n, most) }
     }
 }

@@ -1,4 +1,4 @@
-//! What distinguishes the kinds of event counts.
+//! The differences between the kinds of event counts.
 
 use super::place::{Overlooks, Place};
 use super::sleep::Sleeping;
@@ -6,20 +6,20 @@ use super::sleep::Sleeping;
 /// A kind of event count: [`Many`](super::Many), [`TwoWord`](super::TwoWord), and on x86-64
 /// `Unlocked`.
 ///
-/// Sealed: the kinds are proven one by one.
+/// Sealed: each kind has its own proof that it loses no wake-up.
 pub trait Kind: sealed::Kind {}
 
-/// A kind that only one thread at a time may increment.
+/// A kind that only one thread may increment at a time.
 pub trait SoleKind: Kind {}
 
-/// The value of a count whose flag says that somebody waits.
+/// The outcome of setting the flag for a waiter of some value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Announced {
-    /// The value is not the waiter's any more.
+    /// The count no longer has the waiter's value.
     Changed,
-    /// The flag was not set before.
+    /// This waiter set the flag.
     Newly,
-    /// The flag was set before.
+    /// The flag was already set.
     Already,
 }
 
@@ -30,7 +30,7 @@ pub(super) mod sealed {
         #[cfg(not(loom))]
         const ZERO: Self;
 
-        /// How an increment can overlook a flag that was set at the same time.
+        /// How an increment can overlook a flag that is set concurrently.
         const OVERLOOKS: Overlooks;
 
         fn starting_at(value: u64) -> Self;
@@ -41,26 +41,26 @@ pub(super) mod sealed {
         /// `number` as a value of this kind's width.
         fn wrap(number: u64) -> u64;
 
-        /// Adds `n`, with release ordering, and tells whether [`settle`](Kind::settle) must be called.
+        /// Adds `n`, with release ordering, and returns whether [`settle`](Kind::settle) must be called.
         ///
         /// # Safety
-        /// For a [`SoleKind`](super::SoleKind), no other call of `add` or `settle` happens at the same time.
+        /// For a [`SoleKind`](super::SoleKind), no other call of `add` or `settle` runs at the same time.
         unsafe fn add<P: Place>(&self, n: u64) -> bool;
 
-        /// Wakes at most `most` waiters after [`add`](Kind::add) saw the flag, and brings the flag in order.
-        /// `wake` wakes at most so many and tells how many it woke.
+        /// Wakes at most `most` waiters after [`add`](Kind::add) saw the flag, and clears or keeps the flag. `wake`
+        /// wakes at most as many waiters as its argument says and returns how many it woke.
         ///
         /// # Safety
         /// As for `add`.
         unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize);
 
-        /// Sets the flag if the count has this value.
+        /// Sets the flag if the count has the value `value`.
         fn announce(&self, value: u64) -> Announced;
 
-        /// Sleeps unless the count changed since [`announce`](Kind::announce).
+        /// Sleeps unless the count has changed since [`announce`](Kind::announce).
         fn sleep(&self, value: u64, sleeping: &Sleeping<'_>);
 
-        /// Wakes at most so many sleeping threads.
+        /// Wakes at most `most` sleeping threads, and returns how many it woke.
         fn wake(&self, most: usize, sleeping: &Sleeping<'_>) -> usize;
     }
 }

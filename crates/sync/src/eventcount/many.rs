@@ -6,20 +6,19 @@ use super::sleep::Sleeping;
 use super::word::{Width, Word};
 use crate::primitive::Ordering;
 
-/// The lowest bit: somebody waits. The rest of the word is the value.
+/// The lowest bit, set while there may be waiters. The rest of the word is the value.
 const FLAG: u64 = 1;
 
 /// The kind with many incrementers.
 ///
-/// The word is `value << 1 | flag`. Waiters set the flag by compare-and-swap, so only on the value they wait
-/// on; incrementers add 2 and see by the fetched word whether somebody waited.
+/// The word is `value << 1 | flag`. Waiters set the flag by compare-and-swap, so only on the value they wait on;
+/// incrementers add 2 and learn from the fetched word whether there are waiters.
 ///
-/// All changes of one word have one order, the word's modification order, and that alone proves that no wake-up
-/// is lost: a waiter's flag is either before an increment in this order, then the increment fetches it and
-/// wakes, or after, then the compare-and-swap finds another value. The flag is cleared before the wake: who
-/// fell asleep before the clearing is woken, and who tries after finds a word without the flag and does not
-/// fall asleep. So the orderings only have to carry the user's data: release on the increment, acquire where
-/// the value is read.
+/// All changes of one word have one order, the word's modification order, and that alone proves that no wake-up is
+/// lost. If a waiter's flag comes before an increment in this order, the increment fetches it and wakes. If it comes
+/// after, the compare-and-swap finds another value. The flag is cleared before the wake-up: a waiter that fell asleep
+/// before the clearing is woken, and a waiter that tries later finds a word without the flag and does not fall asleep.
+/// So the orderings only have to carry the user's data: release on the increment, acquire where the value is read.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Many<W: Width>(W::Atomic);
@@ -38,7 +37,7 @@ impl<W: Width> sealed::Kind for Many<W> {
 
     #[inline(always)]
     fn value(&self) -> u64 {
-        // Acquire: what was written before the increments is visible.
+        // Acquire pairs with the release of `add`: everything written before the counted increments is visible.
         self.0.load(Ordering::Acquire) >> 1
     }
 
@@ -49,24 +48,24 @@ impl<W: Width> sealed::Kind for Many<W> {
 
     #[inline(always)]
     unsafe fn add<P: Place>(&self, n: u64) -> bool {
-        // Release: who reads the new value, and be it through later increments, sees what was written before.
+        // Release: a thread that reads the new value, even through later increments, sees everything written before.
         self.0.fetch_add(n << 1, Ordering::Release) & FLAG != 0
     }
 
     unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize) {
         if most < usize::MAX && wake(most) == most {
-            // Sleepers may be left, so the flag stays.
+            // There may be more sleepers, so the flag stays.
             return;
         }
-        // Before the wake: whoever announces itself from here on sets the flag anew, and whoever did so before is
-        // asleep, and woken, or finds the word changed.
+        // The clearing comes before the wake-up: a waiter that announces itself later sets the flag again, and one that
+        // did so earlier is asleep and woken, or finds the word changed.
         self.0.fetch_and(!FLAG, Ordering::Relaxed);
         wake(usize::MAX);
     }
 
     fn announce(&self, value: u64) -> Announced {
         let (quiet, flagged) = (value << 1, value << 1 | FLAG);
-        // Acquire on failure: a changed value is reported as seen. On success there is nothing new to see.
+        // Acquire on failure: the caller reports the changed value as seen. On success there is no new value to see.
         match self.0.compare_exchange(quiet, flagged, Ordering::Relaxed, Ordering::Acquire) {
             Ok(_) => Announced::Newly,
             Err(found) if found == flagged => Announced::Already,

@@ -1,23 +1,24 @@
-//! Event counts: sleep until something changes, notify for the price of a store.
+//! Event counts: waiters sleep until something changes, and a notification costs as much as a store.
 //!
-//! An event count is a number that only grows. A waiter takes a [`snapshot`](Count::snapshot), looks at
-//! whatever the count stands for, and if there is nothing to do, waits until the count differs from the
-//! snapshot. Who changes something increments the count afterwards. No lock is shared between the two, and no
-//! wake-up can be lost: a change that the waiter missed came before an increment that ends its wait at once. As
-//! long as nobody sleeps, an increment makes no system call.
+//! An event count is a number that only grows. A waiter takes a [`snapshot`](Count::snapshot), checks the state for
+//! which the count stands, and if there is nothing to do, waits until the count differs from the snapshot. After
+//! changing that state, the notifier increments the count. The two share no lock, and no wake-up can be lost: a change
+//! that the waiter missed came before an increment that ends its wait at once. While no waiter sleeps, an increment
+//! makes no system call.
 //!
 //! # Which one do I want?
-//! | who increments | one process | memory shared between processes | increment, nobody waits |
+//! | who increments | one process | memory shared between processes | increment without waiters |
 //! | --- | --- | --- | --- |
-//! | anybody | [`EventCount`], [`EventCount64`] | [`SharedEventCount`], [`SharedEventCount64`] | a locked addition |
+//! | any thread | [`EventCount`], [`EventCount64`] | [`SharedEventCount`], [`SharedEventCount64`] | a locked addition |
 //! | one thread at a time | [`SpEventCount`], [`SpEventCount64`] | [`SharedSpEventCount`], [`SharedSpEventCount64`] | on x86-64 about a store and a half, elsewhere as below |
-//! | the same, in portable form | [`TwoWordEventCount`], [`TwoWordEventCount64`] | [`SharedTwoWordEventCount`], [`SharedTwoWordEventCount64`] | two loads, a store, a [light fence](millstream_fence::light) |
+//! | one thread at a time, in portable form | [`TwoWordEventCount`], [`TwoWordEventCount64`] | [`SharedTwoWordEventCount`], [`SharedTwoWordEventCount64`] | two loads, a store, a [light fence](millstream_fence::light) |
 //!
-//! Take 64 bits if the count is also a sequence (then [`value`](Count::value) is the published position, and
-//! publishing is the increment), or if a waiter may be kept from running for a whole turn of 31 bits; otherwise
-//! 32 bits are enough. All are [`Count`]s with a [`Kind`] and a [`Place`], and generic code takes a `Count<K>`.
+//! Take 64 bits if the count is also a sequence (then [`value`](Count::value) is the published position, and publishing
+//! is the increment), or if a waiter may be kept from running while the count wraps around; otherwise 32 bits suffice.
+//! All are [`Count`]s with a [`Kind`] and a [`Place`], and generic code takes a `Count<K>`.
 //!
-//! Not for mutual exclusion, and not for handing over a value: it tells *that* something changed, not what.
+//! An event count does not exclude other threads and does not hand over a value: it tells *that* something changed, not
+//! what.
 //!
 //! # Both sides
 //! ```
@@ -26,13 +27,13 @@
 //!
 //! let ready = AtomicBool::new(false);
 //! let mut count = SpEventCount::new();
-//! let (mut incrementer, count) = count.split(); // the only one who may increment
+//! let (mut incrementer, count) = count.split(); // the exclusive right to increment
 //!
 //! std::thread::scope(|scope| {
 //!     scope.spawn(|| {
 //!         loop {
 //!             let key = count.snapshot(); // first the snapshot,
-//!             if ready.load(Relaxed) {    // then the look,
+//!             if ready.load(Relaxed) {    // then the check,
 //!                 break;
 //!             }
 //!             count.wait(key);            // then the wait
@@ -45,15 +46,15 @@
 //! });
 //! ```
 //!
-//! In memory that processes share, a count is placed where the memory is mapped, and zeroed memory is a new one:
-//! `examples/shared_count.rs` shows it. The layout is that of [`Shared`]'s docs.
+//! In memory that processes share, a count is placed where the memory is mapped, and zeroed memory is a new count:
+//! `examples/shared_count.rs` shows it, and [`Shared`] documents the layout.
 //!
 //! # How it works
-//! A flag beside the number says that somebody sleeps or is about to. A waiter spins for a while, may nap (see
-//! [`Patience`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the
-//! same. Tasks leave their waker in a list first. An increment that finds the flag wakes them. What remains is
-//! to show that an increment cannot overlook the flag of a waiter that falls asleep; each kind has its own
-//! reason, given there:
+//! A flag beside the number says that a waiter sleeps or is about to. A waiter spins for a while, may nap (see
+//! [`Patience`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the same. A
+//! task first adds its waker to a list. An increment that finds the flag wakes the waiters. It remains to show that an
+//! increment cannot overlook the flag of a waiter that falls asleep; each kind has its own reason, given in its
+//! documentation:
 //!
 //! - [`Many`]: flag and number are in one word that is changed by atomic read-modify-writes only.
 //! - [`TwoWord`]: the incrementer's light fence and the waiter's [heavy fence](millstream_fence::heavy) pair.
@@ -61,27 +62,27 @@
 //!   instruction is the whole increment.
 //!
 //! A waiter that gives up (deadline, dropped future, killed process) leaves at worst the flag, which costs one
-//! increment a system call in vain. Single-incrementer waiters pay for the fence, some 10 µs, each time they go
-//! to sleep.
+//! increment a needless system call. Waiters of a kind with a single incrementer pay for the fence, some 10 µs, each
+//! time they go to sleep.
 //!
 //! # Progress
-//! Snapshots are wait-free, and so are increments while nobody waits; with waiters an increment is a system
-//! call, and a short lock if tasks wait. Waiting blocks. A thread that is stopped anywhere in a wait hinders
-//! nobody; one that is stopped between its increment and the wake delays that wake.
+//! Snapshots are wait-free, and so are increments without waiters; with waiters an increment is a system call, and a
+//! short lock if tasks wait. Waiting blocks. A thread that is stopped anywhere in a wait hinders no other thread; a
+//! thread that is stopped between its increment and the wake-up delays that wake-up.
 //!
 //! # Wakers
 //! A waker is cloned, woken and dropped outside every lock, so it may use the count it waits for. A waker that panics
 //! when an increment wakes it is contained: the panic hook reports it, all other waiters are woken, and the increment
-//! returns as usual. A panic of a waker's clone or drop while its own task is polled or dropped is that task's.
+//! returns as usual. A panic of a waker's clone or drop while its own task is polled or dropped belongs to that task.
 //!
 //! # How it is proven
-//! Loom models of [`Many`] and [`TwoWord`] with threads and tasks (`tests/eventcount_loom.rs`), an enumerated
-//! x86-TSO machine for `Unlocked` (`verify/tso`), stress tests with both kinds of fences, between threads and
-//! between processes, and the mutations that these are known to catch (`verify/README.md`).
+//! Loom models check [`Many`] and [`TwoWord`] with threads and tasks (`tests/eventcount_loom.rs`), and an enumerated
+//! x86-TSO machine checks `Unlocked` (`verify/tso`). Stress tests run with both kinds of fences, between threads and
+//! between processes. `verify/README.md` lists the mutations that all of these catch.
 //!
 //! # Source of the idea
-//! Paul Khuong's event counts for Concurrency Kit (`ck_ec`): the flag in the word, the addition without a lock
-//! prefix, the two-word form.
+//! Paul Khuong's event counts for Concurrency Kit (`ck_ec`): the flag in the word, the addition without a lock prefix,
+//! the two-word form.
 
 pub use count::{Count, Key, Waited};
 pub use incrementer::Incrementer;

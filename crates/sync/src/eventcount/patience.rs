@@ -1,17 +1,17 @@
-//! What a waiter does before it announces itself and sleeps.
+//! The spinning and napping of a waiter before it sets the flag and sleeps.
 
 use std::time::Duration;
 
 /// How long a waiter tries to make do without a wake-up.
 ///
-/// A waiter that spins or naps has not set the flag, so the incrementer does not pay for a system call. First
-/// it looks `spins` times with a pause instruction between; then it naps `naps` times, each nap twice as long
-/// as the one before, up to [`NAP_LONGEST`](Self::NAP_LONGEST); then it sets the flag and sleeps until it is
+/// A waiter that spins or naps has not set the flag, so the incrementer pays for no system call. The waiter first
+/// checks the count `spins` times with a pause instruction between checks. Then it naps `naps` times, each nap twice as
+/// long as the one before, up to [`NAP_LONGEST`](Self::NAP_LONGEST). Then it sets the flag and sleeps until it is
 /// woken.
 ///
-/// Spinning is good when the change is expected within a microsecond from a thread that runs at the same time.
-/// Napping is good for a consumer that may let work gather: it bounds the wake-ups by its naps, at the price of
-/// up to a nap of delay, so it is off by default.
+/// Spinning pays if a running thread is expected to make the change within a microsecond. Napping suits a consumer that
+/// may let work gather: it bounds the wake-ups by the number of naps, at the price of up to a nap of delay, so it is
+/// off by default.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// No nap is longer than this.
+    /// Length of the longest nap.
     pub const NAP_LONGEST: Duration = Duration::from_millis(10);
 
     /// Spins 100 times, some 2 µs, and does not nap.
@@ -36,7 +36,7 @@ impl Patience {
     /// Goes to sleep at once.
     pub const NONE: Patience = Patience { spins: 0, ..Patience::DEFAULT };
 
-    /// Looks `spins` times, with a pause instruction between.
+    /// Checks the count `spins` times, with a pause instruction between checks.
     #[must_use]
     pub const fn spins(self, spins: u32) -> Self {
         Patience { spins, ..self }
@@ -60,7 +60,7 @@ impl Default for Patience {
     }
 }
 
-/// `first`, doubled and doubled, but never more than `longest`.
+/// `first`, doubled each time, up to `longest`.
 pub(super) fn growing(first: Duration, longest: Duration) -> impl Iterator<Item = Duration> {
     std::iter::successors(Some(first.min(longest)), move |&length| Some((length * 2).min(longest)))
 }

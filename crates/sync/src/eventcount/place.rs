@@ -1,4 +1,4 @@
-//! Where an event count lives: in one process, or in memory shared between processes.
+//! The places of an event count: one process, or memory shared between processes.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use crate::primitive::{AtomicU32, Ordering, fence, heavy, light};
 
 /// Where a count lives: [`Local`] or [`Shared`].
 ///
-/// Sealed: the waiters' certainty depends on it.
+/// Sealed: the proofs of the kinds depend on the fences of each place.
 pub trait Place: sealed::Place {}
 
-/// In one process: threads and tasks of it wait.
+/// A place in one process, whose threads and tasks wait.
 #[derive(Debug, Default)]
 pub struct Local {
     pub(super) tasks: Tasks,
     queue: Queue,
 }
 
-/// In memory that several processes map: threads of all of them wait; tasks cannot.
+/// A place in memory that several processes map: threads of all of them wait; tasks cannot.
 ///
-/// A count in this place holds no pointers, and zeroed memory is a new one. The layout is the kind's one or two
-/// words, then a `u32` that is 1 if the sole incrementer's process registered for heavy fences and 0 otherwise.
-/// Any process may be killed at any moment: a waiter leaves at worst a flag, which costs the next increment one
-/// system call; an incrementer may leave waiters that it did not wake, so here no thread sleeps longer than a
-/// second without looking at the count.
+/// A count in this place holds no pointers, and zeroed memory is a new count. The layout is the kind's one or two
+/// words, then a `u32` that is 1 if the sole incrementer's process registered for heavy fences and 0 otherwise. Any
+/// process may be killed at any moment: a waiter leaves at worst a flag, which costs the next increment one system
+/// call. An incrementer may die before it wakes its waiters, so here no thread sleeps for longer than a second without
+/// checking the count.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Shared {
@@ -33,12 +33,12 @@ pub struct Shared {
     queue: Queue,
 }
 
-/// How an increment can overlook a flag that is set at the same time.
+/// How an increment can overlook a flag that is set concurrently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlooks {
-    /// It cannot.
+    /// It overlooks no flag.
     Nothing,
-    /// Its look at the flag is reordered before its store of the value.
+    /// Its load of the flag is reordered before its store of the value.
     Reordered,
     /// Its store overwrites the flag.
     Overwritten,
@@ -47,9 +47,9 @@ pub enum Overlooks {
 /// When a waiter that set the flag knows that the next increment will see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certainty {
-    /// Now, if the count is still the same.
+    /// At once, if the count is still the same.
     Now,
-    /// If nothing changes for a second.
+    /// After a second in which the count does not change.
     InTime,
 }
 
@@ -64,21 +64,21 @@ pub(super) mod sealed {
         const EMPTY: Self;
         /// Whether other processes sleep here.
         const SHARED: bool;
-        /// Nobody sleeps longer than this without a look.
+        /// Longest sleep without a check of the count, if there is a limit.
         const LONGEST_SLEEP: Option<Duration>;
 
         fn queue(&self) -> &Queue;
 
-        /// Wakes at most `most` tasks and tells how many.
+        /// Wakes at most `most` tasks and returns how many it woke.
         fn wake_tasks(&self, most: usize) -> usize;
 
-        /// Called by a new sole incrementer, before its first increment.
+        /// Prepares the place for a new sole incrementer, before its first increment.
         fn attach(&self);
 
-        /// The incrementer's fence between its store and its look at the flag.
+        /// The incrementer's fence between its store of the value and its load of the flag.
         fn light();
 
-        /// What a waiter does between setting the flag and looking at the count again.
+        /// Passes the waiter's fence, if the kind needs one, between setting the flag and checking the count again.
         fn confirm(&self, overlooks: Overlooks) -> Certainty;
     }
 }
@@ -109,8 +109,8 @@ impl sealed::Place for Local {
             return Certainty::Now;
         }
         heavy();
-        // A light fence that is a full one orders stores and loads, but it does not keep an unlocked addition
-        // in one piece: only an interrupt does.
+        // Symmetric fences order stores and loads, but they do not keep an unlocked addition in one piece: only an
+        // interrupt does.
         if overlooks == Overlooks::Overwritten && !interrupts() { Certainty::InTime } else { Certainty::Now }
     }
 }
@@ -119,7 +119,8 @@ impl sealed::Place for Shared {
     #[cfg(not(loom))]
     const EMPTY: Self = Shared { registered: AtomicU32::new(0), queue: Queue };
     const SHARED: bool = true;
-    /// A process may be killed between its increment and the wake, and nobody else knows of those it did not wake.
+    /// A process may be killed between its increment and the wake-up, and no other process knows of the waiters it
+    /// left.
     const LONGEST_SLEEP: Option<Duration> = Some(Duration::from_secs(1));
 
     fn queue(&self) -> &Queue {
@@ -132,8 +133,8 @@ impl sealed::Place for Shared {
 
     fn attach(&self) {
         let registered = shared::register();
-        // A swap, so that it comes after an earlier waiter's flag and look at this word, or before both: a waiter
-        // that still read the former incrementer's registration set its flag before our first increment.
+        // The swap is a full barrier. It comes after an earlier waiter's flag and load of this word, or before both: a
+        // waiter that still read the former incrementer's registration set its flag before our first increment.
         self.registered.swap(registered.into(), Ordering::SeqCst);
     }
 
@@ -146,11 +147,11 @@ impl sealed::Place for Shared {
         if overlooks == Overlooks::Nothing {
             return Certainty::Now;
         }
-        // Between the flag and the look at `registered`; also the fence that pairs with an unregistered
-        // incrementer's.
+        // Separates the flag from the load of `registered`, and pairs with the full fence of an unregistered
+        // incrementer.
         fence(Ordering::SeqCst);
         if self.registered.load(Ordering::SeqCst) == 0 {
-            // Nobody increments yet, or by full fences. Those order, but keep no addition in one piece.
+            // There is no incrementer yet, or one with full fences. Those order, but keep no addition in one piece.
             return if overlooks == Overlooks::Overwritten { Certainty::InTime } else { Certainty::Now };
         }
         if shared::heavy() { Certainty::Now } else { Certainty::InTime }
@@ -166,7 +167,7 @@ fn interrupts() -> bool {
     interrupts
 }
 
-/// The fences between processes; in a loom model, where all is one process, full ones.
+/// The fences between processes; in a loom model, where there is only one process, full fences.
 mod shared {
     #[cfg(not(loom))]
     pub(super) use millstream_fence::shared::light;

@@ -1,10 +1,10 @@
-//! The timed rule: a flag that stood for a second has been seen.
+//! The timed rule: an incrementer has seen a flag that stood for a second.
 
 use std::time::{Duration, Instant};
 
 use super::kind::Announced;
 
-/// Follows how long the count has stood still with the flag set.
+/// Measures for how long the count has stood still with the flag set.
 #[derive(Debug)]
 pub(super) struct Quiet {
     since: Instant,
@@ -12,7 +12,7 @@ pub(super) struct Quiet {
 }
 
 impl Quiet {
-    /// After this long without a change, an increment that overlooked the flag is out of the question.
+    /// After this long without a change, no increment can have overlooked the flag.
     const ENOUGH: Duration = Duration::from_secs(1);
     const FIRST_NAP: Duration = Duration::from_millis(1);
     const LONGEST_NAP: Duration = Duration::from_millis(100);
@@ -21,10 +21,10 @@ impl Quiet {
         Quiet { since: Instant::now(), next_nap: Self::FIRST_NAP }
     }
 
-    /// How long to sleep at most before the next look; `None` when there is no need to look again.
+    /// The longest sleep before the next check; `None` when no further check is needed.
     pub(super) fn nap(&mut self, announced: Announced) -> Option<Duration> {
         if announced == Announced::Newly {
-            // Whatever stood still before, the flag did not.
+            // The flag was gone, so the time before does not count.
             *self = Self::new();
         }
         if self.since.elapsed() >= Self::ENOUGH {

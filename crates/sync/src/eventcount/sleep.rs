@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::word::Word;
 
-/// How to sleep and wake.
+/// The parameters of a sleep or a wake-up.
 pub struct Sleeping<'a> {
     /// Whether the sleepers may be threads of other processes.
     pub(super) shared: bool,
-    /// Wake after this even if nobody wakes us.
+    /// The sleep ends after this time even without a wake-up.
     pub(super) limit: Option<Duration>,
     pub(super) queue: &'a Queue,
 }
@@ -21,13 +21,13 @@ pub(super) use futex::count;
 pub(super) use model::Queue;
 
 impl Sleeping<'_> {
-    /// Sleeps until woken, if the low half of `word` is that of `expected`. The comparison and the falling
-    /// asleep are one step for everyone who changes the word and then calls [`wake`](Self::wake).
+    /// Sleeps until woken, if the low half of `word` equals that of `expected`. The comparison and falling asleep are
+    /// one step for every thread that changes the word and then calls [`wake`](Self::wake).
     pub(super) fn sleep(&self, word: &impl Word, expected: u64) {
         self.queue.sleep(word, expected, self.limit, self.shared);
     }
 
-    /// Wakes at most `most` threads and tells how many.
+    /// Wakes at most `most` threads and returns how many it woke.
     pub(super) fn wake(&self, word: &impl Word, most: usize) -> usize {
         self.queue.wake(word, most, self.shared)
     }
@@ -40,21 +40,21 @@ mod futex {
 
     use super::Word;
 
-    /// The kernel has the queue.
+    /// The kernel keeps the queue, so there is nothing to store here.
     #[derive(Debug, Clone, Copy, Default)]
     pub struct Queue;
 
     impl Queue {
         pub(super) fn sleep(self, word: &impl Word, expected: u64, limit: Option<Duration>, shared: bool) {
             count_system_call();
-            // A limit beyond the range is as good as the longest there is.
+            // A limit beyond the range becomes the longest representable one.
             let limit = limit.map(|limit| libc::timespec {
                 tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
                 tv_nsec: limit.subsec_nanos().into(),
             });
             let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
-            // SAFETY: the word lives as long as the call, `limit` is null or points to a timespec. The
-            // outcome says why the call returned; every caller looks at the count again anyway.
+            // SAFETY: the word outlives the call, and `limit` is null or points to a timespec. The result only says why
+            // the call returned, and every caller checks the count again anyway.
             unsafe {
                 libc::syscall(libc::SYS_futex, word.futex(), libc::FUTEX_WAIT | scope(shared), expected as u32, limit);
             }
@@ -63,7 +63,7 @@ mod futex {
         pub(super) fn wake(self, word: &impl Word, most: usize, shared: bool) -> usize {
             count_system_call();
             let most = i32::try_from(most).unwrap_or(i32::MAX);
-            // SAFETY: a wake only uses the word's address, as a name.
+            // SAFETY: a wake uses the word's address only as a name and does not access the word.
             let woken = unsafe { libc::syscall(libc::SYS_futex, word.futex(), libc::FUTEX_WAKE | scope(shared), most) };
             usize::try_from(woken).unwrap_or(0)
         }
@@ -91,14 +91,14 @@ mod futex {
             SYSTEM_CALLS.set(SYSTEM_CALLS.get() + 1);
         }
 
-        /// The futex calls that this thread has made.
+        /// Number of futex calls that this thread has made.
         pub(in crate::eventcount) fn system_calls() -> u64 {
             SYSTEM_CALLS.get()
         }
     }
 }
 
-/// The futex as the kernel promises it: a lock around "compare and queue" and around "wake".
+/// The futex as the kernel promises it: a lock makes "compare and queue" one step and "wake" another.
 #[cfg(loom)]
 mod model {
     use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The tasks that wait for a count, behind a lock that is touched only when the flag says that somebody waits.
+//! The tasks that wait for a count, behind a lock that is taken only when the flag is set.
 //!
 //! A waker is the user's code: its clone, wake and drop may panic, and may use this very count. So none of them runs
 //! under the lock: [`Tasks::with`] moves wakers in and out of the line and leaves the rest to its caller.
@@ -10,7 +10,7 @@ use std::task::Waker;
 use super::contained;
 use crate::primitive::{Mutex, PoisonError};
 
-/// Waiting tasks in the order they came.
+/// Waiting tasks in order of arrival.
 #[derive(Debug)]
 pub(super) struct Tasks(Mutex<Line>);
 
@@ -42,7 +42,7 @@ impl Tasks {
         Tasks(Mutex::new(Line::new()))
     }
 
-    /// Queues a task.
+    /// Adds a task to the end of the line.
     pub(super) fn enter(&self, waker: &Waker) -> Ticket {
         let waker = waker.clone();
         self.with(|line| {
@@ -53,28 +53,28 @@ impl Tasks {
         })
     }
 
-    /// Makes a queued task's waker this one; false if the task has been woken.
+    /// Replaces a queued task's waker; `false` if the task has been woken.
     pub(super) fn refresh(&self, ticket: Ticket, waker: &Waker) -> bool {
         let is_current = self.with(|line| line.waiting.get(&ticket.0).map(|queued| queued.will_wake(waker)));
         if is_current != Some(false) {
             return is_current.is_some();
         }
         let mut waker = waker.clone();
-        // Whichever waker the line does not keep is dropped at the end of this function, without the lock.
+        // The waker that the line does not keep is dropped at the end of this function, outside the lock.
         self.with(|line| {
             let queued = line.waiting.get_mut(&ticket.0);
             queued.map(|queued| mem::swap(queued, &mut waker)).is_some()
         })
     }
 
-    /// Takes a task out; false if it has been woken.
+    /// Removes a task; `false` if it has been woken.
     pub(super) fn leave(&self, ticket: Ticket) -> bool {
         let waker = self.with(|line| line.waiting.remove(&ticket.0));
         waker.is_some()
     }
 
-    /// Wakes at most `most` tasks, the longest waiting first, and tells how many. A waker that panics keeps no other
-    /// from being woken.
+    /// Wakes at most `most` tasks, the longest waiting first, and returns how many it woke. A waker that panics does
+    /// not keep others from being woken.
     pub(super) fn wake(&self, most: usize) -> usize {
         let woken = self.with(|line| {
             let mut woken = mem::take(&mut line.waiting);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_waiting_are_woken_first() {
+    fn tasks_that_have_waited_longest_are_woken_first() {
         let tasks = Tasks::new();
         let [a, b, c] = std::array::from_fn(|_| task());
         for (_, waker) in [&a, &b, &c] {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_left_is_not_woken() {
+    fn a_task_that_left_is_not_woken() {
         let tasks = Tasks::new();
         let (woken, waker) = task();
         let ticket = tasks.enter(&waker);
@@ -148,7 +148,7 @@ mod tests {
         assert!(!tasks.refresh(ticket, &new_waker));
     }
 
-    /// A waker that does `on_wake` when it is woken and `on_drop` when it is dropped.
+    /// A waker that runs `on_wake` when it is woken and `on_drop` when it is dropped.
     struct Hostile<W: Fn(), D: Fn()> {
         on_wake: W,
         on_drop: D,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panicking_waker_keeps_no_other_from_being_woken() {
+    fn a_panicking_waker_does_not_keep_others_from_being_woken() {
         let tasks = Tasks::new();
         let [first, last] = std::array::from_fn(|_| task());
         tasks.enter(&first.1);

@@ -1,11 +1,11 @@
-//! What only an inside view shows: the system calls that are made, and those that are not.
+//! Counts of the futex calls that waits and increments make, which only a test inside the crate can see.
 
 use std::time::{Duration, Instant};
 
 use super::sleep::count::system_calls;
 use super::{Count, EventCount, Kind, Many, Patience, Sole, TwoWord, Waited};
 
-/// The futex calls that `work` makes on this thread.
+/// Number of futex calls that `work` makes on this thread.
 fn calls(work: impl FnOnce()) -> u64 {
     let before = system_calls();
     work();
@@ -13,30 +13,30 @@ fn calls(work: impl FnOnce()) -> u64 {
 }
 
 fn increment<K: Kind>(count: &Count<K>) {
-    // SAFETY: each count of these tests belongs to one thread.
+    // SAFETY: each count of these tests is used by one thread only.
     unsafe { count.add_unchecked(1) }
 }
 
-fn nobody_asleep<K: Kind>() {
+fn without_sleepers<K: Kind>() {
     let count = Count::<K>::new();
     assert_eq!(calls(|| (0..1_000_000).for_each(|_| increment(&count))), 0);
     let key = count.snapshot();
     increment(&count);
-    assert_eq!(calls(|| count.wait(key)), 0, "a change is seen without sleeping");
+    assert_eq!(calls(|| count.wait(key)), 0, "a waiter sees a change without sleeping");
 }
 
 #[test]
 fn without_sleepers_a_million_increments_make_no_system_call() {
-    nobody_asleep::<Many<u32>>();
-    nobody_asleep::<Many<u64>>();
-    nobody_asleep::<Sole<u32>>();
-    nobody_asleep::<Sole<u64>>();
-    nobody_asleep::<TwoWord<u32>>();
-    nobody_asleep::<TwoWord<u64>>();
+    without_sleepers::<Many<u32>>();
+    without_sleepers::<Many<u64>>();
+    without_sleepers::<Sole<u32>>();
+    without_sleepers::<Sole<u64>>();
+    without_sleepers::<TwoWord<u32>>();
+    without_sleepers::<TwoWord<u64>>();
 }
 
-/// Sleeps for a moment, which is not over before it sleeps.
-fn sleep_in_vain<K: Kind>(count: &Count<K>) {
+/// Waits until a deadline passes, and repeats that until a wait has slept on the futex.
+fn sleep_until_timeout<K: Kind>(count: &Count<K>) {
     let wait = || {
         let soon = Instant::now() + Duration::from_millis(2);
         assert_eq!(count.wait_patiently(count.snapshot(), Some(soon), &Patience::NONE), Waited::TimedOut);
@@ -46,13 +46,13 @@ fn sleep_in_vain<K: Kind>(count: &Count<K>) {
 
 fn gave_up<K: Kind>(most: u64) {
     let count = Count::<K>::new();
-    sleep_in_vain(&count);
+    sleep_until_timeout(&count);
     let calls = calls(|| (0..1000).for_each(|_| increment(&count)));
     assert!((1..=most).contains(&calls), "{calls}");
 }
 
 #[test]
-fn who_gives_up_costs_the_next_increment_one_system_call_and_the_others_none() {
+fn a_waiter_that_gives_up_costs_only_the_next_increment_a_system_call() {
     gave_up::<Many<u32>>(1);
     gave_up::<Sole<u32>>(1);
     gave_up::<Sole<u64>>(1);
@@ -67,26 +67,26 @@ fn a_waiter_that_naps_costs_the_incrementer_nothing() {
     let waiting = calls(|| {
         let _ = count.wait_patiently(count.snapshot(), Some(soon), &patience);
     });
-    assert_eq!(waiting, 0, "it did not sleep on the futex");
+    assert_eq!(waiting, 0, "the waiter slept on the futex");
     assert_eq!(calls(|| count.increment()), 0);
 }
 
 fn waking_few<K: Kind>() {
     let count = Count::<K>::new();
-    sleep_in_vain(&count);
-    // SAFETY: the count belongs to this thread.
+    sleep_until_timeout(&count);
+    // SAFETY: only this thread uses the count.
     let calls = calls(|| (0..1000).for_each(|_| unsafe { count.add_waking_unchecked(1, 1) }));
-    assert!((1..=2).contains(&calls), "the flag goes when nobody is left: {calls}");
+    assert!((1..=2).contains(&calls), "the flag outlived the last waiter: {calls} system calls");
 }
 
 #[test]
-fn waking_one_where_nobody_is_left_ends_the_system_calls() {
+fn waking_one_without_waiters_ends_the_system_calls() {
     waking_few::<Many<u32>>();
     waking_few::<Sole<u64>>();
     waking_few::<TwoWord<u32>>();
 }
 
-/// What also happens when the flag is set in the middle of an increment: the sum has it.
+/// The word also has this value when a waiter sets the flag in the middle of an increment: the sum contains the flag.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_sum_with_the_flag_wakes_and_the_next_increment_removes_the_flag() {

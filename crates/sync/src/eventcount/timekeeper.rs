@@ -1,4 +1,4 @@
-//! Wakes tasks at a given time, for the timed rule: a thread of its own, started when first needed.
+//! Alarms that wake tasks at a given time, for the timed rule. A thread of their own serves them, started on first use.
 
 use std::collections::BTreeMap;
 use std::ptr;
@@ -9,51 +9,51 @@ use std::time::Instant;
 
 use super::contained;
 
-/// The alarms of one process, and the thread that wakes for them.
+/// The alarms of one process, and the thread that serves them.
 struct Timekeeper {
-    /// A child of fork has no thread here, and finds locks as they were.
+    /// The process that made this value: a forked child lacks the thread, and inherits locks in any state.
     pid: u32,
     has_thread: Mutex<bool>,
     alarms: Mutex<BTreeMap<(Instant, u64), Waker>>,
     changed: Condvar,
 }
 
-/// Wakes the task when `time` has come; at once where no thread can be started.
+/// Wakes the task at `time`; at once if no thread can be started.
 pub(super) fn wake_at(time: Instant, waker: Waker) {
     let keeper = Timekeeper::of_this_process();
     if !keeper.has_started() {
         return contained::wake(waker);
     }
     let mut alarms = lock(&keeper.alarms);
-    // Several alarms may be at the same moment.
+    // Several alarms may fall on the same moment.
     let number = alarms.range((time, 0)..=(time, u64::MAX)).next_back().map_or(0, |((_, number), _)| number + 1);
     alarms.insert((time, number), waker);
     keeper.changed.notify_one();
 }
 
 impl Timekeeper {
-    /// Made when first asked for, and never freed.
+    /// The process's timekeeper, allocated on first use and never freed.
     fn of_this_process() -> &'static Timekeeper {
         static CURRENT: AtomicPtr<Timekeeper> = AtomicPtr::new(ptr::null_mut());
         let pid = std::process::id();
         loop {
             // Acquire: pairs with the release below.
             let current = CURRENT.load(Ordering::Acquire);
-            // SAFETY: null, or made by a box below and never freed.
+            // SAFETY: the pointer is null or comes from a box below, which is never freed once it is published.
             if let Some(keeper) = unsafe { current.as_ref() }.filter(|keeper| keeper.pid == pid) {
                 return keeper;
             }
             let (has_thread, alarms, changed) = Default::default();
             let new = Box::into_raw(Box::new(Timekeeper { pid, has_thread, alarms, changed }));
-            // Release: pairs with the acquire above, so that the keeper is found complete.
+            // Release: pairs with the acquire above, so that another thread finds the keeper initialized.
             if CURRENT.compare_exchange(current, new, Ordering::Release, Ordering::Relaxed).is_err() {
-                // SAFETY: made above, and not shared.
+                // SAFETY: `new` comes from the box above, and the failed exchange did not publish it.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
     }
 
-    /// Whether the thread that wakes tasks runs; starts it if need be.
+    /// Starts the thread that wakes tasks unless it runs already, and returns whether it runs.
     fn has_started(&'static self) -> bool {
         let mut has_thread = lock(&self.has_thread);
         if !*has_thread {
@@ -76,7 +76,7 @@ impl Timekeeper {
                 continue;
             }
             if let Some(waker) = alarms.remove(&(time, number)) {
-                // Without the lock: a waker may run anything, also set an alarm.
+                // The lock is released first: a waker may run any code, which may set an alarm.
                 drop(alarms);
                 contained::wake(waker);
                 alarms = lock(&self.alarms);
@@ -85,7 +85,7 @@ impl Timekeeper {
     }
 }
 
-/// No panic leaves what a lock guards half-written.
+/// Locks, and ignores poison: no panic leaves guarded data half-written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -118,21 +118,21 @@ mod tests {
         let (tell, told) = mpsc::sync_channel(1);
         wake_at(Instant::now(), Waker::from(Arc::new(Tells(tell))));
         assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(()));
-        // As a child finds it that was forked while another thread set an alarm.
+        // A child finds this state if it is forked while another thread sets an alarm.
         let _held = lock(&Timekeeper::of_this_process().alarms);
-        // SAFETY: the child sets an alarm and ends, without the destructors of its parent's threads.
+        // SAFETY: the child sets an alarm and exits, without running the destructors of its parent's threads.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // SAFETY: the alarm ends a child that waits for longer than the test allows.
+            // SAFETY: `alarm` has no preconditions; it ends a child that waits for longer than the test allows.
             unsafe { libc::alarm(60) };
             let (tell, told) = mpsc::sync_channel(1);
             wake_at(Instant::now() + Duration::from_millis(1), Waker::from(Arc::new(Tells(tell))));
             let is_told = told.recv_timeout(Duration::from_secs(30)).is_ok();
-            // SAFETY: no preconditions.
+            // SAFETY: `_exit` has no preconditions.
             unsafe { libc::_exit(i32::from(!is_told)) };
         }
         let mut status = 0;
-        // SAFETY: the child that was forked above, and room for its status.
+        // SAFETY: `child` is the process forked above, and `status` is valid for writes.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert_eq!(status, 0);
     }

@@ -1,4 +1,4 @@
-//! One incrementer anywhere: the count in one word, the flag in another.
+//! One incrementer on any machine: the count in one word, the flag in another.
 
 use super::kind::{Announced, Kind, SoleKind, sealed};
 use super::place::{Overlooks, Place};
@@ -6,24 +6,24 @@ use super::sleep::Sleeping;
 use super::word::{Width, Word};
 use crate::primitive::{AtomicU32, Ordering};
 
-/// The kind with one incrementer and a flag of its own.
+/// The kind with one incrementer and a flag in a separate word.
 ///
-/// The incrementer only loads and stores: it takes note of the flag and clears it, stores the new value, passes
-/// a light fence, and looks at the flag once more. A waiter sets the flag, passes a heavy fence, and lets the
-/// kernel compare the value while it falls asleep.
+/// The incrementer only loads and stores: it reads the flag and clears it, stores the new value, passes a light fence,
+/// and reads the flag once more. A waiter sets the flag, passes a heavy fence, and lets the kernel compare the value
+/// while it falls asleep.
 ///
-/// No wake-up is lost. The two fences are ordered. If the light one comes first, the heavy side sees the new
-/// value and does not fall asleep. If the heavy one comes first, the incrementer's second look sees the flag,
-/// unless the flag was cleared between, that is, by the same increment before its store: then the first look
-/// saw a flag, and the incrementer wakes. And clearing cannot hit a waiter of the new value: that one sets its
-/// flag after it read the value, whose release store comes after the clearing.
+/// No wake-up is lost, since the two fences are ordered. If the light one comes first, the waiter sees the new value
+/// and does not fall asleep. If the heavy one comes first, the incrementer's second read sees the flag, unless the flag
+/// was cleared in between, that is, by the same increment before its store: then the first read saw a flag, and the
+/// incrementer wakes. And the clearing cannot hit a waiter of the new value: such a waiter sets its flag after it read
+/// the value, whose release store comes after the clearing.
 ///
 /// This is the two-word form of Paul Khuong's event counts, known from Composite's block points.
 #[repr(C)]
 #[derive(Debug)]
 pub struct TwoWord<W: Width> {
     value: W::Atomic,
-    /// 1 when somebody waits, else 0.
+    /// 1 while there may be waiters, else 0.
     waiters: AtomicU32,
 }
 
@@ -52,24 +52,25 @@ impl<W: Width> sealed::Kind for TwoWord<W> {
 
     #[inline(always)]
     unsafe fn add<P: Place>(&self, n: u64) -> bool {
-        // A load and a store: the caller sees to it that nobody else increments.
+        // A plain load and store lose nothing: the caller ensures that no other thread increments.
         let value = self.value.load(Ordering::Relaxed);
-        // Relaxed: a flag that is missed here is seen by the second look.
+        // Relaxed: the second read below sees a flag that this one misses.
         let waited = self.waiters.load(Ordering::Relaxed) != 0;
         // A flag is cleared only right before a change of the value: it stands for waiters of this value.
         if waited && Self::wrap(n) != 0 {
-            // Relaxed: the release store below keeps it before the new value.
+            // Relaxed: the release store below keeps this store before the new value.
             self.waiters.store(0, Ordering::Relaxed);
         }
         self.value.store(value.wrapping_add(n), Ordering::Release);
-        // Pairs with the heavy fence between a waiter's flag and its look at the value.
+        // Pairs with the heavy fence between a waiter's flag and its check of the value.
         P::light();
         waited | (self.waiters.load(Ordering::Relaxed) != 0)
     }
 
     unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize) {
-        // Sleepers may be left, and `add` may have cleared their flag. Nobody but the incrementer reads the
-        // flag, so it is early enough to set it again before the next increment.
+        // There may be more sleepers, whose flag `add` may have cleared. Only the incrementer reads the flag, so
+        // setting
+        // it again before the next increment is early enough.
         if wake(most) == most {
             self.waiters.store(1, Ordering::Relaxed);
         }

@@ -14,68 +14,67 @@ use crate::primitive::Ordering;
 /// is a store of the next value without it.
 ///
 /// # What can go wrong, and what cannot
-/// In the x86-TSO model a store waits in its core's buffer before it reaches memory, and the core itself reads
-/// its buffer first. So the incrementer always sees its own latest value, on whichever core it runs, and since
-/// nobody else changes the value, no increment is lost. A waiter sets the flag by a locked instruction, which
-/// acts on memory at one moment. Only this can happen: it sets the flag after the `add` read the word without
-/// it, or while an earlier sum still waits in the buffer; then the sum reaches memory and *overwrites the
-/// flag*, and the incrementer does not wake.
+/// In the x86-TSO model a store waits in its core's store buffer before it reaches memory, and the core itself reads
+/// its buffer first. So the incrementer always sees its own latest value, on whichever core it runs, and since no other
+/// thread changes the value, no increment is lost. A waiter sets the flag by a locked instruction, which acts on memory
+/// at one moment. One thing can go wrong: the waiter sets the flag after the `add` has read the word without it, or
+/// while an earlier sum still waits in the buffer; then the sum reaches memory and *overwrites the flag*, and the
+/// incrementer does not wake.
 ///
 /// # When a waiter may sleep without limit
-/// A waiter of this kind sets the flag, issues a [heavy fence](millstream_fence::heavy), and falls asleep only
-/// if the kernel then still finds the value that it waits on. The fence interrupts each core that runs the
-/// process:
+/// A waiter of this kind sets the flag, issues a [heavy fence](millstream_fence::heavy), and falls asleep only if the
+/// kernel then still finds the value on which it waits. The fence interrupts each core that runs the process:
 ///
 /// - An interrupt comes between two instructions, never inside one, so each `add` lies wholly before or wholly
 ///   after it. Before: the interrupt drained the sum to memory, the waiter finds another value and does not
 ///   sleep. After: the `add` reads the word as the waiter left it, with the flag, and the incrementer wakes.
-/// - An incrementer that did not run during the fence has passed a full barrier since its last instruction, in
-///   the switch away from it, and the kernel looks who runs where after the waiter's flag is in memory. So its
-///   sums are in memory as above, and what it executes after the switch back sees the flag.
+/// - An incrementer that did not run during the fence has passed a full barrier since its last instruction, in the
+///   switch away from it, and the kernel checks which cores run the process after the waiter's flag is in memory. So
+///   its sums are in memory as above, and the code it executes after the switch back sees the flag.
 ///
-/// That holds for the flag which stood *during the fence*. So a flag must not be cleared and set again by
-/// another waiter while the value is the same: that waiter's flag may still be overwritten, its own fence is
-/// yet to come, and the first one would sleep on it. Therefore the flag disappears only together with a change
-/// of the value. When the incrementer finds the flag only by the sign of its sum, it wakes and leaves it; the
-/// next increment removes it, at the price of one more system call. A consequence: the kernel needs to compare
-/// the value only, and the flag may lie outside of the futex word.
+/// That holds for the flag that stood *during the fence*. So a flag must not be cleared and set again by another waiter
+/// while the value is the same: that waiter's flag may still be overwritten, its own fence is yet to come, and the
+/// first waiter would sleep on it. Therefore the flag disappears only together with a change of the value. When the
+/// incrementer finds the flag only by the sign of its sum, it wakes and leaves the flag; the next increment removes it,
+/// at the price of one more system call. A consequence: the kernel needs to compare only the value, and the flag may
+/// lie outside of the futex word.
 ///
-/// Without such a fence, the waiter sleeps for short, growing times and looks again, for a second after it saw
-/// the flag; if the value is then still the same, it sleeps without limit. Interrupts drain each core's buffer,
-/// the scheduler's tick alone 100 times a second or more. This assumes that a core takes an interrupt at least
-/// once a second, which a core isolated for one thread (`nohz_full`, no interrupts routed to it) may not do.
+/// Without such a fence, the waiter sleeps for short, growing times and checks again, for a second after it saw the
+/// flag; if the value is then still the same, it sleeps without limit. Interrupts drain each core's buffer, and the
+/// scheduler's tick alone comes 100 times a second or more. This assumes that a core takes an interrupt at least once a
+/// second, which a core isolated for one thread (`nohz_full`, no interrupts routed to it) may not do.
 ///
-/// The argument is checked by the model in `verify/tso`, which enumerates all executions of the x86-TSO
-/// machine, and finds the lost wake-up if the fence or the second look is left out, if interrupts could cut the
-/// addition, or if the flag is cleared on its own.
+/// The model in `verify/tso` checks the argument: it enumerates all executions of the x86-TSO machine, and finds the
+/// lost wake-up if the fence or the second check is left out, if interrupts could cut the addition, or if the flag is
+/// cleared on its own.
 ///
 /// # Source
-/// The single-producer form of Paul Khuong's event counts in Concurrency Kit. New are the fence in place of the
-/// second of waiting, the flag that outlives its value's last waiter, and the sign of a 64-bit word, which
-/// there is read by an `xadd` of five times the cost.
+/// The single-producer form of Paul Khuong's event counts in Concurrency Kit. New here are the fence in place of the
+/// second of waiting, the flag that outlives its value's last waiter, and the test of a 64-bit word's sign, which
+/// Concurrency Kit reads by an `xadd` of five times the cost.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Unlocked<W: Width>(W::Atomic);
 
 impl<W: Width> Unlocked<W> {
-    /// Somebody waits.
+    /// The topmost bit, set while there may be waiters.
     const FLAG: u64 = 1 << (W::BITS - 1);
 
-    /// Adds to a word with the flag, and removes it.
+    /// Adds to a word whose flag is set, and clears the flag.
     #[cold]
     fn add_flagged(&self, n: u64) {
         let n = Self::number(n);
         if n == 0 {
-            // The value stays, so the flag has to.
+            // The value does not change, so the flag must stay.
             return;
         }
-        // Waiters only set the flag, and it is set: nobody else writes. Relaxed: our own value.
+        // Waiters only set the flag, and it is set already, so no other thread writes. Relaxed: the value is our own.
         let value = self.0.load(Ordering::Relaxed);
-        // Release: as for every increment.
+        // Release: as in every increment.
         self.0.store(Self::number(value.wrapping_add(n)), Ordering::Release);
     }
 
-    /// The part of a word that is the value.
+    /// The value in a word, without the flag.
     fn number(word: u64) -> u64 {
         word & (Self::FLAG - 1)
     }
@@ -95,7 +94,7 @@ impl<W: Width> sealed::Kind for Unlocked<W> {
 
     #[inline(always)]
     fn value(&self) -> u64 {
-        // Acquire: what was written before the increments is visible.
+        // Acquire pairs with the release of `add`: everything written before the counted increments is visible.
         Self::number(self.0.load(Ordering::Acquire))
     }
 
@@ -117,8 +116,9 @@ impl<W: Width> sealed::Kind for Unlocked<W> {
     }
 
     unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize) {
-        // Sleepers may be left, and the increment may have removed their flag. Nobody but the incrementer looks
-        // at it, so it is early enough to set it again before the next increment.
+        // There may be more sleepers, whose flag the increment may have cleared. Only the incrementer reads the flag,
+        // so
+        // setting it again before the next increment is early enough.
         if wake(most) == most {
             self.0.fetch_or(Self::FLAG, Ordering::Relaxed);
         }
@@ -126,7 +126,7 @@ impl<W: Width> sealed::Kind for Unlocked<W> {
 
     fn announce(&self, value: u64) -> Announced {
         let flagged = value | Self::FLAG;
-        // Acquire on failure: a changed value is reported as seen. On success there is nothing new to see.
+        // Acquire on failure: the caller reports the changed value as seen. On success there is no new value to see.
         match self.0.compare_exchange(value, flagged, Ordering::Relaxed, Ordering::Acquire) {
             Ok(_) => Announced::Newly,
             Err(found) if found == flagged => Announced::Already,

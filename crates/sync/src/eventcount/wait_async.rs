@@ -15,9 +15,8 @@ use super::timekeeper;
 impl<K: Kind> Count<K, Local> {
     /// A future that is ready when the count differs from `key`.
     ///
-    /// It may be dropped at any time; a wake-up that was meant for one waiter is then handed to another.
-    /// Polling takes a short lock, and with a single incrementer also a heavy fence (some 10 µs), when the task
-    /// is about to wait.
+    /// It may be dropped at any time; a wake-up meant for a single waiter is then handed to another one. Polling takes
+    /// a short lock when the task is about to wait, and with a single incrementer also a heavy fence (some 10 µs).
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;
@@ -31,9 +30,9 @@ impl<K: Kind> Count<K, Local> {
         WaitAsync { count: self, key, ticket: None, quiet: None }
     }
 
-    /// Waits as a task until `ready` returns something, and looks again after each change of the count.
+    /// Waits as a task until `ready` returns a value, and calls it again after each change of the count.
     ///
-    /// What makes `ready` succeed must happen before an increment.
+    /// The change that makes `ready` succeed must happen before an increment.
     pub async fn wait_for_async<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
         loop {
             let key = self.snapshot();
@@ -51,18 +50,19 @@ impl<K: Kind> Count<K, Local> {
 pub struct WaitAsync<'a, K: Kind> {
     count: &'a Count<K, Local>,
     key: Key,
-    /// Our place in the line, from the first time we had to wait.
+    /// The task's place in the line, from the first poll that had to wait.
     ticket: Option<Ticket>,
-    /// Set while only time can tell that our flag was seen.
+    /// Set while only time can tell that the flag was seen.
     quiet: Option<Quiet>,
 }
 
 impl<K: Kind> Future for WaitAsync<'_, K> {
     type Output = ();
 
-    /// Enters the line, *then* sets the flag and looks again. The incrementer changes the count, *then* goes
-    /// through the line if it sees the flag. The line's lock says who was first: if we were, we are woken; if the
-    /// incrementer was, we see its change when we look again. That it sees the flag is argued with each kind.
+    /// Enters the line, *then* sets the flag and checks the count again. The incrementer changes the count, *then* goes
+    /// through the line if it sees the flag. The line's lock decides which of the two comes first: if the task does, it
+    /// is woken; if the incrementer does, the task sees its change in the second check. Each kind's documentation shows
+    /// that the incrementer sees the flag.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { count, key, ticket, quiet } = &mut *self;
         let tasks = &count.place.tasks;
@@ -109,7 +109,8 @@ impl<K: Kind> Drop for WaitAsync<'_, K> {
         if let Some(ticket) = self.ticket.take()
             && !self.count.place.tasks.leave(ticket)
         {
-            // We were woken and did not return: perhaps as the only one.
+            // An increment woke this task before the drop, and perhaps no other: the wake-up goes on to the next
+            // waiter.
             self.count.wake(1);
         }
     }

@@ -1,12 +1,12 @@
-//! The two widths of a control word behind one interface that speaks `u64`.
+//! Both widths of a control word behind one interface, which uses `u64`.
 
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// A width of event counts: `u32` or `u64`.
 ///
-/// With 32 bits the whole count is the futex word; a waiter that is kept from running for exactly a whole turn of
-/// the count (2^31 or 2^32 increments, some seconds of nothing else) takes it for unchanged and waits for
-/// one more. With 64 bits that takes centuries.
+/// With 32 bits the whole count is the futex word; a waiter that is kept from running while the count wraps around
+/// exactly once (2^31 or 2^32 increments, some seconds of nothing else) takes it for unchanged and waits for one more
+/// increment. With 64 bits that takes centuries.
 pub trait Width: sealed::Width {}
 
 impl Width for u32 {}
@@ -22,7 +22,7 @@ pub(super) mod sealed {
     }
 }
 
-/// The operations that event counts need of an atomic integer. `u32` wraps around as a `u32` does.
+/// The operations that event counts need of an atomic integer. A `u32` wraps around as usual.
 pub trait Word: Send + Sync {
     #[cfg(not(loom))]
     const ZERO: Self;
@@ -33,7 +33,7 @@ pub trait Word: Send + Sync {
     fn fetch_and(&self, value: u64, order: Ordering) -> u64;
     fn fetch_or(&self, value: u64, order: Ordering) -> u64;
     fn compare_exchange(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64>;
-    /// The half that the kernel compares: the low one.
+    /// The half that the kernel compares, which is the low one.
     #[cfg(not(loom))]
     fn futex(&self) -> *const u32;
 }

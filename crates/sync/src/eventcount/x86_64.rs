@@ -2,7 +2,7 @@
 
 use crate::primitive::{AtomicU32, AtomicU64};
 
-/// How an addition without a lock prefix ended.
+/// The outcome of an addition without a lock prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
     /// Neither the word nor the sum had the topmost bit.
@@ -13,13 +13,12 @@ pub enum Added {
     NotYet,
 }
 
-/// Words that x86-64 adds to in one instruction.
+/// Words to which x86-64 adds in one instruction.
 pub trait AddUnlocked {
-    /// Adds unless the word has its topmost bit, by one instruction that an interrupt cannot cut in two, and
-    /// tells by the flags of this very instruction whether the sum has the bit. To other cores it is a load and
-    /// a store.
+    /// Adds unless the word has its topmost bit set, by one instruction that an interrupt cannot cut in two, and learns
+    /// from the flags of this very instruction whether the sum has the bit. To other cores it is a load and a store.
     ///
-    /// `n` has not the topmost bit. For one thread at a time. Release, like every store of x86-64.
+    /// The topmost bit of `n` is clear. Only one thread at a time may call this. Release, like every store of x86-64.
     fn add_unlocked(&self, n: u64) -> Added;
 }
 
@@ -29,10 +28,12 @@ macro_rules! add_unlocked {
             #[cfg(not(tsan))]
             #[inline(always)]
             fn add_unlocked(&self, n: u64) -> Added {
-                // SAFETY: the pointer is that of a live, aligned atomic. The compiler may take the block for a
-                // relaxed load and, if that does not have the topmost bit, another load and a release store of
-                // the sum: it touches nothing else, and on x86-64 every store has release ordering. Without
-                // `nomem`, the compiler moves no access across.
+                // SAFETY: the pointer is that of a live, aligned atomic. To the compiler, the block may be a relaxed
+                // load
+                // and, if the topmost bit is clear, another load and a release store of the sum: it touches nothing
+                // else,
+                // and on x86-64 every store has release ordering. Without `nomem`, the compiler moves no access across
+                // it.
                 unsafe {
                     std::arch::asm!(
                         concat!("cmp ", $word, ", 0"),
@@ -50,7 +51,7 @@ macro_rules! add_unlocked {
                 Added::Quietly
             }
 
-            // ThreadSanitizer does not see assembly.
+            // ThreadSanitizer does not see assembly, so here a locked addition stands in for it.
             #[cfg(tsan)]
             fn add_unlocked(&self, n: u64) -> Added {
                 use crate::primitive::Ordering;
@@ -66,7 +67,8 @@ macro_rules! add_unlocked {
     };
 }
 
-// A flagged word that wraps around drops its flag into the carry. With 64 bits that takes a century.
+// A flagged word that wraps around drops its flag into the carry. With 64 bits that takes a century, so there is no
+// test.
 add_unlocked!(u32, AtomicU32, "dword ptr [{word}]", "{n:e}", "jc {flagged}");
 add_unlocked!(u64, AtomicU64, "qword ptr [{word}]", "{n}", "");
 
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_grows_into_the_flag_shows() {
+    fn a_value_that_grows_into_the_flag_is_reported() {
         let narrow = AtomicU32::new(u32::MAX >> 1);
         assert_eq!((narrow.add_unlocked(1), narrow.load(Relaxed)), (Added::Flagged, 1 << 31));
     }

@@ -1,4 +1,4 @@
-//! A lock that is a store to leave, and whose waiters sleep.
+//! A lock that a plain store releases, and whose waiters sleep.
 
 #[cfg(not(loom))]
 use super::spin::Backoff;
@@ -8,25 +8,28 @@ use crate::primitive::{AtomicBool, AtomicU32, Ordering, heavy, light};
 
 /// Spins for some two hundred microseconds, with yields, then sleeps on an event count.
 ///
-/// Taking is one locked instruction if it is free. Freeing is a store, a [light fence](millstream_fence::light) and a load: no locked
-/// instruction, where other mutexes have a second one. Who goes to sleep pays for it with a heavy fence, which interrupts
-/// the process's other running threads for a microsecond. Blocking; unfair: whoever comes when it is free may take it, also before threads that
-/// sleep, and of those that sleep one at a time is awake and tries again.
+/// Acquiring a free lock is one locked instruction. Releasing is a store, a [light fence](millstream_fence::light) and
+/// a load: no locked instruction, where other mutexes have a second one. The waiter that goes to sleep pays for this
+/// with a heavy fence, which interrupts the process's other running threads for a microsecond. Blocking; unfair: any
+/// thread that arrives while the lock is free may take it, ahead of sleeping waiters, and of the sleeping waiters one
+/// at a time is awake and tries again.
 ///
 /// # Why no wake-up is lost
-/// A thread that is about to sleep is counted among the sleepers, says that nobody was called, passes a heavy fence, and then looks at the
-/// lock. A thread that leaves frees the lock, passes a light fence, and then looks at the sleepers. Of such a pair of fences
-/// one comes first. If it is the light one, the look at the lock finds it free, or taken by a third one that will leave later. If it is the heavy
-/// one, the leaving thread finds a sleeper that was not called, and calls: it increments the event count. The sleeper took its
-/// snapshot of that before it said that nobody was called, so its wait ends.
+/// A waiter that is about to sleep registers as a sleeper, clears the flag `CALLED`, passes a heavy fence, and then checks the
+/// lock. A releasing thread frees the lock, passes a light fence, and then reads the sleepers. Of such a pair of fences
+/// one comes first. If it is the light one, the waiter's check finds the lock free, or taken by a third thread that
+/// will release it later. If it is the heavy one, the releasing thread finds a sleeper and no call, and calls: it
+/// increments the event count. The waiter took its snapshot of the count before it cleared the flag, so its wait ends.
 ///
-/// If the leaving thread finds that somebody was called already, it calls nobody. Whoever said so has incremented the event count or is about to, so
-/// someone wakes up; until he looks at the lock, or has it and says when leaving that nobody is called, he has not passed his heavy fence,
-/// which comes after our light one: he will find the lock free, or taken by one that leaves later.
+/// If the releasing thread finds `CALLED` already set, it calls no waiter. The thread that set the flag has incremented
+/// the event count or is about to, so a waiter wakes up. Until that waiter rechecks the lock, or holds it and clears
+/// the flag before its own release, it has yet to pass its heavy fence. That fence comes after our light one: the
+/// waiter will find the lock free, or taken by a thread that releases it later.
 #[derive(Debug)]
 pub struct Adaptive {
     taken: AtomicBool,
-    /// How many sleep or are about to, times [`SLEEPER`]; and [`CALLED`] if one of them was called and has not looked yet.
+    /// The number of waiters asleep or about to sleep, times [`SLEEPER`]; plus [`CALLED`] if one of them was called and
+    /// has not rechecked the lock yet.
     sleepers: AtomicU32,
     calls: EventCount,
 }
@@ -37,7 +40,7 @@ const SLEEPER: u32 = 2;
 impl Adaptive {
     const_new!(Adaptive { taken: AtomicBool::new(false), sleepers: AtomicU32::new(0), calls: EventCount::new() });
 
-    /// Waits until it is taken. Acquire: what the last holder did is visible.
+    /// Waits until the lock is acquired. Acquire: everything the previous holder wrote is visible.
     #[inline]
     pub fn acquire(&self) {
         if !self.try_acquire() {
@@ -45,19 +48,19 @@ impl Adaptive {
         }
     }
 
-    /// Takes it if it is free. Wait-free.
+    /// Takes the lock if it is free. Wait-free.
     #[inline]
     pub fn try_acquire(&self) -> bool {
-        // Acquire pairs with the release in `release`. A swap would do, but it would write when it fails.
+        // Acquire pairs with the release in `release`. A swap would do, but it would write even when it fails.
         let taken = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
         erratum::after_acquisition();
         taken
     }
 
-    /// Frees it, and calls one of those that sleep, if none was called.
+    /// Releases the lock, and calls one sleeping waiter unless one was called already.
     ///
     /// # Safety
-    /// The caller has taken it.
+    /// The caller holds the lock.
     #[inline]
     pub unsafe fn release(&self) {
         self.taken.store(false, Ordering::Release);
@@ -68,7 +71,7 @@ impl Adaptive {
         }
     }
 
-    /// Whether somebody has it now.
+    /// Whether a thread holds the lock now.
     pub fn is_taken(&self) -> bool {
         self.taken.load(Ordering::Relaxed)
     }
@@ -95,19 +98,19 @@ impl Adaptive {
             if self.try_acquire() {
                 break;
             }
-            // Without a deadline only a change ends it.
+            // The wait has no deadline, so only a change of the count ends it.
             let _ = self.calls.wait_patiently(key, None, &Patience::NONE);
-            // As long as we are called and look, nobody else is.
+            // As long as this waiter is marked as called and rechecks, no releasing thread calls another one.
             if self.spin() {
                 break;
             }
         }
-        // We have the lock, and if others sleep we call one of them when we leave.
+        // This thread holds the lock; if others sleep, its release calls one of them.
         self.sleepers.fetch_and(!CALLED, Ordering::Relaxed);
         self.sleepers.fetch_sub(SLEEPER, Ordering::Relaxed);
     }
 
-    /// Whether it was taken before patience ran out.
+    /// Spins until the lock is acquired or patience runs out; returns whether it was acquired.
     #[cfg(not(loom))]
     fn spin(&self) -> bool {
         let mut backoff = Backoff::new();
@@ -120,7 +123,7 @@ impl Adaptive {
         false
     }
 
-    /// In a model no time passes by looking again: one look.
+    /// One try: a model has no time that further tries could pass.
     #[cfg(loom)]
     fn spin(&self) -> bool {
         self.try_acquire()

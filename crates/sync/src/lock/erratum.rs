@@ -1,6 +1,7 @@
-//! AMD's erratum 147: early Opterons may let a load that follows a locked instruction read too old a value.
+//! AMD's erratum 147: early Opterons may let a load that follows a locked instruction read a stale value.
 
-/// To be called after the locked instruction that took a lock. Costs a load and a branch; nothing where the processor can't be affected.
+/// Follows the locked instruction that acquires a lock. Costs a load and a branch, and nothing on processors that
+/// cannot be affected.
 #[inline(always)]
 pub(super) fn after_acquisition() {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
@@ -14,7 +15,7 @@ mod x86_64 {
 
     use millstream_fence::probe::has_erratum_147;
 
-    /// Whether this processor is known to be sound.
+    /// Whether this processor is known to be unaffected.
     static SOUND: AtomicBool = AtomicBool::new(false);
 
     #[inline(always)]
@@ -28,7 +29,7 @@ mod x86_64 {
     #[inline(never)]
     fn look() {
         if has_erratum_147() {
-            // SAFETY: every x86-64 has the instruction.
+            // SAFETY: `lfence` belongs to SSE2, which every x86-64 has.
             #[allow(unused_unsafe, reason = "safe in newer compilers")]
             unsafe {
                 _mm_lfence();

@@ -1,12 +1,12 @@
-//! Locks: who comes in waits until the other one has left.
+//! Mutual-exclusion locks.
 //!
 //! | I want | take |
 //! | --- | --- |
-//! | a lock, and nothing else about it to know | [`std::sync::Mutex`]: it is known to everybody, poisons, and is fast enough |
-//! | the cheapest way in and out that I can get, for very short sections that are taken millions of times a second | [`Mutex`], on [`Adaptive`] |
+//! | a lock, and nothing else about it to know | [`std::sync::Mutex`]: every reader knows it, it poisons, and it is fast enough |
+//! | the cheapest lock and unlock there is, for very short sections that are entered millions of times a second | [`Mutex`], on [`Adaptive`] |
 //! | the same in memory that I must not sleep on, with never more threads than cores | [`TtasBackoff`] |
 //! | first come, first served, with never more threads than cores | [`Ticket`] |
-//! | to see what the textbooks say | [`Tas`], [`Ttas`] |
+//! | to see the textbook locks at work | [`Tas`], [`Ttas`] |
 //!
 //! All are [`lock_api::RawMutex`]es; `lock_api::Mutex<Ticket, T>` is a mutex with data inside.
 //!
@@ -22,31 +22,35 @@
 //! ```
 //!
 //! # When the standard mutex is the right choice
-//! Nearly always. It costs two locked instructions where [`Adaptive`] costs one, some 4 cycles; whoever holds it for a microsecond will
-//! not notice. It poisons itself when its holder panics, which these do not. And it makes no system call that interrupts other cores: a
-//! thread that goes to sleep on an `Adaptive` does, so this is not for locks that are mostly contended and held for long. A lock
-//! that only spins is wrong wherever a thread may be preempted while it holds it, which is everywhere but in a real-time set-up: with more
-//! threads than cores the others burn their time slices until it runs again. All that spin here yield every now and then, which mends the
-//! worst of it, and no more.
+//! Nearly always. It costs two locked instructions where [`Adaptive`] costs one, a difference of some 4 cycles that a
+//! holder of a microsecond does not notice. It poisons itself when its holder panics, which these locks do not. And it
+//! makes no system call that interrupts other cores: a thread that goes to sleep on an `Adaptive` does, so an
+//! `Adaptive` suits no lock that is mostly contended and held for long. A lock that only spins is wrong wherever a
+//! thread may be preempted while it holds the lock, which is everywhere but in a real-time set-up: with more threads
+//! than cores the waiters burn their time slices until the holder runs again. All spin locks here yield every now and
+//! then, which mends the worst of it and no more.
 //!
-//! # Why they exclude, and on weak machines, too
-//! An acquisition is a read-modify-write of one word: of all that find it free only one makes it taken, since those are totally
-//! ordered for each word. That holds for Test-and-Test-and-Set as well: the test without set is advice, and who was misled by it fails in the set.
+//! # Why they exclude, even on weakly ordered machines
+//! An acquisition is a read-modify-write of one word: of all threads that find it free only one makes it taken, since
+//! the modifications of one word are totally ordered. That holds for test-and-test-and-set as well: the test is advice,
+//! and a thread that it misleads fails in the set.
 //!
-//! That the section stays *inside* is another matter. A machine that reorders (ARM, POWER) could carry out the section's loads before the
-//! word is taken, when another thread is still inside, or its last stores after the word is free. So taking is an *acquire*: nothing that
-//! comes after it in the program is carried out before. Freeing is a *release*: everything before it is visible when it is. The pair
-//! meets in the word: who takes it reads what the last holder's release stored, and so sees all that he did. x86-64 orders loads with loads and stores
-//! with stores by itself; there the orderings only keep the compiler in check, and a plain store frees a lock. Code that forgot them runs on x86-64
-//! and fails elsewhere, which is why the models in `tests/lock_loom.rs` explore both.
+//! That the section stays *inside* is another matter. A weakly ordered machine (ARM, POWER) could perform the section's
+//! loads before it takes the word, while another thread is still inside, or perform its last stores after it frees the
+//! word. So acquiring is an *acquire*: nothing that follows it in the program is performed before it. Releasing is a
+//! *release*: everything before it is visible when it is. The pair meets in the word: the acquiring thread reads the
+//! value that the previous holder's release stored, and so sees everything the previous holder wrote. x86-64 orders
+//! loads with loads and stores with stores by itself; there the orderings only keep the compiler in check, and a plain
+//! store releases a lock. Code that omits them runs on x86-64 and fails elsewhere, which is why the models in
+//! `tests/lock_loom.rs` explore weak orderings, too.
 //!
-//! One old processor breaks its promise: early Opterons may let a load behind a locked instruction read too old a value (erratum 147). All locks
-//! here put a load fence there if they find themselves on one.
+//! One old processor breaks its promise: early Opterons may let a load after a locked instruction read a stale value
+//! (erratum 147). On such a processor all locks here put a load fence there.
 //!
 //! # Source of the idea
-//! Nathan Taylor's talk on locks in a shared allocator, for the spinning ones; Thomas Anderson, *The performance of spin lock alternatives*
-//! (1990), for the back-off; John Mellor-Crummey and Michael Scott (1991) for the ticket lock; Joe Damato for the erratum; the sleeping
-//! one is an event count and an asymmetric fence put together.
+//! Nathan Taylor's talk on locks in a shared allocator, for the spin locks; Thomas Anderson, *The performance of spin
+//! lock alternatives* (1990), for the back-off; John Mellor-Crummey and Michael Scott (1991) for the ticket lock; Joe
+//! Damato for the erratum. The sleeping lock combines an event count with an asymmetric fence.
 
 mod adaptive;
 mod erratum;
@@ -63,18 +67,19 @@ pub use ticket::Ticket;
 pub use ttas::Ttas;
 pub use ttas_backoff::TtasBackoff;
 
-/// A mutex that holds a `T`, on [`Adaptive`].
+/// A mutex around a `T`, on [`Adaptive`].
 #[cfg(not(loom))]
 pub type Mutex<T> = lock_api::Mutex<Adaptive, T>;
 
-/// What [`Mutex`]'s lock returns.
+/// The guard that [`Mutex`]'s `lock` returns.
 #[cfg(not(loom))]
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, Adaptive, T>;
 
-/// Makes a type with `new`, `acquire`, `try_acquire`, `release` and `is_taken` a raw mutex.
+/// Makes a raw mutex of a type with `new`, `acquire`, `try_acquire`, `release` and `is_taken`.
 macro_rules! raw_mutex {
     ($lock:ty) => {
-        // SAFETY: what is acquired is nobody else's until it is released: the models in `tests/lock_loom.rs`.
+        // SAFETY: between `acquire` and `release` no other thread acquires the lock, as the models in
+        // `tests/lock_loom.rs` show.
         #[cfg(not(loom))]
         unsafe impl lock_api::RawMutex for $lock {
             const INIT: Self = Self::new();
@@ -92,7 +97,7 @@ macro_rules! raw_mutex {
 
             #[inline]
             unsafe fn unlock(&self) {
-                // SAFETY: the caller's promise.
+                // SAFETY: `RawMutex::unlock` obliges the caller to hold the lock, as `release` requires.
                 unsafe { self.release() };
             }
 
@@ -111,17 +116,17 @@ macro_rules! raw_mutex {
 }
 use raw_mutex;
 
-/// A lock's `new`: `const`, but in models, whose atomics can't be made at compile time.
+/// Defines a lock's `new`, which is `const` except in models: loom's atomics cannot be made at compile time.
 macro_rules! const_new {
     ($new:expr) => {
-        /// Free.
+        /// A free lock.
         #[cfg(not(loom))]
         #[must_use]
         pub const fn new() -> Self {
             $new
         }
 
-        /// Free.
+        /// A free lock.
         #[cfg(loom)]
         #[must_use]
         pub fn new() -> Self {

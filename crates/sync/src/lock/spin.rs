@@ -1,20 +1,20 @@
-//! What a thread does between two looks at a lock.
+//! The pauses of a waiter between two checks of a lock.
 
 use crate::primitive::spin_loop;
 
-/// After so many looks a spinning thread yields: the holder may be waiting for just this core.
+/// Number of checks after which a spinning thread yields: the holder may be waiting for just this core.
 const LOOKS_BEFORE_YIELD: u32 = 100;
-/// The first back-off, in pause instructions, and how many times as long the next one is.
+/// The first back-off, in pause instructions, and the factor by which it grows.
 const FIRST: u32 = 8;
 const GROWTH: u32 = 4;
 /// The longest back-off, in pause instructions: some ten microseconds.
 const LONGEST: u32 = 512;
-/// How many of the longest it takes to run out of patience: whoever sleeps and is woken costs everybody some microseconds, so
-/// that should happen every two hundred at most.
+/// Number of longest back-offs after which patience runs out. A sleep and its wake-up cost all threads involved some
+/// microseconds, so they should happen at most once in two hundred.
 #[cfg(not(loom))]
 const PATIENCE: u32 = 20;
 
-/// Looks that follow each other closely.
+/// A spin policy of closely spaced checks.
 pub(super) struct Looks(u32);
 
 impl Looks {
@@ -22,7 +22,7 @@ impl Looks {
         Looks(0)
     }
 
-    /// Until the next look: a pause instruction, or every now and then a yield.
+    /// Pauses until the next check: a pause instruction, or every now and then a yield.
     pub(super) fn pause(&mut self) {
         self.0 = self.0.wrapping_add(1);
         if self.0.is_multiple_of(LOOKS_BEFORE_YIELD) {
@@ -33,8 +33,8 @@ impl Looks {
     }
 }
 
-/// Looks that are further and further apart, up to a bound: while one thread stays away, the other has the cache line to itself. They
-/// grow fast, for each look takes the line from the holder.
+/// A spin policy with exponential back-off up to a bound: while one thread stays away, the other has the cache line to
+/// itself. The pauses grow fast, since each check takes the line from the holder.
 pub(super) struct Backoff {
     pauses: u32,
     longest: u32,
@@ -45,13 +45,13 @@ impl Backoff {
         Backoff { pauses: FIRST, longest: 0 }
     }
 
-    /// Whether it has waited for long.
+    /// Whether the waiter has spun for long enough to go to sleep.
     #[cfg(not(loom))]
     pub(super) fn is_out_of_patience(&self) -> bool {
         self.longest >= PATIENCE
     }
 
-    /// Until the next look: longer than before. At the bound, a yield besides.
+    /// Pauses until the next check, for longer than before. At the bound, it yields as well.
     pub(super) fn pause(&mut self) {
         if self.pauses == LONGEST {
             self.longest = self.longest.saturating_add(1);
@@ -68,7 +68,7 @@ use std::thread::yield_now;
 #[cfg(loom)]
 use loom::thread::yield_now;
 
-/// In a model the others have to get on, and no time passes.
+/// Pauses for one instruction. In a model no time passes, and the other threads must get a chance to run.
 fn pause() {
     spin_loop();
     #[cfg(loom)]

@@ -6,15 +6,15 @@ use crate::primitive::{AtomicBool, Ordering};
 
 /// Tries to take the lock, again and again.
 ///
-/// The textbook's first lock. Every try writes, so the cache line never rests while somebody waits, not even in the
-/// holder's cache. Taking blocks, by spinning with yields; freeing is wait-free, one store. Unfair.
+/// The textbook's first lock. Every try writes, so while a thread waits the cache line never rests, not even in the
+/// holder's cache. Acquiring blocks, by spinning with yields; releasing is wait-free, one store. Unfair.
 #[derive(Debug)]
 pub struct Tas(AtomicBool);
 
 impl Tas {
     const_new!(Tas(AtomicBool::new(false)));
 
-    /// Waits until it is taken. Acquire: what the last holder did is visible.
+    /// Waits until the lock is acquired. Acquire: everything the previous holder wrote is visible.
     #[inline]
     pub fn acquire(&self) {
         let mut looks = Looks::new();
@@ -23,7 +23,7 @@ impl Tas {
         }
     }
 
-    /// Takes it if it is free. Wait-free.
+    /// Takes the lock if it is free. Wait-free.
     #[inline]
     pub fn try_acquire(&self) -> bool {
         // Acquire pairs with the release in `release`.
@@ -32,20 +32,20 @@ impl Tas {
         taken
     }
 
-    /// Frees it.
+    /// Releases the lock.
     ///
     /// # Safety
-    /// The caller has taken it.
+    /// The caller holds the lock.
     #[inline]
     pub unsafe fn release(&self) {
         #[cfg(not(loom))]
         self.0.store(false, Ordering::Release);
-        // Loom does not know that a failed swap stands right behind what it read, and takes it for newer than this store.
+        // Loom does not know that a failed swap comes directly after the value it read, and orders it after this store.
         #[cfg(loom)]
         self.0.swap(false, Ordering::Release);
     }
 
-    /// Whether somebody has it now.
+    /// Whether a thread holds the lock now.
     pub fn is_taken(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A queue of numbers.
+//! A ticket lock.
 
 use super::spin::Looks;
 use super::{const_new, erratum, raw_mutex};
@@ -6,25 +6,25 @@ use crate::primitive::{AtomicU32, Ordering, spin_loop};
 
 /// Draws a number and waits until it is served: first come, first served.
 ///
-/// Fair: a thread waits for those before it and nobody else. That is also its weakness: if the next one in line is not running, all wait
-/// for it. With more threads than cores take another one. Taking blocks, by spinning with yields; freeing is wait-free, a load and a store. Right for
-/// up to 2³² threads.
+/// Fair: a thread waits only for the threads before it. That is also its weakness: if the next thread in line is not
+/// running, all wait for it. With more threads than cores, take another lock. Acquiring blocks, by spinning with
+/// yields; releasing is wait-free, a load and a store. Correct for up to 2³² threads.
 #[derive(Debug)]
 pub struct Ticket {
     next: AtomicU32,
     served: AtomicU32,
 }
 
-/// Pauses for each one that is before us in line.
+/// Pause instructions for each thread ahead in line.
 const PAUSES_EACH: u32 = 8;
 
 impl Ticket {
     const_new!(Ticket { next: AtomicU32::new(0), served: AtomicU32::new(0) });
 
-    /// Waits until it is taken. Acquire: what the last holder did is visible.
+    /// Waits until the lock is acquired. Acquire: everything the previous holder wrote is visible.
     #[inline]
     pub fn acquire(&self) {
-        // Nothing is read because of the number; the wait acquires.
+        // Relaxed: no read depends on the number; the wait below acquires.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut looks = Looks::new();
         loop {
@@ -39,10 +39,11 @@ impl Ticket {
         erratum::after_acquisition();
     }
 
-    /// Takes it if nobody has it or waits for it. Wait-free.
+    /// Takes the lock if no thread holds it or waits for it. Wait-free.
     #[inline]
     pub fn try_acquire(&self) -> bool {
-        // Acquire: if the number below is still the one that is served, the last holder's release was this value.
+        // Acquire: if `served` is still the current number in the exchange below, the previous holder's release stored
+        // it.
         let served = self.served.load(Ordering::Acquire);
         let next = served.wrapping_add(1);
         let taken = self.next.compare_exchange(served, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -50,18 +51,18 @@ impl Ticket {
         taken
     }
 
-    /// Frees it.
+    /// Releases the lock.
     ///
     /// # Safety
-    /// The caller has taken it.
+    /// The caller holds the lock.
     #[inline]
     pub unsafe fn release(&self) {
-        // Only the holder stores here.
+        // Only the holder stores to this word.
         let served = self.served.load(Ordering::Relaxed);
         self.served.store(served.wrapping_add(1), Ordering::Release);
     }
 
-    /// Whether somebody has it now.
+    /// Whether a thread holds the lock now.
     pub fn is_taken(&self) -> bool {
         self.next.load(Ordering::Relaxed) != self.served.load(Ordering::Relaxed)
     }

@@ -6,17 +6,18 @@ use crate::lock::Tas;
 
 /// Tries to take the lock only when it looks free.
 ///
-/// Waiting threads read, so the line may rest in all caches until it is freed; then all of them try at once. Otherwise like [`Tas`].
+/// Waiting threads only read, so the line may rest in all caches until the lock is released; then all of them try at
+/// once. Otherwise like [`Tas`].
 #[derive(Debug)]
 pub struct Ttas(Tas);
 
 impl Ttas {
     const_new!(Ttas(Tas::new()));
 
-    /// Waits until it is taken. Acquire: what the last holder did is visible.
+    /// Waits until the lock is acquired. Acquire: everything the previous holder wrote is visible.
     #[inline]
     pub fn acquire(&self) {
-        // That the first look found it free says nothing by itself: the try decides.
+        // A check that finds the lock free decides nothing; the try decides.
         while !self.try_acquire() {
             let mut looks = Looks::new();
             while self.is_taken() {
@@ -25,23 +26,23 @@ impl Ttas {
         }
     }
 
-    /// Takes it if it is free. Wait-free.
+    /// Takes the lock if it is free. Wait-free.
     #[inline]
     pub fn try_acquire(&self) -> bool {
         self.0.try_acquire()
     }
 
-    /// Frees it.
+    /// Releases the lock.
     ///
     /// # Safety
-    /// The caller has taken it.
+    /// The caller holds the lock.
     #[inline]
     pub unsafe fn release(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller holds this lock, and with it the inner one.
         unsafe { self.0.release() };
     }
 
-    /// Whether somebody has it now.
+    /// Whether a thread holds the lock now.
     pub fn is_taken(&self) -> bool {
         self.0.is_taken()
     }

@@ -4,17 +4,18 @@ use super::spin::Backoff;
 use super::{const_new, raw_mutex};
 use crate::lock::Tas;
 
-/// Looks at the lock less and less often while it is taken.
+/// Checks the lock less and less often while it is taken.
 ///
-/// Each look that finds it taken makes the next pause four times as long, up to some ten microseconds; from then on it yields besides. So
-/// the holder works undisturbed, and the threads that are most patient are those that came first: very unfair. Otherwise like [`Ttas`](super::Ttas).
+/// Each check that finds it taken makes the next pause four times as long, up to some ten microseconds; from then on
+/// the waiter yields as well. So the holder works undisturbed, and the waiters that pause longest are those that came
+/// first: very unfair. Otherwise like [`Ttas`](super::Ttas).
 #[derive(Debug)]
 pub struct TtasBackoff(Tas);
 
 impl TtasBackoff {
     const_new!(TtasBackoff(Tas::new()));
 
-    /// Waits until it is taken. Acquire: what the last holder did is visible.
+    /// Waits until the lock is acquired. Acquire: everything the previous holder wrote is visible.
     #[inline]
     pub fn acquire(&self) {
         if !self.try_acquire() {
@@ -30,23 +31,23 @@ impl TtasBackoff {
         }
     }
 
-    /// Takes it if it is free. Wait-free.
+    /// Takes the lock if it is free. Wait-free.
     #[inline]
     pub fn try_acquire(&self) -> bool {
         self.0.try_acquire()
     }
 
-    /// Frees it.
+    /// Releases the lock.
     ///
     /// # Safety
-    /// The caller has taken it.
+    /// The caller holds the lock.
     #[inline]
     pub unsafe fn release(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller holds this lock, and with it the inner one.
         unsafe { self.0.release() };
     }
 
-    /// Whether somebody has it now.
+    /// Whether a thread holds the lock now.
     pub fn is_taken(&self) -> bool {
         self.0.is_taken()
     }

@@ -1,37 +1,38 @@
-//! What another thread is doing, as far as the scheduler knows.
+//! The activity of another thread, as far as the scheduler knows.
 
 use std::{fs, mem};
 
 /// Whether a thread is on a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
-    /// It runs at this moment.
+    /// The thread is running at this moment.
     Running,
-    /// It could run, and has no processor: it was preempted, or was just woken.
+    /// The thread could run but has no processor: it was preempted, or was just woken.
     Preempted,
-    /// It waits for something: a lock, a file, a timer.
+    /// The thread waits for an event: a lock, a file, a timer.
     Asleep,
     /// There is no such thread in this process.
     Ended,
 }
 
-/// What the thread of this process that the kernel knows by this number (gettid(2)) does now.
+/// The current activity of the thread of this process with the kernel's thread id `thread` (gettid(2)).
 ///
-/// A thread that runs uses processor time, and the kernel tells how much to the nanosecond: if the thread's clock moves between two
-/// looks, it runs. If not, its state in /proc says whether it could. The answer may be out of date when it is read: treat
-/// it as advice. Two system calls, below a microsecond, for a thread that runs; a small file in /proc otherwise.
+/// A running thread uses processor time, which the kernel reports to the nanosecond: if the thread's clock advances
+/// between two readings, the thread runs. If not, its state in /proc tells whether it could. The answer may be out of
+/// date by the time the caller reads it: treat it as advice. Costs two system calls, below a microsecond, for a running
+/// thread; otherwise also reading a small file in /proc.
 ///
 /// ```
 /// use millstream_sync::percpu::{Activity, activity};
 ///
-/// # // SAFETY: no arguments.
+/// # // SAFETY: `gettid` has no preconditions.
 /// let me = unsafe { libc::gettid() };
 /// assert_eq!(activity(me), Activity::Running);
 /// ```
 #[must_use]
 pub fn activity(thread: i32) -> Activity {
     if thread <= 0 {
-        // To the kernel zero is the caller.
+        // To the kernel, zero means the caller.
         return Activity::Ended;
     }
     let Some(before) = time_used_ns(thread) else { return Activity::Ended };
@@ -48,10 +49,10 @@ pub fn activity(thread: i32) -> Activity {
 
 /// The processor time that a thread of this process has used.
 fn time_used_ns(thread: i32) -> Option<u64> {
-    /// `CPUCLOCK_SCHED`, of one thread: the scheduler's own account.
+    /// `CPUCLOCK_SCHED` of one thread: the scheduler's own accounting.
     const SCHEDULER: libc::clockid_t = 2 | 4;
     let clock: libc::clockid_t = (!thread) << 3 | SCHEDULER;
-    // SAFETY: room for a time.
+    // SAFETY: a zeroed timespec is valid, and `clock_gettime` may write to it.
     unsafe {
         let mut time: libc::timespec = mem::zeroed();
         (libc::clock_gettime(clock, &raw mut time) == 0)
@@ -59,7 +60,7 @@ fn time_used_ns(thread: i32) -> Option<u64> {
     }
 }
 
-/// The letter that follows the name, which is in parentheses and may hold anything.
+/// The state letter, which follows the name; the name is in parentheses and may contain any character.
 fn state(thread: i32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()

@@ -1,4 +1,4 @@
-//! The area in which the kernel tells a thread where it runs.
+//! The area in which the kernel tells a thread on which processor it runs.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{
@@ -8,10 +8,10 @@ use std::sync::atomic::{
 
 use super::{arch, own, source};
 
-/// This thread's live rseq area: proof that the kernel restarts its sequences.
+/// This thread's live rseq area: proof that the kernel restarts the thread's sequences.
 ///
-/// Each thread has its own, so it stays with its thread. It lives until the thread ends: do not keep one for use in
-/// destructors of thread-local values, ask again there.
+/// Each thread has its own area, so this value stays with its thread. The area lives until the thread ends: destructors
+/// of thread-local values must not use a stored one but ask again.
 ///
 /// ```
 /// use millstream_sync::percpu::Area;
@@ -23,23 +23,23 @@ use super::{arch, own, source};
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Area {
-    /// Bytes from the thread pointer.
+    /// Distance from the thread pointer in bytes.
     offset: isize,
     _of_this_thread: PhantomData<*const ()>,
 }
 
-/// Who registered the areas of this process's threads.
+/// The party that registered the areas of this process's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The C library, when each thread started.
+    /// The C library registered each thread when it started.
     Libc,
-    /// This module, when a thread asked first.
+    /// This module registers each thread when it first asks for its area.
     Own,
-    /// Nobody: the kernel has no such call or forbids it, or `MILLSTREAM_RSEQ=off`.
+    /// No area is registered: the kernel has no such call or forbids it, or `MILLSTREAM_RSEQ=off`.
     Nobody,
 }
 
-/// Where in an area the words are, in bytes: the kernel's interface.
+/// Offsets of the words in an area, in bytes: the kernel's interface.
 pub(super) mod word {
     pub(in crate::percpu) const CPU: usize = 4;
     pub(in crate::percpu) const NODE: usize = 20;
@@ -49,22 +49,22 @@ pub(super) mod word {
 /// The offset of the C library's area, which is a multiple of 32, or one of the two below.
 static PLACE: AtomicIsize = AtomicIsize::new(UNKNOWN);
 const UNKNOWN: isize = 1;
-/// Each thread asks [`own`].
+/// The C library registers no areas, so each thread asks [`own`].
 const OWN: isize = 2;
 
-/// Where in an area the number of a slot of private data is, once [`PLACE`] is known.
+/// Offset in an area of the word that numbers the slots of private data, valid once [`PLACE`] is known.
 static PRIVATE: AtomicUsize = AtomicUsize::new(word::CPU);
 
 impl Area {
-    /// This thread's area; none if the kernel does not restart sequences of this thread.
+    /// This thread's area; `None` if the kernel does not restart sequences of this thread.
     ///
-    /// Wait-free, two loads and a branch where the C library registers threads (glibc since 2.35); otherwise a look
-    /// at a thread-local value, and a system call the first time. The first call of a process reads the
-    /// environment, and the first of a thread with an area of our own may allocate; all others may be made in signal handlers.
+    /// Wait-free, two loads and a branch where the C library registers threads (glibc since 2.35); otherwise a check of
+    /// a thread-local value, and a system call the first time. The first call of a process reads the environment, and
+    /// the first call of a thread with an area of our own may allocate; all other calls are safe in signal handlers.
     #[inline]
     #[must_use]
     pub fn current() -> Option<Area> {
-        // Acquire: who sees the place sees `PRIVATE`, too.
+        // Acquire pairs with the release in `look`: a thread that sees the place sees `PRIVATE`, too.
         let place = PLACE.load(Acquire);
         if place & (UNKNOWN | OWN) != 0 {
             return Area::look();
@@ -77,8 +77,8 @@ impl Area {
     fn look() -> Option<Area> {
         if PLACE.load(Relaxed) == UNKNOWN {
             let private = if has_concurrency_ids() { word::CONCURRENCY } else { word::CPU };
-            // Every thread comes to the same conclusion, and one that does not see it yet concludes again. But two
-            // threads must never count their slots differently; so this word comes first.
+            // Every thread comes to the same conclusion, and a thread that does not see it yet concludes again. But two
+            // threads must never number their slots differently; so the store of this word comes first.
             PRIVATE.store(private, Relaxed);
             PLACE.store(source::libc_offset().unwrap_or(OWN), Release);
             return Area::current();
@@ -86,7 +86,7 @@ impl Area {
         own::offset().map(Area::at)
     }
 
-    /// The offset of all threads' areas, if it is one: where the C library registers them.
+    /// The common offset of all threads' areas, if there is one, as where the C library registers them.
     pub(super) fn common_offset() -> Option<isize> {
         let place = PLACE.load(Acquire);
         (place & (UNKNOWN | OWN) == 0).then_some(place)
@@ -99,7 +99,7 @@ impl Area {
         area.is_live().then_some(area)
     }
 
-    /// Not if the C library tried to register this thread and failed: then the processor's number is negative.
+    /// Whether the C library succeeded in registering this thread; if it failed, the processor's number is negative.
     #[inline(always)]
     fn is_live(self) -> bool {
         self.cpu() as i32 >= 0
@@ -109,7 +109,7 @@ impl Area {
         Area { offset, _of_this_thread: PhantomData }
     }
 
-    /// Who registers this process's threads; [`Nobody`](Source::Nobody) if this thread has no area.
+    /// The party that registers this process's threads; [`Nobody`](Source::Nobody) if this thread has no area.
     #[must_use]
     pub fn source() -> Source {
         match (Area::current(), PLACE.load(Relaxed)) {
@@ -119,38 +119,39 @@ impl Area {
         }
     }
 
-    /// The processor on which the thread runs now; it may be another one as soon as this returns.
+    /// The processor on which the thread runs now, and which it may leave as soon as this returns.
     ///
-    /// One load. Numbers are those of the whole machine and may have gaps.
+    /// One load. The numbers are those of the whole machine and may have gaps.
     #[inline]
     #[must_use]
     pub fn cpu(self) -> u32 {
         self.read::<{ word::CPU }>()
     }
 
-    /// The NUMA node of that processor, where the kernel tells (Linux ≥ 6.3).
+    /// The NUMA node of that processor, if the kernel tells (Linux ≥ 6.3).
     #[must_use]
     pub fn node(self) -> Option<u32> {
         has_concurrency_ids().then(|| self.read::<{ word::NODE }>())
     }
 
-    /// A number that no other running thread *of this process* has, where the kernel gives one (Linux ≥ 6.3): smaller
-    /// than both the number of the process's threads and of the processors it may use, as far as that is possible.
+    /// A number that no other running thread *of this process* has, if the kernel provides one (Linux ≥ 6.3). As far as
+    /// possible, it is smaller than the number of the process's threads, and smaller than the number of processors that
+    /// the process may use.
     ///
-    /// Never an index into memory shared with other processes.
+    /// It must never be an index into memory shared with other processes.
     #[must_use]
     pub fn concurrency_id(self) -> Option<u32> {
         has_concurrency_ids().then(|| self.read::<{ word::CONCURRENCY }>())
     }
 
-    /// Bytes from the thread pointer (x86-64: base of `fs`; aarch64: `tpidr_el0`) to the area.
+    /// Distance from the thread pointer (x86-64: base of `fs`; aarch64: `tpidr_el0`) to the area, in bytes.
     #[inline]
     #[must_use]
     pub fn offset(self) -> isize {
         self.offset
     }
 
-    /// What [`rseq_section!`](crate::rseq_section) takes as `{area}`: on x86-64 the [`offset`](Self::offset), on
+    /// The operand `{area}` of [`rseq_section!`](crate::rseq_section): on x86-64 the [`offset`](Self::offset), on
     /// aarch64 the area's address.
     #[inline]
     #[must_use]
@@ -158,8 +159,8 @@ impl Area {
         arch::operand(self.offset)
     }
 
-    /// Like [`operand`](Self::operand), of the word with the number of a slot of private data: the concurrency id where the kernel has it,
-    /// otherwise the processor's number.
+    /// Like [`operand`](Self::operand), for the word that numbers the slots of private data: the concurrency id if the
+    /// kernel has it, otherwise the processor's number.
     #[inline]
     pub(super) fn private_index(self) -> usize {
         self.operand() + PRIVATE.load(Relaxed)
@@ -173,16 +174,16 @@ impl Area {
 
     #[inline]
     fn read<const WORD: usize>(self) -> u32 {
-        // SAFETY: the area is this thread's and lives as long; all words of it are readable.
+        // SAFETY: the area belongs to this thread, lives as long as the thread, and all its words are readable.
         unsafe { arch::read::<WORD>(self.offset) }
     }
 }
 
-/// Whether the kernel fills in nodes and concurrency ids: it says so to every process that it starts.
+/// Whether the kernel fills in nodes and concurrency ids, which it tells every process at its start.
 fn has_concurrency_ids() -> bool {
-    /// `AT_RSEQ_FEATURE_SIZE`: how many bytes of an area the kernel knows. Both ways to register an area give it
-    /// 32 bytes, so that these words are within it.
+    /// `AT_RSEQ_FEATURE_SIZE`: the number of an area's bytes that the kernel knows. Both ways to register an area give
+    /// it 32 bytes, so these words are within it.
     const FEATURE_SIZE: libc::c_ulong = 27;
-    // SAFETY: looks into a table.
+    // SAFETY: `getauxval` only reads a table.
     unsafe { libc::getauxval(FEATURE_SIZE) as usize >= word::CONCURRENCY + size_of::<u32>() }
 }

@@ -1,4 +1,4 @@
-//! Where [`Words`](super::Words) get their memory: pages with as many places as a page has words.
+//! The memory of [`Words`](super::Words): pages that are handed out word by word.
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::pages::{Pages, processors};
 use super::words::MAX_WORDS;
 
-/// A page for each processor, and one more for threads that can't use those. They stay: what is given back is taken again.
+/// A page for each processor, and as many for threads that cannot use those. Chunks are never freed: words given back
+/// are handed out again.
 struct Chunk {
     pages: Pages,
     taken: [bool; MAX_WORDS],
@@ -15,11 +16,11 @@ struct Chunk {
 static CHUNKS: Mutex<Vec<Chunk>> = Mutex::new(Vec::new());
 
 fn chunks() -> MutexGuard<'static, Vec<Chunk>> {
-    // Without memory a new chunk is not made; the others are as they were.
+    // Poison is harmless: an allocation that fails adds no chunk and leaves the others intact.
     CHUNKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first of `len` words that nobody has, zero in all copies.
+/// The first of `len` adjacent free words, which are zero in all copies.
 pub(super) fn take(len: usize) -> NonNull<u64> {
     let mut chunks = chunks();
     if let Some(first) = chunks.iter_mut().find_map(|chunk| chunk.take(len)) {
@@ -31,7 +32,7 @@ pub(super) fn take(len: usize) -> NonNull<u64> {
     first
 }
 
-/// Takes back what [`take`] gave, zero again.
+/// Takes back words handed out by [`take`], whose copies are zero again.
 pub(super) fn give_back(first: NonNull<u64>, len: usize) {
     let mut chunks = chunks();
     let places = chunks.iter_mut().find_map(|chunk| chunk.places(first, len));
@@ -42,7 +43,7 @@ impl Chunk {
     fn take(&mut self, len: usize) -> Option<NonNull<u64>> {
         let start = self.taken.windows(len).position(|places| places.iter().all(|taken| !taken))?;
         self.taken[start..start + len].fill(true);
-        // SAFETY: within the first page.
+        // SAFETY: `start` is within `taken`, which has one entry per word of the first page.
         Some(unsafe { self.pages.first().cast::<u64>().add(start) })
     }
 
@@ -58,7 +59,7 @@ mod tests {
     use super::super::Words;
 
     #[test]
-    fn words_do_not_overlap_and_are_zero_when_they_come_back() {
+    fn words_do_not_overlap_and_are_zero_when_reused() {
         let mut all: Vec<Words> = (0..1000).map(|i| Words::new(1 + i % 7)).collect();
         for words in &all {
             for i in 0..words.len() {

@@ -1,4 +1,4 @@
-//! Things that any thread puts in and any thread takes out.
+//! A bag into which any thread puts values and from which any thread takes them.
 
 use std::io;
 use std::mem;
@@ -10,18 +10,19 @@ use super::raw::{self, ATTEMPTS, Here, Numbers, Outcome};
 use super::remote::{Sections, restart};
 use super::{Words, processors};
 
-/// A bag of values, for example of buffers that can be used again: each processor has a list, and what is put in is taken out where it was put
-/// in, as long as it lasts.
+/// A bag of values, for example of reusable buffers. Each processor has a list, and a value is taken from the
+/// processor's own list as long as that lasts.
 ///
-/// Putting in and taking out are a [section](super::raw) each, without atomic instructions. After [`ATTEMPTS`] aborted ones, while somebody
-/// [drains](Bag::drain), and where the kernel cannot do it, a list that all share behind a mutex takes their place.
+/// Each put and each take is one [section](super::raw), without atomic instructions. After [`ATTEMPTS`] aborted
+/// sections, while a thread [drains](Bag::drain) the bag, and where the kernel has no sections, a list that all
+/// processors share behind a mutex takes its place.
 ///
 /// ```
 /// use millstream_sync::percpu::Bag;
 ///
 /// let buffers: Bag<Vec<u8>> = Bag::new();
 /// buffers.put(Vec::with_capacity(4096));
-/// let taken = buffers.take(); // `None` if this thread was moved to another processor meanwhile
+/// let taken = buffers.take(); // `None` if this thread has moved to another processor meanwhile
 /// let left = if taken.is_some() { 0 } else { 1 };
 /// let buffer = taken.unwrap_or_default();
 /// # drop(buffer);
@@ -31,10 +32,10 @@ use super::{Words, processors};
 /// ```
 #[derive(Debug)]
 pub struct Bag<T> {
-    /// A list's first node, and whether sections have to keep away.
+    /// For each processor, its list's first node and whether sections must keep out.
     lists: Words,
     rest: Mutex<Vec<T>>,
-    /// Whether sections can be restarted from elsewhere; otherwise none run here.
+    /// Whether other threads' sections can be restarted; if not, the bag uses no sections.
     by_sections: bool,
 }
 
@@ -47,51 +48,55 @@ struct Node<T> {
 const HEAD: usize = 0;
 const FROZEN: usize = 1;
 
-// SAFETY: values go from thread to thread.
+// SAFETY: the bag moves values between threads, which `T: Send` allows, and has no tie to a thread itself.
 unsafe impl<T: Send> Send for Bag<T> {}
-// SAFETY: as above; nobody sees a value while it is in the bag.
+// SAFETY: shared access moves values between threads, which `T: Send` allows, and gives no reference to a value in the
+// bag.
 unsafe impl<T: Send> Sync for Bag<T> {}
 
 impl<T> Bag<T> {
-    /// An empty one. One system call.
+    /// An empty bag. Makes one system call.
     #[must_use]
     pub fn new() -> Self {
         Bag { lists: Words::new(2), rest: Mutex::new(Vec::new()), by_sections: restart(Sections::All).is_ok() }
     }
 
-    /// Puts a value in. Allocates; otherwise wait-free, but for the mutex in the cases named above.
+    /// Puts a value in. Allocates; otherwise wait-free, except for the mutex in the cases named above.
     pub fn put(&self, value: T) {
         let node = Box::into_raw(Box::new(Node { next: 0, value }));
-        // SAFETY: two words are there, all sections here count alike, and the node is ours until it is taken out.
+        // SAFETY: each processor has two words, all sections here number slots alike, and this thread owns the node
+        // until
+        // it is in the list.
         let outcome =
             self.attempt(|here| unsafe { (raw::list_push(here, self.lists.word(HEAD).slots(), node.cast()), ()) });
         if outcome.is_none() {
-            // SAFETY: made above, and not in any list.
+            // SAFETY: the node comes from the box above, and no section put it into a list.
             let node = unsafe { Box::from_raw(node) };
             self.rest().push(node.value);
         }
     }
 
-    /// Takes a value out: from this processor's list, or from the one that all share. `None` if both are empty, although other processors may have some.
+    /// Takes a value out: from this processor's list, or from the shared one. `None` if both are empty, although other
+    /// processors may have some.
     pub fn take(&self) -> Option<T> {
-        // SAFETY: two words are there, all sections here count alike, and nodes live while they are in a list.
+        // SAFETY: each processor has two words, all sections here number slots alike, and nodes in a list are alive.
         let node = self.attempt(|here| unsafe { raw::list_pop(here, self.lists.word(HEAD).slots()) });
         match node {
-            // SAFETY: made by `put`, and in no list any more. Who read it before us in a section was aborted.
+            // SAFETY: `put` made the node, and it is no longer in any list. A section that read it before was aborted.
             Some(node) => Some(unsafe { Box::from_raw(node.cast::<Node<T>>()) }.value),
             None => self.rest().pop(),
         }
     }
 
-    /// Takes everything out, from all processors.
+    /// Takes all values out, from all processors.
     ///
-    /// Tells sections to keep away, restarts those that are under way, and takes the lists. Meanwhile others use the shared one, for
-    /// some microseconds. Blocking; one system call that interrupts the other running threads.
+    /// Tells sections to keep out, restarts those in progress, and takes the lists. Meanwhile other threads use the
+    /// shared list, for some microseconds. Blocking; one system call that interrupts the other running threads.
     ///
     /// # Errors
-    /// If the system does not restart sections any more, although it did. Then everything is still there.
+    /// If the system no longer restarts sections, although it did. Then the bag keeps all its values.
     pub fn drain(&self) -> io::Result<Vec<T>> {
-        // The guard keeps other drains away.
+        // The guard excludes other drains.
         let mut rest = self.rest();
         let mut lists = Vec::new();
         if self.by_sections {
@@ -99,24 +104,25 @@ impl<T> Bag<T> {
             frozen(1);
             let restarted = restart(Sections::All);
             if restarted.is_ok() {
-                // Whoever committed before is visible, and nobody commits now. Acquire, for the nodes that come with it.
+                // Sections that committed before are visible, and no section commits now. Acquire, for the nodes behind
+                // the heads.
                 lists.extend((0..processors()).map(|i| self.lists.word(HEAD).copy(i).load(Acquire)));
                 (0..processors()).for_each(|i| self.lists.word(HEAD).copy(i).store(0, Relaxed));
             }
-            // Release: who finds the list open finds it empty.
+            // Release: a section that finds the list open finds it empty.
             frozen(0);
             restarted?;
         }
         let mut values = mem::take(&mut *rest);
         drop(rest);
         for node in lists {
-            // SAFETY: made by `put`, and taken out above.
+            // SAFETY: `put` made the nodes, and the loop above took them out of their lists.
             unsafe { Self::empty(node, &mut values) };
         }
         Ok(values)
     }
 
-    /// What a section took or did, or `None` if it did nothing.
+    /// The result of a section, or `None` if none of its attempts changed the list.
     #[inline]
     fn attempt<R>(&self, section: impl Fn(Here) -> (Outcome, R)) -> Option<R> {
         let here = Here::current(Numbers::Private).filter(|_| self.by_sections)?;
@@ -131,16 +137,18 @@ impl<T> Bag<T> {
     }
 
     fn rest(&self) -> MutexGuard<'_, Vec<T>> {
-        // Nothing is half-done under it when a value's destructor or an allocation panics.
+        // Poison is harmless: a panic of a destructor or an allocation leaves no half-done change of the list.
         self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Moves the values of a chain of nodes into `values`.
+    ///
     /// # Safety
-    /// The node and those behind it were made by `put`, and are in no list.
+    /// `put` made the node and its successors, and none of them is in a list.
     unsafe fn empty(node: u64, values: &mut Vec<T>) {
         let mut node: *mut Node<T> = ptr::with_exposed_provenance_mut(node as usize);
         while !node.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that `put` made the node by a box and that no list has it.
             let Node { next, value } = *unsafe { Box::from_raw(node) };
             values.push(value);
             node = ptr::with_exposed_provenance_mut(next as usize);
@@ -159,7 +167,7 @@ impl<T> Drop for Bag<T> {
         let mut values = Vec::new();
         for i in 0..processors() {
             let head = self.lists.word(HEAD).copy(i).swap(0, Relaxed);
-            // SAFETY: nobody else uses the bag any more.
+            // SAFETY: `drop` has the only reference to the bag, and `put` made the nodes of its lists.
             unsafe { Self::empty(head, &mut values) };
         }
     }

@@ -1,19 +1,19 @@
-//! Data of which each processor has its own, changed without atomic instructions: restartable sequences.
+//! Per-CPU data, changed without atomic instructions: restartable sequences.
 //!
-//! A thread that changes its processor's word needs no lock and no atomic instruction, unless it is preempted
-//! between reading and writing. The kernel (rseq(2), Linux ≥ 4.18) helps: if that happens inside of a *section*, a short
-//! piece of assembly whose last instruction is the only one that changes anything, the thread goes on at the
-//! section's abort handler, and it is as if nothing had happened.
+//! A thread that changes its processor's word needs no lock and no atomic instruction, unless it is preempted between
+//! reading and writing. The kernel (rseq(2), Linux ≥ 4.18) helps here. A *section* is a short piece of assembly whose
+//! last instruction is the only one that changes shared data. If the thread is preempted inside a section, it continues
+//! at the section's abort handler, as if the section had never begun.
 //!
 //! | I want | take |
 //! | --- | --- |
-//! | words that many threads change and somebody adds up | [`Words`]; for statistics, [`counter`](crate::counter) |
-//! | a bag of things that are used again | [`Bag`] |
+//! | words that many threads change and a reader adds up | [`Words`]; for statistics, [`counter`](crate::counter) |
+//! | a bag of reusable things | [`Bag`] |
 //! | a lock whose holder loses it when it is preempted | [`Revocable`] |
 //! | to know whether another thread runs | [`activity`] |
 //! | sections on memory of my own | [`raw`] |
 //! | a section of my own | [`rseq_section!`](crate::rseq_section), with [`Area::current`] |
-//! | to abort the sections of others | [`restart`] |
+//! | to abort the sections of other threads | [`restart`] |
 //!
 //! ```
 //! use millstream_sync::percpu::Words;
@@ -25,13 +25,14 @@
 //! assert_eq!(hits.word(0).copies().sum::<u64>(), 4000);
 //! ```
 //!
-//! # Where the kernel cannot, and when it never lets one finish
-//! Everything here but [`raw`] works everywhere with the same results: where a thread has no [`Area`], and after
-//! [`ATTEMPTS`](raw::ATTEMPTS) aborted attempts, another way is taken, with atomic instructions and on other words. So a thread that
-//! is single-stepped by a debugger, which aborts each of its sections, gets on as well.
+//! # Fallback
+//! Except for [`raw`], everything here works everywhere with the same results: where a thread has no [`Area`], and
+//! after [`ATTEMPTS`](raw::ATTEMPTS) aborted attempts, the operation takes another path, with atomic instructions and
+//! on other words. So a thread that is single-stepped by a debugger, which aborts each of its sections, makes progress
+//! as well.
 //!
 //! # Source of the idea
-//! Paul Turner, Andrew Hunter and Mathieu Desnoyers, whose system call it is; Paul Khuong, on what else it is good for.
+//! Paul Turner, Andrew Hunter and Mathieu Desnoyers for the system call; Paul Khuong for its further uses.
 
 #[cfg_attr(target_arch = "x86_64", path = "x86_64/mod.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "aarch64/mod.rs")]

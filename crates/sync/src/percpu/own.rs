@@ -1,4 +1,5 @@
-//! An area of our own, where the C library registers none: musl, glibc before 2.35, or glibc that was told not to.
+//! An area of our own, for threads that the C library does not register: musl, glibc before 2.35, or glibc that was
+//! told not to.
 
 use std::cell::{Cell, UnsafeCell};
 
@@ -8,17 +9,18 @@ use super::{arch, source};
 #[repr(C, align(32))]
 struct Rseq([u32; 8]);
 
-/// The word with the concurrency id.
+/// Index of the word with the concurrency id.
 const CONCURRENCY: usize = super::area::word::CONCURRENCY / size_of::<u32>();
 
-/// The kernel's words for a thread that is not registered, and no concurrency id that any data has a slot for.
+/// The kernel's values for a thread that is not registered, and a concurrency id for which no data has a slot.
 const UNREGISTERED: Rseq = Rseq([0, u32::MAX, 0, 0, 0, 0, u32::MAX, 0]);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Fresh,
     Registered,
-    /// The kernel does not know the call or forbids it, another library was first, or the thread is ending.
+    /// The kernel does not know the call or forbids it, another library registered the thread first, or the thread is
+    /// ending.
     Refused,
 }
 
@@ -27,7 +29,8 @@ struct Own {
     state: Cell<State>,
 }
 
-/// Unregisters when the thread ends: the kernel must not write into memory that is somebody else's by then.
+/// Unregisters the area when the thread ends, before its memory serves another purpose: the kernel must not write to it
+/// then.
 struct End;
 
 thread_local! {
@@ -35,7 +38,7 @@ thread_local! {
     static END: End = const { End };
 }
 
-/// Where this thread's area is, in bytes from the thread pointer; registers it when asked first.
+/// The offset of this thread's area from the thread pointer in bytes; the first call registers the area.
 pub(super) fn offset() -> Option<isize> {
     OWN.with(|own| {
         if own.state.get() == State::Fresh {
@@ -46,12 +49,12 @@ pub(super) fn offset() -> Option<isize> {
 }
 
 fn register(own: &Own) -> State {
-    // A thread that is ending could not unregister.
+    // A thread that is already ending could no longer unregister.
     if !source::may_register() || END.try_with(|_| ()).is_err() {
         return State::Refused;
     }
     match call(own.area.get(), 0) {
-        // Busy: a signal handler was faster.
+        // Busy: a signal handler on this thread registered the area meanwhile.
         0 | libc::EBUSY => State::Registered,
         _ => State::Refused,
     }
@@ -63,17 +66,17 @@ impl Drop for End {
         OWN.with(|own| {
             if own.state.replace(State::Refused) == State::Registered {
                 call(own.area.get(), UNREGISTER);
-                // The kernel leaves a zero there. What this thread's other destructors still add must find no slot by it.
-                // SAFETY: the kernel does not write to the area any more, and it is this thread's.
+                // The kernel leaves a zero there, but additions by this thread's later destructors must find no slot.
+                // SAFETY: the area is this thread's own, and the kernel no longer writes to it.
                 unsafe { (*own.area.get()).0[CONCURRENCY] = u32::MAX };
             }
         });
     }
 }
 
-/// rseq(2): zero, or the error's number.
+/// Calls rseq(2) and returns zero or the error number.
 fn call(area: *mut Rseq, flags: libc::c_int) -> i32 {
-    // SAFETY: the area lives as long as its thread, which unregisters it before.
+    // SAFETY: the area lives as long as its thread, which unregisters it before it ends.
     let result = unsafe { libc::syscall(libc::SYS_rseq, area, size_of::<Rseq>(), flags, arch::SIGNATURE) };
     if result == 0 { 0 } else { std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL) }
 }

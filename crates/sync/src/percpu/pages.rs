@@ -1,18 +1,18 @@
-//! Zeroed pages, one for each number of a processor, that cost memory when they are touched.
+//! Zeroed pages, one per processor number, that cost memory only once they are touched.
 
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 
 use super::raw::STRIDE;
 
-/// How many numbers processors of this machine can have: the highest possible one and one more.
+/// The number of processor numbers on this machine: one more than the highest possible one.
 #[must_use]
 pub fn processors() -> u32 {
     static COUNT: OnceLock<u32> = OnceLock::new();
     *COUNT.get_or_init(|| possible().or_else(configured).unwrap_or(1))
 }
 
-/// `0-63`, or `0,2-3`: ascending, so the last number is the highest.
+/// Parses `0-63` or `0,2-3`: the list ascends, so its last number is the highest.
 fn possible() -> Option<u32> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok()?;
     let highest: u32 = list.trim().rsplit([',', '-']).next()?.parse().ok()?;
@@ -20,34 +20,36 @@ fn possible() -> Option<u32> {
 }
 
 fn configured() -> Option<u32> {
-    // SAFETY: a question.
+    // SAFETY: `sysconf` has no preconditions.
     u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).ok().filter(|&count| count > 0)
 }
 
-/// Pages of the process, [`STRIDE`] bytes each.
+/// A private mapping of pages, [`STRIDE`] bytes each.
 #[derive(Debug)]
 pub(super) struct Pages {
     first: NonNull<u8>,
     count: usize,
 }
 
-// SAFETY: a piece of memory; who may touch it when is its users' matter.
+// SAFETY: this is a piece of memory without a tie to a thread; its users synchronize their accesses to it.
 unsafe impl Send for Pages {}
-// SAFETY: as above.
+// SAFETY: a shared reference gives out only the address; its users synchronize their accesses to the memory.
 unsafe impl Sync for Pages {}
 
 impl Pages {
+    /// Maps `count` pages.
+    ///
     /// # Panics
-    /// If the system has no memory left, or no addresses.
+    /// If the system has no memory or no addresses left.
     pub(super) fn new(count: usize) -> Self {
         const ACCESS: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
         const KIND: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: new memory, where there is none.
+        // SAFETY: the mapping is new and replaces no other.
         let first = unsafe { libc::mmap(ptr::null_mut(), count * STRIDE, ACCESS, KIND, -1, 0) };
         if first == libc::MAP_FAILED {
             panic!("no memory for {count} pages: {}", std::io::Error::last_os_error());
         }
-        Pages { first: NonNull::new(first.cast()).expect("a mapping of the system's choice is not at zero"), count }
+        Pages { first: NonNull::new(first.cast()).expect("the kernel maps nothing at address zero by itself"), count }
     }
 
     pub(super) fn first(&self) -> NonNull<u8> {
@@ -57,7 +59,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: ours, and nobody uses them any more.
+        // SAFETY: the mapping is this value's own, and its users are gone.
         unsafe { libc::munmap(self.first.as_ptr().cast(), self.count * STRIDE) };
     }
 }

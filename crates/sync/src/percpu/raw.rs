@@ -1,10 +1,11 @@
-//! The sections themselves, on memory of your own.
+//! The sections themselves, on memory of the caller's own.
 //!
-//! Each function is one restartable section: it finds the slot of the processor that runs it and changes it, by one
-//! store at its very end. All are tried once; call again while the outcome is [`Aborted`](Outcome::Aborted), at most
-//! [`ATTEMPTS`] times, and then go another way: under a debugger that steps through a section, every attempt is aborted.
-//! Wait-free, without atomic instructions and without fences. What a section reads was written by sections on the same slot; before
-//! anybody else touches a slot he has to say so in a word that sections look at, and to [`restart`](super::restart) them.
+//! Each function is one restartable section: it finds the slot of the processor on which it runs and changes it, by one
+//! store at its very end. Each call makes one attempt. Call again while the outcome is [`Aborted`](Outcome::Aborted),
+//! at most [`ATTEMPTS`] times, and then take another path: under a debugger that steps through a section, every attempt
+//! is aborted. Wait-free, without atomic instructions and without fences. The values that a section reads were written
+//! by sections on the same slot. A thread that touches a slot in any other way must first say so in a word that the
+//! sections check, and then [`restart`](super::restart) them.
 
 use std::ptr::NonNull;
 
@@ -14,28 +15,29 @@ pub use super::arch::operation::{
     add, compare_and_store, compare_and_store_two, list_pop, list_push, pop, push, raise, store_if,
 };
 
-/// After so many aborted attempts one goes another way. A section takes nanoseconds and time slices last
-/// milliseconds: two aborts in a row are rare unless somebody means it.
+/// The number of aborted attempts after which a caller takes another path. A section takes nanoseconds and a time slice
+/// lasts milliseconds: two aborts in a row are rare unless another thread or a debugger provokes them.
 pub const ATTEMPTS: u32 = 4;
 
-/// Bytes from one slot to the next: each is on a page of its own, together with other data of the same processor.
+/// Distance from one slot to the next in bytes: each slot is on a page of its own, together with other data of the same
+/// processor.
 pub const STRIDE: usize = 4096;
 
-/// What became of one attempt.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Outcome {
-    /// Nothing was changed: the thread was interrupted, or there is no slot for the number of its processor.
+    /// No word was changed: the thread was interrupted, or there is no slot for its processor's number.
     Aborted = -1,
-    /// Done.
+    /// The section committed.
     Done = 0,
-    /// The word was not what was expected.
+    /// The word did not have the expected value.
     Different = 1,
-    /// There is nothing to take.
+    /// The list or stack is empty.
     Empty = 2,
-    /// There is no room.
+    /// The stack is full.
     Full = 3,
-    /// Somebody else is at work on this slot.
+    /// Another thread has closed this slot to sections.
     Frozen = 4,
 }
 
@@ -53,7 +55,7 @@ impl Outcome {
     }
 }
 
-/// One slot for each number of a processor, [`STRIDE`] bytes apart.
+/// One slot for each processor number, [`STRIDE`] bytes apart.
 #[derive(Debug, Clone, Copy)]
 pub struct Slots {
     pub(super) first: NonNull<u64>,
@@ -61,28 +63,29 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Slots from `first` on.
+    /// `count` slots, the first of which begins at `first`.
     ///
     /// # Safety
-    /// For every `i` below `count` there are, as long as the value is used, so many bytes as the operations used touch at
-    /// `first + i * STRIDE`, aligned for a `u64`; and only sections with the same [`Numbers`] write there, except as [`raw`](self) says.
+    /// For every `i` below `count`, the memory at `first + i * STRIDE` is valid as long as the value is used, for as
+    /// many bytes as the operations used touch, and aligned for a `u64`. Only sections with the same [`Numbers`] write
+    /// there, except as [`raw`](self) says.
     #[must_use]
     pub unsafe fn new(first: NonNull<u64>, count: u32) -> Self {
         Slots { first, count }
     }
 }
 
-/// Which number says the slot of a thread.
+/// The number that selects a thread's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
-    /// The concurrency id where the kernel has it, the processor's number elsewhere: for memory of one process. Few slots
-    /// are used by few threads, on however large a machine.
+    /// The concurrency id if the kernel has it, otherwise the processor's number: for memory of one process. A few
+    /// threads use only a few slots, on however large a machine.
     Private,
-    /// The processor's number: for memory shared between processes, and to tell which slot a processor uses.
+    /// The processor's number: for memory shared between processes, and for data that must name a processor.
     Processor,
 }
 
-/// Where a section of this thread finds its slot's number.
+/// This thread's area, and the place of its slot's number.
 #[derive(Debug, Clone, Copy)]
 pub struct Here {
     pub(super) area: Area,
@@ -90,7 +93,7 @@ pub struct Here {
 }
 
 impl Here {
-    /// By these numbers.
+    /// An area with the slot number that `numbers` selects.
     #[inline(always)]
     #[must_use]
     pub fn new(area: Area, numbers: Numbers) -> Self {
@@ -101,7 +104,7 @@ impl Here {
         Here { area, index }
     }
 
-    /// This thread, if it has an area.
+    /// This thread's area, if it has one.
     #[inline(always)]
     #[must_use]
     pub fn current(numbers: Numbers) -> Option<Self> {

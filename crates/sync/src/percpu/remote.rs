@@ -1,32 +1,34 @@
-//! Aborts the sections of other threads, from outside.
+//! Abortion of other threads' sections.
 
 use std::io;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
-/// Which sections have to end.
+/// The sections that are to be aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sections {
-    /// Those of the whole process.
+    /// The sections of the whole process.
     All,
-    /// Those on the processor with this number: for data that is indexed by it.
+    /// The sections on the processor with this number: for data that is indexed by it.
     On(u32),
 }
 
-/// Makes each section of *this process* that is under way start again, and orders memory.
+/// Makes each section of *this process* that is in progress start again, and orders memory.
 ///
-/// What was written before the call is seen by every section that commits afterwards, and every section that committed
-/// without seeing it did so before this returns. So: say in a word that sections look at that they must keep
-/// away, call this, and the data are yours until you take the word back. Sections of other processes go on undisturbed.
+/// A section that commits after this call sees everything written before the call; a section that commits without
+/// seeing it does so before the call returns. So a thread first says in a word that the sections check that they must
+/// keep out, then calls this, and then owns the data until it clears the word. Sections of other processes continue
+/// undisturbed.
 ///
-/// Blocking for about 0.4 µs with one running thread and 2 to 10 µs with others: one system call (Linux ≥ 5.10), which interrupts the processors
-/// that run this process.
+/// Blocks for about 0.4 µs with one running thread and 2 to 10 µs with several: one system call (Linux ≥ 5.10), which
+/// interrupts the processors that run this process.
 ///
 /// # Errors
-/// The kernel does not know the call or forbids it; then nothing was aborted.
+/// If the kernel does not know the call or forbids it; then no section was aborted.
 pub fn restart(sections: Sections) -> io::Result<()> {
-    /// `MEMBARRIER_CMD_FLAG_CPU`: one processor.
+    /// `MEMBARRIER_CMD_FLAG_CPU`, which restricts the call to one processor.
     const ONE: libc::c_int = 1;
-    // A processor that the kernel finds idle or in another process it does not interrupt; this fence pairs with the switch there.
+    // The kernel does not interrupt a processor that it finds idle or in another process; this fence pairs with the
+    // barrier of that processor's context switch.
     fence(SeqCst);
     let call = || match sections {
         Sections::All => membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0),
@@ -35,7 +37,7 @@ pub fn restart(sections: Sections) -> io::Result<()> {
         }
     };
     match call() {
-        // A process announces once that it will call.
+        // The kernel requires a process to register once before its first such call.
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
             membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0)?;
             call()
@@ -45,7 +47,7 @@ pub fn restart(sections: Sections) -> io::Result<()> {
 }
 
 fn membarrier(command: libc::c_int, flags: libc::c_int, cpu: libc::c_int) -> io::Result<()> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     if unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) } < 0 {
         return Err(io::Error::last_os_error());
     }

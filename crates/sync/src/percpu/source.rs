@@ -1,8 +1,8 @@
-//! Which area is asked for: the C library's, unless it has none or somebody wishes otherwise.
+//! The choice of the area: the C library's, unless it has none or the environment overrides the choice.
 
 use super::arch;
 
-/// Overrides the choice, for tests and for measuring: `libc`, `own` or `off`.
+/// The environment variable that overrides the choice, for tests and for measurements: `libc`, `own` or `off`.
 const VARIABLE: &str = "MILLSTREAM_RSEQ";
 
 /// The offset of the area that the C library registered for each thread.
@@ -11,7 +11,7 @@ pub(super) fn libc_offset() -> Option<isize> {
         return None;
     }
     let (offset, size) = arch::libc_symbols()?;
-    // SAFETY: glibc's constants, set before anything else runs.
+    // SAFETY: these are glibc's constants, which are set before any other code runs.
     unsafe { (*size != 0).then(|| *offset) }
 }
 

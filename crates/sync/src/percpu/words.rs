@@ -1,4 +1,4 @@
-//! Words of which each processor has its own.
+//! Words with a copy for each processor.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,17 +8,17 @@ use super::pages::processors;
 use super::raw::{self, ATTEMPTS, Here, Numbers, Outcome, STRIDE, Slots};
 use super::thread;
 
-/// The most words that are next to each other.
+/// The largest number of adjacent words.
 pub const MAX_WORDS: usize = STRIDE / size_of::<u64>();
 
-/// Some words, in one copy for each processor and as many for threads that can't use those.
+/// Some words, in one copy for each processor and as many copies for threads that cannot use those.
 ///
-/// A change goes to the copy of the processor that runs it, by a [section](super::raw), and after [`ATTEMPTS`] aborted
-/// ones, or where the kernel has no sections, to a copy that is chosen by the thread, by an atomic instruction. Every change is in exactly
-/// one copy; what the words mean together is up to you: a sum, a maximum.
+/// A change goes to the copy of the processor on which it runs, by a [section](super::raw). After [`ATTEMPTS`] aborted
+/// sections, or where the kernel has no sections, it goes by an atomic instruction to a copy that the thread's number
+/// selects. Every change is in exactly one copy; the caller decides how the copies combine: a sum, a maximum.
 ///
-/// All `Words` of a process share pages: one word takes eight bytes for each processor that is used, and the same again where there is
-/// no rseq. A copy shares its cache lines only with other words of the same processor.
+/// All `Words` of a process share pages: one word takes eight bytes for each processor in use, and the same again where
+/// there is no rseq. A copy shares its cache lines only with other words of the same processor.
 ///
 /// ```
 /// use millstream_sync::percpu::Words;
@@ -32,16 +32,16 @@ pub const MAX_WORDS: usize = STRIDE / size_of::<u64>();
 pub struct Words {
     first: NonNull<u64>,
     len: u32,
-    /// How many copies belong to processors; as many behind them belong to threads.
+    /// Number of copies that belong to processors; as many after them belong to threads.
     processors: u32,
 }
 
-// SAFETY: the words are changed by sections and atomic instructions only, as `Word` says.
+// SAFETY: all changes of the words are sections and atomic instructions, as `Word` says, which any thread may perform.
 unsafe impl Send for Words {}
-// SAFETY: as above.
+// SAFETY: all changes of the words are sections and atomic instructions, as `Word` says.
 unsafe impl Sync for Words {}
 
-/// One of [`Words`].
+/// One word of [`Words`].
 #[derive(Debug, Clone, Copy)]
 pub struct Word<'a> {
     first: &'a AtomicU64,
@@ -49,17 +49,17 @@ pub struct Word<'a> {
 }
 
 impl Words {
-    /// So many words, all zero in all copies. Takes a lock, and a page for each processor every now and then.
+    /// `len` words, all zero in all copies. Takes a lock, and every now and then allocates a page for each processor.
     ///
     /// # Panics
-    /// If `len` is zero or above [`MAX_WORDS`], or without memory.
+    /// If `len` is zero or above [`MAX_WORDS`], or if there is no memory.
     #[must_use]
     pub fn new(len: usize) -> Self {
         assert!((1..=MAX_WORDS).contains(&len), "there can be 1 to {MAX_WORDS} words, not {len}");
         Words { first: arena::take(len), len: len as u32, processors: processors() }
     }
 
-    /// How many words there are.
+    /// The number of words.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
@@ -69,12 +69,12 @@ impl Words {
     /// The word with this index.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there is no such word.
     #[inline]
     #[must_use]
     pub fn word(&self, index: usize) -> Word<'_> {
         assert!(index < self.len(), "word {index} of {}", self.len);
-        // SAFETY: the words live as long as `self`, and this one is within.
+        // SAFETY: the words live as long as `self`, and the assertion keeps the index within them.
         Word { first: unsafe { AtomicU64::from_ptr(self.first.as_ptr().add(index)) }, processors: self.processors }
     }
 }
@@ -82,7 +82,7 @@ impl Words {
 impl Drop for Words {
     fn drop(&mut self) {
         for index in 0..self.len() {
-            // Only where something is: untouched pages cost no memory.
+            // Only copies that are not zero are written: untouched pages cost no memory.
             self.word(index).atomics().filter(|copy| copy.load(Relaxed) != 0).for_each(|copy| copy.store(0, Relaxed));
         }
         arena::give_back(self.first, self.len());
@@ -92,13 +92,13 @@ impl Drop for Words {
 impl<'a> Word<'a> {
     /// Adds `n` to one copy; wraps around.
     ///
-    /// Wait-free, also in signal handlers (but for the first call in a thread). Ordered with nothing: a statistic, not a message.
-    /// About two cycles.
+    /// Wait-free, also in signal handlers (except for a thread's first call). Not ordered with any other access: a
+    /// statistic, not a message. About two cycles.
     #[inline]
     pub fn add(self, n: u64) {
         self.change(
             |here, slots| {
-                // SAFETY: there is a word in each slot, and all sections on `Words` count slots alike.
+                // SAFETY: there is a word in each slot, and all sections on `Words` number slots alike.
                 unsafe { raw::add(here, slots, n) == Outcome::Done }
             },
             |copy| {
@@ -112,7 +112,7 @@ impl<'a> Word<'a> {
     pub fn raise(self, value: u64) {
         self.change(
             |here, slots| {
-                // SAFETY: as for `add`.
+                // SAFETY: there is a word in each slot, and all sections on `Words` number slots alike.
                 unsafe { raw::raise(here, slots, value) == Outcome::Done }
             },
             |copy| {
@@ -121,14 +121,14 @@ impl<'a> Word<'a> {
         );
     }
 
-    /// Stores `next(old)` in one copy, and tells what `old` was. `next` may be called several times.
+    /// Stores `next(old)` in one copy, and returns `old`. `next` may be called several times.
     ///
     /// Lock-free: on the processor's copy at most [`ATTEMPTS`] rounds, then by compare-and-swap on the thread's.
     pub fn update(self, mut next: impl FnMut(u64) -> u64) -> u64 {
         if let Some(here) = Here::current(Numbers::Private) {
             let mut old = 0;
             for _ in 0..ATTEMPTS {
-                // SAFETY: as for `add`.
+                // SAFETY: there is a word in each slot, and all sections on `Words` number slots alike.
                 let (outcome, found) = unsafe { raw::compare_and_store(here, self.slots(), old, next(old)) };
                 match outcome {
                     Outcome::Done => return old,
@@ -143,7 +143,8 @@ impl<'a> Word<'a> {
 
     /// The values of all copies at about this moment.
     ///
-    /// A caller sees each change that happened before, and never an older value of a copy after a newer one. Takes O(processors).
+    /// The reader sees each change that happened before, and never an older value of a copy after a newer one. Takes
+    /// O(processors).
     pub fn copies(self) -> impl Iterator<Item = u64> + 'a {
         self.atomics().map(|copy| copy.load(Relaxed))
     }
@@ -163,7 +164,7 @@ impl<'a> Word<'a> {
     #[inline(always)]
     pub(crate) fn slots(self) -> Slots {
         let first = NonNull::from(self.first).cast();
-        // SAFETY: the arena's pages are there for every number below `processors`, and only `Word` writes there.
+        // SAFETY: the arena has a page for every number below `processors`, and only `Word` writes there.
         unsafe { Slots::new(first, self.processors) }
     }
 
@@ -179,7 +180,7 @@ impl<'a> Word<'a> {
 
     pub(super) fn copy(self, number: u32) -> &'a AtomicU64 {
         let first = self.first.as_ptr().cast::<u8>();
-        // SAFETY: the arena's pages are there for twice as many numbers as there are processors.
+        // SAFETY: the arena has pages for twice as many numbers as there are processors.
         unsafe { AtomicU64::from_ptr(first.add(number as usize * STRIDE).cast()) }
     }
 }
@@ -193,10 +194,10 @@ mod tests {
     fn threads_without_sections_keep_off_the_processors_copies() {
         let words = Words::new(1);
         let word = words.word(0);
-        // More threads than copies, so that their numbers come round.
+        // There are more threads than copies, so their numbers wrap around.
         for _ in 0..2 * word.processors + 1 {
             let copy = std::thread::scope(|scope| scope.spawn(|| ptr::from_ref(word.thread_copy()).addr()).join());
-            let copy = copy.expect("nobody panics");
+            let copy = copy.expect("the thread does not panic");
             assert!((0..word.processors).all(|number| ptr::from_ref(word.copy(number)).addr() != copy));
         }
     }

@@ -1,13 +1,13 @@
 //! Light and heavy fences in a model: they promise what the real ones promise, and no more.
 //!
-//! Each thread has a word. A light fence acquires and releases the word of its thread; a heavy fence does so with the words of all
-//! others, one after the other, as an interrupt reaches one core after the other. So a light and a heavy fence order each other,
-//! and two light fences do not, as two full fences would.
+//! Each thread has a word. A light fence acquires and releases the word of its thread; a heavy fence acquires and
+//! releases the words of all other threads, one after another, as an interrupt reaches one core after another. So a
+//! light and a heavy fence order each other, whereas two light fences, unlike two full fences, do not.
 //!
-//! Where the environment asks for symmetric fences, as it may ask the real ones, both are full fences and nothing else.
+//! If the environment asks for symmetric fences, as it can ask the real ones, both are plain full fences.
 //!
-//! These are accesses, not fences of loom's, for another reason, too: loom lets another thread go on between two accesses, but
-//! never between an access and a fence that follows it.
+//! The fences are made of accesses rather than of loom's fences for a second reason: loom may switch threads between
+//! two accesses, but never between an access and the fence that follows it.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, LazyLock};
@@ -15,13 +15,14 @@ use std::sync::{Arc, LazyLock};
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::thread;
 
-/// Threads of a model that pass fences, at most.
+/// The most threads of a model that pass fences.
 const THREADS: usize = 3;
 
-/// Of one execution of a model.
+/// The words of one execution of a model.
 struct Words {
     words: [AtomicU32; THREADS],
-    /// How many have a thread. Not loom's, for nothing depends on who is first.
+    /// Number of words assigned to threads. This is not one of loom's atomics, since nothing depends on which thread
+    /// comes first.
     given: Cell<usize>,
 }
 
@@ -31,7 +32,7 @@ impl Words {
     }
 }
 
-/// A thread's.
+/// The word of one thread.
 struct Own {
     words: Arc<Words>,
     word: usize,
@@ -56,18 +57,19 @@ loom::thread_local! {
 }
 
 std::thread_local! {
-    /// Of the execution under way, for threads that have lost their storage; loom runs a model on one real thread.
+    /// The words of the current execution, for threads whose thread-local storage is gone; loom runs a model on one
+    /// real thread.
     static LATEST: RefCell<Option<Arc<Words>>> = const { RefCell::new(None) };
 }
 
-/// The same for all models of a run.
+/// Whether the fences are asymmetric, which is the same for all models of a run.
 pub(crate) fn is_asymmetric() -> bool {
     static SYMMETRIC: LazyLock<bool> =
         LazyLock::new(|| std::env::var("MILLSTREAM_FENCE").is_ok_and(|asked| asked == "symmetric"));
     !*SYMMETRIC
 }
 
-/// A full fence. Another thread that can go on does so before it.
+/// A full fence, before which every other runnable thread may run.
 fn full() {
     thread::yield_now();
     fence(Ordering::SeqCst);
@@ -87,13 +89,13 @@ pub(crate) fn heavy() {
     fence(Ordering::SeqCst);
     match OWN.try_with(|own| (Arc::clone(&own.words), Some(own.word))) {
         Ok((words, own)) => visit(&words, own),
-        // This thread is ending.
+        // The thread is exiting, and its thread-local storage is gone.
         Err(_) => LATEST.with_borrow(Option::clone).iter().for_each(|words| visit(words, None)),
     }
     fence(Ordering::SeqCst);
 }
 
-/// A model's fences are never refused.
+/// Passes a heavy fence, which a model never refuses.
 pub(crate) fn try_heavy() -> bool {
     heavy();
     true
@@ -107,7 +109,7 @@ fn visit(words: &Words, own: Option<usize>) {
     }
 }
 
-/// A fence that is passed when the ticket is asked whether it was.
+/// A ticket whose fence is passed when the caller asks whether it was.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket;
 
@@ -118,7 +120,7 @@ impl Ticket {
     }
 }
 
-/// Draws a ticket for a fence of this kind.
+/// Draws a ticket for a fence of kind `fence`.
 pub(crate) fn ticket(_fence: millstream_fence::Fence) -> Ticket {
     Ticket
 }

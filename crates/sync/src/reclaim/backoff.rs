@@ -1,25 +1,25 @@
-//! How long to stay away from a word that another thread has just changed.
+//! Back-off from a word that another thread has just changed.
 
 use crate::primitive::spin_loop;
 
-/// Doubles with each failure, up to some microseconds: while one thread stays away, the other works with the cache lines at
-/// hand, and both are the faster for it.
+/// A back-off that doubles with each failure, up to some microseconds: while one thread stays away, the other works
+/// with the cache lines at hand, and both are faster for it.
 pub(super) struct Backoff {
     spins: u32,
 }
 
-const SPINS_FIRST: u32 = 8;
-const SPINS_MOST: u32 = 512;
+const MIN_SPINS: u32 = 8;
+const MAX_SPINS: u32 = 512;
 
 impl Backoff {
     pub(super) fn new() -> Self {
-        Backoff { spins: SPINS_FIRST }
+        Backoff { spins: MIN_SPINS }
     }
 
-    /// After a compare-and-swap that failed.
+    /// Backs off after a compare-and-swap that failed.
     #[cold]
     pub(super) fn spin(&mut self) {
         (0..self.spins).for_each(|_| spin_loop());
-        self.spins = SPINS_MOST.min(self.spins * 2);
+        self.spins = MAX_SPINS.min(self.spins * 2);
     }
 }

@@ -1,23 +1,23 @@
-//! Memory reclamation whose readers pay nothing: when may an object be freed that others may still look at?
+//! Memory reclamation without cost to readers: it decides when an object may be freed that other threads may still use.
 //!
-//! A lock-free structure unlinks an object while other threads hold its address. Readers say what they look at, by plain
-//! stores; who frees first makes sure that it sees what they said. On most machines that takes a full fence between each
-//! reader's store and its next load, some 40 cycles, each time. Here readers pass a [light
-//! fence](millstream_fence::light), which is no instruction, and who frees passes a heavy one, once for a thousand
-//! objects.
+//! A lock-free structure unlinks an object while other threads hold its address. Readers announce the objects they use,
+//! by plain stores; the reclaimer makes sure that it sees these announcements before it frees. On most machines that
+//! takes a full fence between each reader's store and its next load, some 40 cycles each time. Here readers pass a
+//! [light fence](millstream_fence::light), which is no instruction, and the reclaimer passes a heavy one, once per
+//! thousand objects.
 //!
 //! # Which one do I want?
 //! | I want | use |
 //! | --- | --- |
 //! | a stack, an unbounded queue | [`Stack`], [`Queue`] |
-//! | settings that are read all the time and changed now and then | [`Snapshot`] |
+//! | settings that are read all the time and changed occasionally | [`Snapshot`] |
 //! | to build a structure of many small objects, read in short sections | [`epoch`] |
-//! | to hold few objects, perhaps for long, with bounded garbage | [`hazard`] |
+//! | to hold a few objects, perhaps for long, with bounded garbage | [`hazard`] |
 //!
 //! | | epochs | hazard pointers |
 //! | --- | --- | --- |
-//! | the reader writes | two words for a section, whatever it reads | a word for each object |
-//! | a reader that stops holds back | everything retired since it entered | what it protects |
+//! | the reader writes | two words per section, however much it reads | a word per object |
+//! | a reader that stops holds back | every object retired since it entered | the objects it protects |
 //! | garbage of a thread, at most | no bound; [`epoch::Local::make_room`] declares a stall | `3 · max(batch, 2 · hazards) + hazards` objects, see [there](hazard#bounded-garbage) |
 //!
 //! ```
@@ -31,14 +31,15 @@
 //! ```
 //!
 //! # The reclaiming side
-//! Objects are freed in batches. Each batch needs one fence, of the kind that the [`Settings`] ask for:
-//! [`Fence::FAST`] interrupts other cores and takes some 10 µs; [`Fence::QUIET`] takes milliseconds, which nobody waits for:
-//! the batch keeps a [`Ticket`](millstream_fence::Ticket). Destructors run two at a time, on a thread that retires.
+//! Objects are freed in batches. Each batch needs one fence, of the kind that the [`Settings`] ask for: [`Fence::FAST`]
+//! interrupts other cores and takes some 10 µs; [`Fence::QUIET`] takes milliseconds, during which no thread waits: the
+//! batch keeps a [`Ticket`](millstream_fence::Ticket). Destructors run two at a time, on a thread that retires.
 //!
 //! # After a fork
-//! A child of `fork` has one thread. What other threads had retired is not freed in the child. Guards that they had in the process's collector hold
-//! back nothing there; those of a [`Collector`](epoch::Collector) of one's own do, so make a new one. A hazard of another thread keeps the one object that
-//! it protects. (A child that is made by a bare `clone` is not noticed.)
+//! A child of `fork` has one thread. Objects that other threads had retired are not freed in the child. Guards that
+//! other threads had in the process's collector hold back no objects there; guards of any other
+//! [`Collector`](epoch::Collector) do, so make a new collector. A hazard of another thread keeps the one object that it
+//! protects. (The library does not notice a child that is made by a bare `clone`.)
 
 #[cfg(feature = "std")]
 mod backoff;

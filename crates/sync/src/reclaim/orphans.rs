@@ -1,4 +1,4 @@
-//! What threads leave behind when they end, for whoever reclaims next.
+//! The garbage of threads that have ended, for the next thread that reclaims.
 
 use alloc::boxed::Box;
 use core::ptr;
@@ -29,22 +29,23 @@ impl<G> Orphans<G> {
     pub(super) fn leave(&self, garbage: G) {
         let mut earlier = self.latest.load(Ordering::Relaxed);
         let orphan = Box::into_raw(Box::new(Orphan { garbage, earlier }));
-        // Release: pairs with the acquire in `adopt`.
+        // Release pairs with the acquire in `adopt`, which sees the garbage complete.
         while let Err(found) = self.latest.compare_exchange(earlier, orphan, Ordering::Release, Ordering::Relaxed) {
             earlier = found;
-            // SAFETY: not published yet, so it is still ours alone.
+            // SAFETY: the orphan is not published yet, so this thread is the only one that has it.
             unsafe { (*orphan).earlier = earlier };
         }
     }
 
-    /// Hands all of it over.
+    /// Hands over all garbage left so far.
     pub(super) fn adopt(&self, mut take: impl FnMut(G)) {
         if self.latest.load(Ordering::Relaxed).is_null() {
             return;
         }
         let mut orphan = self.latest.swap(ptr::null_mut(), Ordering::Acquire);
         while !orphan.is_null() {
-            // SAFETY: made by `Box::into_raw` in `leave`, and taken out of the list by us alone.
+            // SAFETY: `leave` made the orphan by `Box::into_raw`, and the swap took it out of the list for this thread
+            // alone.
             let Orphan { garbage, earlier } = *unsafe { Box::from_raw(orphan) };
             take(garbage);
             orphan = earlier;
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_to_garbage_before_it_was_left_is_visible_to_who_adopts_it() {
+    fn an_adopter_sees_garbage_as_its_leaver_left_it() {
         loom::model(|| {
             let orphans = Arc::new(Orphans::new());
             let leaver = {
@@ -75,7 +76,7 @@ mod tests {
                 loom::thread::spawn(move || {
                     for number in 1..3 {
                         let garbage = UnsafeCell::new(0);
-                        // SAFETY: not left yet. Loom watches this write.
+                        // SAFETY: the garbage has not been left yet, so this thread owns it. Loom watches this write.
                         garbage.with_mut(|place| unsafe { *place = number });
                         orphans.leave(garbage);
                     }
@@ -83,13 +84,13 @@ mod tests {
             };
             let mut adopted = Vec::new();
             while adopted.len() < 2 {
-                // SAFETY: it is ours; loom checks that.
+                // SAFETY: `adopt` hands the garbage over to this thread alone, which loom checks.
                 orphans.adopt(|garbage| adopted.push(garbage.with(|number| unsafe { *number })));
                 loom::thread::yield_now();
             }
             leaver.join().unwrap();
             adopted.sort_unstable();
-            assert_eq!(adopted, [1, 2], "each was handed over once");
+            assert_eq!(adopted, [1, 2], "each was not handed over exactly once");
         });
     }
 }

@@ -1,4 +1,4 @@
-//! A queue without locks and without a bound.
+//! A lock-free queue without a bound.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -13,11 +13,12 @@ use crate::primitive::{AtomicPtr, Ordering};
 
 /// A first-in, first-out queue for any number of threads, without a bound.
 ///
-/// Lock-free: an operation begins anew only because another has made progress. Linearizable. For a queue with a bound, which
-/// is what keeps memory in check, take a channel of `millstream-ring`; this is for who must not be refused.
+/// Lock-free: an operation starts over only if another one has made progress. Linearizable. For a queue with a bound,
+/// which keeps memory in check, take a channel of `millstream-ring`; this one is for producers that must not be
+/// refused.
 ///
-/// The algorithm of Michael and Scott (1996): a list whose first node is a dummy; `push` links a node behind the last and
-/// then moves `tail`, and whoever finds `tail` lagging moves it on.
+/// The algorithm of Michael and Scott (1996): a list whose first node is a dummy; `push` links a node behind the last
+/// and then moves `tail`, and any thread that finds `tail` lagging moves it on.
 ///
 /// ```
 /// use millstream_sync::reclaim::Queue;
@@ -33,12 +34,12 @@ pub struct Queue<T, S: Scheme = Epochs> {
     scheme: PhantomData<(T, S)>,
 }
 
-/// On cache lines of its own, so that the two ends do not slow each other down.
+/// A word on cache lines of its own, so that the two ends do not slow each other down.
 #[repr(align(128))]
 struct Line<W>(W);
 
 struct Node<T> {
-    /// None in the dummy; moved out by the `pop` that makes the node the dummy.
+    /// Uninitialized in the dummy; moved out by the `pop` that makes the node the dummy.
     value: UnsafeCell<MaybeUninit<T>>,
     next: AtomicPtr<Node<T>>,
 }
@@ -49,9 +50,9 @@ impl<T> Node<T> {
     }
 }
 
-// SAFETY: values are handed from thread to thread, never shared.
+// SAFETY: the queue moves values between threads, which `T: Send` allows.
 unsafe impl<T: Send, S: Scheme> Send for Queue<T, S> {}
-// SAFETY: as above.
+// SAFETY: shared access moves values in and out, which `T: Send` allows, and gives out no reference to a value.
 unsafe impl<T: Send, S: Scheme> Sync for Queue<T, S> {}
 
 impl<T> Queue<T> {
@@ -78,25 +79,25 @@ impl<T, S: Scheme> Queue<T, S> {
         Queue { head: line(), tail: line(), scheme: PhantomData }
     }
 
-    /// Puts `value` at the end. Allocates a node.
+    /// Appends `value`. Allocates a node.
     pub fn push(&self, value: T) {
         let node = Node::boxed(MaybeUninit::new(value));
         S::section(|section| {
             let mut backoff = Backoff::new();
             loop {
                 let tail = section.protect(0, &self.tail.0);
-                // SAFETY: protected.
+                // SAFETY: the section protects `tail`.
                 let link = unsafe { &(*tail).next };
                 let next = link.load(Ordering::Acquire);
                 if !next.is_null() {
-                    // Whoever linked it is about to move the tail: to be helped only if it takes its time.
+                    // The thread that linked it is about to move the tail; help it only if it takes its time.
                     backoff.spin();
                     if self.tail.0.load(Ordering::Relaxed) == tail {
                         self.move_tail(tail, next);
                     }
                     continue;
                 }
-                // Release: pairs with the acquiring loads of `next`.
+                // Release pairs with the acquiring loads of `next`: they find the node initialized.
                 let linked = link.compare_exchange(ptr::null_mut(), node, Ordering::Release, Ordering::Relaxed);
                 if linked.is_ok() {
                     self.move_tail(tail, node);
@@ -107,28 +108,32 @@ impl<T, S: Scheme> Queue<T, S> {
         });
     }
 
-    /// Takes the first value, if there is one.
+    /// Removes the first value, if there is one.
     pub fn pop(&self) -> Option<T> {
         S::section(|section| {
             let mut backoff = Backoff::new();
             loop {
                 let head = section.protect(0, &self.head.0);
-                // SAFETY: protected.
+                // SAFETY: the section protects `head`.
                 let next = section.protect(1, unsafe { &(*head).next });
                 if next.is_null() {
                     return None;
                 }
-                // `tail` must not stay behind on a node that is retired: who pushes would find it there, perhaps after
-                // the hazards have been looked at.
+                // `tail` must not stay behind on a node that is retired: a `push` would find it there, perhaps after
+                // the
+                // hazards have been scanned.
                 if self.tail.0.load(Ordering::Acquire) == head {
                     self.move_tail(head, next);
                 }
-                // Release: whoever finds `next` as the head finds it filled.
+                // Release: a thread that finds `next` as the head finds it initialized.
                 if self.head.0.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                    // SAFETY: `next` is protected, though `head` was not looked at again after its hazard was set: it can be
-                    // retired only after it was the head, and a heavy fence after that comes after our light one, or else the
-                    // exchange would have found the head gone. Who moves the head to it takes its value, once. The old dummy
-                    // is unreachable: `head` and `tail` are past it.
+                    // SAFETY: `next` is protected, although `head` was not read again after the hazard of `next` was
+                    // set:
+                    // `next` can be retired only after it was the head, and a heavy fence after that comes after our
+                    // light
+                    // one, since otherwise the exchange would have found the head gone. The thread that moves the head
+                    // to
+                    // `next` takes its value, once. The old dummy is unreachable: `head` and `tail` are past it.
                     unsafe {
                         let value = ptr::read((*next).value.get());
                         section.retire(head);
@@ -140,19 +145,20 @@ impl<T, S: Scheme> Queue<T, S> {
         })
     }
 
-    /// Whether there was no value at some moment of the call.
+    /// Whether the queue was empty at some moment of the call.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         S::section(|section| {
             let head = section.protect(0, &self.head.0);
-            // SAFETY: protected. If `head` is not the first any more, it has a next.
+            // SAFETY: the section protects `head`. If `head` is no longer the first node, it has a successor.
             unsafe { (*head).next.load(Ordering::Acquire).is_null() }
         })
     }
 
-    /// Release: whoever finds `next` as the tail finds it filled.
+    /// Moves the tail to `next` unless another thread has moved it.
     fn move_tail(&self, from: *mut Node<T>, next: *mut Node<T>) {
-        // If it fails, another has moved it.
+        // Release: a thread that finds `next` as the tail finds it initialized. The exchange fails if the tail has
+        // moved.
         let _moved = self.tail.0.compare_exchange(from, next, Ordering::Release, Ordering::Relaxed);
     }
 }
@@ -165,7 +171,7 @@ impl<T> Default for Queue<T> {
 
 impl<T, S: Scheme> Drop for Queue<T, S> {
     fn drop(&mut self) {
-        // SAFETY: the nodes still in the list are in no other hands; all but the first hold their values.
+        // SAFETY: `drop` has the only reference to the queue; all nodes but the first hold their values.
         unsafe {
             let dummy = *Box::from_raw(self.head.0.load(Ordering::Relaxed));
             let mut node = dummy.next.load(Ordering::Relaxed);
@@ -190,9 +196,9 @@ mod tests {
 
     use super::*;
 
-    /// A third thread could find it there, just before it is freed.
+    /// A third thread could find the tail there, just before the node is freed.
     #[test]
-    fn the_tail_is_not_on_a_node_that_was_retired() {
+    fn the_tail_never_stays_on_a_retired_node() {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(2);
         model.check(|| {

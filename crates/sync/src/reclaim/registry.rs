@@ -1,4 +1,4 @@
-//! The list of all records of one kind: readers write theirs, who reclaims reads all.
+//! The list of all records of one kind: each reader writes its own, the reclaimer reads all.
 
 use alloc::boxed::Box;
 use core::iter;
@@ -7,7 +7,7 @@ use core::ptr;
 
 use crate::primitive::{AtomicBool, AtomicPtr, Ordering};
 
-/// Grows, never shrinks while it lives; records that were given back are taken again. Lock-free.
+/// A list of records that grows and does not shrink while it lives; records given back are reused. Lock-free.
 pub(crate) struct Registry<R> {
     newest: AtomicPtr<Entry<R>>,
 }
@@ -17,11 +17,12 @@ pub(crate) struct Registry<R> {
 pub(crate) struct Entry<R> {
     record: R,
     taken: AtomicBool,
-    /// Written before the entry is published, never again.
+    /// The next entry, written before this one is published and constant since.
     older: *const Entry<R>,
 }
 
-// SAFETY: entries are shared by all threads; `older` points to another entry of the same list.
+// SAFETY: shared access gives `&R`, which `R: Sync` allows; `older` is constant and points to an entry of the same
+// list.
 unsafe impl<R: Sync> Sync for Entry<R> {}
 
 impl<R> Registry<R> {
@@ -35,7 +36,7 @@ impl<R> Registry<R> {
         Registry { newest: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// An entry for the caller alone until it calls [`release`](Registry::release).
+    /// An entry that belongs to the caller alone until it calls [`release`](Registry::release).
     pub(crate) fn acquire(&self, make: impl FnOnce() -> R) -> &Entry<R> {
         let reused = self.iter().find(|entry| entry.try_acquire());
         reused.unwrap_or_else(|| self.add(make()))
@@ -44,30 +45,31 @@ impl<R> Registry<R> {
     fn add(&self, record: R) -> &Entry<R> {
         let mut newest = self.newest.load(Ordering::Relaxed);
         let entry = Box::into_raw(Box::new(Entry { record, taken: AtomicBool::new(true), older: newest }));
-        // Release: pairs with the acquire in `iter`.
+        // Release pairs with the acquire in `iter`, which finds the entry initialized.
         while let Err(found) = self.newest.compare_exchange(newest, entry, Ordering::Release, Ordering::Relaxed) {
             newest = found;
-            // SAFETY: not published yet, so it is still ours alone.
+            // SAFETY: the entry is not published yet, so this thread is the only one that has it.
             unsafe { (*entry).older = newest };
         }
         // SAFETY: entries live as long as the list.
         unsafe { &*entry }
     }
 
-    /// Idle entries whose record is wanted, each acquired when it is reached: for the caller alone until it releases it.
+    /// Idle entries whose record is wanted. Each is acquired when the iterator reaches it, and belongs to the caller
+    /// alone until the caller releases it.
     pub(crate) fn acquire_idle(&self, is_wanted: impl Fn(&R) -> bool) -> impl Iterator<Item = &Entry<R>> {
         self.iter().filter(move |entry| is_wanted(&entry.record) && entry.try_acquire())
     }
 
-    /// Gives the entry back. What its owner did to the record is visible to the next one.
+    /// Gives the entry back. The next owner sees everything that this one did to the record.
     pub(crate) fn release(entry: &Entry<R>) {
         entry.taken.store(false, Ordering::Release);
     }
 
-    /// All entries, also those that nobody has. An entry that is added meanwhile may be missed; see the schemes for why
-    /// that is no harm.
+    /// All entries, including idle ones. An entry that is added meanwhile may be missed; the schemes show why that is
+    /// harmless.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry<R>> {
-        // SAFETY: entries live as long as the list, and were filled before they were published.
+        // SAFETY: entries live as long as the list, and are initialized before they are published.
         let entry = |entry: *const Entry<R>| unsafe { entry.as_ref() };
         iter::successors(entry(self.newest.load(Ordering::Acquire)), move |newer| entry(newer.older))
     }
@@ -75,7 +77,7 @@ impl<R> Registry<R> {
 
 impl<R> Entry<R> {
     fn try_acquire(&self) -> bool {
-        // Acquire: pairs with `release`, so that we see the record as its last owner left it.
+        // Acquire pairs with `release`: the new owner sees the record as the last one left it.
         !self.taken.load(Ordering::Relaxed)
             && self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
@@ -83,7 +85,7 @@ impl<R> Entry<R> {
 
 #[cfg(feature = "std")]
 impl<R> Entry<R> {
-    /// Whether somebody has it.
+    /// Whether a thread owns the entry.
     pub(crate) fn is_taken(&self) -> bool {
         self.taken.load(Ordering::Relaxed)
     }
@@ -101,7 +103,7 @@ impl<R> Drop for Registry<R> {
     fn drop(&mut self) {
         let mut entry = self.newest.load(Ordering::Relaxed).cast_const();
         while !entry.is_null() {
-            // SAFETY: made by `Box::into_raw` in `add`, and the list is ours alone now.
+            // SAFETY: `add` made the entry by `Box::into_raw`, and `drop` has the only reference to the list.
             entry = unsafe { Box::from_raw(entry.cast_mut()) }.older;
         }
     }

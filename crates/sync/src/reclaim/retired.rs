@@ -1,4 +1,4 @@
-//! An object that nobody can find any more, and what to do when nobody looks at it any more.
+//! An unreachable object, and the way to free it once no reader uses it.
 
 use alloc::boxed::Box;
 
@@ -8,20 +8,25 @@ pub(super) struct Retired {
     free: unsafe fn(*mut ()),
 }
 
-// SAFETY: who retires an object promises that any thread may free it.
+// SAFETY: the thread that retires an object promises that any thread may free it.
 unsafe impl Send for Retired {}
 
 impl Retired {
+    /// A box that is freed later.
+    ///
     /// # Safety
-    /// `object` came from [`Box::into_raw`], nobody else frees it, and that may happen on any thread at any later time.
+    /// `object` came from [`Box::into_raw`], nothing else frees it, and it may be freed on any thread at any later
+    /// time.
     pub(super) unsafe fn boxed<T>(object: *mut T) -> Self {
         unsafe fn free<T>(object: *mut ()) {
-            // SAFETY: the promise made to `boxed`.
+            // SAFETY: `boxed` requires that the pointer came from a box of this type and is freed here only.
             drop(unsafe { Box::from_raw(object.cast::<T>()) });
         }
         Retired { object: object.cast(), free: free::<T> }
     }
 
+    /// An object with a destructor of its own kind.
+    ///
     /// # Safety
     /// `free(object)` may be called once, on any thread at any later time.
     pub(super) unsafe fn with(object: *mut (), free: unsafe fn(*mut ())) -> Self {
@@ -31,20 +36,21 @@ impl Retired {
     #[cfg(feature = "std")]
     pub(super) fn closure<F: FnOnce() + Send + 'static>(closure: F) -> Self {
         unsafe fn call<F: FnOnce()>(closure: *mut ()) {
-            // SAFETY: made from a box of this type below, and called once.
+            // SAFETY: the pointer comes from a box of this type below, and `free` consumes the value, so this runs
+            // once.
             (unsafe { Box::from_raw(closure.cast::<F>()) })();
         }
         Retired { object: Box::into_raw(Box::new(closure)).cast(), free: call::<F> }
     }
 
-    /// What a hazard pointer to it would hold.
+    /// The address that a hazard pointer to the object holds.
     pub(super) fn address(&self) -> *mut () {
         self.object
     }
 
     /// Runs the destructor.
     pub(super) fn free(self) {
-        // SAFETY: what was promised when it was made; `self` is used up.
+        // SAFETY: the constructor's caller permitted one call, and this consumes `self`.
         unsafe { (self.free)(self.object) }
     }
 }

@@ -1,19 +1,19 @@
-//! Which way a structure protects its nodes.
+//! The way in which a structure protects its nodes.
 
 use crate::primitive::{AtomicPtr, Ordering};
 
 use super::{epoch, hazard};
 
-/// How a [`Stack`](super::Stack) or a [`Queue`](super::Queue) protects what it reads: [`Epochs`] or [`Hazards`]. The
-/// structures' code is the same for both.
+/// The way in which a [`Stack`](super::Stack) or a [`Queue`](super::Queue) protects the nodes it reads: [`Epochs`] or
+/// [`Hazards`]. The structures' code is the same for both.
 pub trait Scheme: sealed::Protect + Send + Sync + 'static {}
 
-/// Protected by the process's [`epoch`](super::epoch) collector: cheapest. A thread that stops inside of an operation holds
-/// back everything that is retired meanwhile.
+/// Protection by the process's [`epoch`](super::epoch) collector, which is the cheapest. A thread that stops inside an
+/// operation holds back every object retired meanwhile.
 #[derive(Debug, Clone, Copy)]
 pub struct Epochs;
 
-/// Protected by the process's [`hazard`](super::hazard) domain: garbage is bounded even if threads stop.
+/// Protection by the process's [`hazard`](super::hazard) domain: garbage is bounded even if threads stop.
 #[derive(Debug, Clone, Copy)]
 pub struct Hazards;
 
@@ -29,15 +29,17 @@ pub(super) mod sealed {
         type Section<'s>: Section;
     }
 
-    /// An operation under way.
+    /// An operation in progress.
     pub trait Section {
-        /// What `source` holds, kept until `place` protects something else. There are two places.
+        /// The value of `source`, kept alive until `place` protects another object. There are two places.
         fn protect<T>(&self, place: usize, source: &AtomicPtr<T>) -> *mut T;
 
-        /// May run destructors, which use the same places: nothing that is protected may be used afterwards.
+        /// Retires an object. This may run destructors, which use the same places: no protected object may be used
+        /// afterwards.
         ///
         /// # Safety
-        /// Made by a box, not reachable any more, retired once; may be freed on any thread at any later time.
+        /// The object comes from a box, is unreachable, is retired once, and may be freed on any thread at any later
+        /// time.
         unsafe fn retire<T>(&self, object: *mut T);
     }
 }
@@ -59,7 +61,7 @@ impl sealed::Section for epoch::Guard<'static> {
 
     #[inline(always)]
     unsafe fn retire<T>(&self, object: *mut T) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function has the contract of `Guard::retire`.
         unsafe { epoch::Guard::retire(self, object) }
     }
 }
@@ -87,7 +89,7 @@ impl sealed::Section for Places<'_> {
 
     #[inline(always)]
     unsafe fn retire<T>(&self, object: *mut T) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function has the contract of `Local::retire`.
         unsafe { self.local.retire(object) }
     }
 }

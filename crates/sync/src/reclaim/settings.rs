@@ -1,8 +1,8 @@
-//! When garbage is looked at, and by which fence.
+//! The settings of reclamation: how often, and by which fence.
 
 use millstream_fence::Fence;
 
-/// Of a [`Collector`](super::epoch::Collector) or a [`Domain`](super::hazard::Domain).
+/// The settings of a [`Collector`](super::epoch::Collector) or a [`Domain`](super::hazard::Domain).
 ///
 /// ```
 /// use millstream_sync::reclaim::{Fence, Settings};
@@ -13,11 +13,11 @@ use millstream_fence::Fence;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How many objects each thread retires before it passes a fence and frees what it can. More objects share the cost of
-    /// a fence (some 10 µs), and more memory waits. At least 1.
+    /// The number of objects that each thread retires before it passes a fence and frees what it can. With a larger
+    /// batch more objects share the cost of a fence (some 10 µs), and more memory waits. At least 1.
     pub batch: usize,
     /// The fence. [`Fence::FAST`] frees sooner; with [`Fence::QUIET`] no call waits in the kernel and no other core is
-    /// interrupted. What readers do is the same.
+    /// interrupted. The readers' work is the same.
     pub fence: Fence,
 }
 

@@ -1,4 +1,4 @@
-//! A value that is read all the time and replaced now and then.
+//! A value that is read all the time and replaced occasionally.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use crate::primitive::{AtomicPtr, Ordering};
 /// A cell whose readers see one whole value, the old or the new one, and never wait.
 ///
 /// For settings, routing tables and the like. A reader pays for two stores; a writer allocates the new value, and the
-/// old one is dropped when nobody reads it any more, possibly on another thread.
+/// old one is dropped once no reader uses it, possibly on another thread.
 ///
 /// ```
 /// use millstream_sync::reclaim::Snapshot;
@@ -24,7 +24,7 @@ use crate::primitive::{AtomicPtr, Ordering};
 /// assert_eq!(caps.read().units, 2000);
 /// ```
 pub struct Snapshot<T: Send + Sync + 'static> {
-    /// From [`Arc::into_raw`]; the cell owns one count.
+    /// A pointer from [`Arc::into_raw`]; the cell owns one reference count.
     current: AtomicPtr<T>,
     owner: PhantomData<Arc<T>>,
 }
@@ -35,8 +35,8 @@ impl<T: Send + Sync + 'static> Snapshot<T> {
         Self::from(Arc::new(value))
     }
 
-    /// The current value, for a moment. It stays while the result lives, and so does everything else that the process's
-    /// [`epoch`] collector has been given since: to keep it longer, [`get`](Snapshot::get) it.
+    /// The current value, for a short time. It stays alive while the result lives, and so does every object that the
+    /// process's [`epoch`] collector has been given since: to keep the value longer, [`get`](Snapshot::get) it.
     ///
     /// Wait-free; acquires what the value's writer released. Costs what [`epoch::pin`] costs, and a load.
     #[inline(always)]
@@ -46,13 +46,13 @@ impl<T: Send + Sync + 'static> Snapshot<T> {
         Reading { value, _guard: guard, cell: PhantomData }
     }
 
-    /// The current value, for as long as one likes.
+    /// The current value, for as long as the caller keeps it.
     ///
     /// Wait-free; a locked addition more than [`read`](Snapshot::read).
     #[must_use]
     pub fn get(&self) -> Arc<T> {
         let reading = self.read();
-        // SAFETY: from `Arc::into_raw`, and its count is above 0 as long as the guard lives.
+        // SAFETY: the pointer comes from `Arc::into_raw`, and its count is above 0 as long as the guard lives.
         unsafe {
             Arc::increment_strong_count(reading.value);
             Arc::from_raw(reading.value)
@@ -66,11 +66,11 @@ impl<T: Send + Sync + 'static> Snapshot<T> {
         let new = Arc::into_raw(value.into()).cast_mut();
         let guard = epoch::pin();
         let old = self.current.swap(new, Ordering::AcqRel);
-        // SAFETY: it was the cell's, and is not any more.
+        // SAFETY: the cell owned one count of `old`, and the swap passed it to this thread.
         unsafe { retire(&guard, old) };
     }
 
-    /// Replaces the value by what `change` makes of it; calls it again if another writer was first. Returns the new
+    /// Replaces the value by the result of `change`, which is called again if another writer was first. Returns the new
     /// value.
     ///
     /// Lock-free, if `change` is.
@@ -82,25 +82,27 @@ impl<T: Send + Sync + 'static> Snapshot<T> {
             let (old, offered) = (reading.value.cast_mut(), Arc::into_raw(Arc::clone(&new)).cast_mut());
             match self.current.compare_exchange(old, offered, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    // SAFETY: it was the cell's, and is not any more.
+                    // SAFETY: the cell owned one count of `old`, and the exchange passed it to this thread.
                     unsafe { retire(&reading._guard, old) };
                     return new;
                 }
-                // SAFETY: made above, and not given away.
+                // SAFETY: the pointer comes from `Arc::into_raw` above, and the failed exchange did not publish it.
                 Err(_) => drop(unsafe { Arc::from_raw(offered) }),
             }
         }
     }
 }
 
+/// Gives up a reference count once all readers of `value` have left.
+///
 /// # Safety
-/// `value` came from [`Arc::into_raw`], and its count is the caller's to give up.
+/// `value` came from [`Arc::into_raw`], and the caller owns one of its counts.
 unsafe fn retire<T: Send + Sync + 'static>(guard: &Guard<'_>, value: *mut T) {
     unsafe fn free<T>(value: *mut ()) {
-        // SAFETY: the promise made to `retire`.
+        // SAFETY: `retire` requires that the pointer came from `Arc::into_raw` with a count of its own.
         drop(unsafe { Arc::from_raw(value.cast::<T>()) });
     }
-    // SAFETY: the caller's promise; the value is `Send + Sync + 'static`.
+    // SAFETY: the caller owns the count, `free` runs once, and `T: Send + Sync + 'static` may be dropped on any thread.
     unsafe { guard.retire_with(value.cast(), free::<T>) }
 }
 
@@ -118,7 +120,7 @@ impl<T: Default + Send + Sync + 'static> Default for Snapshot<T> {
 
 impl<T: Send + Sync + 'static> Drop for Snapshot<T> {
     fn drop(&mut self) {
-        // SAFETY: the cell's own count; readings borrow the cell, so there are none.
+        // SAFETY: the cell owns one count, and there are no readings, since they borrow the cell.
         drop(unsafe { Arc::from_raw(self.current.load(Ordering::Relaxed)) });
     }
 }
@@ -129,7 +131,7 @@ impl<T: fmt::Debug + Send + Sync + 'static> fmt::Debug for Snapshot<T> {
     }
 }
 
-/// A value that is being read.
+/// A value that is being read, with the guard that keeps it alive.
 pub struct Reading<'c, T: Send + Sync + 'static> {
     value: *const T,
     _guard: Guard<'static>,
@@ -141,7 +143,7 @@ impl<T: Send + Sync + 'static> Deref for Reading<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: retired, if at all, after the guard was made.
+        // SAFETY: if the value was retired, that happened after the guard was made.
         unsafe { &*self.value }
     }
 }

@@ -1,4 +1,4 @@
-//! A stack without locks.
+//! A lock-free stack.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,11 +12,11 @@ use crate::primitive::{AtomicPtr, Ordering};
 
 /// A last-in, first-out stack for any number of threads.
 ///
-/// Lock-free: an operation begins anew only because another has succeeded. Linearizable, each operation at its successful
-/// compare-and-swap (an empty `pop` at its load).
+/// Lock-free: an operation starts over only if another one has succeeded. Linearizable, each operation at its
+/// successful compare-and-swap (an empty `pop` at its load).
 ///
-/// Treiber's algorithm (1986): nodes in a list, its top changed by compare-and-swap. A node that is popped is retired, since
-/// others may still read it; that it is not reused before also rules out the ABA problem.
+/// Treiber's algorithm (1986): nodes in a list, whose top is changed by compare-and-swap. A popped node is retired,
+/// since other threads may still read it; that it is not reused before also rules out the ABA problem.
 ///
 /// ```
 /// use millstream_sync::reclaim::Stack;
@@ -35,15 +35,15 @@ pub struct Stack<T, S: Scheme = Epochs> {
 }
 
 struct Node<T> {
-    /// Moved out by whoever pops the node.
+    /// Moved out by the `pop` that takes the node.
     value: ManuallyDrop<T>,
-    /// Written before the node is published, never again.
+    /// The next node, written before this one is published and constant since.
     below: *mut Node<T>,
 }
 
-// SAFETY: values are handed from thread to thread, never shared.
+// SAFETY: the stack moves values between threads, which `T: Send` allows.
 unsafe impl<T: Send, S: Scheme> Send for Stack<T, S> {}
-// SAFETY: as above.
+// SAFETY: shared access moves values in and out, which `T: Send` allows, and gives out no reference to a value.
 unsafe impl<T: Send, S: Scheme> Sync for Stack<T, S> {}
 
 impl<T> Stack<T> {
@@ -68,23 +68,23 @@ impl<T, S: Scheme> Stack<T, S> {
         Stack { top: AtomicPtr::new(ptr::null_mut()), scheme: PhantomData }
     }
 
-    /// Puts `value` on top. Allocates a node.
+    /// Pushes `value` onto the top. Allocates a node.
     pub fn push(&self, value: T) {
-        // No protection: only the address of the top is used, and if another node has come to the same address, that one
-        // is the top.
+        // The top needs no protection: only its address is used, and if another node has come to the same address, that
+        // node is the top.
         let mut top = self.top.load(Ordering::Relaxed);
         let node = Box::into_raw(Box::new(Node { value: ManuallyDrop::new(value), below: top }));
-        // Release: pairs with the acquiring load of whoever pops the node.
+        // Release pairs with the acquiring load in `pop`, which finds the node initialized.
         let mut backoff = Backoff::new();
         while self.top.compare_exchange_weak(top, node, Ordering::Release, Ordering::Relaxed).is_err() {
             backoff.spin();
             top = self.top.load(Ordering::Relaxed);
-            // SAFETY: not published yet, so it is still ours alone.
+            // SAFETY: the node is not published yet, so this thread is the only one that has it.
             unsafe { (*node).below = top };
         }
     }
 
-    /// Takes the topmost value, if there is one.
+    /// Removes the topmost value, if there is one.
     pub fn pop(&self) -> Option<T> {
         S::section(|section| {
             let mut backoff = Backoff::new();
@@ -93,11 +93,13 @@ impl<T, S: Scheme> Stack<T, S> {
                 if top.is_null() {
                     return None;
                 }
-                // SAFETY: protected, and `below` does not change.
+                // SAFETY: the section protects `top`, and `below` is constant.
                 let below = unsafe { (*top).below };
-                // Relaxed: `below` was published by an earlier exchange of `top`, in whose release sequence this one is.
+                // Relaxed: an earlier exchange of `top` published `below`, and this exchange continues its release
+                // sequence.
                 if self.top.compare_exchange_weak(top, below, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                    // SAFETY: we took the node out, so the value is ours, and nobody else retires the node.
+                    // SAFETY: this thread took the node out, so it owns the value, and no other thread retires the
+                    // node.
                     unsafe {
                         let value = ptr::read(&raw const (*top).value);
                         section.retire(top);
@@ -109,7 +111,7 @@ impl<T, S: Scheme> Stack<T, S> {
         })
     }
 
-    /// Whether there was no value at the moment of the call.
+    /// Whether the stack was empty at the moment of the call.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.top.load(Ordering::Relaxed).is_null()
@@ -126,7 +128,7 @@ impl<T, S: Scheme> Drop for Stack<T, S> {
     fn drop(&mut self) {
         let mut node = self.top.load(Ordering::Relaxed);
         while !node.is_null() {
-            // SAFETY: the nodes still in the list are in no other hands, and hold their values.
+            // SAFETY: `drop` has the only reference to the stack, and its nodes hold their values.
             let Node { value, below } = *unsafe { Box::from_raw(node) };
             drop(ManuallyDrop::into_inner(value));
             node = below;

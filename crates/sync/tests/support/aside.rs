@@ -1,12 +1,12 @@
-//! Freed memory is poisoned and kept aside for a while, so that whoever uses it shows.
+//! An allocator that poisons freed memory and keeps it aside for a while, so that a use after free shows.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-/// So many blocks, of so many bytes at most.
+/// The number of blocks kept aside, and the size of the largest in bytes.
 const BLOCKS: usize = 4096;
-const BYTES_MOST: usize = 512;
+const MAX_BYTES: usize = 512;
 const POISON: u8 = 0xA5;
 
 #[global_allocator]
@@ -14,26 +14,26 @@ static ALLOCATOR: Aside = Aside(Mutex::new(Blocks { blocks: [None; BLOCKS], next
 
 struct Aside(Mutex<Blocks>);
 
-/// A ring of blocks, the oldest of which makes room for the latest.
+/// A ring of blocks, in which the newest replaces the oldest.
 struct Blocks {
     blocks: [Option<(*mut u8, Layout)>; BLOCKS],
     next: usize,
 }
 
-// SAFETY: the blocks are in nobody else's hands.
+// SAFETY: the ring owns its blocks, since their users have given them up.
 unsafe impl Send for Blocks {}
 
-// SAFETY: the system's allocator; blocks are only given back later.
+// SAFETY: this is the system's allocator, except that it returns blocks later.
 unsafe impl GlobalAlloc for Aside {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps to the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let mut oldest = Some((block, layout));
-        if layout.size() <= BYTES_MOST {
-            // SAFETY: the caller gives the block up.
+        if layout.size() <= MAX_BYTES {
+            // SAFETY: the caller gives up the block, which has `layout.size()` bytes.
             unsafe { ptr::write_bytes(block, POISON, layout.size()) };
             let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let next = blocks.next;
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Aside {
             blocks.next = (next + 1) % BLOCKS;
         }
         if let Some((block, layout)) = oldest {
-            // SAFETY: allocated above, by this layout.
+            // SAFETY: `alloc` above got the block from the system by this layout.
             unsafe { System.dealloc(block, layout) };
         }
     }

@@ -1,11 +1,11 @@
-//! Being sure that a thread sleeps.
+//! Certainty that a thread sleeps.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// The number by which the kernel knows this thread.
+/// This thread's id in the kernel.
 pub(crate) fn thread_number() -> i32 {
-    // SAFETY: gettid has no arguments and cannot fail.
+    // SAFETY: `gettid` has no preconditions.
     unsafe { libc::gettid() }
 }
 
@@ -14,11 +14,11 @@ pub(crate) fn until_asleep(process: i32, thread: i32) {
     let began = Instant::now();
     loop {
         let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/stat")).unwrap();
-        // The state follows the name, which is in parentheses.
+        // The state letter follows the name, which is in parentheses.
         if status.rsplit(") ").next().unwrap().starts_with('S') {
             return;
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "thread {thread} does not fall asleep: {status}");
+        assert!(began.elapsed() < Duration::from_secs(60), "thread {thread} did not fall asleep: {status}");
         std::thread::yield_now();
     }
 }

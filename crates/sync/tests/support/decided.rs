@@ -1,4 +1,4 @@
-//! Recorded runs that leave more open than can be decided, now and then.
+//! Recorded runs of which some leave too much open to be decided.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use millstream_history::{History, Model, Options, Verdict, check};
 
 use crate::verdict::assert_holds;
 
-/// One of a few runs is decided, and holds. Where the machine is busy, the clocks of its cores differ so much at times
-/// that too many orders would have to be tried.
+/// Asserts that one of a few runs is decided, and holds. On a busy machine the clocks of its cores sometimes differ so
+/// much that the checker would have to try too many orders.
 pub(crate) fn assert_holds_once_decided(model: impl Into<Model>, mut run: impl FnMut() -> History) {
     const RUNS: usize = 5;
     let model = model.into();

@@ -2,13 +2,13 @@
 
 use std::process::Command;
 
-/// The environment variable that picks the fences.
+/// The environment variable that selects the fences.
 const FENCE: &str = "MILLSTREAM_FENCE";
 
-/// Runs this test program again in a process of its own whose fences are full ones on both sides.
+/// Runs this test program again in a process of its own with full fences on both sides.
 pub(crate) fn again_with_symmetric_fences(this_test: &str) {
     if std::env::var(FENCE).is_ok() {
-        return; // We are that process.
+        return; // This is that process.
     }
     let this_program = std::env::current_exe().unwrap();
     let output = Command::new(this_program).args(["--skip", this_test]).env(FENCE, "symmetric").output().unwrap();

@@ -1,6 +1,6 @@
-//! How long stress tests run.
+//! The length of stress tests.
 
-/// How many times the usual length the stress tests run.
+/// The factor by which the stress tests run longer than usual.
 pub(crate) fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }

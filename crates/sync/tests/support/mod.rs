@@ -1,4 +1,4 @@
-//! What stress tests need: random numbers, how long to go on, and the same again with other fences.
+//! Helpers of stress tests: random numbers, the length of a run, and repetition with other fences.
 
 mod fences;
 mod length;

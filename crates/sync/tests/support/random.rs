@@ -1,4 +1,4 @@
-//! Random numbers that can be had again.
+//! Reproducible random numbers.
 
 /// A xorshift generator: small, seeded, the same everywhere.
 pub(crate) struct Random(u64);
@@ -8,8 +8,7 @@ impl Random {
         Random(seed.max(1))
     }
 
-    /// A seed from the environment variable `MILLSTREAM_SEED` or the clock, printed so that a failure can be
-    /// repeated.
+    /// A seed from the environment variable `MILLSTREAM_SEED` or the clock, printed so that a failure can be repeated.
     pub(crate) fn seed() -> u64 {
         let asked = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = asked.unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64);

@@ -8,7 +8,7 @@ use millstream_history::record::{Log, Preemption, Recorder};
 
 use crate::random::Random;
 
-/// Loses the processor, sleeps, or does something.
+/// Yields, sleeps, spins or does nothing, at random.
 pub(crate) fn disturb(random: &mut Random) {
     match random.below(256) {
         0..8 => thread::yield_now(),
@@ -18,7 +18,7 @@ pub(crate) fn disturb(random: &mut Random) {
     }
 }
 
-/// What the threads did; each has a log, and is stopped in the middle of its work now and then.
+/// Records the operations of all threads; each has a log, and is stopped in the middle of its work now and then.
 pub(crate) fn record(threads: u64, random: &mut Random, work: impl Fn(&mut Log, &mut Random) + Sync) -> History {
     let recorder = Recorder::new().room(1 << 12);
     let preemption = Preemption::start().unwrap();
@@ -29,11 +29,11 @@ pub(crate) fn record(threads: u64, random: &mut Random, work: impl Fn(&mut Log, 
             scope.spawn(move || work(&mut log, &mut random));
         }
     });
-    drop(preemption); // it would be in the way of what is measured at the end
+    drop(preemption); // it would disturb the measurements at the end
     recorder.finish()
 }
 
-/// Longer than the clocks of two cores may differ.
+/// Waits for longer than the clocks of two cores may differ.
 pub(crate) fn a_while() {
     thread::sleep(Duration::from_micros(10));
 }

@@ -5,11 +5,11 @@ use std::process::Command;
 const SOURCE: &str = "MILLSTREAM_RSEQ";
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// Runs this test program again, three times: glibc told not to register threads, so that the areas are our own;
-/// our own although glibc would, which fails where it did; and no areas at all.
+/// Runs this test program again three times: with glibc told not to register threads, so that the areas are our own;
+/// with our own areas although glibc registers threads, which fails where it did; and without any areas.
 pub(crate) fn again_with_other_areas(this_test: &str) {
     if std::env::var(SOURCE).is_ok() {
-        return; // We are one of those processes.
+        return; // This is one of those processes.
     }
     for (source, tunables) in [("own", "glibc.pthread.rseq=0"), ("own", ""), ("off", "")] {
         let mut command = Command::new(std::env::current_exe().unwrap());

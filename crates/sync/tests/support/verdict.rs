@@ -1,4 +1,4 @@
-//! What the checker has to say of a recorded run, and what of a twin's with a mistake.
+//! The checker's verdict on a recorded run, and on runs of a twin with a mistake.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,15 +18,16 @@ pub(crate) fn assert_holds(history: &History, model: impl Into<Model>) {
     assert_eq!(verdict.holds(), Some(true), "{model}: {verdict:?}");
 }
 
-/// How often a twin may get away.
-const RUNS_MOST: u32 = 200;
+/// The number of runs in which the twin must be caught.
+const MAX_RUNS: u32 = 200;
 
-/// A run of the twin does not hold, and its counter-example is small; with `MILLSTREAM_PICTURES=folder` it is drawn there.
+/// Asserts that a run of the twin fails the check, with a small counter-example; with `MILLSTREAM_PICTURES=folder` it
+/// is drawn there.
 pub(crate) fn assert_caught(name: &str, title: &str, model: impl Into<Model>, mut run: impl FnMut() -> History) {
     let model = model.into();
     let fails = |history: &History| verdict(history, &model, false).holds() == Some(false);
-    let history = (0..RUNS_MOST).map(|_| run()).find(fails);
-    let history = history.unwrap_or_else(|| panic!("{title} was not caught in {RUNS_MOST} runs"));
+    let history = (0..MAX_RUNS).map(|_| run()).find(fails);
+    let history = history.unwrap_or_else(|| panic!("{title} was not caught in {MAX_RUNS} runs"));
     let verdict = verdict(&history, &model, true);
     let Verdict::Fails(found) = &verdict else { panic!("{title}: {verdict:?}") };
     assert!((1..=10).contains(&found.operations.len()), "{title}: {found:?}");

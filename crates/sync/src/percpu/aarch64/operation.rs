@@ -1,14 +1,16 @@
 //! The sections on aarch64.
 //!
-//! All begin alike: the slot's number is read inside, and compared as unsigned, so that a negative one is too large. Leaving then
-//! keeps the outcome at "aborted". The word that keeps sections away is loaded with acquire: what it was set for comes before.
+//! All begin alike: the section itself reads the slot's number and compares it as unsigned, so that a negative number
+//! is too large. A section that leaves at this point keeps the outcome "aborted". The word that keeps sections out is
+//! loaded with acquire, which pairs with the release store that lets them in again: a section that runs sees the work
+//! done on the slot meanwhile.
 
 use std::arch::asm;
 
 use crate::percpu::Area;
 use crate::percpu::raw::{Here, Outcome, Slots};
 
-/// The text of a section after it has the slot's address in `{slot}`.
+/// The text of a section, whose lines run once `{scratch}` holds the slot's address.
 macro_rules! section {
     ($($line:literal),+ $(,)?) => {
         rseq_section!(
@@ -43,10 +45,10 @@ macro_rules! run {
 /// Adds `n` to the slot's word.
 ///
 /// # Safety
-/// What [`Slots::new`] asks for, with one word in each slot.
+/// The contract of [`Slots::new`], with one word in each slot.
 #[inline(always)]
 pub unsafe fn add(here: Here, slots: Slots, n: u64) -> Outcome {
-    // SAFETY: the number is below the count, so the word is there by the caller's promise.
+    // SAFETY: the section checks the number against the count, and the caller promises a word in each of these slots.
     unsafe {
         run!(
             here,
@@ -66,10 +68,10 @@ pub unsafe fn add(here: Here, slots: Slots, n: u64) -> Outcome {
 /// Makes the slot's word at least `value`.
 ///
 /// # Safety
-/// What [`Slots::new`] asks for, with one word in each slot.
+/// The contract of [`Slots::new`], with one word in each slot.
 #[inline(always)]
 pub unsafe fn raise(here: Here, slots: Slots, value: u64) -> Outcome {
-    // SAFETY: the number is below the count, so the word is there by the caller's promise.
+    // SAFETY: the section checks the number against the count, and the caller promises a word in each of these slots.
     unsafe {
         run!(
             here,
@@ -87,15 +89,15 @@ pub unsafe fn raise(here: Here, slots: Slots, value: u64) -> Outcome {
     }
 }
 
-/// Stores `new` in the slot's word if it is `expected`; otherwise [`Different`](Outcome::Different). The second value is
-/// what the word was, unless aborted.
+/// Stores `new` in the slot's word if it is `expected`; otherwise the outcome is [`Different`](Outcome::Different). The
+/// second value is the word's former value, unless the section was aborted.
 ///
 /// # Safety
-/// What [`Slots::new`] asks for, with one word in each slot.
+/// The contract of [`Slots::new`], with one word in each slot.
 #[inline(always)]
 pub unsafe fn compare_and_store(here: Here, slots: Slots, expected: u64, new: u64) -> (Outcome, u64) {
     let mut found = 0_u64;
-    // SAFETY: the number is below the count, so the word is there by the caller's promise.
+    // SAFETY: the section checks the number against the count, and the caller promises a word in each of these slots.
     let outcome = unsafe {
         run!(
             here,
@@ -116,22 +118,24 @@ pub unsafe fn compare_and_store(here: Here, slots: Slots, expected: u64, new: u6
     (outcome, found)
 }
 
-/// Stores two words at once if the first one is `expected`; otherwise [`Different`](Outcome::Different). The second value is what
-/// the first word was, unless aborted.
+/// Stores two words at once if the first one is `expected`; otherwise the outcome is [`Different`](Outcome::Different).
+/// The second value is the first word's former value, unless the section was aborted.
 ///
-/// At once for threads on the same processor. One that reads both words from another one may see a new and an old word.
+/// The store is atomic for threads on the same processor. A thread that reads both words from another processor may see
+/// a new and an old word.
 ///
 /// # Safety
-/// What [`Slots::new`] asks for, with two words in each slot, aligned to 16 bytes.
+/// The contract of [`Slots::new`], with two words in each slot, aligned to 16 bytes.
 #[inline(always)]
 pub unsafe fn compare_and_store_two(here: Here, slots: Slots, expected: u64, new: [u64; 2]) -> (Outcome, u64) {
-    /// The last instruction leaves 0 if it stored and 1 if not: a pair of words is stored in one piece only if nothing
-    /// came in between since it was loaded.
+    /// `stxp` leaves 0 if it stored and 1 if not: it stores a pair of words in one piece only if no other access has
+    /// interfered since they were loaded.
     const STORED: i32 = 0;
     const DIFFERENT: i32 = 2;
     let mut outcome = -1_i32;
     let mut found = 0_u64;
-    // SAFETY: the number is below the count, so the words are there by the caller's promise.
+    // SAFETY: the section checks the number against the count, and the caller promises two words in each of these
+    // slots.
     unsafe {
         asm!(
             section!(
@@ -163,14 +167,17 @@ pub unsafe fn compare_and_store_two(here: Here, slots: Slots, expected: u64, new
     (outcome, found)
 }
 
-/// Puts a node before the slot's list, whose first word points to the first node and whose second one, unless it is zero, keeps sections away
-/// ([`Frozen`](Outcome::Frozen)). A node's first word points to the next one.
+/// Prepends a node to the slot's list. The slot's first word points to the first node; its second word, unless it is
+/// zero, keeps sections out ([`Frozen`](Outcome::Frozen)). A node's first word points to the next node.
 ///
 /// # Safety
-/// What [`Slots::new`] asks for, with two words in each slot; the node's first word is the caller's until it is taken again.
+/// The contract of [`Slots::new`], with two words in each slot. The caller owns the node's first word, and leaves it to
+/// the list until the node is taken out.
 #[inline(always)]
 pub unsafe fn list_push(here: Here, slots: Slots, node: *mut u64) -> Outcome {
-    // SAFETY: the number is below the count, so the words are there, and the node's word is, by the caller's promise.
+    // SAFETY: the section checks the number against the count; the caller promises two words in each of these slots,
+    // and the
+    // node's word.
     unsafe {
         run!(
             here,
@@ -195,11 +202,14 @@ pub unsafe fn list_push(here: Here, slots: Slots, node: *mut u64) -> Outcome {
 /// Takes the first node of the slot's list, if there is one.
 ///
 /// # Safety
-/// What [`Slots::new`] asks for, with two words in each slot; nodes that were pushed are readable until they were taken.
+/// The contract of [`Slots::new`], with two words in each slot. A node that was pushed stays readable until it is taken
+/// out.
 #[inline(always)]
 pub unsafe fn list_pop(here: Here, slots: Slots) -> (Outcome, *mut u64) {
     let mut node = std::ptr::null_mut::<u64>();
-    // SAFETY: the number is below the count, so the words are there, and the node's word is, by the caller's promise.
+    // SAFETY: the section checks the number against the count; the caller promises two words in each of these slots,
+    // and that
+    // nodes in the list are readable.
     let outcome = unsafe {
         run!(
             here,
@@ -224,14 +234,15 @@ pub unsafe fn list_pop(here: Here, slots: Slots) -> (Outcome, *mut u64) {
     (outcome, node)
 }
 
-/// Puts a value on the slot's stack: its first word is their number, the second one, unless it is zero, keeps sections away
-/// ([`Frozen`](Outcome::Frozen)), and the `capacity` words after these are the values.
+/// Pushes a value onto the slot's stack. The slot's first word is the number of values; its second word, unless it is
+/// zero, keeps sections out ([`Frozen`](Outcome::Frozen)); the `capacity` words after these are the values.
 ///
 /// # Safety
-/// What [`Slots::new`] asks for, with `2 + capacity` words in each slot.
+/// The contract of [`Slots::new`], with `2 + capacity` words in each slot.
 #[inline(always)]
 pub unsafe fn push(here: Here, slots: Slots, capacity: u64, value: u64) -> Outcome {
-    // SAFETY: number and count are below their bounds, so the words are there by the caller's promise.
+    // SAFETY: the section checks the number and the length against their bounds, and the caller promises the words
+    // below these.
     unsafe {
         run!(
             here,
@@ -263,11 +274,13 @@ pub unsafe fn push(here: Here, slots: Slots, capacity: u64, value: u64) -> Outco
 /// Takes the last value of the slot's stack, if there is one.
 ///
 /// # Safety
-/// What [`Slots::new`] asks for, with as many words in each slot as [`push`] had.
+/// The contract of [`Slots::new`], with as many words in each slot as for [`push`].
 #[inline(always)]
 pub unsafe fn pop(here: Here, slots: Slots) -> (Outcome, u64) {
     let mut value = 0_u64;
-    // SAFETY: the number is below the count and the length is what `push` left, so the words are there by the caller's promise.
+    // SAFETY: the section checks the number against the count, the length is one that `push` stored, and the caller
+    // promises
+    // the words below these bounds.
     let outcome = unsafe {
         run!(
             here,
@@ -295,18 +308,19 @@ pub unsafe fn pop(here: Here, slots: Slots) -> (Outcome, u64) {
     (outcome, value)
 }
 
-/// Stores `value` in `place` if `guard` is `expected`; otherwise [`Different`](Outcome::Different). Release: what was written before is visible
-/// to whoever sees the value.
+/// Stores `value` in `place` if `guard` is `expected`; otherwise the outcome is [`Different`](Outcome::Different).
+/// Release: everything written before is visible to a thread that sees the value.
 ///
-/// No processor's slot is involved: the section is there to be [restarted](crate::percpu::restart) by whoever changed the guard.
+/// No processor's slot is involved: the operation is a section so that a thread that changes the guard can
+/// [restart](crate::percpu::restart) it.
 ///
 /// # Safety
-/// Both words are there, and others only read them, change the guard and restart sections before they go on, or write atomically to `place` when the guard
-/// says that they may.
+/// Both words are valid. Other threads only read them, or change the guard and restart sections before they go on, or
+/// write atomically to `place` when the guard permits it.
 #[inline(always)]
 pub unsafe fn store_if(area: Area, guard: *const u64, expected: u64, place: *mut u64, value: u64) -> Outcome {
     let mut outcome = -1_i32;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that both words are valid and that other threads keep to the protocol.
     unsafe {
         asm!(
             rseq_section!(

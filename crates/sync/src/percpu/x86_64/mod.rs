@@ -1,50 +1,52 @@
-//! Areas and sections on x86-64: everything is relative to `fs`, which points to the thread.
+//! Areas and sections on x86-64: every access is relative to `fs`, which points to the thread.
 
 use std::arch::asm;
 
-/// What stands before every abort handler; an undefined instruction, so that nothing runs into it.
+/// The word before every abort handler. It is part of an undefined instruction, so that no code runs into the handler.
 pub const SIGNATURE: u32 = 0x5305_3053;
 
-/// The whole text of a restartable section for [`asm!`](std::arch::asm): descriptor, entry, the given lines, abort handler.
+/// The whole text of a restartable section for [`asm!`](std::arch::asm): descriptor, entry, the given lines, abort
+/// handler.
 ///
-/// The shape, for those who write a section of their own:
+/// The layout, for authors of further sections:
 ///
 /// ```text
 /// section __rseq_cs (writable, for the loader relocates it), 32 bytes aligned:
 ///     66: version 0, flags 0 (4 bytes each); start 77; length 88 − 77; abort handler 99 (8 bytes each)
 /// text:
-///         store 66 in the area's third word: from 77 on the kernel knows
+///         store the address of 66 in the area's third word: from 77 on the kernel knows of the section
 ///     77: the given lines; the last one commits
-///     88: whatever follows
-/// section __rseq_failure (executable, apart from the code that is hot):
+///     88: the code that follows
+/// section __rseq_failure (executable, apart from hot code):
 ///         the signature (x86-64: within an undefined instruction)
 ///     99: {outcome} = -1, jump to 88
 /// ```
 ///
-/// A thread that is preempted, migrated or gets a signal between 77 and 88 goes on at 99. Operands, by name:
+/// A thread that is preempted, migrated or gets a signal between 77 and 88 continues at 99. Operands, by name:
 ///
-/// | operand | what |
+/// | operand | meaning |
 /// | --- | --- |
 /// | `area` | in: [`Area::operand`](crate::percpu::Area::operand) |
-/// | `scratch` | out: a register that is free until the first given line (that may use it again) |
-/// | `outcome` | inout: −1 if aborted; else what it was, or what the lines put there *before* the commit |
+/// | `scratch` | out: a register that is free until the first given line, which may use it again |
+/// | `outcome` | inout: −1 if aborted; else unchanged, or set by the lines *before* the commit |
 ///
-/// With `aborted: "…", …;` before the lines, these are the handler instead, and there is no `outcome`.
+/// With `aborted: "…", …;` before the lines, these replace the handler, and there is no `outcome`.
 ///
-/// Lines may leave by `jmp 88f` (aarch64: `b 88f`). Only the last instruction may change what others see; labels
-/// 66, 77, 88 and 99 are taken. The word with the processor's number is at `{area} + 4`
-/// (x86-64: `fs:[{area} + 4]`, aarch64: `[{area}, #4]`); read it *inside*. The area's word is left pointing to the
-/// descriptor, which the kernel forgets at the next chance: code must not be unloaded while threads run that came by.
+/// The lines may leave by `jmp 88f` (aarch64: `b 88f`). Only the last instruction may change memory that other threads
+/// read; labels 66, 77, 88 and 99 are taken. The word with the processor's number is at `{area} + 4` (x86-64:
+/// `fs:[{area} + 4]`, aarch64: `[{area}, #4]`) and must be read *inside* the section. The area's word is left pointing
+/// to the descriptor, which the kernel drops at the next opportunity: code must not be unloaded while threads run that
+/// have passed through it.
 ///
 /// ```
 /// # #[cfg(target_arch = "x86_64")] {
 /// use std::arch::asm;
 /// use millstream_sync::{percpu::Area, rseq_section};
 ///
-/// /// Stores `value` in the word of the processor that runs this; false if it was interrupted or there is no such word.
+/// /// Stores `value` in this processor's word; false if the section was interrupted or there is no such word.
 /// fn store(area: Area, words: &mut [u64], value: u64) -> bool {
 ///     let mut outcome = 1_i32;
-///     // SAFETY: the area is live, the number of the processor is checked against the length.
+///     // SAFETY: the area is live, and the section checks the number of the processor against the length.
 ///     unsafe {
 ///         asm!(
 ///             rseq_section!(
@@ -100,19 +102,19 @@ macro_rules! rseq_section {
     };
 }
 
-// After the macro, which it uses.
+// Declared after the macro, which it uses.
 pub(super) mod operation;
 
-/// Where `fs` points to.
+/// The base of `fs`, which is the thread pointer.
 #[inline]
 pub(super) fn thread_pointer() -> usize {
     let pointer;
-    // SAFETY: the thread's first word is its own address, by the psABI.
+    // SAFETY: by the psABI, the thread's first word is readable and holds its own address.
     unsafe { asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, pure, readonly, preserves_flags)) };
     pointer
 }
 
-/// See [`Area::operand`](super::Area::operand).
+/// The operand for sections; see [`Area::operand`](super::Area::operand).
 #[inline]
 pub(super) fn operand(offset: isize) -> usize {
     offset as usize
@@ -121,11 +123,12 @@ pub(super) fn operand(offset: isize) -> usize {
 /// Reads a word of the area that is `offset` bytes from the thread pointer.
 ///
 /// # Safety
-/// There is an area of this thread.
+/// This thread has an area at `offset`.
 #[inline]
 pub(super) unsafe fn read<const WORD: usize>(offset: isize) -> u32 {
     let value: u32;
-    // SAFETY: the caller's promise. Not `pure`: the kernel changes it at any time.
+    // SAFETY: the caller promises an area at `offset`. The block is not `pure`, since the kernel changes the word at
+    // any time.
     unsafe {
         asm!(
             "mov {value:e}, dword ptr fs:[{offset} + {word}]",
@@ -138,10 +141,10 @@ pub(super) unsafe fn read<const WORD: usize>(offset: isize) -> u32 {
     value
 }
 
-/// glibc's `__rseq_offset` and `__rseq_size`, if the C library has them: a weak reference is null otherwise.
+/// glibc's `__rseq_offset` and `__rseq_size`, if the C library has them: otherwise the weak references are null.
 pub(super) fn libc_symbols() -> Option<(*const isize, *const u32)> {
     let (offset, size): (*const isize, *const u32);
-    // SAFETY: reads two addresses that the linker or the loader put there.
+    // SAFETY: the block only reads two addresses that the linker or the loader put there.
     unsafe {
         asm!(
             ".weak __rseq_offset",

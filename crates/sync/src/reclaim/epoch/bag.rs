@@ -1,4 +1,4 @@
-//! A thread's garbage: a bag that fills, and bags that wait for their grace period.
+//! A thread's garbage: one bag that fills, and sealed bags that wait for their grace period.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub(super) struct Sealed {
     pub(super) ticket: Ticket,
 }
 
-/// What has not had its grace period.
+/// Objects whose grace period is not over.
 #[derive(Default)]
 pub(super) struct Bags {
     pub(super) filling: Vec<Retired>,
@@ -20,12 +20,13 @@ pub(super) struct Bags {
 }
 
 impl Bags {
-    /// How many bags in front have had their fence. Asking passes one, if that takes no waiting.
+    /// The number of bags at the front whose fence has been passed. Asking passes a fence if that takes no waiting.
     pub(super) fn fenced(&self) -> usize {
         self.sealed.iter().take_while(|bag| bag.ticket.is_done()).count()
     }
 
-    /// The objects of the bags among the first `fenced` whose readers have all left.
+    /// The objects of those among the first `fenced` bags whose readers have all left: no reader is in an epoch before
+    /// `oldest`.
     pub(super) fn expired(&mut self, fenced: usize, oldest: u64) -> impl Iterator<Item = Vec<Retired>> {
         let expired = self.sealed.iter().take(fenced).take_while(|bag| bag.epoch <= oldest).count();
         self.sealed.drain(..expired).map(|bag| bag.objects)

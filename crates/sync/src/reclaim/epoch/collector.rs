@@ -1,4 +1,4 @@
-//! A collector of one's own.
+//! A collector apart from the process's own.
 
 use std::sync::Arc;
 
@@ -8,23 +8,25 @@ use super::local::Local;
 use super::shared::Shared;
 use super::stats::Stats;
 
-/// Readers and garbage that have nothing to do with others': a reader that stays holds back only this collector's.
+/// Readers and garbage separate from all other collectors: a reader that stays pinned holds back garbage only here.
 ///
-/// What is still retired when the last handle and the last [`Local`] are gone is freed then.
+/// Objects that are still retired when the last handle and the last [`Local`] are gone are freed then.
 ///
-/// In a child of `fork`, members that other threads had pinned stay pinned for good: make a new one there.
+/// In a child of `fork`, members that other threads had pinned stay pinned permanently: make a new collector there.
 #[derive(Clone)]
 pub struct Collector {
     shared: Arc<Shared>,
 }
 
 impl Collector {
-    /// With default settings.
+    /// A collector with default settings.
     #[must_use]
     pub fn new() -> Self {
         Self::with(Settings::DEFAULT)
     }
 
+    /// A collector with these settings.
+    ///
     /// # Panics
     /// If the batch is 0.
     #[must_use]
@@ -32,15 +34,15 @@ impl Collector {
         Collector { shared: Arc::new(Shared::new(settings)) }
     }
 
-    /// Joins; for the thread that is going to read or retire.
+    /// Joins the collector; each thread that reads or retires needs a local.
     ///
-    /// Lock-free; linear in the number of members there have been at once.
+    /// Lock-free; linear in the largest number of members at one time.
     #[must_use]
     pub fn local(&self) -> Local {
         Local::new(Arc::clone(&self.shared))
     }
 
-    /// The state of things; linear in the number of members.
+    /// The collector's current state; linear in the number of members.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.stats()

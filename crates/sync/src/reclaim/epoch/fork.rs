@@ -1,27 +1,30 @@
-//! A child of fork has one thread, and the states of all threads that its parent had.
+//! Guards in a child of `fork`, which has one thread and copies of the states of all its parent's threads.
 //!
-//! A thread that was pinned at the fork will never leave in the child, and would hold back everything that is retired there. So the child forgets
-//! the guards of other threads. It leaves their garbage alone, for a thread may have been in the middle of changing it.
+//! A thread that was pinned at the fork never leaves in the child, and would hold back every object retired there. So
+//! the child forgets the guards of other threads. It leaves their garbage alone, since a thread may have been in the
+//! middle of changing it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::process::shared;
 
-/// The calling thread, by a name that it keeps in a child of fork.
+/// A name of the calling thread that stays valid in a child of fork.
 pub(super) fn this_thread() -> usize {
-    // SAFETY: no preconditions.
+    // SAFETY: `pthread_self` has no preconditions.
     unsafe { libc::pthread_self() as usize }
 }
 
-/// From now on children forget the guards of other threads.
+/// Makes children of fork forget the guards of other threads.
 pub(super) fn prepare() {
-    // No lock, which a child could find taken. Of two threads both may register the handler; to forget twice does no harm.
+    // There is no lock, which a child could inherit locked. Two threads may both register the handler; forgetting twice
+    // is harmless.
     static IS_PREPARED: AtomicBool = AtomicBool::new(false);
     if !IS_PREPARED.load(Ordering::Acquire) {
-        // Refused for want of memory alone: then children hold back what other threads had pinned.
-        // SAFETY: the handler loads and stores atomics, which is all right in a child of fork.
+        // Registration fails only for lack of memory; then children hold back objects on behalf of other threads'
+        // guards.
+        // SAFETY: the handler only loads and stores atomics, which is allowed in a child of fork.
         let _refused = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) };
-        // Release: pairs with the acquire above, so that a thread that finds it set has the handler registered.
+        // Release pairs with the acquire above: a thread that finds the flag set has the handler registered.
         IS_PREPARED.store(true, Ordering::Release);
     }
 }

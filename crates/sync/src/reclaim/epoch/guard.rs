@@ -1,4 +1,4 @@
-//! What a reader holds while it reads.
+//! The guard that a reader holds while it reads.
 
 use std::marker::PhantomData;
 
@@ -10,14 +10,14 @@ use super::member::{Member, resign};
 use super::participant::Left;
 use super::shared::Shared;
 
-/// Keeps everything alive that was reachable when it was made. Guards of one thread nest, in any order.
+/// Keeps every object alive that was reachable when the guard was made. Guards of one thread nest, in any order.
 ///
-/// Hold it briefly: while it lives, nothing that is retired meanwhile is freed. A long reading section should
+/// Hold it briefly: while it lives, no object retired meanwhile is freed. A long reading section should
 /// [`refresh`](Guard::refresh) between steps.
 pub struct Guard<'l> {
     member: &'l Entry<Member>,
     shared: &'l Shared,
-    /// The member is its thread's.
+    /// Confines the guard to its thread, to which the member belongs.
     not_send: PhantomData<*mut ()>,
 }
 
@@ -28,13 +28,13 @@ impl<'l> Guard<'l> {
         Guard { member, shared, not_send: PhantomData }
     }
 
-    /// What `source` points to, for as long as the guard lives and is not refreshed; `None` for null.
+    /// The object to which `source` points, valid as long as the guard lives and is not refreshed; `None` for null.
     ///
     /// Wait-free; an acquiring load.
     ///
     /// # Safety
-    /// Whatever `source` may hold is null or points to a `T` that is retired by this collector, and only after no
-    /// shared pointer leads to it any more.
+    /// Every value of `source` is null or points to a `T` that is retired by this collector, and only once no shared
+    /// pointer leads to it.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicPtr, Ordering::AcqRel};
@@ -44,12 +44,12 @@ impl<'l> Guard<'l> {
     ///
     /// // A reader:
     /// let guard = epoch::pin();
-    /// // SAFETY: what is taken out of `shared` is retired below, by the same collector.
+    /// // SAFETY: every object taken out of `shared` is retired below, by the same collector.
     /// let number = unsafe { guard.load(&shared) }.unwrap();
     ///
     /// // A writer, at the same time:
     /// let old = shared.swap(Box::into_raw(Box::new(2)), AcqRel);
-    /// // SAFETY: made by a box, not reachable any more, retired once.
+    /// // SAFETY: the object comes from a box, is unreachable now, and is retired once.
     /// unsafe { epoch::pin().retire(old) };
     ///
     /// assert_eq!(*number, 1, "as long as the guard lives");
@@ -58,48 +58,49 @@ impl<'l> Guard<'l> {
     /// ```
     #[inline(always)]
     pub unsafe fn load<'g, T>(&'g self, source: &AtomicPtr<T>) -> Option<&'g T> {
-        // SAFETY: the caller's promise, and `participant` for why it is not freed meanwhile.
+        // SAFETY: the caller promises that the pointer is null or leads to an object that this collector retires, and
+        // `participant` proves that such an object is not freed while the guard lives.
         unsafe { source.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Frees the box behind `object` when every guard that is alive now is gone.
+    /// Frees the box behind `object` when all guards alive now are gone.
     ///
-    /// Lock-free, amortised constant time. It pushes to a vector of the thread and frees up to two objects of an earlier
-    /// batch; once a batch it also passes the collector's fence and reads the state of each thread.
+    /// Lock-free, amortised constant time. It pushes to a vector of the thread and frees up to two objects of an
+    /// earlier batch; once per batch it also passes the collector's fence and reads the state of each thread.
     ///
     /// # Safety
-    /// `object` came from [`Box::into_raw`]; no shared pointer leads to it any more; it is retired once. Its destructor may
+    /// `object` came from [`Box::into_raw`], no shared pointer leads to it, and it is retired once. Its destructor may
     /// run on any thread, at any later time.
     #[inline]
     pub unsafe fn retire<T>(&self, object: *mut T) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function has the contract of `Retired::boxed`.
         self.member.retire(self.shared, unsafe { Retired::boxed(object) });
     }
 
-    /// Calls `free(object)` when every guard that is alive now is gone. As [`retire`](Guard::retire), for what is
-    /// not a box.
+    /// Calls `free(object)` when all guards alive now are gone. Like [`retire`](Guard::retire), for objects that are
+    /// not boxes.
     ///
     /// # Safety
-    /// No shared pointer leads to the object any more, and `free(object)` may run once, on any thread, at any later time.
+    /// No shared pointer leads to the object, and `free(object)` may run once, on any thread, at any later time.
     #[inline]
     pub unsafe fn retire_with(&self, object: *mut (), free: unsafe fn(*mut ())) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function has the contract of `Retired::with`.
         self.member.retire(self.shared, unsafe { Retired::with(object, free) });
     }
 
-    /// Calls `action` when every guard that is alive now is gone. As [`retire`](Guard::retire), and allocates.
+    /// Calls `action` when all guards alive now are gone. Like [`retire`](Guard::retire), but allocates.
     ///
     /// ```
     /// use millstream_sync::reclaim::epoch;
     ///
-    /// epoch::pin().defer(|| println!("nobody reads any more what could be read then"));
+    /// epoch::pin().defer(|| println!("every reader of that time has left"));
     /// ```
     pub fn defer(&self, action: impl FnOnce() + Send + 'static) {
         self.member.retire(self.shared, Retired::closure(action));
     }
 
-    /// As if the guard were dropped and made anew: what was loaded before is not protected any more, and nothing is held
-    /// back any more on its account. Does nothing while the thread has other guards.
+    /// Has the effect of dropping the guard and making a new one: objects loaded before are no longer protected, and
+    /// the guard no longer holds back objects retired before. Does nothing while the thread has other guards.
     ///
     /// Wait-free: two loads and a store, and no fence.
     #[inline]
@@ -107,8 +108,8 @@ impl<'l> Guard<'l> {
         self.member.participant.refresh(&self.shared.epoch);
     }
 
-    /// Closes this thread's batch early, passes the fence if that takes no waiting, and frees everything that may be freed.
-    /// What was retired under this guard has to wait at least until it is dropped.
+    /// Closes this thread's batch early, passes the fence if that takes no waiting, and frees all objects that may be
+    /// freed. Objects retired under this guard wait at least until it is dropped.
     pub fn flush(&self) {
         flush(self.member, self.shared);
     }

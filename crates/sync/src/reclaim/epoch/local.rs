@@ -1,4 +1,4 @@
-//! A thread's membership in a collector of one's own.
+//! A thread's membership in a collector.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -12,17 +12,18 @@ use super::shared::Shared;
 use super::stats::Stalled;
 use crate::primitive::{Ordering, try_heavy};
 
-/// A member of a [`Collector`](super::Collector): one thread at a time may pin with it. It may be sent to another thread
-/// when it has no guards.
+/// A member of a [`Collector`](super::Collector): one thread at a time may pin with it. It may be sent to another
+/// thread when it has no guards.
 pub struct Local {
     shared: Arc<Shared>,
-    /// Of `shared`, which outlives it.
+    /// An entry of `shared`, which outlives it.
     member: *const Entry<Member>,
-    /// Its garbage is not shared.
+    /// Confines the local to one thread at a time, since its garbage is not synchronized.
     not_sync: PhantomData<std::cell::Cell<()>>,
 }
 
-// SAFETY: the member is this local's alone, its garbage is `Send`, and guards borrow the local.
+// SAFETY: the member belongs to this local alone, its garbage is `Send`, and guards borrow the local, so none exists in
+// a send.
 unsafe impl Send for Local {}
 
 impl Local {
@@ -32,11 +33,11 @@ impl Local {
     }
 
     fn member(&self) -> &Entry<Member> {
-        // SAFETY: entries live as long as `shared`.
+        // SAFETY: entries live as long as `shared`, which `self` keeps alive.
         unsafe { &*self.member }
     }
 
-    /// Protects what is reachable from now on, until the guard is dropped.
+    /// Protects all objects reachable from now on, until the guard is dropped.
     ///
     /// Wait-free. Cost: two loads, a store, a [light fence](millstream_fence::light); and a load and a store to leave.
     #[inline(always)]
@@ -44,14 +45,14 @@ impl Local {
         Guard::new(self.member(), &self.shared)
     }
 
-    /// Sees to it that this local may retire `objects` more and then has at most `limit` that wait. To be called
-    /// *before* objects are unlinked, while there is still a choice.
+    /// Ensures that this local may retire `objects` more and then has at most `limit` objects waiting. Call it *before*
+    /// unlinking objects, while there is still a choice.
     ///
-    /// Epochs cannot bound garbage by themselves: one reader that stops holds back everything retired after it
+    /// Epochs cannot bound garbage by themselves: one reader that stops holds back every object retired after it
     /// entered. With this call the writer finds out in time, and may wait, shed load, or report the reader.
     ///
-    /// Lock-free. If there is no room, passes a [heavy fence](millstream_fence::heavy), whatever the settings, and looks at
-    /// all members. The caller's own guards hold back, too.
+    /// Lock-free. If there is no room, passes a [heavy fence](millstream_fence::heavy), whatever the settings, and
+    /// checks all members. The caller's own guards hold objects back, too.
     ///
     /// # Errors
     /// [`Stalled`], if readers hold back too much.
@@ -71,7 +72,7 @@ impl Local {
             return Ok(());
         }
         self.member().seal(&self.shared);
-        // Refused, the objects stay, and there is no room.
+        // If the fence is refused, the objects stay, and there is no room.
         let _passed = try_heavy();
         self.flush();
         if fits() {
@@ -82,7 +83,7 @@ impl Local {
         Err(Stalled { garbage: self.member().garbage(), limit, behind })
     }
 
-    /// Closes the batch early, passes the fence if that takes no waiting, and frees everything that may be freed.
+    /// Closes the batch early, passes the fence if that takes no waiting, and frees all objects that may be freed.
     pub fn flush(&self) {
         flush(self.member(), &self.shared);
     }
@@ -90,7 +91,7 @@ impl Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        // Guards borrow the local, so those that were not dropped have been forgotten.
+        // Guards borrow the local, so any that remain were leaked.
         self.member().participant.reset();
         resign(self.member(), &self.shared);
     }

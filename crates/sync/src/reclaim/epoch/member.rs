@@ -1,4 +1,4 @@
-//! A thread's record: what it publishes, and garbage that only itself touches.
+//! A thread's record: the state it publishes, and garbage that only the thread itself touches.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,24 +11,26 @@ use super::bag::Bags;
 use super::participant::Participant;
 use super::shared::Shared;
 
-/// How many objects are freed for each that is retired, once they may be: more than one, so that it comes to an end.
+/// The number of objects freed for each retired one, once they may be freed: more than one, so that the backlog
+/// shrinks.
 const FREED_PER_RETIRED: usize = 2;
 
 pub(super) struct Member {
     pub(super) participant: Participant,
-    /// The thread that has it, in the process's collector.
+    /// The thread that owns this member, in the process's collector.
     #[cfg(not(loom))]
     thread: AtomicUsize,
-    /// Objects in the bags and ready; written by the owner, read for statistics.
+    /// The number of objects in `bags` and `ready`; the owner writes it, statistics read it.
     garbage: AtomicUsize,
-    /// The owner's alone.
+    /// Only the owner touches the bags.
     bags: UnsafeCell<Bags>,
-    /// The owner's alone.
+    /// Only the owner touches the ready objects.
     ready: Ready,
 }
 
-// SAFETY: the participant and the number are atomic. `bags` and `ready` are touched only by the thread that has acquired the
-// entry (the registry hands it over), or that has the collector for itself.
+// SAFETY: the participant and the numbers are atomic. Only the thread that has acquired the entry touches `bags` and
+// `ready`
+// (the registry hands the entry over with acquire and release), or the thread that owns the whole collector.
 unsafe impl Sync for Member {}
 
 impl Member {
@@ -57,17 +59,17 @@ impl Member {
         self.garbage.load(Ordering::Relaxed)
     }
 
-    /// Owner only. One writer, so a load and a store will do.
+    /// Changes the number of objects; for the owner only. There is one writer, so a load and a store suffice.
     #[inline]
     fn add_garbage(&self, difference: isize) {
         self.garbage.store(self.garbage().wrapping_add_signed(difference), Ordering::Relaxed);
     }
 
-    /// Owner only. Keeps the object until its grace period is over.
+    /// Keeps the object until its grace period is over; for the owner only.
     #[inline]
     pub(super) fn retire(&self, shared: &Shared, object: Retired) {
         self.add_garbage(1);
-        // SAFETY: the owner, and no reference lives across a destructor.
+        // SAFETY: the caller is the owner, and no reference lives across a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         bags.filling.push(object);
         if bags.filling.len() >= shared.settings.batch {
@@ -80,9 +82,9 @@ impl Member {
         }
     }
 
-    /// Owner only. Closes the bag that fills, whatever is in it.
+    /// Closes the filling bag unless it is empty; for the owner only.
     pub(super) fn seal(&self, shared: &Shared) {
-        // SAFETY: as above.
+        // SAFETY: the caller is the owner, and no reference lives across a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         if !bags.filling.is_empty() {
             let objects = std::mem::replace(&mut bags.filling, Vec::with_capacity(shared.settings.batch));
@@ -90,10 +92,10 @@ impl Member {
         }
     }
 
-    /// Owner only. Looks which bags have had their grace period, and makes their objects ready.
+    /// Finds the bags whose grace period is over, and makes their objects ready; for the owner only.
     #[cold]
     pub(super) fn collect(&self, shared: &Shared) {
-        // SAFETY: as above.
+        // SAFETY: the caller is the owner, and no reference lives across a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         let mut adopted = 0;
         shared.orphans.adopt(|orphaned| {
@@ -103,23 +105,23 @@ impl Member {
         self.add_garbage(adopted as isize);
         let fenced = bags.fenced();
         if fenced > 0 {
-            // After the fence of these bags.
+            // This scan of the members must come after the fence of these bags; `participant` has the proof.
             let oldest = shared.oldest();
             bags.expired(fenced, oldest).for_each(|mut objects| self.ready.take_in(&mut objects));
         }
     }
 
-    /// Owner only. Runs destructors.
+    /// Runs destructors of up to `most` ready objects; for the owner only.
     pub(super) fn free(&self, most: usize) {
         self.ready.free(most, || self.add_garbage(-1));
     }
 }
 
-/// Owner only, for the last time: leaves the garbage to others and gives the entry back.
+/// Leaves the garbage to the remaining members and gives the entry back; the owner's last call.
 pub(super) fn resign(member: &Entry<Member>, shared: &Shared) {
     member.free(usize::MAX);
     member.seal(shared);
-    // SAFETY: still the owner.
+    // SAFETY: the caller is the owner until the release below, and no reference lives across a destructor.
     let bags = unsafe { &mut *member.bags.get() };
     if !bags.sealed.is_empty() {
         shared.orphans.leave(bags.sealed.drain(..).collect());

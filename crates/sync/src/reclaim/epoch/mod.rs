@@ -1,19 +1,19 @@
-//! Epochs: entering and leaving is two stores, whatever is read in between.
+//! Epochs: entering and leaving is two stores, however many objects are read in between.
 //!
 //! A reader [pins](pin) its thread and then follows shared pointers by plain loads. A writer unlinks an object and
-//! [retires](Guard::retire) it; it is freed when every reader that was pinned at that time has left. Take it for short reading
-//! sections; a reader that stops while it is pinned holds back everything that is retired from then on (see
+//! [retires](Guard::retire) it; the object is freed when every reader pinned at that time has left. Epochs suit short
+//! reading sections; a reader that stops while it is pinned holds back every object retired from then on (see
 //! [`Stats::behind`] and [`Local::make_room`]). If readers may stop for long, or hold a few objects for long, take
 //! [`hazard`](super::hazard) pointers.
 //!
 //! | I want | use |
 //! | --- | --- |
-//! | to read what the process's own structures hold | [`pin`] |
-//! | readers and garbage apart from others' | a [`Collector`], a [`Local`] for each thread |
+//! | to read the process's own structures | [`pin`] |
+//! | readers and garbage of a structure of my own | a [`Collector`], a [`Local`] for each thread |
 //! | to free later | [`Guard::retire`], [`Guard::retire_with`], [`Guard::defer`] |
 //! | a long reading section that holds nothing back | [`Guard::refresh`] between steps |
 //! | a bound on garbage | [`Local::make_room`] before unlinking |
-//! | to see who holds back | [`stats`], [`Collector::stats`] |
+//! | to see which readers hold garbage back | [`stats`], [`Collector::stats`] |
 //!
 //! ```
 //! use std::sync::atomic::{AtomicPtr, Ordering::AcqRel};
@@ -26,7 +26,7 @@
 //!     scope.spawn(move || {
 //!         let old = newest.swap(Box::into_raw(Box::new(String::from("second"))), AcqRel);
 //!         let guard = local.pin();
-//!         // SAFETY: made by boxes, not reachable any more, each retired once.
+//!         // SAFETY: the objects come from boxes, are unreachable now, and each is retired once.
 //!         unsafe {
 //!             guard.retire(old);
 //!             guard.retire(newest.into_inner());
@@ -36,20 +36,20 @@
 //! ```
 //!
 //! # How it works, and why it is safe
-//! A thread's whole state is one word: the epoch in which it entered, or none. The argument, case by case, stands at the
-//! code that it is about (`participant.rs`); `verify/tso` enumerates it on the x86 machine and
-//! `tests/reclaim_loom.rs` on a weak one.
+//! A thread's whole state is one word: the epoch in which it entered, or none. The argument, case by case, stands with
+//! the code in `participant.rs`; `verify/tso` enumerates it on the x86 machine and `tests/reclaim_loom.rs` on a weakly
+//! ordered one.
 //!
 //! # Bounded garbage
-//! Published ways to bound an epoch scheme's garbage make the reader pay. Neutralising a stalled reader by a signal (Brown,
-//! "Reclaiming memory for lock-free data structures", 2015) needs code that can be abandoned at any instruction, which
-//! code with destructors is not. Ejecting it (Kang and Jung, "A marriage of pointer- and epoch-based reclamation",
-//! 2020) and falling back to hazard pointers for the time being (Balmau, Guerraoui, Herlihy and Zablotchi, "Fast and
-//! robust memory reclamation for concurrent data structures", 2016) need a hazard pointer for each object, written all
-//! the time. Intervals of birth and death (Wen, Izraelevitz, Cai, Beadle and Scott, "Interval-based memory reclamation",
-//! 2018) need a header in each object and a comparison for each load. Here a load stays a load, and the *stall is declared*:
-//! a writer that has a limit asks for room before it unlinks, and learns who is in the way. Whoever wants
-//! protection by the object has [`hazard`](super::hazard), with the same way to retire.
+//! Published ways to bound an epoch scheme's garbage make the reader pay. Neutralising a stalled reader by a signal
+//! (Brown, "Reclaiming memory for lock-free data structures", 2015) needs code that can be abandoned at any
+//! instruction, which code with destructors is not. Ejecting it (Kang and Jung, "A marriage of pointer- and epoch-based
+//! reclamation", 2020) and falling back to hazard pointers for the time being (Balmau, Guerraoui, Herlihy and
+//! Zablotchi, "Fast and robust memory reclamation for concurrent data structures", 2016) need a hazard pointer for each
+//! object, written all the time. Intervals of birth and death (Wen, Izraelevitz, Cai, Beadle and Scott, "Interval-based
+//! memory reclamation", 2018) need a header in each object and a comparison for each load. Here a load stays a load,
+//! and the *stall is declared*: a writer that has a limit asks for room before it unlinks, and learns which reader is
+//! in the way. For protection object by object there is [`hazard`](super::hazard), with the same way to retire.
 //!
 //! # Source of the idea
 //! Keir Fraser's epochs (2004); the single grace period over a published 64-bit epoch is that of user-space RCU

@@ -1,46 +1,50 @@
-//! What a thread publishes while it reads, and the proof that it suffices.
+//! The word that a thread publishes while it reads, and the proof that it suffices.
 //!
 //! A reader that enters reads the epoch, publishes it in its own state, and passes a [light](millstream_fence::light)
-//! fence. When it leaves it publishes that it holds none. Who reclaims first unlinks the objects (1), makes the epoch one larger (2),
-//! passes a heavy fence (3), and looks at all states (4). The objects are freed once no state holds an epoch from before
-//! (2). For any reader and any such object one of these is the case:
+//! fence. When it leaves it publishes that it holds no epoch. The reclaimer first unlinks the objects (1), increments
+//! the epoch (2), passes a heavy fence (3), and scans all states (4). It frees the objects once no state holds an epoch
+//! from before (2). For any reader and any such object one of these is the case:
 //!
 //! - The reader's light fence comes before (3). Then its state is visible at (4), unless it has left or entered again
-//!   since. If its epoch is from before (2), the object is not freed before it leaves. If it is from after, the reader
-//!   read it by an acquiring load from the releasing addition (2) or a later one, so it sees (1) and cannot find the object.
-//! - The light fence comes after (3). Then all that the reader reads afterwards sees (1).
+//!   since. If its epoch is from before (2), the object is not freed before it leaves. If its epoch is from after (2),
+//!   the reader read it by an acquiring load from the releasing addition (2) or a later one, so it sees (1) and cannot
+//!   find the object.
+//! - The light fence comes after (3). Then all reads that follow in the reader see (1).
 //!
 //! A reader that sleeps between reading the epoch and publishing it may publish an old one. Then it holds back more
-//! than it needs to, until it leaves; nothing is freed too early, since the argument nowhere uses that the
-//! published epoch is recent. So one grace period is enough, and there is no second look at the epoch.
+//! than it needs to, until it leaves; no object is freed too early, since the argument nowhere uses that the published
+//! epoch is recent. So one grace period is enough, and the reader does not read the epoch a second time.
 //!
 //! A reader that refreshes its guard publishes a newer epoch and passes no fence. A scan that still finds the older one
-//! holds back more than it needs to; one that finds the newer one is in the first case, by the same acquiring load.
+//! holds back more than it needs to; a scan that finds the newer one is in the first case, by the same acquiring load.
 //!
-//! A list entry that is added after the scan began belongs to a reader whose light fence comes after (3): the addition is
-//! before the fence in its thread, and would be visible otherwise.
+//! A list entry that is added after the scan began belongs to a reader whose light fence comes after (3): the addition
+//! precedes the fence in its thread, and would be visible otherwise.
 //!
-//! All stores to the state are releasing: the state that the scan reads with acquire, whichever it is, comes after the end
-//! of each earlier reading section in its thread.
+//! All stores to the state are releasing: whichever state the scan reads with acquire, it comes after the end of each
+//! earlier reading section of its thread.
 //!
-//! Where light fences are free, a state says so by the absence of a flag, and who enters looks at nothing else.
+//! Where light fences are free, the state has no [`FENCED`] flag, so an entering reader tests nothing but its own
+//! state.
 
 use crate::primitive::{AtomicU64, Ordering, free_light, is_asymmetric, light};
 
-/// One epoch; below it are the depth and the flags.
+/// One epoch's step in the state; the bits below are the depth and the flags.
 pub(super) const EPOCH: u64 = 1 << 12;
 /// The first epoch. Epochs are counted with a depth of one already in them, which saves readers an addition.
 pub(super) const FIRST: u64 = EPOCH + 1;
 const LOW: u64 = EPOCH - 1;
+/// The thread has ended, and its last guard gives the entry back.
 const ABANDONED: u64 = 1 << 11;
-/// The light fences of this process are full fences. Always there or never.
+/// The light fences of this process are full fences. All states have this flag or none, as long as the process lives.
 const FENCED: u64 = 1 << 10;
 const DEPTH: u64 = FENCED - 1;
 
-/// A thread's state: the epoch in which it entered, how many guards it has (if none, no epoch either), and flags.
+/// A thread's state: the epoch in which it entered, the number of its guards (without guards, no epoch either), and
+/// flags.
 pub(super) struct Participant(AtomicU64);
 
-/// What remains to be done after leaving.
+/// The work that remains after leaving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
     Nothing,
@@ -53,23 +57,23 @@ impl Participant {
         Participant(AtomicU64::new(if is_asymmetric() { 0 } else { FENCED }))
     }
 
-    /// What the owner, who alone writes it, has written.
+    /// The owner's own latest value; only the owner writes the state.
     #[inline(always)]
     fn own(&self) -> u64 {
         #[cfg(loom)]
         return self.0.load(Ordering::Relaxed);
-        // As a plain read, since compilers do not merge atomic ones with the comparison.
-        // SAFETY: no other thread writes, and reads do not race with reads.
+        // This is a plain read, since compilers do not merge atomic ones with the comparison.
+        // SAFETY: no other thread writes the word, and reads do not race with reads.
         #[cfg(not(loom))]
         unsafe {
             *self.0.as_ptr()
         }
     }
 
-    /// Enters, or nests.
+    /// Enters, or nests in a guard that the thread already has.
     #[inline(always)]
     pub(super) fn enter(&self, epoch: &AtomicU64) {
-        // Not in, and no flag.
+        // Zero means: no guard and no flag.
         if self.own() == 0 {
             self.0.store(epoch.load(Ordering::Acquire), Ordering::Release);
             free_light();
@@ -90,10 +94,10 @@ impl Participant {
         self.0.store(state + 1, Ordering::Release);
     }
 
-    /// Takes one guard back.
+    /// Drops one guard.
     #[inline(always)]
     pub(super) fn leave(&self) -> Left {
-        // No flag, and a depth of one (or, never, none).
+        // True without flags at a depth of one (a depth of zero does not occur here).
         if self.own() & (LOW - 1) == 0 {
             self.0.store(0, Ordering::Release);
             Left::Nothing
@@ -119,7 +123,7 @@ impl Participant {
         }
     }
 
-    /// The thread ends. Whether it has left already; if not, its last guard will say so.
+    /// Marks the thread as ended. Returns whether it has no guards any more; otherwise its last guard will report it.
     pub(super) fn abandon(&self) -> Left {
         let state = self.own();
         if state & DEPTH == 0 {
@@ -134,8 +138,9 @@ impl Participant {
         self.0.store(self.own() & FENCED, Ordering::Release);
     }
 
-    /// The epoch in which it entered, if it is in.
+    /// The epoch in which the thread entered, if it has a guard.
     pub(super) fn entered(&self) -> Option<u64> {
+        // Acquire pairs with the releasing stores: the end of every earlier reading section comes before this load.
         let state = self.0.load(Ordering::Acquire);
         (state & DEPTH != 0).then_some(state & !LOW | 1)
     }

@@ -1,4 +1,4 @@
-//! The process's own collector, which every thread is a member of once it pins.
+//! The process's own collector, of which every thread becomes a member when it first pins.
 
 use std::cell::Cell;
 use std::ptr;
@@ -19,7 +19,7 @@ pub(super) fn shared() -> &'static Shared {
     &SHARED
 }
 
-/// One for each execution of a model, and leaked, for a model's threads may end after its statics.
+/// One collector for each execution of a model; it is leaked, since a model's threads may end after its statics.
 #[cfg(loom)]
 fn shared() -> &'static Shared {
     loom::lazy_static! {
@@ -30,7 +30,7 @@ fn shared() -> &'static Shared {
 
 #[cfg(not(loom))]
 thread_local! {
-    /// This thread's entry, or null. Has no destructor, so that reading it is one load.
+    /// This thread's entry, or null. It has no destructor, so that reading it is one load.
     static MEMBER: Cell<*const Entry<Member>> = const { Cell::new(ptr::null()) };
     static AT_EXIT: AtExit = const { AtExit(Cell::new(None)) };
 }
@@ -41,15 +41,14 @@ loom::thread_local! {
     static AT_EXIT: AtExit = AtExit(Cell::new(None));
 }
 
-/// Protects what is reachable from now on in everything that the process's collector serves, until the guard is
-/// dropped.
+/// Protects all objects reachable from now on in the structures of the process's collector, until the guard is dropped.
 ///
 /// Wait-free, except that the first call of a thread makes it a member. Cost: as [`Local::pin`](super::Local::pin) and
 /// a load from the thread's own storage.
 ///
 /// ```
 /// let guard = millstream_sync::reclaim::epoch::pin();
-/// // Whatever is loaded now stays.
+/// // Every object loaded now stays alive.
 /// drop(guard);
 /// ```
 #[inline(always)]
@@ -59,7 +58,7 @@ pub fn pin() -> Guard<'static> {
     if member.is_null() {
         return first_pin();
     }
-    // SAFETY: an entry of a list that is never dropped, acquired by this thread.
+    // SAFETY: this thread has acquired the entry, and its list is never dropped.
     Guard::new(unsafe { &*member }, shared())
 }
 
@@ -77,13 +76,13 @@ fn first_pin() -> Guard<'static> {
     if AT_EXIT.try_with(|at_exit| at_exit.0.set(Some((member, shared)))).is_ok() {
         MEMBER.with(|current| current.set(member));
     } else {
-        // This thread's storage is being destroyed: a membership for this guard alone.
+        // This thread's storage is being destroyed, so the membership lasts only as long as this guard.
         member.participant.abandon();
     }
     guard
 }
 
-/// The process's collector at about one moment.
+/// The state of the process's collector at about one moment.
 ///
 /// ```
 /// let _guard = millstream_sync::reclaim::epoch::pin();
@@ -94,8 +93,8 @@ pub fn stats() -> Stats {
     shared().stats()
 }
 
-/// Closes this thread's batch early, passes the fence if that takes no waiting, and frees everything that may be freed;
-/// see [`Guard::flush`].
+/// Closes this thread's batch early, passes the fence if that takes no waiting, and frees all objects that may be
+/// freed; see [`Guard::flush`].
 ///
 /// ```
 /// millstream_sync::reclaim::epoch::flush();
@@ -105,20 +104,20 @@ pub fn flush() {
         let _guard = pin();
         MEMBER.with(Cell::get)
     };
-    // Null while this thread's storage is being destroyed: then there is no garbage of its own.
-    // SAFETY: as in `pin`.
+    // The pointer is null while this thread's storage is being destroyed; then the thread has no garbage of its own.
+    // SAFETY: this thread has acquired the entry, and its list is never dropped.
     if let Some(member) = unsafe { member.as_ref() } {
         super::guard::flush(member, shared());
     }
 }
 
-/// Ends the thread's membership, or leaves that to a guard which outlives it.
+/// Ends the thread's membership, or leaves that to a guard that outlives it.
 struct AtExit(Cell<Option<(&'static Entry<Member>, &'static Shared)>>);
 
 impl Drop for AtExit {
     fn drop(&mut self) {
         let Some((member, shared)) = self.0.get() else { return };
-        // Fails only in a model, whose threads lose all storage at once.
+        // This fails only in a model, whose threads lose all storage at once.
         let _reset = MEMBER.try_with(|current| current.set(ptr::null()));
         if member.participant.abandon() == Left::TheThread {
             resign(member, shared);

@@ -1,4 +1,4 @@
-//! What all threads of a collector share.
+//! The state that all threads of a collector share.
 
 use crate::primitive::{AtomicU64, Ordering, ticket};
 use crate::reclaim::orphans::Orphans;
@@ -10,7 +10,7 @@ use super::member::Member;
 use super::participant::{EPOCH, FIRST};
 use super::stats::Stats;
 
-/// A collector's inside.
+/// The state behind a collector and its locals.
 pub(super) struct Shared {
     pub(super) epoch: AtomicU64,
     members: Registry<Member>,
@@ -20,9 +20,9 @@ pub(super) struct Shared {
 
 macro_rules! new {
     ($($constant:tt)?) => {
-        /// Nobody is in, nothing is retired.
+        /// A collector without readers and without garbage.
         pub(super) $($constant)? fn new(settings: Settings) -> Self {
-            assert!(settings.batch > 0, "a batch of no objects");
+            assert!(settings.batch > 0, "a batch holds at least one object, not 0");
             Shared {
                 epoch: AtomicU64::new(FIRST),
                 members: Registry::new(),
@@ -48,14 +48,14 @@ impl Shared {
         self.members.iter()
     }
 
-    /// Closes a bag whose objects the caller has unlinked, or has learnt to be.
+    /// Closes a bag whose objects the caller has unlinked, or knows to be unlinked.
     pub(super) fn seal(&self, objects: Vec<crate::reclaim::retired::Retired>) -> Sealed {
-        // Release: pairs with the acquiring load in `enter`. See `participant` for the argument.
+        // Release pairs with the acquiring load in `enter`; `participant` has the proof.
         let epoch = self.epoch.fetch_add(EPOCH, Ordering::AcqRel) + EPOCH;
         Sealed { objects, epoch, ticket: ticket(self.settings.fence) }
     }
 
-    /// The oldest epoch in which somebody entered who is still in.
+    /// The oldest epoch in which a reader entered that has not left.
     pub(super) fn oldest(&self) -> u64 {
         self.members.iter().filter_map(|member| member.participant.entered()).min().unwrap_or(u64::MAX)
     }
@@ -77,7 +77,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Nobody is left who could read: members' bags became orphans when they left.
+        // There are no readers any more, and members' bags became orphans when they left.
         self.orphans.adopt(|bags| {
             for bag in bags {
                 bag.objects.into_iter().for_each(crate::reclaim::retired::Retired::free);

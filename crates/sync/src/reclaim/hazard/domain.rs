@@ -1,4 +1,4 @@
-//! A domain of one's own.
+//! A domain apart from the process's own.
 
 use crate::reclaim::settings::Settings;
 
@@ -7,20 +7,22 @@ use super::pointer::Hazard;
 use super::shared::Shared;
 use super::stats::Stats;
 
-/// Hazards and garbage that have nothing to do with others': who retires here looks at this domain's hazards only.
+/// Hazards and garbage separate from all other domains: reclaiming here scans only this domain's hazards.
 ///
-/// What is still retired when it is dropped is freed then.
+/// Objects that are still retired when the domain is dropped are freed then.
 pub struct Domain {
     shared: Shared,
 }
 
 impl Domain {
-    /// With default settings.
+    /// A domain with default settings.
     #[must_use]
     pub fn new() -> Self {
         Self::with(Settings::DEFAULT)
     }
 
+    /// A domain with these settings.
+    ///
     /// # Panics
     /// If the batch is 0.
     #[must_use]
@@ -28,23 +30,23 @@ impl Domain {
         Domain { shared: Shared::new(settings) }
     }
 
-    /// A slot to protect objects with, for one thread at a time.
+    /// A slot that protects objects, for one thread at a time.
     ///
-    /// Lock-free; linear in the number of hazards there have been at once.
+    /// Lock-free; linear in the largest number of hazards at one time.
     #[must_use]
     pub fn hazard(&self) -> Hazard<'_> {
         Hazard::new(&self.shared.hazards)
     }
 
-    /// A place to retire objects to, for one thread at a time.
+    /// A local to which one thread at a time retires objects.
     ///
-    /// Lock-free; linear in the number of locals there have been at once.
+    /// Lock-free; linear in the largest number of locals at one time.
     #[must_use]
     pub fn local(&self) -> Local<'_> {
         Local::new(&self.shared)
     }
 
-    /// The state of things; linear in the number of hazards and locals.
+    /// The domain's current state; linear in the number of hazards and locals.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.stats()

@@ -1,7 +1,7 @@
 //! A thread's garbage: objects that gather, and a batch that waits for its fence.
 //!
-//! An entry that its owner gives back keeps its garbage, and the next owner goes on with it. So no destructor runs when an entry is given back, and
-//! whatever threads do, an entry never has more than the bound.
+//! An entry that its owner gives back keeps its garbage, and the next owner goes on with it. So no destructor runs when
+//! an entry is given back, and an entry never has more than the bound, whatever threads do.
 
 use alloc::vec::Vec;
 use core::cell::{Cell, UnsafeCell};
@@ -14,32 +14,32 @@ use crate::reclaim::retired::Retired;
 
 use super::shared::Shared;
 
-/// How many objects are freed for each that is retired, once they may be.
+/// The number of objects freed for each retired one, once they may be freed.
 const FREED_PER_RETIRED: usize = 2;
 
 pub(super) struct Garbage {
-    /// Objects in the lists and ready; written by the owner, read by others.
+    /// The number of objects in `lists` and `ready`; the owner writes it, other threads read it.
     count: AtomicUsize,
-    /// The owner's alone.
+    /// Only the owner touches the lists.
     lists: UnsafeCell<Lists>,
-    /// The owner's alone.
+    /// Only the owner touches the ready objects.
     ready: Ready,
-    /// Destructors of other entries' objects run from here. The owner's alone.
+    /// Whether destructors of other entries' objects run on behalf of this entry. Only the owner touches the flag.
     tending: Cell<bool>,
 }
 
 #[derive(Default)]
 struct Lists {
     filling: Vec<Retired>,
-    /// Objects that were all unlinked before the ticket was drawn.
+    /// A batch whose objects were all unlinked before the ticket was drawn.
     waiting: Option<(Vec<Retired>, Ticket)>,
-    /// When to look next.
+    /// The number of gathered objects that triggers the next scan.
     enough: usize,
-    /// What hazards protect, sorted; kept for its memory.
+    /// The protected addresses of a scan, sorted; the vector is kept for its memory.
     protected: Vec<*mut ()>,
 }
 
-// SAFETY: the number is atomic. The rest is touched only by the thread that has acquired the entry.
+// SAFETY: `count` is atomic. Only the thread that has acquired the entry touches the rest.
 unsafe impl Sync for Garbage {}
 
 impl Garbage {
@@ -56,43 +56,44 @@ impl Garbage {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Owner only. One writer, so a load and a store will do.
+    /// Changes the number of objects; for the owner only. There is one writer, so a load and a store suffice.
     #[inline]
     fn add(&self, difference: isize) {
         self.count.store(self.count().wrapping_add_signed(difference), Ordering::Relaxed);
     }
 
-    /// Owner only. Keeps the object until no hazard protects it.
+    /// Keeps the object until no hazard protects it; for the owner only.
     #[inline]
     pub(super) fn retire(&self, shared: &Shared, object: Retired) {
         self.add(1);
-        // SAFETY: the owner, and no reference lives across a destructor.
+        // SAFETY: the caller is the owner, and no reference lives across a destructor.
         let lists = unsafe { &mut *self.lists.get() };
         lists.filling.push(object);
         if lists.filling.len() >= lists.enough.max(shared.settings.batch) {
             self.collect(shared);
-            // One for each batch, so each object that was left costs constant time.
+            // One entry per batch, so each object left behind costs constant time.
             if !self.is_busy() && shared.take_note() {
                 self.tend(shared, 1);
             }
         }
         if !self.ready.is_empty() {
             self.free(FREED_PER_RETIRED);
-            // SAFETY: as above.
+            // SAFETY: the caller is the owner, and no reference lives across a destructor.
             let batch = unsafe { (*self.lists.get()).enough }.max(shared.settings.batch);
             self.ready.free_down_to(batch, || self.add(-1));
         }
     }
 
-    /// Owner only. Makes a batch of what has gathered. A batch whose fence has still not been passed when the
-    /// next is full gets a fast one: that is the bound.
+    /// Closes the batch that has gathered; for the owner only. If the fence of the batch before has still not been
+    /// passed, that batch gets a fast fence: this bounds the garbage.
     #[cold]
     fn collect(&self, shared: &Shared) {
-        // SAFETY: as above.
+        // SAFETY: the caller is the owner, and no reference lives across a destructor.
         let lists = unsafe { &mut *self.lists.get() };
         if let Some((mut objects, ticket)) = lists.waiting.take() {
             if !ticket.is_done() && !try_heavy() {
-                // No fence is to be had at present. Twice as many objects until the next attempt keep the cost of each constant.
+                // Every fence is refused at present. Doubling the number until the next attempt keeps the cost per
+                // object constant.
                 lists.filling.append(&mut objects);
                 lists.enough = 2 * lists.filling.len();
                 return;
@@ -106,11 +107,11 @@ impl Garbage {
         } else {
             lists.waiting = Some((objects, ticket));
         }
-        // Half of a batch at least can be freed: constant time for each object.
+        // At least half of a batch of this size can be freed, so each object costs constant time.
         lists.enough = 2 * shared.hazards.iter().count();
     }
 
-    /// After the fence: keeps what is protected, makes the rest ready.
+    /// Keeps the protected objects and makes the others ready. The caller has passed the batch's fence.
     fn sift(&self, lists: &mut Lists, shared: &Shared, mut objects: Vec<Retired>) {
         let protected = &mut lists.protected;
         protected.clear();
@@ -120,18 +121,20 @@ impl Garbage {
         self.ready.take_in(&mut objects);
     }
 
-    /// Owner only. Frees everything that no hazard protects, also of what owners of other entries have left.
+    /// Frees all objects that no hazard protects, including those in idle entries; for the owner only.
     pub(super) fn flush(&self, shared: &Shared) {
         self.free_all(shared);
         self.tend(shared, usize::MAX);
     }
 
-    /// Whether the caller is a destructor that runs from here: then other entries are not tended, which would take a deep stack.
+    /// Whether the caller is a destructor that runs on behalf of this entry: then other entries are not tended, which
+    /// would take a deep stack.
     fn is_busy(&self) -> bool {
         self.ready.is_freeing() || self.tending.get()
     }
 
-    /// Frees what up to `most` idle entries have; none inside of a destructor that runs from here.
+    /// Frees the objects of up to `most` idle entries; does nothing inside a destructor that runs on behalf of this
+    /// entry.
     #[cold]
     fn tend(&self, shared: &Shared, most: usize) {
         if self.is_busy() {
@@ -140,26 +143,26 @@ impl Garbage {
         self.tending.set(true);
         let _tended = Tended(&self.tending);
         for left in shared.garbage.acquire_idle(|garbage| garbage.count() > 0).take(most) {
-            // Where there was one, there may be more. Before the destructors, which may panic.
+            // Where one entry had garbage, others may. The note comes before the destructors, which may panic.
             shared.note_left();
             let _given_back = GivenBack { entry: left, shared };
             left.free_all(shared);
         }
     }
 
-    /// Owner only.
+    /// Frees all objects that no hazard protects; for the owner only.
     fn free_all(&self, shared: &Shared) {
         self.collect(shared);
         self.free(usize::MAX);
     }
 
-    /// Owner only. Runs destructors; none inside of another one that runs from here.
+    /// Runs destructors of up to `most` ready objects, unless called inside one of them; for the owner only.
     fn free(&self, most: usize) {
         self.ready.free(most, || self.add(-1));
     }
 }
 
-/// Ends the tending, also when a destructor panics.
+/// Clears the flag when dropped, even if a destructor panics.
 struct Tended<'a>(&'a Cell<bool>);
 
 impl Drop for Tended<'_> {
@@ -168,17 +171,17 @@ impl Drop for Tended<'_> {
     }
 }
 
-/// Owner only, for the last time: gives the entry back, and notes if it has garbage.
+/// Gives the entry back, and leaves a note if it has garbage; the owner's last call.
 pub(super) fn give_back(entry: &Entry<Garbage>, shared: &Shared) {
     let has_garbage = entry.count() > 0;
     Registry::release(entry);
-    // After the entry: a thread that takes the note finds the entry idle.
+    // The note follows the release, so that a thread that takes the note finds the entry idle.
     if has_garbage {
         shared.note_left();
     }
 }
 
-/// Gives an entry back, also when a destructor panics.
+/// Gives an entry back when dropped, even if a destructor panics.
 struct GivenBack<'a> {
     entry: &'a Entry<Garbage>,
     shared: &'a Shared,
@@ -192,7 +195,7 @@ impl Drop for GivenBack<'_> {
 
 impl Drop for Garbage {
     fn drop(&mut self) {
-        // No reader is left.
+        // The domain is being dropped, so it has no readers.
         let Lists { filling, waiting, .. } = core::mem::take(self.lists.get_mut());
         filling.into_iter().chain(waiting.into_iter().flat_map(|(objects, _)| objects)).for_each(Retired::free);
         self.ready.free(usize::MAX, || ());

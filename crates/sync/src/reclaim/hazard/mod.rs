@@ -1,16 +1,16 @@
-//! Hazard pointers: protect one object at a time, by a store and a second look.
+//! Hazard pointers: a store and a second look protect one object at a time.
 //!
-//! A reader says in a slot of its own which object it looks at; who retires an object frees it when no slot names it. A
-//! reader that stops holds back what it protects and nothing else: garbage is bounded whatever happens. In exchange
-//! every object that is looked at has to be protected by itself. For structures of many small objects that are only passed
-//! through, [`epoch`](super::epoch)s cost less.
+//! A reader announces in a slot of its own which object it uses; the thread that retired an object frees it when no
+//! slot names it. A reader that stops holds back only the objects it protects: garbage is bounded whatever happens. In
+//! exchange every object must be protected individually before it is read. For structures of many small objects that
+//! readers only pass through, [`epoch`](super::epoch)s cost less.
 //!
 //! | I want | use |
 //! | --- | --- |
 //! | to read an object of the process's own structures | [`hazard()`], then [`Hazard::protect`] |
-//! | hazards and garbage apart from others' | a [`Domain`] |
+//! | hazards and garbage of a structure of my own | a [`Domain`] |
 //! | to free later | [`retire`], [`Local::retire`] |
-//! | to see how much waits | [`stats`], [`Domain::stats`] |
+//! | to see how much garbage waits | [`stats`], [`Domain::stats`] |
 //!
 //! ```
 //! use std::sync::atomic::{AtomicPtr, Ordering::AcqRel};
@@ -22,38 +22,38 @@
 //!     scope.spawn(|| {
 //!         let mut hazard = domain.hazard(); // long-lived
 //!         for _ in 0..10 {
-//!             // SAFETY: what is taken out of `newest` is retired to this domain.
+//!             // SAFETY: every object taken out of `newest` is retired to this domain.
 //!             let text = unsafe { hazard.protect(&newest) }.unwrap(); // as long as `text` lives
 //!             assert!(*text == "first" || *text == "second");
 //!         }
 //!     });
 //!     let old = newest.swap(Box::into_raw(Box::new(String::from("second"))), AcqRel);
-//!     // SAFETY: made by a box, not reachable any more, retired once.
+//!     // SAFETY: the object comes from a box, is unreachable now, and is retired once.
 //!     unsafe { domain.local().retire(old) };
 //! });
-//! // SAFETY: as above.
+//! // SAFETY: the object comes from a box, is unreachable now, and is retired once.
 //! unsafe { domain.local().retire(newest.into_inner()) };
 //! ```
 //!
 //! # How it works, and why it is safe
-//! The argument, case by case, stands at the code that it is about (`slot.rs`). `verify/tso` enumerates it on the x86
-//! machine, with a table of all interleavings, and `tests/reclaim_loom.rs` on a weak one.
+//! The argument, case by case, stands with the code in `slot.rs`. `verify/tso` enumerates it on the x86 machine, with a
+//! table of all interleavings, and `tests/reclaim_loom.rs` on a weakly ordered one.
 //!
 //! # Bounded garbage
-//! With `H` slots and a batch of `B`, one [`Local`] keeps at most `T = max(B, 2 H)` objects that gather, as many that wait
-//! for a quiet fence, as many that are ready to be freed, and `H` that are protected. When a batch is full and the one
-//! before still waits for a quiet fence, it gets a fast one. A local that is dropped leaves what it has to the next one, within the same bound, so
-//! a domain keeps at most that for each local there has been at once.
+//! With `H` slots and a batch of `B`, one [`Local`] keeps at most `T = max(B, 2 H)` objects that gather, as many that
+//! wait for a quiet fence, as many that are ready to be freed, and `H` that are protected. When a batch is full and the
+//! one before still waits for a quiet fence, that one gets a fast fence. A dropped local leaves its garbage to the next
+//! one, within the same bound, so a domain keeps at most that for each of the most locals it had at one time.
 //!
-//! Destructors may retire. What they retire adds to the bound until the outermost `retire` or `flush` returns, which frees more
-//! than two objects when the destructors make more ready than a batch. A destructor never runs inside of another one of the same local, so a chain of
-//! objects that retire each other takes no deep stack, in a thread that ends either.
+//! Destructors may retire. Their objects add to the bound until the outermost `retire` or `flush` returns, which frees
+//! more than two objects when the destructors make more ready than a batch. A destructor never runs inside another one
+//! of the same local, so a chain of objects that retire each other takes no deep stack, not even in a thread that ends.
 //!
-//! Where every heavy fence is refused (a sandbox was entered that forbids them), nothing is freed and nothing panics.
+//! Where every heavy fence is refused (a sandbox entered later forbids them), no object is freed and no call panics.
 //!
 //! # Source of the idea
-//! Maged Michael's hazard pointers (2004), with the amortising threshold of that paper; Paul Khuong's fence on the reclaiming
-//! side only.
+//! Maged Michael's hazard pointers (2004), with the amortising threshold of that paper; Paul Khuong's fence on the
+//! reclaiming side only.
 
 mod domain;
 mod garbage;

@@ -1,4 +1,4 @@
-//! A hazard pointer and what it protects.
+//! A hazard pointer and the object it protects.
 
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -8,12 +8,12 @@ use crate::reclaim::registry::{Entry, Registry};
 
 use super::slot::Slot;
 
-/// A slot of one's own, to protect one object after the other. Long-lived: keep it where the thread keeps its state.
+/// A slot that protects one object after another. It is long-lived: keep it where the thread keeps its state.
 ///
 /// Dropping it gives the slot back.
 pub struct Hazard<'d> {
     slot: &'d Entry<Slot>,
-    /// One thread at a time writes the slot.
+    /// Confines the hazard to one thread at a time, which writes the slot.
     not_sync: PhantomData<core::cell::Cell<()>>,
 }
 
@@ -22,23 +22,25 @@ impl<'d> Hazard<'d> {
         Hazard { slot: slots.acquire(Slot::new), not_sync: PhantomData }
     }
 
-    /// Protects what `source` points to until the result is dropped; `None` for null.
+    /// Protects the object to which `source` points until the result is dropped; `None` for null.
     ///
-    /// Lock-free: another round only if `source` has changed meanwhile. An acquiring load. Cost: two loads, a store, a
-    /// [light fence](millstream_fence::light), a comparison; and a store when the result is dropped.
+    /// Lock-free: it takes another round only if `source` has changed meanwhile. An acquiring load. Cost: two loads, a
+    /// store, a [light fence](millstream_fence::light), a comparison; and a store when the result is dropped.
     ///
     /// # Safety
-    /// Whatever `source` may hold is null or points to a `T` that is retired to this hazard's domain, and only after no
-    /// shared pointer leads to it any more.
+    /// Every value of `source` is null or points to a `T` that is retired to this hazard's domain, and only once no
+    /// shared pointer leads to it.
     #[inline(always)]
     pub unsafe fn protect<'h, T>(&'h mut self, source: &AtomicPtr<T>) -> Option<Protected<'h, T>> {
         let object = self.slot.protect(source);
-        // SAFETY: protected, as `slot` argues, from an owner that keeps the caller's promise.
+        // SAFETY: the object is null or protected, as `slot` proves for objects that are retired as the caller
+        // promises.
         let object = unsafe { object.as_ref() }?;
         Some(Protected { object, slot: self.slot })
     }
 
-    /// The same for who frees the slot otherwise, or not at all before the next object.
+    /// Like [`protect`](Self::protect), for callers that clear the slot by other means, or only protect the next
+    /// object.
     #[cfg(feature = "std")]
     #[inline(always)]
     pub(in crate::reclaim) fn protect_raw<T>(&self, source: &AtomicPtr<T>) -> *mut T {
@@ -66,7 +68,7 @@ impl Drop for Hazard<'_> {
     }
 }
 
-/// An object that is not freed as long as this lives.
+/// An object that is not freed as long as this value lives.
 pub struct Protected<'h, T> {
     object: &'h T,
     slot: &'h Slot,

@@ -1,4 +1,4 @@
-//! The process's own domain, and what each thread has of it.
+//! The process's own domain, and each thread's hazards and garbage in it.
 
 use std::cell::Cell;
 use std::ptr;
@@ -10,7 +10,7 @@ use super::pointer::Hazard;
 use super::shared::Shared;
 use super::stats::Stats;
 
-/// Hazards that a thread keeps for the operations of the structures here: none of them needs more.
+/// The number of hazards that a thread keeps for the structures' operations, none of which needs more.
 const PLACES: usize = 2;
 
 #[cfg(not(loom))]
@@ -20,7 +20,7 @@ fn shared() -> &'static Shared {
     &SHARED
 }
 
-/// One for each execution of a model, and leaked, for a model's threads may end after its statics.
+/// One domain for each execution of a model; it is leaked, since a model's threads may end after its statics.
 #[cfg(loom)]
 fn shared() -> &'static Shared {
     loom::lazy_static! {
@@ -44,7 +44,8 @@ impl Own {
 
 #[cfg(not(loom))]
 thread_local! {
-    /// This thread's, or null. Has no destructor, so that reading it is one load, and destructors of the thread's other storage find it, too.
+    /// This thread's hazards and garbage, or null. It has no destructor, so that reading it is one load, and so that
+    /// destructors of the thread's other storage find it, too.
     static OWN: Cell<*const Own> = const { Cell::new(ptr::null()) };
     static AT_EXIT: AtExit = const { AtExit(Cell::new(ptr::null_mut())) };
 }
@@ -57,7 +58,7 @@ loom::thread_local! {
 
 /// A slot of the process's domain, for one thread at a time.
 ///
-/// Lock-free; linear in the number of hazards there have been at once.
+/// Lock-free; linear in the largest number of hazards at one time.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicPtr, Ordering::AcqRel};
@@ -67,12 +68,12 @@ loom::thread_local! {
 ///
 /// // A reader:
 /// let mut hazard = hazard::hazard();
-/// // SAFETY: what is taken out of `shared` is retired below, to the same domain.
+/// // SAFETY: every object taken out of `shared` is retired below, to the same domain.
 /// let number = unsafe { hazard.protect(&shared) }.unwrap();
 ///
 /// // A writer, at the same time:
 /// let old = shared.swap(Box::into_raw(Box::new(2)), AcqRel);
-/// // SAFETY: made by a box, not reachable any more, retired once.
+/// // SAFETY: the object comes from a box, is unreachable now, and is retired once.
 /// unsafe { hazard::retire(old) };
 ///
 /// assert_eq!(*number, 1, "as long as it is protected");
@@ -87,25 +88,26 @@ pub fn hazard() -> Hazard<'static> {
 /// [`Local::retire`] to the process's domain.
 ///
 /// # Safety
-/// As there.
+/// The contract of [`Local::retire`].
 #[inline]
 pub unsafe fn retire<T>(object: *mut T) {
-    // SAFETY: the caller's promise.
+    // SAFETY: this function has the contract of `Local::retire`.
     with_own(|own| unsafe { own.local.retire(object) });
 }
 
-/// [`Local::flush`] of this thread's garbage in the process's domain. A thread that ends does it, too.
+/// [`Local::flush`] of this thread's garbage in the process's domain. A thread that ends does this, too.
 pub fn flush() {
     with_own(|own| own.local.flush());
 }
 
-/// The process's domain at about one moment.
+/// The state of the process's domain at about one moment.
 #[must_use]
 pub fn stats() -> Stats {
     shared().stats()
 }
 
-/// Calls `work` with this thread's hazards, and clears them. If it retires, that comes last: destructors may come back here.
+/// Calls `work` with this thread's hazards, and clears them. If `work` retires, it must do so last: destructors may
+/// come back here.
 #[inline(always)]
 pub(in crate::reclaim) fn with_hazards<R>(work: impl FnOnce(&[Hazard<'static>; PLACES], &Local<'static>) -> R) -> R {
     with_own(|own| {
@@ -114,7 +116,7 @@ pub(in crate::reclaim) fn with_hazards<R>(work: impl FnOnce(&[Hazard<'static>; P
     })
 }
 
-/// Clears the hazards, also when the work panics.
+/// Clears the hazards when dropped, even if the work panics.
 struct Cleared<'a>(&'a [Hazard<'static>; PLACES]);
 
 impl Drop for Cleared<'_> {
@@ -124,14 +126,15 @@ impl Drop for Cleared<'_> {
     }
 }
 
-/// A thread has one at a time, also while its storage is being destroyed: a destructor that retires finds the one from which it runs.
+/// Calls `work` with this thread's [`Own`]. A thread has one at a time, even while its storage is being destroyed: a
+/// destructor that retires finds the one from which it runs.
 #[inline(always)]
 fn with_own<R>(work: impl FnOnce(&Own) -> R) -> R {
     let own = OWN.with(Cell::get);
     if own.is_null() {
         return with_new_own(work);
     }
-    // SAFETY: not null until it is about to be dropped, by this thread.
+    // SAFETY: the pointer is not null, and this thread resets it before it drops the `Own`.
     work(unsafe { &*own })
 }
 
@@ -140,13 +143,13 @@ fn with_own<R>(work: impl FnOnce(&Own) -> R) -> R {
 fn with_new_own<R>(work: impl FnOnce(&Own) -> R) -> R {
     let own = Box::into_raw(Box::new(Own::new()));
     OWN.with(|current| current.set(own));
-    // Fails when this thread's storage is being destroyed: then it is for this call alone.
+    // `try_with` fails when this thread's storage is being destroyed: then the `Own` lasts only for this call.
     let _end = AT_EXIT.try_with(|at_exit| at_exit.0.set(own)).is_err().then(|| End(own));
-    // SAFETY: it ends with the thread, or with this call.
+    // SAFETY: the `Own` lives until the thread or this call ends.
     work(unsafe { &*own })
 }
 
-/// Frees what may be freed when the thread ends.
+/// Frees the thread's reclaimable objects when the thread ends.
 struct AtExit(Cell<*mut Own>);
 
 impl Drop for AtExit {
@@ -154,20 +157,20 @@ impl Drop for AtExit {
         let own = self.0.get();
         if !own.is_null() {
             let _end = End(own);
-            // SAFETY: it ends with `_end`. Destructors that run here find it as others do.
+            // SAFETY: the `Own` lives until `_end` is dropped. Destructors that run here find it like any other caller.
             unsafe { &*own }.local.flush();
         }
     }
 }
 
-/// Takes away what the thread has and drops it.
+/// Resets the thread's pointer to its `Own` and drops the `Own`.
 struct End(*mut Own);
 
 impl Drop for End {
     fn drop(&mut self) {
-        // Fails only in a model, whose threads lose all storage at once.
+        // This fails only in a model, whose threads lose all storage at once.
         let _reset = OWN.try_with(|current| current.set(ptr::null()));
-        // SAFETY: made by a box, and no reference to it is left.
+        // SAFETY: the pointer comes from a box, and no reference to the `Own` is left.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
@@ -193,12 +196,12 @@ mod tests {
         let panicked = std::panic::catch_unwind(|| {
             with_hazards(|hazards, _| {
                 let _object = hazards[1].protect_raw(&AtomicPtr::new(std::ptr::dangling_mut::<u64>()));
-                panic!("by intent");
+                panic!("deliberate");
             })
         });
         assert!(panicked.is_err());
         assert_eq!(with_own(|own| protecting(&own.hazards)), 0);
-        // SAFETY: a box that nobody else knows.
+        // SAFETY: the pointer comes from a box, and this thread is the only one that has it.
         drop(unsafe { Box::from_raw(source.into_inner()) });
     }
 }

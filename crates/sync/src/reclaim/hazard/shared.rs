@@ -1,4 +1,4 @@
-//! What all threads of a domain share.
+//! The state that all threads of a domain share.
 
 use crate::primitive::{AtomicBool, Ordering};
 use crate::reclaim::registry::Registry;
@@ -8,20 +8,20 @@ use super::garbage::Garbage;
 use super::slot::Slot;
 use super::stats::Stats;
 
-/// A domain's inside.
+/// The state behind a domain and its locals.
 pub(super) struct Shared {
     pub(super) hazards: Registry<Slot>,
     pub(super) garbage: Registry<Garbage>,
-    /// An idle entry has garbage, perhaps. A flush looks in any case.
+    /// Whether an idle entry may have garbage. A flush checks in any case.
     left: AtomicBool,
     pub(super) settings: Settings,
 }
 
 macro_rules! new {
     ($($constant:tt)?) => {
-        /// Nothing is protected, nothing is retired.
+        /// A domain without hazards and without garbage.
         pub(super) $($constant)? fn new(settings: Settings) -> Self {
-            assert!(settings.batch > 0, "a batch of no objects");
+            assert!(settings.batch > 0, "a batch holds at least one object, not 0");
             Shared {
                 hazards: Registry::new(),
                 garbage: Registry::new(),
@@ -38,15 +38,16 @@ impl Shared {
     #[cfg(loom)]
     new!();
 
-    /// Notes that an entry which is idle has garbage.
+    /// Notes that an idle entry has garbage.
     pub(super) fn note_left(&self) {
-        // Release: pairs with the acquire in `take_note`. An exchange, so that whichever note is taken, all that were written before are taken with it.
+        // Release pairs with the acquire in `take_note`. It is an exchange, so that a thread that takes any note
+        // synchronizes with all notes written before.
         self.left.swap(true, Ordering::Release);
     }
 
-    /// Whether an idle entry may have garbage; the caller is to look, for nothing is noted any more.
+    /// Whether an idle entry may have garbage. The caller must check all of them, since this clears the note.
     pub(super) fn take_note(&self) -> bool {
-        // Acquire: pairs with the release in `note_left`, so that the caller finds the entry idle.
+        // Acquire pairs with the release in `note_left`, so that the caller finds the entry idle.
         self.left.load(Ordering::Relaxed) && self.left.swap(false, Ordering::Acquire)
     }
 

@@ -1,19 +1,20 @@
-//! The word in which a reader says what it looks at, and the proof that it suffices.
+//! The word in which a reader announces the object it uses, and the proof that it suffices.
 //!
-//! A reader reads a pointer, writes it to its slot (1), passes a [light](millstream_fence::light) fence, and reads the pointer
-//! again (2). If it is another one, it begins anew. Who reclaims first unlinks the object (3), passes a heavy fence (4), and
-//! looks at all slots (5). For any reader that found the object's address at (2) one of these is the case:
+//! A reader reads a pointer, writes it to its slot (1), passes a [light](millstream_fence::light) fence, and reads the
+//! pointer again (2). If the pointer has changed, the reader starts over. The reclaimer first unlinks the object (3),
+//! passes a heavy fence (4), and scans all slots (5). For any reader that found the object's address at (2) one of
+//! these is the case:
 //!
-//! - The light fence comes before (4). Then the slot shows the object at (5), and it is kept, unless the reader has cleared
-//!   the slot since.
-//! - The light fence comes after (4). Then (2) sees (3), which removed the object: the reader did not find it at (2), or
-//!   it found another object that has been put there since, at the same address. That one is not freed before it is
+//! - The light fence comes before (4). Then the slot shows the object at (5), and it is kept, unless the reader has
+//!   cleared the slot since.
+//! - The light fence comes after (4). Then (2) sees (3), which removed the object: the reader did not find it at (2),
+//!   or it found another object that has been put there since, at the same address. That one is not freed before it is
 //!   retired in turn.
 //!
 //! A slot that is added after the scan began belongs to a reader whose light fence comes after (4).
 //!
-//! All stores to the slot are releasing: the value that the scan reads with acquire, whichever it is, comes after all use of
-//! what the slot held before.
+//! All stores to the slot are releasing: whichever value the scan reads with acquire, it comes after all uses of the
+//! object that the slot named before.
 
 use core::ptr;
 
@@ -26,16 +27,16 @@ impl Slot {
         Slot(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// What `source` holds, protected from now on. Lock-free: another round only if `source` has changed.
+    /// The value of `source`, protected from now on. Lock-free: takes another round only if `source` has changed.
     #[inline(always)]
     pub(super) fn protect<T>(&self, source: &AtomicPtr<T>) -> *mut T {
-        // Relaxed: a guess, to be confirmed.
+        // Relaxed: this value is a guess, which `announce` confirms.
         let object = source.load(Ordering::Relaxed);
         let found = self.announce(object, source);
         if found == object { object } else { self.protect_changing(found, source) }
     }
 
-    /// Further rounds. Apart, so that the first has no jump in it.
+    /// Further rounds, in a function of their own so that the first round has no jump in it.
     #[cold]
     #[inline(never)]
     fn protect_changing<T>(&self, mut object: *mut T, source: &AtomicPtr<T>) -> *mut T {
@@ -48,7 +49,7 @@ impl Slot {
         }
     }
 
-    /// (1), the light fence, and (2).
+    /// Steps (1), the light fence, and (2).
     #[inline(always)]
     fn announce<T>(&self, object: *mut T, source: &AtomicPtr<T>) -> *mut T {
         self.0.store(object.cast(), Ordering::Release);
@@ -61,6 +62,7 @@ impl Slot {
         self.0.store(ptr::null_mut(), Ordering::Release);
     }
 
+    /// The object that the slot names, or null. Acquire pairs with the releasing stores of the reader.
     pub(super) fn protected(&self) -> *mut () {
         self.0.load(Ordering::Acquire)
     }

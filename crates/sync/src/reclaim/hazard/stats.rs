@@ -1,12 +1,12 @@
-//! What a domain looks like from outside.
+//! Statistics of a domain.
 
-/// A domain at about one moment: each number is read once, while others go on.
+/// The state of a domain at about one moment: each number is read once, while other threads go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
-    /// Slots there are: as many as there have been [`Hazard`](super::Hazard)s at once.
+    /// The number of slots, which is the largest number of [`Hazard`](super::Hazard)s at one time.
     pub hazards: usize,
-    /// Slots that protect an object now.
+    /// The number of slots that protect an object now.
     pub protecting: usize,
-    /// Objects that were retired and not freed.
+    /// The number of objects retired and not yet freed.
     pub garbage: usize,
 }
