@@ -1,16 +1,16 @@
-//! A ring between two processes: this program starts itself as the one that measures, and adds up what it sends.
+//! A ring between two processes: this program starts itself as the measuring process, and adds up the readings it gets.
 //!
-//! They meet at a file in memory, which the first tells the second by name.
+//! The processes meet at a file in memory, whose name the first passes to the second.
 
 use std::fs::File;
 use std::process::Command;
 
 use millstream_ring::shared::{Consumer, Plain, Producer};
 
-/// Both have to agree on it.
+/// The number of slots, on which both processes must agree.
 const SLOTS: usize = 1024;
 
-/// What is sent: numbers only, and no bytes between them.
+/// An event: numbers only, with no padding between them.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Reading {
@@ -21,7 +21,7 @@ struct Reading {
 // SAFETY: two numbers without padding (4 bytes each, aligned to 4), so every pattern of bits is a reading.
 unsafe impl Plain for Reading {}
 
-/// After the last reading comes one of a sensor that there is not.
+/// The sensor of the last event, which marks the end.
 const NO_SENSOR: u32 = u32::MAX;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn measure(ring: &File) -> Result<(), Box<dyn std::error::Error>> {
     let mut producer = Producer::attach(ring, SLOTS)?;
     for round in 0..10_000 {
-        // Together: one wake-up for all four.
+        // One call publishes all four readings, so they take one wake-up.
         producer.send_all(&[0, 1, 2, 3].map(|sensor| Reading { sensor, millidegrees: 20_000 + round % 7 }));
     }
     producer.send(Reading { sensor: NO_SENSOR, millidegrees: 0 });

@@ -1,28 +1,28 @@
-//! Destructors that panic.
+//! Containment of destructors that panic.
 
 use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
-/// The first panic of destructors that run one after the other; the panic hook reports them all.
+/// The first panic of destructors that run one after another; the panic hook reports them all.
 #[derive(Debug, Default)]
 #[must_use]
 pub(crate) struct Panic(Option<Box<dyn Any + Send>>);
 
 impl Panic {
-    /// Drops a value. A panic of its destructor keeps no other from running.
+    /// Drops a value. A panic of its destructor does not keep others from running.
     pub(crate) fn contain_drop<T>(&mut self, value: T) {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
             match self.0 {
                 None => self.0 = Some(payload),
-                // Leaked: its destructor may panic, too.
+                // The payload is leaked, since its destructor may panic, too.
                 Some(_) => mem::forget(payload),
             }
         }
     }
 
-    /// Lets the panic go on, unless another one does.
+    /// Resumes the panic, unless the thread is panicking already.
     pub(crate) fn resume(mut self) {
         if let Some(payload) = self.0.take()
             && !thread::panicking()
@@ -31,9 +31,9 @@ impl Panic {
         }
     }
 
-    /// Ends the panic in a thread that has nothing to do with it.
+    /// Ends the panic in a thread that is not at fault.
     pub(crate) fn end(self) {
-        // Leaked, as above.
+        // The payload is leaked, since its destructor may panic, too.
         mem::forget(self);
     }
 }

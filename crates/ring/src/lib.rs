@@ -1,8 +1,8 @@
 //! Rings that do not collapse when threads outnumber cores.
 //!
-//! They are for handing over in order, from thread to thread or from process to process. Millstream's own engine uses one, at the gate through
-//! which units come in; the queues of its stages are lists under a mutex, because a grant takes from several at once (see
-//! "One mutex instead of lock-free queues" in `ARCHITECTURE.md`).
+//! They hand values over in order, from thread to thread or from process to process. Millstream's own engine uses one,
+//! at the gate through which units come in; the queues of its stages are lists under a mutex, because a grant takes
+//! from several at once (see "One mutex instead of lock-free queues" in `ARCHITECTURE.md`).
 //!
 //! | I want | look at |
 //! | --- | --- |

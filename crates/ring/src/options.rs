@@ -1,10 +1,11 @@
-//! How a ring is made.
+//! The options of a ring.
 
 use std::sync::Arc;
 
-use crate::wait::{Bell, WaitSet, WaitStrategy};
+use crate::wait::{Notifier, WaitSet, WaitStrategy};
 
-/// Capacity, waiting, and who else is woken. A plain number is a capacity with everything else as usual.
+/// The capacity of a ring, the wait strategy of its threads, and the set whose waiters it wakes. A plain number is a
+/// capacity with defaults for the rest.
 ///
 /// ```
 /// use millstream_ring::{Options, WaitStrategy, channel};
@@ -17,7 +18,7 @@ use crate::wait::{Bell, WaitSet, WaitStrategy};
 pub struct Options {
     pub(crate) capacity: usize,
     pub(crate) strategy: WaitStrategy,
-    pub(crate) set: Option<Arc<Bell>>,
+    pub(crate) set: Option<Arc<Notifier>>,
 }
 
 impl Options {
@@ -27,16 +28,16 @@ impl Options {
         Options { capacity, strategy: WaitStrategy::default(), set: None }
     }
 
-    /// How the ring's threads wait.
+    /// Sets how the ring's threads wait.
     #[must_use]
     pub fn wait_strategy(self, strategy: WaitStrategy) -> Self {
         Options { strategy, ..self }
     }
 
-    /// Arrivals also end the waits on this set.
+    /// Makes arrivals end the waits on this set, too.
     #[must_use]
     pub fn wait_set(self, set: &WaitSet) -> Self {
-        Options { set: Some(Arc::clone(&set.bell)), ..self }
+        Options { set: Some(Arc::clone(&set.notifier)), ..self }
     }
 }
 

@@ -1,15 +1,15 @@
-//! A value with its cache lines to itself.
+//! A value with cache lines of its own.
 
 use std::ops::Deref;
 
-/// Keeps what two threads write from sharing a cache line.
+/// Keeps data that two threads write from sharing a cache line.
 ///
-/// 128 bytes: x86-64 fetches lines in pairs, and aarch64 has machines with lines of 128 bytes.
+/// The alignment is 128 bytes: x86-64 fetches lines in pairs, and aarch64 has machines with lines of 128 bytes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Padded<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
-impl<T> Deref for Padded<T> {
+impl<T> Deref for CachePadded<T> {
     type Target = T;
 
     #[inline(always)]

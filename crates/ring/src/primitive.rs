@@ -1,6 +1,7 @@
-//! What everything here is made of: the machine's atomics, cells, fences and pauses, or loom's in a model.
+//! The building blocks of the crate: the machine's atomics, cells, fences and pauses, or loom's in a model.
 
-/// How much a prefetch fetches. Where lines are larger, some are asked for twice, which costs an instruction.
+/// The number of bytes that a prefetch fetches. Where lines are larger, some are requested twice, which costs an
+/// instruction.
 pub(crate) const LINE_BYTES: usize = 64;
 
 #[cfg(not(loom))]
@@ -11,16 +12,17 @@ mod real {
     pub(crate) use std::sync::{Arc, atomic};
     pub(crate) use std::thread::{self, yield_now};
 
-    /// Asks for the cache line at an address, to write to it soon. A hint: no address is wrong.
+    /// Requests the cache line at an address, to write to it soon. This is a hint: no address is wrong.
     #[inline(always)]
     pub(crate) fn prefetch_for_writing<T>(at: *const T) {
-        // SAFETY: a prefetch changes nothing but what caches hold, and does not fault. All 64-bit processors of the kind
+        // SAFETY: a prefetch changes only the contents of caches, and does not fault. All 64-bit processors of this
+        // kind
         // know the instruction, some as one that does nothing.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         unsafe {
             std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
         }
-        // SAFETY: as above.
+        // SAFETY: a prefetch changes only the contents of caches, and does not fault.
         #[cfg(all(target_arch = "aarch64", not(miri)))]
         unsafe {
             std::arch::asm!("prfm pstl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
@@ -39,13 +41,13 @@ mod real {
             UnsafeCell(std::cell::UnsafeCell::new(value))
         }
 
-        /// Lends the pointer for reading.
+        /// Passes the pointer to `read` for reading.
         #[inline(always)]
         pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
             read(self.0.get())
         }
 
-        /// Lends the pointer for writing.
+        /// Passes the pointer to `write` for writing.
         #[inline(always)]
         pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
             write(self.0.get())
@@ -59,10 +61,10 @@ mod real {
     pub(crate) use loom::sync::{Arc, atomic};
     use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
     pub(crate) use loom::thread::{self, yield_now, yield_now as pause};
-    // They order each other no more than the real ones do.
+    // These fences order each other no more than the real ones do.
     pub(crate) use millstream_sync::model::{heavy, light};
 
-    /// Loom's lock behind the interface of the one that runs. Its readers wait for who writes, not for who waits to write.
+    /// Loom's lock behind the interface of the one that runs. Its readers wait for a writer, but not for a waiting one.
     #[derive(Debug)]
     pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
 
@@ -80,7 +82,7 @@ mod real {
         }
     }
 
-    /// A model has no caches.
+    /// Does nothing: a model has no caches.
     pub(crate) fn prefetch_for_writing<T>(_at: *const T) {}
 }
 

@@ -4,22 +4,23 @@ use std::ops::Range;
 
 use crate::primitive::{LINE_BYTES, UnsafeCell, prefetch_for_writing};
 
-/// So many lines are fetched together: enough for the way of one, 66 ns, to be next to nothing for each.
+/// The number of lines fetched together: enough that the 66 ns of one line's transfer are negligible for each of them.
 const LINES_TOGETHER: usize = 16;
 
-/// Cells that positions map onto, lap after lap.
+/// Cells onto which positions map, lap after lap.
 ///
-/// It knows nothing of who may touch which cell: that is what the sequencers decide.
+/// This type does not know which thread may touch which cell: the sequencers decide that.
 #[derive(Debug)]
 pub(crate) struct Slots<E> {
     cells: Box<[UnsafeCell<E>]>,
     mask: usize,
 }
 
-// SAFETY: cells are reached through raw pointers by those who hold a claim on their position; a claim gives
-// one thread the exclusive or the shared right, and `E` crosses threads with it.
+// SAFETY: threads reach cells only through raw pointers, under a claim on the cell's position. A claim gives one thread
+// the
+// exclusive right or several the shared right, and `E: Send` (with `Sync` where events are shared) moves with it.
 unsafe impl<E: Send> Sync for Slots<E> {}
-// SAFETY: the slots own their values.
+// SAFETY: the slots own their values, which `E: Send` allows to move.
 unsafe impl<E: Send> Send for Slots<E> {}
 
 impl<E> Slots<E> {
@@ -29,8 +30,10 @@ impl<E> Slots<E> {
     };
     const TOGETHER: u64 = (LINES_TOGETHER * Self::CELLS_PER_LINE) as u64;
 
+    /// `capacity` cells, whose values `make` produces.
+    ///
     /// # Panics
-    /// When `capacity` is not a power of two, exceeds [`MAX_CAPACITY`], or needs more memory than there is.
+    /// If `capacity` is not a power of two, exceeds [`MAX_CAPACITY`], or needs more memory than there is.
     pub(crate) fn new(capacity: usize, mut make: impl FnMut() -> E) -> Self {
         check_capacity(capacity);
         assert!(capacity <= MAX_CAPACITY, "a ring's capacity is at most {MAX_CAPACITY}, not {capacity}");
@@ -50,17 +53,18 @@ impl<E> Slots<E> {
     /// The cell of `position`.
     #[inline(always)]
     pub(crate) fn at(&self, position: u64) -> &UnsafeCell<E> {
-        // SAFETY: `mask` is the number of cells less one, so whatever it is applied to is an index of a cell.
+        // SAFETY: `mask` is the number of cells less one, so a position masked by it is the index of a cell.
         unsafe { self.cells.get_unchecked(position as usize & self.mask) }
     }
 
-    /// Has the core fetch cells from `from` on, to write to them, of those before `until`, which are free. Returns up to where it did.
+    /// Prefetches cells for writing, from `from` on, among those before `until`, which are free. Returns the end of the
+    /// prefetched cells.
     ///
-    /// The consumer has read these lines, so they have to be claimed back before the next lap is written. One of many
-    /// producers meets them one by one: its next claim is a locked instruction, and that waits until what was written before has
-    /// its line. So every line costs the whole way to the other core and back. Asked for together, they
-    /// arrive together: 4.9 ns an event instead of 7.8. A single producer, whose writes may wait in the store buffer, gains as much:
-    /// 2.1 ns instead of 4.2. The lines after the next are asked for, too: they arrive while these are written.
+    /// The consumer has read these lines, so they must come back before the next lap is written. One of many producers
+    /// meets them one by one: its next claim is a locked instruction, which waits until earlier writes have their line.
+    /// So every line costs the whole way to the other core and back. Requested together, they arrive together: 4.9 ns
+    /// per event instead of 7.8. A single producer, whose writes may wait in the store buffer, gains as much: 2.1 ns
+    /// instead of 4.2. The lines after the next portion are requested, too: they arrive while the portion is written.
     #[inline(always)]
     pub(crate) fn fetch(&self, from: u64, until: u64) -> u64 {
         let end = until.min(from + 2 * Self::TOGETHER);
@@ -70,31 +74,33 @@ impl<E> Slots<E> {
         end
     }
 
-    /// Up to where a producer that wants `most` of the free cells from `from` to before `until` takes them before it [fetches](Self::fetch)
-    /// again.
+    /// The end of the portion that a producer takes before it [fetches](Self::fetch) again, if it wants `most` of the
+    /// free cells from `from` to before `until`.
     #[inline(always)]
     pub(crate) fn portion(from: u64, until: u64, most: u64) -> u64 {
         until.min(from + Self::TOGETHER.max(most))
     }
 
-    /// Copies `positions` to `to`, in their order.
+    /// Copies the cells of `positions` to `to`, in order.
     ///
     /// # Safety
-    /// The caller has the right to read these cells, there are no more than the capacity, and `to` has room for as many.
+    /// The caller has the right to read these cells, their number is at most the capacity, and `to` has room for as
+    /// many.
     pub(crate) unsafe fn copy_out(&self, positions: Range<u64>, to: *mut E) {
         for (offset, position) in positions.enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller may read the cell, and `to` has room for one value per position.
             self.at(position).with(|cell| unsafe { to.add(offset).copy_from_nonoverlapping(cell, 1) });
         }
     }
 
-    /// Copies from `from` to `positions`, in their order.
+    /// Copies values from `from` to the cells of `positions`, in order.
     ///
     /// # Safety
-    /// The caller has the right to write these cells, there are no more than the capacity, and `from` has as many values.
+    /// The caller has the right to write these cells, their number is at most the capacity, and `from` has as many
+    /// values.
     pub(crate) unsafe fn copy_in(&self, positions: Range<u64>, from: *const E) {
         for (offset, position) in positions.enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller may write the cell, and `from` has one value per position.
             self.at(position).with_mut(|cell| unsafe { cell.copy_from_nonoverlapping(from.add(offset), 1) });
         }
     }
@@ -103,10 +109,10 @@ impl<E> Slots<E> {
 /// The most slots of a ring: 2^32, and 2^30 where an address has 32 bits.
 const MAX_CAPACITY: usize = 1 << if usize::BITS == 64 { 32 } else { 30 };
 
-/// How many slots hold `capacity` values: the next power of two.
+/// The number of slots that hold `capacity` values: the next power of two.
 ///
 /// # Panics
-/// When `capacity` is 0 or exceeds [`MAX_CAPACITY`].
+/// If `capacity` is 0 or exceeds [`MAX_CAPACITY`].
 pub(crate) fn slots_for(capacity: usize) -> usize {
     assert!(
         (1..=MAX_CAPACITY).contains(&capacity),
@@ -115,8 +121,10 @@ pub(crate) fn slots_for(capacity: usize) -> usize {
     capacity.next_power_of_two()
 }
 
+/// Checks that `capacity` is a power of two.
+///
 /// # Panics
-/// When `capacity` is not a power of two; the message names the next one.
+/// If it is not; the message names the next one.
 pub(crate) fn check_capacity(capacity: usize) {
     if !capacity.is_power_of_two() {
         let next = capacity.checked_next_power_of_two().map(|next| format!("; the next is {next}"));
@@ -130,7 +138,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a ring's capacity is a power of two, not 1000; the next is 1024")]
-    fn who_asks_for_a_capacity_that_is_no_power_of_two_is_told_the_next() {
+    fn a_capacity_that_is_no_power_of_two_is_refused_with_the_next_one() {
         check_capacity(1000);
     }
 
@@ -174,7 +182,7 @@ mod tests {
         let (small, large) = (Slots::new(4096, || 0u64), Slots::new(4096, || [0u64; 9]));
         assert_eq!((Slots::<u64>::portion(5, 4101, 1), small.fetch(5, 4101)), (5 + 16 * 8, 5 + 32 * 8));
         assert_eq!((Slots::<[u64; 9]>::portion(5, 4101, 1), large.fetch(5, 4101)), (5 + 16, 5 + 32));
-        assert_eq!((small.fetch(5, 7), small.fetch(5, 5)), (7, 5), "no further than is free");
+        assert_eq!((small.fetch(5, 7), small.fetch(5, 5)), (7, 5), "fetched beyond the free cells");
         assert_eq!(Slots::new(4, || ()).fetch(5, 9), 9);
     }
 }

@@ -1,4 +1,4 @@
-//! What a channel promises, one property a test.
+//! The promises of a channel, one property per test.
 #![cfg(not(loom))]
 
 #[path = "support/block_on.rs"]
@@ -54,7 +54,7 @@ fn an_empty_channel_times_out() {
 }
 
 #[test]
-fn what_was_sent_before_the_last_sender_left_is_received() {
+fn values_sent_before_the_last_sender_left_are_received() {
     let (sender, receiver) = channel::mpsc(8);
     let other = sender.clone();
     sender.send(1).unwrap();
@@ -101,7 +101,7 @@ fn a_blocked_receiver_learns_that_no_sender_is_left() {
 }
 
 #[test]
-fn values_nobody_received_are_dropped_once() {
+fn values_that_were_not_received_are_dropped_once() {
     let value = Arc::new(());
     let (mut sender, receiver) = channel::mpsc(8);
     for _ in 0..11 {
@@ -125,7 +125,7 @@ fn a_permit_that_is_dropped_leaves_nothing_behind() {
     for lap in 0..10 {
         let first = sender.reserve().unwrap();
         other.send(lap).unwrap();
-        assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "the place before it is still held");
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "a receiver got past a place that is still held");
         drop(first);
         assert_eq!(receiver.recv(), Ok(lap));
         other.reserve().unwrap().send(lap + 100);
@@ -175,7 +175,7 @@ fn batches_keep_their_order_and_pass_over_holes() {
 }
 
 #[test]
-fn who_wants_nothing_gets_nothing_at_once() {
+fn a_request_for_no_values_returns_at_once() {
     let (sender, receiver) = channel::mpsc(4);
     sender.send(1).unwrap();
     let mut received = Vec::new();
@@ -220,7 +220,11 @@ fn a_batch_waits_for_values_until_its_deadline_and_takes_what_is_there() {
         assert!(Instant::now() >= soon, "{strategy:?}");
         assert_eq!(receiver.recv_many_timeout(&mut received, 0, Duration::ZERO), Ok(0));
         (0..6).for_each(|n| sender.send(n).unwrap());
-        assert_eq!(receiver.recv_many_deadline(&mut received, 4, soon), Ok(4), "what is there needs no time");
+        assert_eq!(
+            receiver.recv_many_deadline(&mut received, 4, soon),
+            Ok(4),
+            "values that are there were not returned although the deadline is past"
+        );
         assert_eq!(receiver.recv_many_timeout(&mut received, 4, Duration::MAX), Ok(2));
         assert_eq!(received, [0, 1, 2, 3, 4, 5]);
         drop(sender);
@@ -229,7 +233,7 @@ fn a_batch_waits_for_values_until_its_deadline_and_takes_what_is_there() {
 }
 
 #[test]
-fn so_many_values_or_what_comes_in_time() {
+fn a_batch_is_full_or_holds_the_values_that_came_in_time() {
     let (sender, receiver) = channel::mpsc(128);
     let all_sent = Barrier::new(2);
     std::thread::scope(|scope| {
@@ -251,7 +255,7 @@ fn so_many_values_or_what_comes_in_time() {
         };
         let first = batch_of_64(Duration::from_secs(60));
         all_sent.wait();
-        // The sender is still there when this times out.
+        // The sender still exists when this times out.
         let second = batch_of_64(Duration::from_millis(200));
         assert_eq!((first, second), ((0..64).collect(), (64..100).collect()));
     });
@@ -303,8 +307,9 @@ fn each_value_goes_to_one_of_many_receivers() {
 
 #[test]
 fn a_slot_that_comes_free_is_noticed_although_the_consumer_stops() {
-    // Fewer than a quarter of the slots come free, and no completion follows: only the sleepers' own
-    // timers, or being woken for a single slot, can help.
+    // Fewer than a quarter of the slots become free, and no completion follows: only the sleepers' own timers, or a
+    // wake-up
+    // for a single slot, can help.
     let (sender, receiver) = channel::mpsc(Options::new(64).wait_strategy(WaitStrategy::Block));
     (0..64).for_each(|n| sender.send(n).unwrap());
     std::thread::scope(|scope| {
@@ -412,7 +417,7 @@ fn one_wait_covers_several_channels() {
 }
 
 #[test]
-fn handles_go_where_they_may() {
+fn handles_are_send_and_sync_where_they_should_be() {
     fn send<T: Send>(_: &T) {}
     fn sync<T: Sync>(_: &T) {}
     let (sender, receiver) = channel::mpmc::<u8>(2);
@@ -436,7 +441,7 @@ fn handles_go_where_they_may() {
     send(&receiver.recv_many_async(&mut Vec::new(), 1));
 }
 
-/// How often a task was woken.
+/// Counts a task's wake-ups.
 #[derive(Default)]
 struct Woken(AtomicUsize);
 
@@ -446,14 +451,14 @@ impl Wake for Woken {
     }
 }
 
-/// Tasks that are polled by hand.
+/// Tasks that the test polls by hand.
 struct Tasks<'a> {
     futures: Vec<Option<Pin<Box<dyn Future<Output = ()> + 'a>>>>,
     woken: Vec<Arc<Woken>>,
 }
 
 impl<'a> Tasks<'a> {
-    /// The nth sends n, when there is room.
+    /// The nth task sends n, when there is room.
     fn that_send<C: Sequencer>(senders: &'a mut [Sender<usize, Multi, C>]) -> Self {
         let woken = senders.iter().map(|_| Arc::default()).collect();
         let sends = |(n, sender): (usize, &'a mut Sender<usize, Multi, C>)| {
@@ -462,23 +467,23 @@ impl<'a> Tasks<'a> {
             Some(future)
         };
         let mut tasks = Tasks { futures: senders.iter_mut().enumerate().map(sends).collect(), woken };
-        assert!((0..tasks.futures.len()).all(|task| !tasks.poll(task)), "there is no room");
+        assert!((0..tasks.futures.len()).all(|task| !tasks.poll(task)), "a task sent although there is no room");
         tasks
     }
 
-    /// Polls a task that has not ended; whether it has now.
+    /// Polls a task that has not ended; returns whether it has ended now.
     fn poll(&mut self, task: usize) -> bool {
         let future = &mut self.futures[task];
         let waker = Waker::from(Arc::clone(&self.woken[task]));
         let ready =
-            future.as_mut().expect("it has not ended").as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+            future.as_mut().expect("the task has not ended").as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
         if ready {
             *future = None;
         }
         ready
     }
 
-    /// How often each was woken.
+    /// The number of wake-ups of each task.
     fn times(&self) -> Vec<usize> {
         self.woken.iter().map(|woken| woken.0.load(Ordering::Relaxed)).collect()
     }
@@ -497,7 +502,7 @@ fn of_many_tasks_that_wait_for_room_as_many_are_woken_as_there_are_places() {
         let places = receiver.recv_many(&mut received, 3).unwrap();
         let woken: Vec<usize> = (0..TASKS).filter(|&task| tasks.times()[task] > before[task]).collect();
         let first = received.len() - places;
-        assert_eq!(woken, Vec::from_iter(first..TASKS.min(first + places)), "those that wait longest");
+        assert_eq!(woken, Vec::from_iter(first..TASKS.min(first + places)), "not the longest waiting tasks were woken");
         assert!(woken.into_iter().all(|task| tasks.poll(task)));
     }
     assert_eq!(received[4..], Vec::from_iter(0..TASKS));

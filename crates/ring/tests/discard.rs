@@ -1,4 +1,4 @@
-//! Values whose receivers have left, and destructors and wakers that misbehave, one property a test.
+//! Values whose receivers have left, and destructors and wakers that misbehave, one property per test.
 #![cfg(not(loom))]
 
 mod support;
@@ -17,7 +17,7 @@ use support::{Random, stress};
 
 type Ends<T, P, C> = (Sender<T, P, C>, Receiver<T, P, C>);
 
-/// Runs `work` when it is dropped.
+/// Runs `work` when dropped.
 struct OnDrop<W: FnMut()>(W);
 
 impl<W: FnMut()> Drop for OnDrop<W> {
@@ -100,7 +100,11 @@ fn a_value_that_is_sent_while_the_last_receiver_leaves_is_dropped() {
                 (0..pauses).for_each(|_| std::hint::spin_loop());
                 drop(receiver);
                 let sender = sending.join().unwrap();
-                assert_eq!(Arc::strong_count(&value), 1, "the sender is still there");
+                assert_eq!(
+                    Arc::strong_count(&value),
+                    1,
+                    "a value outlived the last receiver although the sender still exists"
+                );
                 drop(sender);
             });
         }
@@ -112,7 +116,7 @@ fn a_value_that_is_sent_while_the_last_receiver_leaves_is_dropped() {
 }
 
 #[test]
-fn values_behind_a_place_in_the_making_are_dropped_when_it_is_filled_or_given_up() {
+fn values_behind_an_unfinished_place_are_dropped_when_it_is_filled_or_given_up() {
     for fills in [false, true] {
         let value = Arc::new(());
         let (mut sender, receiver) = channel::mpsc(4);
@@ -126,7 +130,11 @@ fn values_behind_a_place_in_the_making_are_dropped_when_it_is_filled_or_given_up
         } else {
             drop(permit);
         }
-        assert_eq!(Arc::strong_count(&value), 1, "both senders are still there");
+        assert_eq!(
+            Arc::strong_count(&value),
+            1,
+            "a value outlived the last receiver although both senders still exist"
+        );
     }
 }
 
@@ -156,7 +164,7 @@ fn a_destructor_may_use_the_channel_it_was_in() {
     }
     drop(sender);
     drop(receiver);
-    assert_eq!(refused.load(Ordering::Relaxed), 3, "each in its turn, also the last sender's");
+    assert_eq!(refused.load(Ordering::Relaxed), 3, "not every destructor found the channel disconnected");
 }
 
 trait ReserveIsRefused {
@@ -177,7 +185,7 @@ fn a_destructor_that_panics_keeps_no_other_value_from_being_dropped() {
         let work = if n % 2 == 0 { on_drop(panics) } else { on_drop(|| ()) };
         assert!(sender.send((work, Arc::clone(&value))).is_ok());
     }
-    assert!(catch_unwind(|| drop(receiver)).is_err(), "the first panic goes on");
+    assert!(catch_unwind(|| drop(receiver)).is_err(), "the first panic did not resume");
     assert_eq!(Arc::strong_count(&value), 1);
 
     let (mut sender, receiver) = channel::mpsc::<(OnDrop<Work>, Arc<()>)>(8);
@@ -185,7 +193,7 @@ fn a_destructor_that_panics_keeps_no_other_value_from_being_dropped() {
     std::mem::forget(sender.reserve().unwrap());
     (0..3).for_each(|_| assert!(other.send((on_drop(panics), Arc::clone(&value))).is_ok()));
     assert!(catch_unwind(|| drop((receiver, sender, other))).is_err());
-    assert_eq!(Arc::strong_count(&value), 1, "also when the channel itself ends");
+    assert_eq!(Arc::strong_count(&value), 1, "a value leaked when the channel itself was dropped");
 }
 
 #[test]
@@ -197,7 +205,7 @@ fn a_send_that_drops_a_value_in_the_receiver_s_place_is_spared_the_panic() {
 }
 
 #[test]
-fn a_set_hears_its_other_channels_when_one_has_lost_its_receiver() {
+fn a_set_notices_its_other_channels_when_one_has_lost_its_receiver() {
     let set = WaitSet::new();
     let (mut dead, receiver) = channel::mpsc::<Arc<()>>(Options::new(2).wait_set(&set));
     let (sender, receiver_alive) = channel::mpsc::<u32>(Options::new(2).wait_set(&set));
@@ -213,7 +221,7 @@ fn a_set_hears_its_other_channels_when_one_has_lost_its_receiver() {
     });
 }
 
-/// A task of a hostile executor that waits for a value, and one of a decent one.
+/// One task belongs to a hostile executor, whose waker panics, and one to a decent executor.
 #[test]
 fn a_waker_that_panics_disturbs_neither_the_sender_nor_other_receivers() {
     let (sender, receiver) = channel::mpmc::<u32>(4);
@@ -234,7 +242,7 @@ fn a_waker_that_panics_costs_the_receiver_that_makes_room_nothing() {
     let waker = Waker::from(Arc::new(Panics));
     assert!(hostile.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     let received = catch_unwind(AssertUnwindSafe(|| receiver.recv()));
-    assert_eq!(received.ok(), Some(Ok(1)), "the value is not lost");
+    assert_eq!(received.ok(), Some(Ok(1)), "the value was lost");
     assert_eq!(second.try_send(3), Ok(()));
     assert_eq!(receiver.recv(), Ok(3));
 }

@@ -1,4 +1,4 @@
-//! What both ends of a channel can tell and do, one property a test.
+//! The methods that both ends of a channel share, one property per test.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use millstream_ring::channel::{
 use millstream_ring::sequencer::Sequencer;
 
 #[test]
-fn a_channel_is_full_at_the_capacity_it_was_asked_for() {
+fn a_channel_is_full_at_the_requested_capacity() {
     fn of<P: Sequencer, C: Sequencer>(
         capacity: usize,
         (sender, receiver): (Sender<usize, P, C>, Receiver<usize, P, C>),
@@ -83,7 +83,7 @@ fn ends_are_counted() {
     let (more, others) = ([sender.clone(), sender.clone()], receiver.clone());
     assert_eq!((counts(&sender), receiver.sender_count(), receiver.receiver_count()), ((3, 2), 3, 2));
     receiver.close();
-    assert_eq!(counts(&sender), (3, 2), "a closed channel still has its ends");
+    assert_eq!(counts(&sender), (3, 2), "closing changed the number of ends");
     drop((more, others, receiver));
     assert_eq!(counts(&sender), (1, 0));
 }
@@ -96,7 +96,7 @@ fn ends_know_their_channel() {
 }
 
 #[test]
-fn a_receiver_knows_that_nothing_more_comes_before_it_has_taken_what_is_there() {
+fn a_receiver_knows_of_the_end_before_it_has_taken_the_last_values() {
     let (sender, receiver) = channel::mpsc(2);
     sender.send(1).unwrap();
     assert!(!receiver.is_disconnected());
@@ -119,7 +119,7 @@ fn a_sender_closes_a_channel_as_a_receiver_does() {
 fn a_place_is_reserved_if_there_is_one() {
     let (mut sender, receiver) = channel::mpsc(1);
     drop(sender.try_reserve().unwrap());
-    assert!(sender.try_reserve().unwrap_err().is_full(), "receivers have not passed the hole yet");
+    assert!(sender.try_reserve().unwrap_err().is_full(), "the hole was free before receivers passed it");
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
     sender.try_reserve().unwrap().send(1);
     assert_eq!(receiver.recv(), Ok(1));
@@ -128,7 +128,7 @@ fn a_place_is_reserved_if_there_is_one() {
 }
 
 #[test]
-fn draining_takes_what_is_there_in_its_order() {
+fn draining_takes_all_values_in_order() {
     let (sender, receiver) = channel::mpsc(5);
     for lap in 0..10 {
         (0..lap % 6).for_each(|n| sender.send(lap + n).unwrap());
@@ -140,7 +140,7 @@ fn draining_takes_what_is_there_in_its_order() {
 }
 
 #[test]
-fn a_vector_grows_by_what_is_there_and_no_more() {
+fn a_vector_grows_by_the_values_that_are_there() {
     let (sender, receiver) = channel::mpsc::<[u8; 1024]>(1 << 12);
     for _ in 0..3 {
         (0..20).for_each(|n| sender.send([n; 1024]).unwrap());

@@ -1,4 +1,4 @@
-//! What a graph of consumers promises, one property a test.
+//! The promises of a graph of consumers, one property per test.
 #![cfg(not(loom))]
 
 #[path = "support/block_on.rs"]
@@ -24,7 +24,7 @@ use millstream_ring::{Options, WaitStrategy};
 use strategies::STRATEGIES;
 use thread_time::thread_time;
 
-/// What must happen has happened by then, however busy the machine is.
+/// Time by which a required event has happened, however busy the machine is.
 const LONG: Duration = Duration::from_secs(60);
 
 const EVENTS: u64 = 20_000;
@@ -32,7 +32,7 @@ const EVENTS: u64 = 20_000;
 #[test]
 fn every_consumer_of_a_multicast_sees_every_event_in_order() {
     for strategy in STRATEGIES {
-        // Spinners keep each other off the core when there are more of them than cores.
+        // When spinners outnumber the cores, they keep each other off them.
         let events = if strategy == WaitStrategy::Spin { 200 } else { EVENTS };
         let mut ring = Builder::single(Options::new(16).wait_strategy(strategy), || 0u64);
         let sums: Vec<_> = (0..3).map(|_| Arc::new(AtomicU64::new(0))).collect();
@@ -102,13 +102,13 @@ fn producers_wait_for_the_slowest_consumer() {
 }
 
 #[test]
-fn nobody_waits_for_a_poller_that_was_dropped() {
+fn a_dropped_poller_holds_no_producer_up() {
     let mut ring = Builder::single(4, || 0);
     let (first, before) = ring.poller(&[]);
     let (_, mut after) = ring.poller(&[first]);
     let (mut producer, _running) = ring.start();
     producer.publish_many(4, |n, event| *event = n);
-    assert_eq!(after.poll(64, |_, _| ()), Polled::Idle, "the one before has not polled");
+    assert_eq!(after.poll(64, |_, _| ()), Polled::Idle, "the follower got ahead of the consumer it follows");
     std::thread::scope(|scope| {
         scope.spawn(|| producer.publish(|event| *event = 4));
         std::thread::sleep(Duration::from_millis(5));
@@ -139,15 +139,15 @@ fn a_poller_that_leaves_wakes_the_tasks_that_waited_for_it() {
         let mut follows = pin!(follower.wait_async());
         assert!(follows.as_mut().poll(&mut context).is_pending());
         drop(leaver);
-        assert!(woken.0.swap(false, Ordering::Relaxed), "the follower may go on");
+        assert!(woken.0.swap(false, Ordering::Relaxed), "the follower was not woken");
         assert!(follows.as_mut().poll(&mut context).is_ready());
     }
     {
         let mut claims = pin!(producer.claim_async(1));
-        assert!(claims.as_mut().poll(&mut context).is_pending(), "the follower has both slots");
+        assert!(claims.as_mut().poll(&mut context).is_pending(), "the claim did not wait for the follower");
         drop(follower);
-        assert!(woken.0.load(Ordering::Relaxed), "there is room");
-        assert!(claims.as_mut().poll(&mut context).is_ready(), "nobody is waited for");
+        assert!(woken.0.load(Ordering::Relaxed), "the claim was not woken although there is room");
+        assert!(claims.as_mut().poll(&mut context).is_ready(), "the claim waits although all consumers have left");
     }
     drop(producer);
     running.join().unwrap();
@@ -164,7 +164,7 @@ impl Wake for Woken {
 }
 
 #[test]
-fn a_handler_that_panics_holds_nobody_up() {
+fn a_handler_that_panics_holds_no_thread_up() {
     let survived = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&survived);
     let mut ring = Builder::single(8, || 0u64);
@@ -178,7 +178,10 @@ fn a_handler_that_panics_holds_nobody_up() {
     producer.publish_many(4, |n, event| *event = n);
     assert!(!producer.has_panicked() && !running.has_panicked());
     producer.publish_many(996, |n, event| *event = n + 4);
-    assert!(producer.has_panicked() && running.has_panicked(), "there was room, so it has left");
+    assert!(
+        producer.has_panicked() && running.has_panicked(),
+        "the panic is not reported although the consumer has left"
+    );
     drop(producer);
     let panics = running.join().unwrap_err();
     assert_eq!(panics.len(), 1);
@@ -186,7 +189,7 @@ fn a_handler_that_panics_holds_nobody_up() {
     assert_eq!(survived.load(Ordering::Relaxed), 1000);
 }
 
-/// Calls its function when it is dropped.
+/// Calls its function when dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -195,14 +198,14 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// What `f` returns, unless that takes for ever.
+/// The result of `f`, which must return within [`LONG`].
 fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, results) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(f()));
-    results.recv_timeout(LONG).expect("somebody waits for ever, or has panicked")
+    results.recv_timeout(LONG).expect("a thread hangs, or has panicked")
 }
 
-/// A ring of 4 that is full, and whom the producer waits for.
+/// A full ring of 4 slots, and the poller for which its producer waits.
 fn full_ring() -> (Producer<u64, Multi>, Running<u64, Multi>, Poller<u64, Multi>) {
     let mut ring = Builder::multi(4, || 0u64);
     let (_, poller) = ring.poller(&[]);
@@ -212,7 +215,7 @@ fn full_ring() -> (Producer<u64, Multi>, Running<u64, Multi>, Poller<u64, Multi>
 }
 
 #[test]
-fn what_a_handler_has_captured_may_publish_when_it_is_dropped() {
+fn a_handler_s_captured_values_may_publish_when_dropped() {
     let (producer, mut running, poller) = full_ring();
     let mut last_words = producer.clone();
     let publishes = OnDrop(move || last_words.publish_many(10, |n, event| *event = n));
@@ -226,7 +229,7 @@ fn what_a_handler_has_captured_may_publish_when_it_is_dropped() {
 }
 
 #[test]
-fn what_a_handler_has_captured_may_panic_when_it_is_dropped() {
+fn a_handler_s_captured_values_may_panic_when_dropped() {
     for (fails_at, position, message) in [(2, 2, "handled"), (9, 3, "dropped")] {
         let (producer, mut running, poller) = full_ring();
         let fails = OnDrop(|| std::panic::resume_unwind(Box::new("dropped")));
@@ -251,7 +254,7 @@ fn what_a_handler_has_captured_may_panic_when_it_is_dropped() {
 }
 
 #[test]
-fn a_newcomer_does_not_wait_for_what_a_leaver_drops() {
+fn a_newcomer_does_not_wait_for_the_values_that_a_leaver_drops() {
     let (mut producer, mut running, poller) = full_ring();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let waits = OnDrop(move || released.recv().unwrap());
@@ -260,7 +263,7 @@ fn a_newcomer_does_not_wait_for_what_a_leaver_drops() {
         panics(event, place);
     });
     drop(poller);
-    // It has left when there is room.
+    // There is room only once the consumer has left.
     producer.publish(|event| *event = 4);
     let running = in_time(move || {
         running.add(&[], |_, _| ());
@@ -272,7 +275,7 @@ fn a_newcomer_does_not_wait_for_what_a_leaver_drops() {
 }
 
 #[test]
-fn those_who_replace_each_other_leave_no_trail() {
+fn consumers_that_replace_each_other_leave_no_trail() {
     let mut ring = Builder::multi(4, || 0u64);
     let (first, stays) = ring.poller(&[]);
     let (mut producer, mut running) = ring.start();
@@ -281,7 +284,7 @@ fn those_who_replace_each_other_leave_no_trail() {
     for _ in 0..40 {
         let newcomers = [(); 2].map(|()| running.add_poller(&nodes));
         nodes = newcomers.each_ref().map(|&(node, _)| node);
-        // Those of the round before leave.
+        // The consumers of the round before leave here.
         pollers = Vec::from(newcomers.map(|(_, poller)| poller));
     }
     drop(stays);
@@ -291,19 +294,19 @@ fn those_who_replace_each_other_leave_no_trail() {
         while poller.poll(4, |event, _| seen.push(*event)) != Polled::Idle {}
         assert_eq!(seen, [0, 1, 2, 3]);
     }
-    producer.try_publish(|_| ()).expect("nobody else is waited for");
-    // One that follows the other, so often that no stack would be deep enough for all that ever were.
+    producer.try_publish(|_| ()).expect("the producer waits for a consumer that has left");
+    // Each poller follows the one before, so often that no stack would be deep enough for a chain of all of them.
     let (mut last, mut poller) = (nodes[0], pollers.remove(0));
     for _ in 0..20_000 {
         (last, poller) = running.add_poller(&[last]);
     }
-    assert_eq!(poller.poll(1, |_, _| ()), Polled::Events(1), "whom it follows is the producers now");
+    assert_eq!(poller.poll(1, |_, _| ()), Polled::Events(1), "the last poller does not follow the producers");
     let took = thread_time() - began;
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[test]
-fn layers_of_pairs_may_leave_in_any_order_while_nobody_looks() {
+fn layers_of_pairs_may_leave_in_any_order_unobserved() {
     for is_reversed in [false, true] {
         let mut ring = Builder::multi(4, || 0u64);
         let mut layers = Vec::new();
@@ -349,24 +352,24 @@ fn pollers_of_a_ring_that_was_never_started_end() {
 }
 
 #[test]
-fn who_comes_and_goes_leaves_nothing_behind_in_the_ring() {
+fn a_consumer_that_comes_and_goes_leaves_no_trace_in_the_ring() {
     let mut ring = Builder::multi(4, || 0u64);
     let (first, mut stays) = ring.poller(&[]);
     let (mut producer, mut running) = ring.start();
     let mut last = first;
     for _ in 0..20 {
-        // From the second on it follows one that is gone.
+        // From the second round on, the visitor follows a consumer that has left.
         let (node, mut visitor) = running.add_poller(&[last]);
         running.add(&[], panics);
         let mut published = 0;
         while published < 8 {
-            assert_eq!(visitor.poll(4, |_, _| ()), Polled::Idle, "the first has not polled");
+            assert_eq!(visitor.poll(4, |_, _| ()), Polled::Idle, "the visitor got ahead of the consumer it follows");
             published += u64::from(producer.try_publish(|event| *event = published).is_ok());
             while stays.poll(4, |_, _| ()) != Polled::Idle || visitor.poll(4, |_, _| ()) != Polled::Idle {}
         }
         last = node;
     }
-    // Threads that have left are forgotten by the first newcomer after their end.
+    // The first newcomer after their end forgets threads that have left.
     let deadline = Instant::now() + LONG;
     loop {
         drop(running.add_poller(&[last]));
@@ -382,7 +385,7 @@ fn who_comes_and_goes_leaves_nothing_behind_in_the_ring() {
 }
 
 #[test]
-fn what_a_panicking_producer_claimed_is_passed_over() {
+fn the_claim_of_a_panicking_producer_is_skipped() {
     fn check<P: millstream_ring::sequencer::Sequencer>(mut ring: Builder<u64, P>) {
         let (_, mut poller) = ring.poller(&[]);
         let (mut producer, _running) = ring.start();
@@ -425,11 +428,11 @@ fn claims_are_consecutive_and_batches_end_where_consumers_may_wait() {
         ends.iter().map(|&(position, value, _)| (position, value)).collect::<Vec<_>>(),
         (0..5).map(|n| (n, n + 10)).collect::<Vec<_>>()
     );
-    assert!(ends[4].2, "the last of all ends a batch");
+    assert!(ends[4].2, "the last event did not end a batch");
 }
 
 #[test]
-fn a_batch_ends_with_its_last_event_whatever_was_given_up_behind_it() {
+fn a_batch_ends_with_its_last_event_even_before_given_up_positions() {
     let mut ring = Builder::multi(16, || 0u64);
     let (_, mut poller) = ring.poller(&[]);
     let (mut producer, _running) = ring.start();
@@ -444,13 +447,13 @@ fn a_batch_ends_with_its_last_event_whatever_was_given_up_behind_it() {
             }
         }) != Polled::Idle
         {}
-        assert_eq!(gathered, [], "nobody flushes these if nothing more comes");
+        assert_eq!(gathered, [], "events without the end of a batch would never be flushed");
     }
     assert_eq!(flushed, [0, 1, 0, 0, 1]);
 }
 
 #[test]
-fn a_consumer_that_comes_later_misses_nothing_from_where_it_starts() {
+fn a_consumer_that_comes_later_misses_no_event_from_its_start() {
     for strategy in [WaitStrategy::Adaptive, WaitStrategy::Block] {
         let mut ring = Builder::multi(Options::new(16).wait_strategy(strategy), || 0u64);
         let first = ring.handle(&[], |_, _| ());
@@ -477,7 +480,7 @@ fn a_consumer_that_comes_later_misses_nothing_from_where_it_starts() {
             }
         });
         running.join().unwrap();
-        // Who came after the last event saw nothing at all.
+        // A consumer that came after the last event saw none.
         assert!(late.lock().unwrap().iter().all(|&start| start < 2 * EVENTS));
     }
 }
@@ -502,10 +505,11 @@ fn a_late_poller_holds_producers_up_like_any_other() {
     assert_eq!(seen.last(), Some(&(100 + room as u64 - 1)));
 }
 
-/// Runs again in a process in which the system starts no thread: no stack is as large as is asked for there.
+/// Repeats the test in a process in which the system cannot start threads, since no stack is as large as requested
+/// there.
 #[test]
-fn a_newcomer_whose_thread_does_not_start_holds_nobody_up() {
-    const NAME: &str = "a_newcomer_whose_thread_does_not_start_holds_nobody_up";
+fn a_newcomer_whose_thread_does_not_start_holds_no_producer_up() {
+    const NAME: &str = "a_newcomer_whose_thread_does_not_start_holds_no_producer_up";
     if std::env::var_os("RUST_MIN_STACK").is_none() {
         let mut again = Command::new(std::env::current_exe().unwrap());
         again.args([NAME, "--exact", "--test-threads=1"]).env("RUST_MIN_STACK", (1u64 << 60).to_string());
@@ -516,7 +520,7 @@ fn a_newcomer_whose_thread_does_not_start_holds_nobody_up() {
     let mut ring = Builder::single(4, || 0u64);
     let (_, mut poller) = ring.poller(&[]);
     let (mut producer, mut running) = ring.start();
-    catch_unwind(AssertUnwindSafe(|| running.add(&[], |_, _| ()))).expect_err("there is no thread");
+    catch_unwind(AssertUnwindSafe(|| running.add(&[], |_, _| ()))).expect_err("the thread must not start");
     for n in 0..20 {
         producer.try_publish(|event| *event = n).unwrap();
         assert_eq!(poller.poll(4, |event, _| assert_eq!(*event, n)), Polled::Events(1));
@@ -621,7 +625,7 @@ fn tasks_may_move_between_threads() {
 }
 
 #[test]
-fn who_asks_for_no_events_gets_none_and_they_stay() {
+fn a_poll_for_no_events_leaves_them_in_the_ring() {
     let mut ring = Builder::single(8, || 0u64);
     let (_, mut poller) = ring.poller(&[]);
     let (mut producer, running) = ring.start();

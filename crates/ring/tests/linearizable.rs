@@ -1,6 +1,6 @@
-//! Recorded runs of the channels, of a graph's consumers and of a ring in shared memory, checked for linearizability; and rings
-//! with a classic mistake each, which the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
-//! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//! Recorded runs of the channels, of a graph's consumers and of a ring in shared memory, checked for linearizability.
+//! Twins with a classic mistake each must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer;
+//! with `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
 #![cfg(not(loom))]
 
 #[path = "linearizable/drive.rs"]
@@ -47,12 +47,12 @@ where
     ends.map(|receiver| End::Receiver(Box::new(move || receiver.try_recv().ok()))).collect()
 }
 
-/// "Empty" and "full" are true at some moment of the call, too.
+/// "Empty" and "full" must be true at some moment of the call, too.
 #[test]
 fn a_channel_of_one_sender_and_one_receiver_is_a_bounded_queue() {
     let mut random = Random::seeded();
     for capacity in [1, 4, 64] {
-        // Short ones: where the machine is busy, clocks differ so much that the search has many orders to try.
+        // The runs are short: on a busy machine, clocks differ so much that the search has many orders to try.
         for _ in 0..60 * stress() {
             holds_once_decided(&Model::new(Kind::Queue).with_capacity(capacity as u64), || {
                 let (sender, receiver) = channel::spsc(capacity);
@@ -62,7 +62,7 @@ fn a_channel_of_one_sender_and_one_receiver_is_a_bounded_queue() {
         }
         let (sender, receiver) = channel::spsc(capacity);
         let ends = [senders(sender, []), receivers(receiver, [])].concat_ends();
-        // Without the capacity the check takes longer histories.
+        // Without the capacity, the check handles longer histories.
         holds(&hand_over(ends, 50_000 * stress(), Refused::FullFails, &mut random), &Kind::Queue.into());
     }
 }
@@ -92,9 +92,9 @@ fn channels_of_many_are_queues() {
     }
 }
 
-/// What the documentation says of a sender that is stopped in the middle of `send`: the receiver gets everything before its
-/// place, and the rest when it goes on. So "empty" from a ring of several senders is no answer of a queue, and that is why the
-/// test above takes it as none.
+/// The documentation says of a sender that is stopped in the middle of `send`: the receiver gets all values before its
+/// place, and the rest when it goes on. So "empty" from a ring of several senders is no answer of a queue, which is why
+/// the test above does not record it as one.
 #[test]
 fn a_stopped_sender_hides_what_others_sent_after_it() {
     must_be_caught("stopped-sender", "a ring whose first sender is stopped in the middle", Kind::Queue, || {
@@ -106,7 +106,8 @@ fn a_stopped_sender_hides_what_others_sent_after_it() {
         first.begin(Op::ENQUEUE, 1);
         let permit = stopped.reserve().unwrap();
         second.record(Op::ENQUEUE, 2, || other.send(2).unwrap());
-        // Longer than the clocks of two cores may differ: otherwise the history leaves it open which came first.
+        // This is longer than the clocks of two cores may differ: otherwise the history leaves it open which came
+        // first.
         std::thread::sleep(Duration::from_millis(1));
         third.record(Op::DEQUEUE, (), || receiver.try_recv().ok());
         permit.send(1);
@@ -161,7 +162,7 @@ fn every_consumer_of_a_graph_sees_every_event_in_order() {
     }
 }
 
-/// Ends of several kinds in one list.
+/// Collects ends of several kinds in one list.
 trait ConcatEnds<'a> {
     fn concat_ends(self) -> Vec<End<'a>>;
 }
@@ -172,22 +173,22 @@ impl<'a, const N: usize> ConcatEnds<'a> for [Vec<End<'a>>; N] {
     }
 }
 
-/// The first run in which a twin is caught, as it must be.
+/// The first run in which the twin is caught; there must be one.
 fn first_caught(title: &str, model: &Model, mut run: impl FnMut() -> History) -> History {
     let fails = |history: &History| drive::verdict(history, model, false).holds() == Some(false);
-    let history = (0..RUNS_MOST).map(|_| run()).find(fails);
-    history.unwrap_or_else(|| panic!("{title} was not caught in {RUNS_MOST} runs"))
+    let history = (0..MAX_RUNS).map(|_| run()).find(fails);
+    history.unwrap_or_else(|| panic!("{title} was not caught in {MAX_RUNS} runs"))
 }
 
-/// And its counter-example is small.
+/// Asserts that the twin is caught with a small counter-example.
 fn must_be_caught(name: &str, title: &str, model: impl Into<Model>, run: impl FnMut() -> History) {
     let model = model.into();
     let history = first_caught(title, &model, run);
     caught(name, title, &history, &model);
 }
 
-/// How often a twin may get away.
-const RUNS_MOST: u32 = 200;
+/// The number of runs in which the twin must be caught.
+const MAX_RUNS: u32 = 200;
 
 #[test]
 fn a_ring_whose_slots_know_no_lap_is_caught() {
@@ -249,7 +250,7 @@ fn a_broadcast_that_waits_for_one_consumer_only_is_caught() {
     });
 }
 
-/// The same, step by step: the second consumer sleeps while the first makes room.
+/// The same twin, step by step: the second consumer sleeps while the first makes room.
 #[test]
 fn a_consumer_that_is_forgotten_misses_an_event() {
     must_be_caught("forgotten-consumer", FORGETFUL, Model::new(Kind::Ring).with_capacity(2), || {
@@ -257,7 +258,7 @@ fn a_consumer_that_is_forgotten_misses_an_event() {
         let ring = twins::Forgetful::<2>::new();
         let recorder = Recorder::new();
         let (mut producer, mut quick, mut slow) = (recorder.log(), recorder.log(), recorder.log());
-        // Longer than the clocks of two cores may differ.
+        // The pause is longer than the clocks of two cores may differ.
         let pause = || std::thread::sleep(Duration::from_micros(10));
         for event in 1..=3 {
             producer.record(Op::PUBLISH, event, || assert!(ring.try_publish(event)));

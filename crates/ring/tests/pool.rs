@@ -1,4 +1,4 @@
-//! What a pool of consumers promises, one property a test.
+//! The promises of a pool of consumers, one property per test.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ fn panics(_: &u64, _: Place) {
 }
 
 #[test]
-fn a_pool_handles_each_event_once_and_what_follows_sees_it_after() {
+fn a_pool_handles_each_event_once_and_followers_see_it_afterwards() {
     let seen: Arc<Vec<AtomicUsize>> = Arc::new((0..EVENTS).map(|_| AtomicUsize::new(0)).collect());
     let mut ring = Builder::single(64, || 0u64);
     let workers = (0..3).map(|_| {
@@ -34,7 +34,7 @@ fn a_pool_handles_each_event_once_and_what_follows_sees_it_after() {
 }
 
 #[test]
-fn of_a_pool_who_panics_leaves_and_the_others_handle_the_rest() {
+fn a_pool_s_member_that_panics_leaves_and_the_others_handle_the_rest() {
     let (handled, left) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
     let mut ring = Builder::single(64, || 0u64);
     let workers = [true, true, false].map(|is_doomed| {
@@ -62,7 +62,7 @@ fn of_a_pool_who_panics_leaves_and_the_others_handle_the_rest() {
 }
 
 #[test]
-fn a_pool_whose_last_handler_panics_holds_nobody_up() {
+fn a_pool_whose_last_handler_panics_holds_no_producer_up() {
     let followed = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&followed);
     let mut ring = Builder::multi(8, || 0u64);
@@ -75,7 +75,7 @@ fn a_pool_whose_last_handler_panics_holds_nobody_up() {
     assert_eq!(followed.load(Ordering::Relaxed), 1000);
 }
 
-/// Adds up how often threads went to sleep, each when it drops its own.
+/// Adds up how often threads went to sleep; each adds its own number when it drops this.
 #[cfg(target_os = "linux")]
 struct Sleeps(Arc<AtomicU64>);
 
@@ -107,7 +107,7 @@ fn an_event_wakes_one_of_a_pool_that_sleeps() {
     drop(producer);
     running.join().unwrap();
     let sleeps = sleeps.load(Ordering::Relaxed);
-    // If all were woken there would be 1600.
+    // If each event woke all members, there would be 1600 sleeps.
     let is_known = std::fs::exists("/proc/thread-self/status").unwrap_or(false);
     assert!(!is_known || (1..4 * TIMES).contains(&sleeps), "{sleeps} sleeps for {TIMES} events");
 }

@@ -1,4 +1,4 @@
-//! What waiting for one of several channels promises, one property a test.
+//! The promises of a wait for one of several channels, one property per test.
 #![cfg(not(loom))]
 
 #[path = "support/block_on.rs"]
@@ -13,7 +13,7 @@ use millstream_ring::channel::{self, Select, TryRecvError};
 use support::{Random, stress};
 
 #[test]
-fn what_is_ready_is_found() {
+fn ready_operations_are_found() {
     let (first, first_rx) = channel::mpsc::<u32>(1);
     let (second, second_rx) = channel::spsc::<u32>(1);
     let mut select = Select::new();
@@ -23,7 +23,7 @@ fn what_is_ready_is_found() {
     assert_eq!((select.try_ready(), select.ready()), (Some(two), two));
     second_rx.recv().unwrap();
     drop(first);
-    assert_eq!(select.ready(), one, "the end is to be noticed");
+    assert_eq!(select.ready(), one, "the end of the channel is not ready");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn room_and_the_end_of_receivers_are_found() {
 }
 
 #[test]
-fn a_deadline_ends_the_wait_not_before() {
+fn a_wait_with_a_deadline_does_not_end_before_it() {
     let (sender, receiver) = channel::mpsc::<u8>(1);
     let mut select = Select::new();
     select.recv(&receiver);
@@ -88,14 +88,14 @@ fn an_empty_set_does_not_wait_without_a_deadline() {
 
 #[test]
 #[should_panic(expected = "has the index 0")]
-fn what_is_not_in_the_set_cannot_be_removed() {
+fn an_operation_outside_the_set_cannot_be_removed() {
     Select::new().remove(0);
 }
 
 #[test]
-fn of_several_that_are_ready_each_has_its_turn_unless_biased() {
+fn each_ready_operation_has_its_turn_unless_biased() {
     let channels = [(); 8].map(|()| channel::mpsc::<u8>(1));
-    // Those that are not ready must not favour their neighbours.
+    // Operations that are not ready must not favour their neighbours.
     let are_ready = [0, 1, 2, 6];
     are_ready.iter().for_each(|&index| channels[index].0.send(1).unwrap());
     let turns = |biased| {
@@ -158,9 +158,9 @@ fn threads_that_select_lose_nothing() {
     }
 }
 
-/// Whoever selects may leave a place or a value to others, who were not woken for it.
+/// A selecting thread may leave a place or a value to others, which were not woken for it.
 #[test]
-fn what_a_selecting_thread_leaves_reaches_others() {
+fn values_and_places_that_a_selecting_thread_leaves_reach_others() {
     let (sender, receiver) = channel::mpmc::<u32>(1);
     for _ in 0..50 * stress() {
         sender.send(0).unwrap();
@@ -172,7 +172,7 @@ fn what_a_selecting_thread_leaves_reaches_others() {
             });
             scope.spawn(|| block_on(sender.send_async(1)).unwrap());
             std::thread::sleep(Duration::from_micros(200));
-            // The second comes only if the place of the first is not lost on the selecting thread.
+            // The second value arrives only if the place of the first is not lost on the selecting thread.
             assert_eq!([receiver.recv(), receiver.recv()], [Ok(0), Ok(1)]);
         });
         std::thread::scope(|scope| {

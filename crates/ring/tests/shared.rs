@@ -15,15 +15,15 @@ use millstream_ring::shared::{AttachError, Consumer, Producer};
 
 const SLOTS: usize = 64;
 
-/// What must happen has happened by then, however busy the machine is.
+/// Time by which a required event has happened, however busy the machine is.
 const LONG: Duration = Duration::from_secs(120);
 
 /// A file in memory that children inherit.
 fn memory() -> File {
-    // SAFETY: a valid name; the descriptor is ours.
+    // SAFETY: the name is a valid C string.
     let descriptor = unsafe { libc::memfd_create(c"ring".as_ptr(), 0) };
     assert!(descriptor >= 0);
-    // SAFETY: just made, and owned by nobody else.
+    // SAFETY: the descriptor was just made and has no other owner.
     unsafe { File::from_raw_fd(descriptor) }
 }
 
@@ -37,15 +37,15 @@ fn child(role: &str, memory: &File) -> Child {
         .unwrap()
 }
 
-/// The file the parent passed.
+/// The file that the parent passed.
 fn inherited() -> Option<File> {
     let descriptor = std::env::var("MILLSTREAM_TEST_RING").ok()?.parse().unwrap();
-    // SAFETY: the parent left it open for us.
+    // SAFETY: the parent left the descriptor open for this process, which has no other owner of it.
     Some(unsafe { File::from_raw_fd(descriptor) })
 }
 
 fn signal(child: &Child, signal: libc::c_int) {
-    // SAFETY: our child, not yet waited for.
+    // SAFETY: the process is our child and has not been waited for, so its id is still its own.
     assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
 }
 
@@ -54,7 +54,7 @@ fn signal(child: &Child, signal: libc::c_int) {
 fn counting_producer() {
     let Some(file) = inherited() else { return };
     let mut producer = Producer::<u64>::attach(&file, SLOTS).unwrap();
-    // It goes on where a predecessor stopped: the event is its position.
+    // The producer goes on where a predecessor stopped: the event is its position.
     loop {
         let first = producer.position();
         producer.send_all(&[first, first + 1, first + 2]);
@@ -70,7 +70,7 @@ fn forgetful_consumer() {
     loop {
         consumer.handle(|&event| {
             if event == last {
-                // In the middle of an event.
+                // This kills the process in the middle of an event.
                 std::process::abort();
             }
         });
@@ -78,11 +78,11 @@ fn forgetful_consumer() {
 }
 
 #[test]
-fn a_stopped_producer_stops_nothing_but_itself() {
+fn a_stopped_producer_stops_only_itself() {
     let memory = memory();
     let mut consumer = Consumer::<u64>::attach(&memory, SLOTS).unwrap();
     let mut producer = child("counting_producer", &memory);
-    // It takes its time to begin.
+    // The producer takes its time to begin.
     let late = Instant::now() + LONG;
     assert_eq!(consumer.handle_deadline(late, |&event| event), Some(0));
     let (mut next, mut round) = (1, 0);
@@ -96,7 +96,7 @@ fn a_stopped_producer_stops_nothing_but_itself() {
             }
         }
         signal(&producer, libc::SIGSTOP);
-        // What was published before is there; then nothing comes, and nothing hangs.
+        // The events published before are there; then no more come, and no call hangs.
         let soon = Instant::now() + Duration::from_millis(5 + round % 3);
         while consumer.handle_deadline(soon, |&event| assert_eq!(event, next)).is_some() {
             next += 1;
@@ -123,7 +123,7 @@ fn a_consumer_that_crashes_comes_back_at_its_position() {
         let status = child("forgetful_consumer", &memory).wait().unwrap();
         assert!(!status.success());
         let consumer = Consumer::<u64>::attach(&memory, SLOTS).unwrap();
-        assert_eq!(consumer.position(), 100 * crash, "the event it crashed in is not consumed");
+        assert_eq!(consumer.position(), 100 * crash, "the event in which it crashed was consumed");
     }
     let mut consumer = Consumer::<u64>::attach(&memory, SLOTS).unwrap();
     for expected in 500..1000 {
@@ -150,7 +150,7 @@ fn a_full_ring_makes_its_producer_wait() {
 }
 
 #[test]
-fn a_role_is_for_one() {
+fn a_role_has_one_holder() {
     let memory = memory();
     let producer = Producer::<u64>::attach(&memory, 4).unwrap();
     assert!(matches!(Producer::<u64>::attach(&memory, 4), Err(AttachError::Taken("producer"))));
@@ -158,7 +158,8 @@ fn a_role_is_for_one() {
     Producer::<u64>::attach(&memory, 4).unwrap();
 }
 
-/// What a producer leaves that is killed after it has published its first event and before it woke anybody. The places are documented.
+/// Leaves the state of a producer that is killed after it has published its first event and before it wakes the
+/// consumer. The offsets are documented.
 fn publish_and_be_killed(memory: &File, event: u64) {
     const PUBLISHED: u64 = 128;
     const SLOT_0: u64 = 640;
@@ -166,7 +167,7 @@ fn publish_and_be_killed(memory: &File, event: u64) {
     memory.write_all_at(&1u64.to_ne_bytes(), PUBLISHED).unwrap();
 }
 
-/// How long a consumer that sleeps takes to see an event that nobody woke it for, when this happens.
+/// The time after which a sleeping consumer sees an event without a wake-up, while `meanwhile` runs.
 fn unseen_for(meanwhile: impl FnOnce(&File)) -> Duration {
     let memory = memory();
     let mut consumer = Consumer::<u64>::attach(&memory, SLOTS).unwrap();
@@ -185,14 +186,14 @@ fn unseen_for(meanwhile: impl FnOnce(&File)) -> Duration {
 }
 
 #[test]
-fn an_event_that_nobody_woke_for_is_seen_by_itself() {
+fn an_event_without_a_wake_up_is_seen_by_the_consumer_s_own_check() {
     let unseen = unseen_for(|_| ());
     assert!(unseen < LONG / 2, "{unseen:?}");
 }
 
 #[test]
-fn an_event_that_nobody_woke_for_is_seen_when_the_next_producer_attaches() {
-    // The machine may be busy; the best of some is below what a sleeper that looks by itself takes.
+fn an_event_without_a_wake_up_is_seen_when_the_next_producer_attaches() {
+    // The machine may be busy; the best of several times is below that of a sleeper that checks by itself.
     let attach = |memory: &File| drop(Producer::<u64>::attach(memory, SLOTS).unwrap());
     let soonest = (0..5).map(|_| unseen_for(attach)).min().unwrap();
     assert!(soonest < Duration::from_millis(500), "{soonest:?}");
@@ -221,7 +222,7 @@ fn events_that_are_handled_together_are_consumed_together() {
         });
     });
     assert!(std::panic::catch_unwind(fails_at_6).is_err());
-    assert_eq!(consumer.position(), 5, "none of them is consumed");
+    assert_eq!(consumer.position(), 5, "an event of the batch was consumed");
     assert_eq!(consumer.try_handle_many(9, |&event| assert!(event >= 5)), 3);
 }
 
@@ -251,7 +252,7 @@ fn another_kind_of_file_is_refused() {
     let error = Consumer::<u32>::attach(&ring, 4).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the file holds a ring of 4 slots of 8 bytes, aligned to 8, expected was one of 4 slots of 4 bytes, aligned to 4"
+        "the file holds a ring of 4 slots of 8 bytes, aligned to 8, expected one of 4 slots of 4 bytes, aligned to 4"
     );
     assert!(matches!(Consumer::<u64>::attach(&ring, 8), Err(AttachError::Mismatch { .. })));
 }
@@ -268,13 +269,13 @@ fn foreign(beginning: &[u8], bytes: u64) -> File {
 fn a_file_that_is_no_ring_is_refused_and_nothing_is_written_to_it() {
     // A ring of 4 numbers has 672 bytes.
     let foreign_files: [(&[u8], u64, &str); 7] = [
-        (b"# Notes, not a ring", 4096, "found were 4096 that begin with \"# Notes,\""),
-        (b"MSTRING1", 672, "found were 672 that begin with \"MSTRING1\""),
-        (b"brief", 5, "found were 5 that begin with \"brief\""),
-        (b"", 4096, "found were 4096 that begin with \"\\x00"),
-        (b"", 8, "found were 8 that begin with \"\\x00"),
-        (b"\0\0\0\0\0\0\0\0and then something else", 4096, "found were 4096"),
-        (b"\0\0\0\0\0\0\0\0and then something else", 672, "found were 672"),
+        (b"# Notes, not a ring", 4096, "found 4096 that begin with \"# Notes,\""),
+        (b"MSTRING1", 672, "found 672 that begin with \"MSTRING1\""),
+        (b"brief", 5, "found 5 that begin with \"brief\""),
+        (b"", 4096, "found 4096 that begin with \"\\x00"),
+        (b"", 8, "found 8 that begin with \"\\x00"),
+        (b"\0\0\0\0\0\0\0\0and then something else", 4096, "found 4096"),
+        (b"\0\0\0\0\0\0\0\0and then something else", 672, "found 672"),
     ];
     for (beginning, bytes, found) in foreign_files {
         let file = foreign(beginning, bytes);
@@ -282,10 +283,7 @@ fn a_file_that_is_no_ring_is_refused_and_nothing_is_written_to_it() {
         let error = Consumer::<u64>::attach(&file, 4).unwrap_err();
         assert!(matches!(error, AttachError::NotARing { .. }), "{error:?}");
         let text = error.to_string();
-        assert!(
-            text.contains("expected were 672 bytes that begin with \"MSTRING2\"") && text.contains(found),
-            "{text}"
-        );
+        assert!(text.contains("expected 672 bytes that begin with \"MSTRING2\"") && text.contains(found), "{text}");
         assert_eq!(contents(&file), before, "{text}");
     }
 }
@@ -316,8 +314,9 @@ fn a_file_whose_maker_was_killed_before_it_wrote_the_header_becomes_a_ring() {
 }
 
 #[test]
-fn more_slots_than_memory_can_have_are_refused() {
-    // The bytes of the first are 2^64, which is 0 in 64 bits; those of the second are more than an offset can be.
+fn more_slots_than_any_memory_holds_are_refused() {
+    // The first number of slots takes 2^64 bytes, which is 0 in 64 bits; the second takes more than an offset can
+    // express.
     for slots in [1 << 61, 1 << 60] {
         let file = memory();
         let error = Producer::<u64>::attach(&file, slots).unwrap_err();
@@ -327,7 +326,7 @@ fn more_slots_than_memory_can_have_are_refused() {
 }
 
 #[test]
-fn what_the_system_refuses_is_named() {
+fn operations_that_the_system_refuses_are_named() {
     let refused = |file: &File| match Consumer::<u64>::attach(file, 4) {
         Err(error @ AttachError::System { .. }) => error.to_string(),
         other => panic!("{other:?}"),

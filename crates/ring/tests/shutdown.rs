@@ -1,4 +1,4 @@
-//! Who sleeps while the other side leaves wakes up: races of every kind of sleep with every kind of leaving.
+//! Sleepers wake up while the other side leaves: races of every kind of sleep with every kind of leaving.
 //! `MILLSTREAM_STRESS=n` makes the runs n times longer.
 #![cfg(not(loom))]
 
@@ -24,11 +24,11 @@ fn ends(work: impl FnOnce() + Send + 'static) {
         let _ = done.send(());
     });
     let hangs = finished.recv_timeout(Duration::from_secs(120)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
-    assert!(!hangs, "somebody was never woken");
+    assert!(!hangs, "a waiter was never woken");
     thread.join().unwrap();
 }
 
-/// Lets the others get anywhere between "not yet asleep" and "asleep".
+/// Lets the other threads get anywhere between "not yet asleep" and "asleep".
 fn linger(random: &mut Random) {
     match random.below(4) {
         0 => (),
@@ -44,7 +44,7 @@ fn options(capacity: usize, random: &mut Random) -> Options {
 }
 
 #[test]
-fn a_closed_channel_loses_nothing_and_wakes_everybody() {
+fn a_closed_channel_loses_nothing_and_wakes_all_waiters() {
     let mut random = Random::seeded();
     ends(move || {
         for _ in 0..300 * stress() {
@@ -81,7 +81,7 @@ fn a_closed_channel_loses_nothing_and_wakes_everybody() {
 }
 
 #[test]
-fn closing_wakes_who_waits_on_either_side_without_another_value() {
+fn closing_wakes_waiters_of_either_side_without_another_value() {
     let mut random = Random::seeded();
     ends(move || {
         for _ in 0..200 * stress() {
@@ -176,7 +176,7 @@ fn a_timeout_beyond_the_clock_s_range_waits_for_the_other_side() {
 }
 
 #[test]
-fn a_permit_that_is_dropped_releases_what_is_behind_it() {
+fn a_permit_that_is_dropped_releases_the_values_behind_it() {
     let mut random = Random::seeded();
     ends(move || {
         for _ in 0..500 * stress() {
@@ -219,7 +219,7 @@ fn a_send_that_is_given_up_while_it_waits_holds_no_place() {
                     receiver
                 });
                 linger(&mut random);
-                // It was woken or not; its place in the line must not matter.
+                // The task may have been woken; its place in the line must not matter.
                 drop(given_up);
                 consumer.join().unwrap()
             });
@@ -282,7 +282,7 @@ fn a_graph_ends_wherever_its_last_producer_leaves_it() {
                 scope.spawn(move || (0..round % 13).for_each(|n| producer.publish(|event| *event = n)));
                 let mut own = random.fork();
                 scope.spawn(move || {
-                    // Half of the pollers leave early: those behind and the producers go on without them.
+                    // Half of the pollers leave early: their followers and the producers go on without them.
                     let polls = if own.below(2) == 0 { own.below(4) } else { u64::MAX };
                     for _ in 0..polls {
                         poller.wait();

@@ -1,5 +1,5 @@
-//! A thread that is stopped at any instruction and goes on later: nothing is lost, repeated, reordered within a
-//! producer or left asleep. `MILLSTREAM_STRESS=n` makes the runs n times longer.
+//! A thread that is stopped at any instruction and continues later: no event is lost, repeated or reordered within a
+//! producer, and no thread is left asleep. `MILLSTREAM_STRESS=n` makes the runs n times longer.
 //!
 //! SIGSTOP stops a whole process (`shared.rs` does that to a ring's producer). One thread of many is stopped by a
 //! signal whose handler does not return before it is told to.
@@ -18,22 +18,22 @@ use support::{Random, stress};
 
 const PRODUCERS: u64 = 3;
 
-/// Who stands still now, and who may go on.
+/// Whether a thread is stopped now, and whether it may go on.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static GO_ON: AtomicBool = AtomicBool::new(true);
 
-/// Stands still. Only atomics and a system call: the thread may hold any lock.
+/// Stops the thread. It uses only atomics and a system call, since the thread may hold any lock.
 extern "C" fn stand_still(_: libc::c_int) {
     STOPPED.store(true, SeqCst);
     while !GO_ON.load(SeqCst) {
         let nap = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
-        // SAFETY: the nap is a valid time; what is left of it is not asked for.
+        // SAFETY: `nanosleep` is async-signal-safe, and `nap` is valid.
         unsafe { libc::nanosleep(&raw const nap, std::ptr::null_mut()) };
     }
 }
 
 fn install() {
-    // SAFETY: all zero is a valid action; the handler does only what a handler may.
+    // SAFETY: an action of zeros is valid; the handler is async-signal-safe.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = stand_still as *const () as usize;
@@ -42,27 +42,27 @@ fn install() {
     }
 }
 
-/// Threads that may be stopped; a thread takes its number out before it ends.
+/// Threads that may be stopped; a thread removes its id before it ends.
 #[derive(Default)]
 struct Stage {
     threads: [AtomicI32; PRODUCERS as usize + 1],
     passed: AtomicU64,
-    /// How often one of them stood still.
+    /// The number of times one of them was stopped.
     stops: AtomicU64,
-    /// One of them has panicked: what it left will not pass.
+    /// Set when one of them has panicked: its remaining events will not pass.
     is_over: AtomicBool,
 }
 
 impl Stage {
     fn act<R>(&self, place: usize, part: impl FnOnce() -> R) -> R {
-        // SAFETY: gettid has no arguments and cannot fail.
+        // SAFETY: `gettid` has no preconditions.
         self.threads[place].store(unsafe { libc::gettid() }, SeqCst);
         let result = self.watch(part);
         self.threads[place].store(0, SeqCst);
         result
     }
 
-    /// If this panics, nobody is stopped from then on, and nobody waits for that.
+    /// Runs `part`. If it panics, no thread is stopped from then on, and no thread waits for a stop.
     fn watch<R>(&self, part: impl FnOnce() -> R) -> R {
         catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
             self.is_over.store(true, SeqCst);
@@ -70,7 +70,7 @@ impl Stage {
         })
     }
 
-    /// Stops one of them; the others have what they need to go on only until then. Returns whether it stood still.
+    /// Stops one of the threads, without which the others can go on only for a while. Returns whether it was stopped.
     fn stop_one(&self, random: &mut Random) -> bool {
         let thread = self.threads[random.below(self.threads.len() as u64) as usize].load(SeqCst);
         if thread == 0 {
@@ -78,7 +78,7 @@ impl Stage {
         }
         GO_ON.store(false, SeqCst);
         STOPPED.store(false, SeqCst);
-        // SAFETY: a signal to a thread of this process; one that has ended is an error that changes nothing.
+        // SAFETY: the signal goes to a thread of this process; if that has ended, the call fails without effect.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR1) };
         thread::sleep(Duration::from_micros(50 + random.below(1500)));
         let stood = STOPPED.load(SeqCst);
@@ -86,7 +86,7 @@ impl Stage {
         stood
     }
 
-    /// Stops them, one after the other, until `total` events have passed.
+    /// Stops the threads, one after another, until `total` events have passed.
     fn disturb(&self, total: u64, random: &mut Random) {
         while self.passed.load(SeqCst) < total {
             if self.is_over.load(SeqCst) {
@@ -96,12 +96,12 @@ impl Stage {
             thread::sleep(Duration::from_micros(random.below(500)));
         }
         let stops = self.stops.load(SeqCst);
-        assert!(stops >= STOPS_LEAST, "only {stops} stops");
+        assert!(stops >= MIN_STOPS, "only {stops} stops");
     }
 
-    /// Before an event with this number of so many: however fast they are, the stops are spread over all of them.
+    /// Called before event `number` of `of`: it spreads the stops over all events, however fast they are.
     fn pace(&self, number: u64, of: u64) {
-        while self.stops.load(SeqCst) < number * STOPS_LEAST / (of - 1) && !self.is_over.load(SeqCst) {
+        while self.stops.load(SeqCst) < number * MIN_STOPS / (of - 1) && !self.is_over.load(SeqCst) {
             thread::sleep(Duration::from_micros(50));
         }
     }
@@ -120,7 +120,7 @@ impl Ledger {
 }
 
 #[test]
-fn who_is_stopped_loses_and_repeats_nothing() {
+fn a_stopped_thread_loses_and_repeats_nothing() {
     install();
     let mut random = Random::seeded();
     for (strategy, capacity) in [(WaitStrategy::Adaptive, 64), (WaitStrategy::Block, 8), (WaitStrategy::Adaptive, 1)] {
@@ -129,11 +129,11 @@ fn who_is_stopped_loses_and_repeats_nothing() {
     }
 }
 
-/// How many events a producer sends.
+/// The number of events that a producer sends.
 const NUMBERS: u64 = 50_000;
 
-/// How many stops there are among them at least.
-const STOPS_LEAST: u64 = 10;
+/// The least number of stops among them.
+const MIN_STOPS: u64 = 10;
 
 fn channel_with_stops(options: Options, random: &mut Random) {
     let (stage, total) = (Stage::default(), PRODUCERS * NUMBERS * stress());
@@ -173,7 +173,7 @@ fn graph_with_stops(options: Options, random: &mut Random) {
     let mut ring = Builder::multi(options, || 0u64);
     let first = ring.handle_mut(&[], |event, _| *event = !*event);
     ring.handle(&[first], move |event, _| {
-        // SAFETY: gettid has no arguments and cannot fail.
+        // SAFETY: `gettid` has no preconditions.
         seen.threads[PRODUCERS as usize].store(unsafe { libc::gettid() }, SeqCst);
         seen.watch(|| ledger.take(!*event));
         if seen.passed.fetch_add(1, SeqCst) + 1 == total {

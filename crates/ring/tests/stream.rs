@@ -1,4 +1,4 @@
-//! Channels as streams and sinks, one property a test.
+//! Channels as streams and sinks, one property per test.
 #![cfg(all(feature = "futures", not(loom)))]
 
 #[path = "support/block_on.rs"]
@@ -13,7 +13,7 @@ use futures_core::{FusedStream, Stream};
 use futures_sink::Sink;
 use millstream_ring::channel::{self, SendError};
 
-/// All of a stream.
+/// All values of a stream.
 fn collected<S: Stream>(stream: S) -> Vec<S::Item> {
     let mut stream = pin!(stream);
     let next = || block_on(poll_fn(|context| stream.as_mut().poll_next(context)));
@@ -56,7 +56,7 @@ fn a_sink_gives_its_value_back_when_the_receiver_has_left() {
     let mut sink = sender.into_sink();
     let mut context = Context::from_waker(Waker::noop());
     assert_eq!(Pin::new(&mut sink).start_send(1), Ok(()));
-    assert_eq!(Pin::new(&mut sink).start_send(2), Ok(()), "one more than the channel holds");
+    assert_eq!(Pin::new(&mut sink).start_send(2), Ok(()), "the sink did not hold one value more than the channel");
     assert_eq!(Pin::new(&mut sink).poll_ready(&mut context), Poll::Pending);
     drop(receiver);
     assert_eq!(Pin::new(&mut sink).poll_flush(&mut context), Poll::Ready(Err(SendError(2))));

@@ -1,5 +1,5 @@
-//! Hand-overs under random preemption: nothing is lost, repeated, or reordered within a producer, and every
-//! wake-up arrives. `MILLSTREAM_STRESS=n` makes the runs n times longer.
+//! Hand-overs under random preemption: no event is lost, repeated, or reordered within a producer, and every wake-up
+//! arrives. `MILLSTREAM_STRESS=n` makes the runs n times longer.
 #![cfg(not(loom))]
 
 mod support;
@@ -16,7 +16,7 @@ use support::{Random, stress};
 
 const PRODUCERS: u64 = 3;
 
-/// Who sent it and the how-manieth of him it is.
+/// An event's value: sender id and per-sender sequence number.
 fn value(producer: u64, number: u64) -> u64 {
     producer << 48 | number
 }
@@ -25,7 +25,7 @@ fn number_of(value: u64) -> u64 {
     value & ((1 << 48) - 1)
 }
 
-/// Lets go of the core, sleeps, or moves to another core, now and then.
+/// Yields the core, sleeps, or moves to another core, now and then.
 fn disturb(random: &mut Random) {
     match random.below(4000) {
         0..16 => std::thread::yield_now(),
@@ -35,9 +35,10 @@ fn disturb(random: &mut Random) {
     }
 }
 
-/// Binds this thread to a core, if there is one of this number.
+/// Binds this thread to a core, if there is one with this number.
 fn move_to_core(core: usize) {
-    // SAFETY: an empty set is a valid one, and the kernel only reads it. A core that does not exist is an error we ignore.
+    // SAFETY: an empty set is valid, and the kernel only reads it. A core that does not exist is an error without
+    // effect.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);
@@ -45,7 +46,7 @@ fn move_to_core(core: usize) {
     }
 }
 
-/// Checks that each producer's numbers come in order, and how many came.
+/// Checks that each producer's numbers come in order, and counts them.
 #[derive(Default)]
 struct Ledger {
     next: [u64; PRODUCERS as usize],
@@ -60,8 +61,8 @@ impl Ledger {
     }
 }
 
-/// How long a run is: so many numbers of each producer. On a busy machine only those that fit into some seconds, and
-/// a hundredth at least; but who asks for long runs gets them.
+/// The length of a run: this many numbers from each producer. A busy machine sends only those that fit into some
+/// seconds, and at least a hundredth; a run that was requested to be long is not cut.
 #[derive(Clone, Copy)]
 struct Length {
     numbers: u64,
@@ -75,15 +76,15 @@ impl Length {
         Length { numbers: numbers * stress(), least: numbers / 100, until }
     }
 
-    /// Whether there is a number after so many.
+    /// Whether there is a number after `number` numbers.
     fn has_more(&self, number: u64) -> bool {
-        // The clock is looked at now and then.
+        // The clock is read only now and then.
         let looks = number >= self.least && number.is_multiple_of(16);
         number < self.numbers && !(looks && self.until.is_some_and(|until| Instant::now() >= until))
     }
 }
 
-/// Sends so many numbers. Returns how many they were.
+/// Sends the numbers of a run, and returns how many it sent.
 fn send<P: Sequencer, C: Sequencer>(
     sender: &Sender<u64, P, C>,
     producer: u64,
@@ -177,7 +178,7 @@ fn mpmc_hands_every_value_over_once() {
                         let (mut own, mut ledger) = (Vec::new(), [0; PRODUCERS as usize]);
                         receive(&receiver, &mut random, |value| {
                             let next = &mut ledger[(value >> 48) as usize];
-                            assert!(number_of(value) >= *next, "a consumer sees a producer's values in order");
+                            assert!(number_of(value) >= *next, "a consumer saw a producer's values out of order");
                             *next = number_of(value) + 1;
                             own.push(value);
                         });
@@ -211,7 +212,7 @@ fn a_graph_keeps_its_order() {
         let (mut ledger, mut own) = (Ledger::default(), random.fork());
         ring.handle(&[first], move |event, _| {
             disturb(&mut own);
-            assert_eq!(event.1, !event.0, "the second sees what the first wrote");
+            assert_eq!(event.1, !event.0, "the second consumer did not see the first one's change");
             ledger.take(event.0);
             if ledger.next == [numbers; PRODUCERS as usize] {
                 done.send(()).unwrap();
@@ -238,7 +239,8 @@ fn a_graph_keeps_its_order() {
     }
 }
 
-/// Checks what a consumer that came late sees: untorn events, each producer's numbers without a gap, to the end.
+/// Checks the events of a consumer that came late: they are untorn, each producer's numbers have no gap, and they last
+/// to the end.
 #[derive(Default)]
 struct LateLedger {
     next: [Option<u64>; PRODUCERS as usize],
@@ -246,7 +248,7 @@ struct LateLedger {
 
 impl LateLedger {
     fn take(&mut self, event: &(u64, u64)) {
-        assert_eq!(event.1, !event.0, "nobody writes to an event that a consumer has");
+        assert_eq!(event.1, !event.0, "a producer wrote to an event that a consumer has");
         let next = &mut self.next[(event.0 >> 48) as usize];
         let number = number_of(event.0);
         assert_eq!(number, next.unwrap_or(number));
@@ -259,7 +261,7 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
     let mut random = Random::seeded();
     for strategy in [WaitStrategy::Adaptive, WaitStrategy::Block] {
         let numbers = 50_000 * stress();
-        let somebody_came = Arc::new(AtomicBool::new(false));
+        let a_consumer_came = Arc::new(AtomicBool::new(false));
         let mut ring = Builder::multi(Options::new(64).wait_strategy(strategy), || (0u64, !0u64));
         let first = ring.handle(&[], |event, _| assert_eq!(event.1, !event.0));
         let (producer, mut running) = ring.start();
@@ -267,12 +269,12 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
         let threads: Vec<_> = (0..PRODUCERS)
             .map(|thread| {
                 let (mut producer, mut random) = (producer.clone(), random.fork());
-                let somebody_came = Arc::clone(&somebody_came);
+                let a_consumer_came = Arc::clone(&a_consumer_came);
                 std::thread::spawn(move || {
                     for number in 0..numbers {
                         disturb(&mut random);
-                        // The last one is for the first who comes, however late that is.
-                        while number + 1 == numbers && !somebody_came.load(Ordering::Relaxed) {
+                        // The last number waits until some consumer has come, however late that is.
+                        while number + 1 == numbers && !a_consumer_came.load(Ordering::Relaxed) {
                             std::thread::yield_now();
                         }
                         let value = value(thread, number);
@@ -283,7 +285,7 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
             .collect();
         drop(producer);
         for round in 0..12 {
-            // On its own, or behind the first consumer.
+            // The poller follows the producers, or the first consumer.
             let follows = if random.below(2) == 0 { vec![] } else { vec![first] };
             if round % 2 == 0 {
                 let (mut ledger, seen) = (LateLedger::default(), seen.clone());
@@ -293,7 +295,7 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
                         seen.send(event.0 >> 48).unwrap();
                     }
                 });
-                somebody_came.store(true, Ordering::Relaxed);
+                a_consumer_came.store(true, Ordering::Relaxed);
             } else {
                 let (_, mut poller) = running.add_poller(&follows);
                 let mut ledger = LateLedger::default();
@@ -308,7 +310,7 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         running.join().unwrap();
         drop(seen);
-        // Who comes after a producer's last number sees nothing of it; nobody sees it twice.
+        // A consumer that comes after a producer's last number sees none of them; no consumer sees a number twice.
         let ends = ledgers.iter().fold([0; PRODUCERS as usize], |mut ends, producer| {
             ends[producer as usize] += 1;
             ends
@@ -316,13 +318,13 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
         assert!(ends.iter().all(|&ends| ends <= 6), "{strategy:?}: {ends:?}");
         assert!(
             ends.iter().all(|&ends| ends > 0),
-            "{strategy:?}: {ends:?}: the first who came saw not all of them end"
+            "{strategy:?}: {ends:?}: the first late consumer did not see all producers' ends"
         );
     }
 }
 
 #[test]
-fn rare_events_wake_who_sleeps() {
+fn rare_events_wake_sleepers() {
     // Each hand-over finds the other side asleep or falling asleep.
     let mut random = Random::seeded();
     let (ping, pings) = channel::mpsc(Options::new(1).wait_strategy(WaitStrategy::Block));

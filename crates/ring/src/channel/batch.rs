@@ -2,10 +2,10 @@
 
 use std::ptr;
 
-/// Values that are moved out one run after the other; the rest moves to the front once, at the end.
+/// Values that are moved out from the front in runs; the rest moves to the front once, at the end.
 #[derive(Debug)]
 pub(super) struct Batch<'a, T> {
-    /// Its length is zero meanwhile: should anything panic, values are leaked, not dropped twice.
+    /// The vector's length is zero meanwhile: after a panic, values are leaked and not dropped twice.
     values: &'a mut Vec<T>,
     given: usize,
     len: usize,
@@ -14,23 +14,23 @@ pub(super) struct Batch<'a, T> {
 impl<'a, T> Batch<'a, T> {
     pub(super) fn of(values: &'a mut Vec<T>) -> Self {
         let len = values.len();
-        // SAFETY: shorter than before; what is beyond is still there, and ours to account for.
+        // SAFETY: the new length is smaller, and this value takes charge of the elements beyond it.
         unsafe { values.set_len(0) };
         Batch { values, given: 0, len }
     }
 
-    /// How many values are left.
+    /// The number of values left.
     pub(super) fn left(&self) -> usize {
         self.len - self.given
     }
 
-    /// The next `n` values, to be moved out before anything else happens to the batch.
+    /// The next `n` values. The caller must move them out before it uses the batch again.
     ///
     /// # Panics
-    /// When there are not as many.
+    /// If fewer than `n` values are left.
     pub(super) fn give_up(&mut self, n: usize) -> *const T {
         assert!(n <= self.left(), "{n} values wanted, {} left", self.left());
-        // SAFETY: within the vector's allocation.
+        // SAFETY: `given` is at most `len`, which is within the vector's allocation.
         let values = unsafe { self.values.as_ptr().add(self.given) };
         self.given += n;
         values
@@ -40,7 +40,7 @@ impl<'a, T> Batch<'a, T> {
 impl<T> Drop for Batch<'_, T> {
     fn drop(&mut self) {
         let left = self.left();
-        // SAFETY: the values from `given` on were not moved out, and there are `left` of them.
+        // SAFETY: the `left` values from `given` on have not been moved out.
         unsafe {
             ptr::copy(self.values.as_ptr().add(self.given), self.values.as_mut_ptr(), left);
             self.values.set_len(left);

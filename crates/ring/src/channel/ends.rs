@@ -1,4 +1,4 @@
-//! What both ends of a channel have in common for their users.
+//! The methods that both ends of a channel share.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -10,37 +10,37 @@ use crate::sequencer::{Multi, Sequencer};
 macro_rules! end {
     ($end:ident) => {
         impl<T, P: Sequencer, C: Sequencer> $end<T, P, C> {
-            /// The most values the channel holds: what it was made with.
+            /// The most values that the channel holds, as given when it was made.
             #[must_use]
             pub fn capacity(&self) -> usize {
                 self.shared.capacity as usize
             }
 
-            /// How many values are in the channel, about: others send and receive meanwhile.
+            /// The approximate number of values in the channel: other threads send and receive meanwhile.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.shared.len() as usize
             }
 
-            /// Whether the channel is empty, about.
+            /// Whether the channel is empty, approximately.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
-            /// Whether the channel is full, about.
+            /// Whether the channel is full, approximately.
             #[must_use]
             pub fn is_full(&self) -> bool {
                 self.len() == self.capacity()
             }
 
-            /// How many senders there are, about: others come and go meanwhile.
+            /// The approximate number of senders: others come and go meanwhile.
             #[must_use]
             pub fn sender_count(&self) -> usize {
                 self.shared.senders()
             }
 
-            /// How many receivers there are, about: others come and go meanwhile.
+            /// The approximate number of receivers: others come and go meanwhile.
             #[must_use]
             pub fn receiver_count(&self) -> usize {
                 self.shared.receivers()
@@ -54,12 +54,12 @@ macro_rules! end {
         }
 
         impl<T, C: Sequencer> $end<T, Multi, C> {
-            /// Lets nothing in any more: senders get their values back, those that wait at once. What is in the channel is
-            /// still received, and then receivers are told that it is disconnected.
+            /// Closes the channel to new values: senders get their values back, and waiting senders at once. Values in
+            /// the channel are still received; after them, receivers get a disconnection.
             ///
-            /// Exact: a `send` that returned success before or meanwhile is received; none succeeds later. Cost: one atomic
-            /// operation, a heavy fence and a wake-up of all waiters. Channels with a sole sender have no `close`, see the
-            /// [module](super).
+            /// Exact: the value of a `send` that returned success before or meanwhile is received, and no later `send`
+            /// succeeds. Cost: one atomic operation, a heavy fence and a wake-up of all waiters. Channels with a sole
+            /// sender have no `close`, see the [module](super).
             ///
             /// ```
             /// use millstream_ring::channel::{self, Disconnected};
@@ -83,7 +83,7 @@ macro_rules! end {
             }
         }
 
-        // A panic leaves no operation half-done: a value is in the channel or is not.
+        // A panic leaves no operation half-done: a value is either in the channel or not.
         impl<T, P: Sequencer, C: Sequencer> UnwindSafe for $end<T, P, C> {}
         impl<T, P: Sequencer, C: Sequencer> RefUnwindSafe for $end<T, P, C> {}
     };

@@ -1,60 +1,60 @@
-//! What can come instead of a value, or of sending one.
+//! The errors of sending and receiving.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// The other side is gone or the channel is closed, and nothing is left to receive.
+/// The other side is gone or the channel is closed, and no value is left to receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the channel is disconnected: the other side is gone or the channel is closed")]
 pub struct Disconnected;
 
-/// All receivers are gone, or the channel is closed; the value comes back.
+/// All receivers are gone, or the channel is closed. The error contains the value.
 #[derive(Clone, Copy, PartialEq, Eq, Error)]
-#[error("the channel is disconnected: no receiver is left to take the value")]
+#[error("the channel is disconnected: there is no receiver to take the value")]
 pub struct SendError<T>(pub T);
 
-/// Why a value was not sent at once; it comes back.
+/// The reason why a value was not sent at once, with the value.
 #[derive(Clone, Copy, PartialEq, Eq, Error)]
 pub enum TrySendError<T> {
     /// There is no room now.
     #[error("the channel is full")]
     Full(T),
     /// All receivers are gone, or the channel is closed.
-    #[error("the channel is disconnected: no receiver is left to take the value")]
+    #[error("the channel is disconnected: there is no receiver to take the value")]
     Disconnected(T),
 }
 
-/// Why a value was not sent in time; it comes back.
+/// The reason why a value was not sent in time, with the value.
 #[derive(Clone, Copy, PartialEq, Eq, Error)]
 pub enum SendTimeoutError<T> {
-    /// There was no room until the deadline.
-    #[error("the channel was full until the deadline")]
+    /// There was no room before the deadline.
+    #[error("the channel stayed full until the deadline")]
     Timeout(T),
     /// All receivers are gone, or the channel is closed.
-    #[error("the channel is disconnected: no receiver is left to take the value")]
+    #[error("the channel is disconnected: there is no receiver to take the value")]
     Disconnected(T),
 }
 
-/// Why nothing was received at once.
+/// The reason why no value was received at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TryRecvError {
-    /// Nothing is there now.
+    /// There is no value now.
     #[error("the channel is empty")]
     Empty,
-    /// Nothing is there, and all senders are gone or the channel is closed.
-    #[error("the channel is empty and disconnected: no sender is left")]
+    /// There is no value, and all senders are gone or the channel is closed.
+    #[error("the channel is empty and disconnected: there is no sender")]
     Disconnected,
 }
 
-/// Why nothing was received in time.
+/// The reason why no value was received in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RecvTimeoutError {
-    /// Nothing came until the deadline.
-    #[error("nothing arrived before the deadline")]
+    /// No value arrived before the deadline.
+    #[error("no value arrived before the deadline")]
     Timeout,
-    /// Nothing is there, and all senders are gone or the channel is closed.
-    #[error("the channel is empty and disconnected: no sender is left")]
+    /// There is no value, and all senders are gone or the channel is closed.
+    #[error("the channel is empty and disconnected: there is no sender")]
     Disconnected,
 }
 
@@ -92,7 +92,7 @@ impl<T> SendTimeoutError<T> {
         value
     }
 
-    /// Whether there was no room until the deadline.
+    /// Whether there was no room before the deadline.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self, SendTimeoutError::Timeout(_))
@@ -106,13 +106,13 @@ impl<T> SendTimeoutError<T> {
 }
 
 impl TryRecvError {
-    /// Whether nothing was there, and more may come.
+    /// Whether the channel was empty but may still get values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == TryRecvError::Empty
     }
 
-    /// Whether nothing more comes.
+    /// Whether the channel is empty and will get no more values.
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
         *self == TryRecvError::Disconnected
@@ -120,13 +120,13 @@ impl TryRecvError {
 }
 
 impl RecvTimeoutError {
-    /// Whether nothing came until the deadline.
+    /// Whether no value arrived before the deadline.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         *self == RecvTimeoutError::Timeout
     }
 
-    /// Whether nothing more comes.
+    /// Whether the channel is empty and will get no more values.
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
         *self == RecvTimeoutError::Disconnected

@@ -1,4 +1,4 @@
-//! Receiving in a loop.
+//! Iterators over received values.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -6,7 +6,7 @@ use std::iter::FusedIterator;
 use super::Receiver;
 use crate::sequencer::Sequencer;
 
-/// Each iterator is a way to receive; what ends it is the error of that.
+/// Defines an iterator by the method that receives; it ends with the method's first error.
 macro_rules! iterator {
     ($(#[$doc:meta])* $name:ident, $receive:ident, $receiver:ty $(, $a:lifetime)?) => {
         $(#[$doc])*
@@ -32,20 +32,20 @@ macro_rules! iterator {
 }
 
 iterator! {
-    /// Values until all senders are gone; see [`Receiver::iter`].
+    /// Iterates over values until all senders are gone; see [`Receiver::iter`].
     Iter, recv, &'a Receiver<T, P, C>, 'a
 }
 
 iterator! {
-    /// Values that are there; see [`Receiver::try_iter`].
+    /// Iterates over the values in the channel; see [`Receiver::try_iter`].
     TryIter, try_recv, &'a Receiver<T, P, C>, 'a
 }
 
 iterator! {
-    /// Values until all senders are gone; owns the receiver.
+    /// Iterates over values until all senders are gone; owns the receiver.
     IntoIter, recv, Receiver<T, P, C>
 }
 
-// Once disconnected, a channel stays so.
+// A disconnected channel stays disconnected.
 impl<T, P: Sequencer, C: Sequencer> FusedIterator for Iter<'_, T, P, C> {}
 impl<T, P: Sequencer, C: Sequencer> FusedIterator for IntoIter<T, P, C> {}

@@ -11,7 +11,7 @@ use crate::sequencer::{Hand, Multi, Sequencer, Single};
 
 /// Receives values from a channel; see the [module](super).
 ///
-/// Of a channel with many receivers, clone it; each value goes to one of them.
+/// The receiver of a channel with many receivers can be cloned; each value goes to one of them.
 pub struct Receiver<T, P: Sequencer = Multi, C: Sequencer = Single> {
     pub(super) shared: Arc<Shared<T, P, C>>,
     pub(super) hand: C::Hand,
@@ -23,12 +23,12 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         Receiver { shared, hand }
     }
 
-    /// Receives a value, waiting as long as it takes.
+    /// Receives a value, waiting as long as necessary.
     ///
-    /// Acquire: what the sender wrote before is visible.
+    /// Acquire: everything the sender wrote before is visible.
     ///
     /// # Errors
-    /// When all senders are gone and everything they sent was received.
+    /// If all senders are gone and all their values have been received.
     #[inline(always)]
     pub fn recv(&self) -> Result<T, Disconnected> {
         loop {
@@ -42,7 +42,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Receives a value if there is one. Never waits.
     ///
     /// # Errors
-    /// When the channel is empty, and then whether it can get another value.
+    /// If the channel is empty; the error tells whether it can get another value.
     #[inline(always)]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         if let Some(value) = self.take(self.now()) {
@@ -51,14 +51,14 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         if self.shared.has_senders() {
             return Err(TryRecvError::Empty);
         }
-        // The last sender left after our first look, perhaps also after sending.
+        // The last sender left after the first look, perhaps after another send.
         self.take(self.now()).ok_or(TryRecvError::Disconnected)
     }
 
     /// Receives a value, waiting until `deadline`.
     ///
     /// # Errors
-    /// When nothing came in time, or when nothing can come any more.
+    /// If no value arrived in time, or none can arrive any more.
     pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
         self.recv_until(Some(deadline))
     }
@@ -66,9 +66,9 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Receives a value, waiting for at most `timeout`; see [`recv_deadline`](Self::recv_deadline).
     ///
     /// # Errors
-    /// When nothing came in time, or when nothing can come any more.
+    /// If no value arrived in time, or none can arrive any more.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        // A time beyond the clock's range never comes.
+        // A time beyond the clock's range is no deadline.
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
@@ -81,14 +81,14 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Waits for at least one value, then moves values that are there, but at most `most`, to the end of the vector;
-    /// returns how many. More may be there: those that came since it last looked.
+    /// Waits for at least one value, then moves the values that are there, but at most `most`, to the end of the
+    /// vector; returns their number. More values may have arrived since the last look.
     ///
-    /// The places are free for senders when all of them are moved. The vector grows by no more than what is there, so
-    /// `usize::MAX` means "all of it". Cost: 1 ns a value for small ones.
+    /// The places become free for senders when all values are moved. The vector grows only as far as the values need,
+    /// so `usize::MAX` means "all of them". Cost: 1 ns per small value.
     ///
     /// # Errors
-    /// When all senders are gone and everything they sent was received.
+    /// If all senders are gone and all their values have been received.
     ///
     /// ```
     /// let (sender, receiver) = millstream_ring::channel::mpsc(16);
@@ -100,12 +100,13 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         self.recv_many_until(into, most, None).map_err(|_| Disconnected)
     }
 
-    /// Waits until `deadline` for at least one value, then does as [`recv_many`](Self::recv_many).
+    /// Waits until `deadline` for at least one value, then proceeds as [`recv_many`](Self::recv_many).
     ///
     /// # Errors
-    /// When nothing came in time, or when nothing can come any more.
+    /// If no value arrived in time, or none can arrive any more.
     ///
-    /// It returns with the first values that come. To wait for more, ask again with the same deadline; 64 values, or what comes within 10 ms:
+    /// It returns with the first values that arrive. To wait for more, call it again with the same deadline; this takes
+    /// 64 values, or those that arrive within 10 ms:
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -131,14 +132,14 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Waits for at most `timeout` for at least one value; see [`recv_many_deadline`](Self::recv_many_deadline).
     ///
     /// # Errors
-    /// When nothing came in time, or when nothing can come any more.
+    /// If no value arrived in time, or none can arrive any more.
     pub fn recv_many_timeout(
         &self,
         into: &mut Vec<T>,
         most: usize,
         timeout: Duration,
     ) -> Result<usize, RecvTimeoutError> {
-        // A time beyond the clock's range never comes.
+        // A time beyond the clock's range is no deadline.
         self.recv_many_until(into, most, Instant::now().checked_add(timeout))
     }
 
@@ -160,11 +161,11 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Moves values that are there, but at most `most`, to the end of the vector; returns how many. Never waits.
-    /// Only 0 means that there were no more.
+    /// Moves the values that are there, but at most `most`, to the end of the vector; returns their number. Never
+    /// waits. Only 0 means that there are no more.
     ///
     /// # Errors
-    /// When all senders are gone and everything they sent was received.
+    /// If all senders are gone and all their values have been received.
     pub fn try_recv_many(&self, into: &mut Vec<T>, most: usize) -> Result<usize, Disconnected> {
         if most == 0 {
             return Ok(0);
@@ -179,7 +180,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// All values that are there now. Never waits; allocates room for them.
+    /// All values that are in the channel now. Never waits; allocates room for them.
     ///
     /// ```
     /// let (sender, receiver) = millstream_ring::channel::mpsc(4);
@@ -193,18 +194,18 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         values.into_iter()
     }
 
-    /// Whether nothing more will be sent: all senders are gone, or the channel is closed. Values may still be in it.
+    /// Whether no more values will be sent: all senders are gone, or the channel is closed. Values may still be in it.
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
         self.shared.is_sent()
     }
 
-    /// Values until all senders are gone, waiting for each.
+    /// Iterates over values until all senders are gone, waiting for each.
     pub fn iter(&self) -> Iter<'_, T, P, C> {
         Iter { receiver: self }
     }
 
-    /// Values that are there now.
+    /// Iterates over the values that are in the channel now.
     pub fn try_iter(&self) -> TryIter<'_, T, P, C> {
         TryIter { receiver: self }
     }
@@ -214,19 +215,19 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         self.shared.consumers.claim(&self.hand, 1, most, look)
     }
 
-    /// Looks up to where values have come, all before a position being received.
+    /// A look for the end of the values that have arrived; all positions before `from` have been received.
     #[inline(always)]
     pub(super) fn now(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
         |from| {
             let until = self.shared.producers.completed(from);
             if until > from + 1 {
-                self.shared.arrivals.listen_no_more();
+                self.shared.arrivals.unregister();
             }
             until
         }
     }
 
-    /// The same, for who would wait anyway and may let some gather first.
+    /// The same look, for a receiver that would wait otherwise and may let values gather first.
     #[inline(always)]
     fn when_gathered(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
         |from| self.shared.gathered_from(from)
@@ -236,7 +237,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     pub(super) fn take(&self, look: impl Fn(u64) -> u64 + Copy) -> Option<T> {
         loop {
             let claim = self.claim(1, look)?;
-            // SAFETY: claimed above, for the first time, and completed as far as the claim goes.
+            // SAFETY: this thread alone has claimed the position, and its sender has completed it.
             let value = unsafe { self.shared.move_out(claim.start) };
             self.complete(claim);
             if value.is_some() {
@@ -245,11 +246,12 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Moves what is there, but at most `most` values, to the end of the vector, which grows by no more than that.
+    /// Moves the values that are there, but at most `most`, to the end of the vector, which grows no further than they
+    /// need.
     pub(super) fn take_many(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
         let before = into.len();
         let mut received = self.take_into_room(into, most, look);
-        // A vector that is full may have been too short.
+        // A full vector may have been too short.
         while into.len() == into.capacity()
             && received < most
             && self.take_into_room(into, most - received, self.now()) > 0
@@ -259,16 +261,16 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         received
     }
 
-    /// The same, as far as the vector has room; if it has none, it gets room for what is there.
+    /// The same, as far as the vector has room; if it has none, it gets room for the values that are there.
     fn take_into_room(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
         let shared = &*self.shared;
         let before = into.len();
         while into.len() == before {
-            // Before the claim: what is claimed must be completed, and to ask for memory may panic.
+            // The allocation precedes the claim: it may panic, and claimed positions must be completed.
             if into.capacity() == before
                 && let there @ 1.. = shared.consumers.available(&self.hand, look) as usize
             {
-                // One more: a vector that is not full afterwards needs no second look.
+                // The room for one more value saves a second look: a vector that is not full afterwards had enough.
                 into.reserve(most.min(there + 1));
             }
             let most = (into.capacity() - before).min(most) as u64;
@@ -277,11 +279,12 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             }
             let Some(claim) = self.claim(most, look) else { break };
             if shared.producers.may_have_skipped() {
-                // SAFETY: claimed above, for the first time, and completed as far as the claim goes.
+                // SAFETY: this thread alone has claimed the positions, and their senders have completed them.
                 into.extend(claim.clone().filter_map(|position| unsafe { shared.move_out(position) }));
             } else {
-                // SAFETY: the vector has room for the claim. All its positions hold values (complete, none skipped), which are
-                // ours to move out, once.
+                // SAFETY: the vector has room for the claim. All its positions are complete and none is skipped, so
+                // they hold
+                // values, which this thread alone has claimed and moves out once.
                 unsafe {
                     shared.slots.copy_out(claim.clone(), into.as_mut_ptr().add(before).cast());
                     into.set_len(before + (claim.end - claim.start) as usize);
@@ -297,8 +300,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         let shared = &*self.shared;
         let Range { start, end } = claim;
         shared.consumers.complete(claim);
-        if let Some(due) = shared.room.freed(end, || self.hand.has_completed(end)) {
-            shared.ring_for_room(due, start, end);
+        if let Some(wake_at) = shared.free_space.freed(end, || self.hand.has_completed(end)) {
+            shared.wake_for_space(wake_at, start, end);
         }
     }
 
@@ -313,7 +316,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
 
 impl<T, P: Sequencer> Clone for Receiver<T, P, Multi> {
     fn clone(&self) -> Self {
-        self.shared.receiver_came();
+        self.shared.receiver_joined();
         Receiver { shared: Arc::clone(&self.shared), hand: () }
     }
 }

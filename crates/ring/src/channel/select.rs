@@ -1,4 +1,4 @@
-//! Waiting until one of several channels can go on, to receive from or to send to.
+//! Waiting until one of several channels is ready to receive from or to send to.
 
 use std::cell::Cell;
 use std::fmt;
@@ -14,22 +14,22 @@ use millstream_sync::eventcount::Waited;
 use super::{Receiver, Sender};
 use crate::sequencer::Sequencer;
 
-/// Looks and yields before it sleeps.
+/// The number of looks, with a yield after each, before it sleeps.
 const LOOKS: u32 = 16;
 
-/// A set of operations, each on one end of a channel, of which it waits until one can go on.
+/// A set of operations, each on one end of a channel; it waits until one of them is ready.
 ///
-/// An operation is *ready* when it would not wait: a receiver when a value is there, a sender when there is room, either when
-/// the other side is gone. The operation itself is then a `try_` call of the caller; where other threads share that end, one of
-/// them may be quicker, so the caller asks again. Channels need no preparation, the set may change between two calls, and an
-/// end may be in several sets.
+/// An operation is *ready* when it would not wait: a receiver when there is a value, a sender when there is room,
+/// either when the other side is gone. The operation itself is then a `try_` call of the caller; where other threads
+/// share that end, one of them may be quicker, and the caller waits again. Channels need no preparation, the set may
+/// change between two calls, and an end may be in several sets.
 ///
-/// Of several that are ready each is as likely to be picked; [`new_biased`](Self::new_biased) picks the first. A wait looks and
-/// yields some µs, then sleeps. A look takes a few ns for each operation, and a sleep one allocation and a short lock for
-/// each.
+/// Of several ready operations each is picked with equal probability; a set made by [`new_biased`](Self::new_biased)
+/// picks the first. A wait looks and yields for some µs, then sleeps. A look takes a few ns per operation, and a sleep
+/// one allocation and a short lock per operation.
 ///
-/// For tasks there is nothing like it here, because none is needed: `recv_async` and `send_async` may be dropped while they wait, so
-/// the `select!` of any async library takes them.
+/// Tasks need no counterpart: `recv_async` and `send_async` may be dropped while they wait, so the `select!` of any
+/// async library takes them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,7 +49,7 @@ const LOOKS: u32 = 16;
 ///     } else if let Some(order) = backlog.pop() {
 ///         replies.try_send(order).unwrap();
 ///     } else {
-///         select.remove(replies_are_wanted); // nothing to send for now
+///         select.remove(replies_are_wanted); // no order to send for now
 ///     }
 ///     # if replies_rx.try_recv().is_ok() { break }
 /// }
@@ -61,11 +61,11 @@ pub struct Select<'a> {
     biased: bool,
 }
 
-/// One end of a channel, and what it waits for.
+/// One end of a channel, and the event for which it waits.
 trait Operation {
     fn is_ready(&self) -> bool;
 
-    /// Ends when it may be ready, and wakes another waiter for the same.
+    /// Ends when the operation may be ready, and wakes another waiter for the same event.
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
 }
 
@@ -77,7 +77,7 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Receiver<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             _ = self.shared.wait_for_value_async(&self.hand).await;
-            // The caller may leave the value to others, and they were not woken for it.
+            // The caller may leave the value to other receivers, which were not woken for it.
             if C::MANY {
                 self.shared.arrivals.pass_on();
             }
@@ -93,9 +93,9 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Sender<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             self.shared.wait_for_room_async(&self.hand).await;
-            // As above, of the place.
+            // The caller may leave the place to other senders, which were not woken for it.
             if P::MANY {
-                self.shared.room.pass_on();
+                self.shared.free_space.pass_on();
             }
         })
     }
@@ -108,13 +108,13 @@ impl<'a> Select<'a> {
         Select::default()
     }
 
-    /// An empty set that prefers operations that were added earlier.
+    /// An empty set that prefers operations added earlier.
     #[must_use]
     pub fn new_biased() -> Self {
         Select { biased: true, ..Select::default() }
     }
 
-    /// Adds receiving from a channel; returns the operation's index. Indices are not used twice.
+    /// Adds receiving from a channel; returns the operation's index. No index is used twice.
     pub fn recv<T, P: Sequencer, C: Sequencer>(&mut self, receiver: &'a Receiver<T, P, C>) -> usize {
         self.add(receiver)
     }
@@ -131,30 +131,30 @@ impl<'a> Select<'a> {
         index
     }
 
-    /// Takes an operation out.
+    /// Removes an operation.
     ///
     /// # Panics
-    /// When no operation has this index.
+    /// If no operation has this index.
     pub fn remove(&mut self, index: usize) {
         let place = self.operations.iter().position(|(own, _)| *own == index);
         self.operations.remove(place.unwrap_or_else(|| panic!("no operation of this set has the index {index}")));
     }
 
-    /// An operation that is ready now. Never waits.
+    /// An operation that is ready now, if there is one. Never waits.
     #[must_use]
     pub fn try_ready(&self) -> Option<usize> {
         let mut ready = self.operations.iter().filter(|(_, operation)| operation.is_ready()).map(|(index, _)| *index);
         if self.biased {
             return ready.next();
         }
-        // The nth replaces its predecessor once in n times, so each is as likely.
+        // The nth operation replaces its predecessor with probability 1/n, so each is equally likely.
         ready.enumerate().filter(|(before, _)| random().is_multiple_of(before + 1)).map(|(_, index)| index).last()
     }
 
     /// Waits until an operation is ready.
     ///
     /// # Panics
-    /// When the set is empty: the wait would not end.
+    /// If the set is empty: the wait would not end.
     #[must_use]
     pub fn ready(&self) -> usize {
         assert!(!self.operations.is_empty(), "a set without operations is never ready");
@@ -164,7 +164,7 @@ impl<'a> Select<'a> {
     /// Waits until an operation is ready, for at most `timeout`; see [`ready_deadline`](Self::ready_deadline).
     #[must_use]
     pub fn ready_timeout(&self, timeout: Duration) -> Option<usize> {
-        // A time beyond the clock's range never comes.
+        // A time beyond the clock's range is no deadline.
         match Instant::now().checked_add(timeout) {
             Some(deadline) => self.ready_deadline(deadline),
             None => self.wait(None),
@@ -186,20 +186,21 @@ impl<'a> Select<'a> {
                 thread::yield_now();
             }
             let has_passed = || deadline.is_some_and(|deadline| deadline <= Instant::now());
-            // What was there may be gone, as often as another thread was quicker.
+            // The value or the place may be gone, since another thread was quicker; this may happen any number of
+            // times.
             if self.sleep(deadline) == Waited::TimedOut || has_passed() {
                 return self.try_ready();
             }
         }
     }
 
-    /// Waits for all operations as a task that wakes this thread.
+    /// Waits for all operations as a task whose waker unparks this thread.
     fn sleep(&self, deadline: Option<Instant>) -> Waited {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
         let mut waits: Vec<_> = self.operations.iter().map(|(_, operation)| operation.wait()).collect();
         loop {
-            // The waits that were woken and not asked hand their wake-up on when they are dropped.
+            // Waits that were woken but not polled hand their wake-up on when they are dropped.
             if waits.iter_mut().any(|wait| wait.as_mut().poll(&mut context).is_ready()) {
                 return Waited::Changed;
             }
@@ -227,7 +228,7 @@ impl Wake for Unpark {
     }
 }
 
-/// A number of this thread's own sequence (xorshift), good enough to be fair.
+/// The next number of this thread's own sequence (xorshift), good enough for fairness.
 fn random() -> usize {
     thread_local!(static STATE: Cell<u32> = const { Cell::new(0x9E37_79B9) });
     STATE.with(|state| {
@@ -244,7 +245,7 @@ fn random() -> usize {
 mod tests {
     use super::*;
 
-    /// Each wake-up is for a value that another thread has taken before the wait looks.
+    /// Each wake-up is for a value that another thread takes before the wait looks.
     struct AlwaysTooLate;
 
     impl Operation for AlwaysTooLate {

@@ -11,7 +11,8 @@ use crate::sequencer::{Hand, Multi, Sequencer, Single};
 
 /// Sends values into a channel; see the [module](super).
 ///
-/// Of a channel with many senders, clone it: one for each thread is best, sharing one is possible, too.
+/// The sender of a channel with many senders can be cloned: one for each thread is best, but threads may also share
+/// one.
 pub struct Sender<T, P: Sequencer = Multi, C: Sequencer = Single> {
     pub(super) shared: Arc<Shared<T, P, C>>,
     pub(super) hand: P::Hand,
@@ -23,12 +24,12 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Sender { shared, hand }
     }
 
-    /// Sends a value, waiting for room as long as it takes.
+    /// Sends a value, waiting for room as long as necessary.
     ///
-    /// Release: whoever receives it sees what was written before. Cost without waiting: 2 to 4 ns.
+    /// Release: the receiver sees everything written before. Cost without waiting: 2 to 4 ns.
     ///
     /// # Errors
-    /// When all receivers are gone or the channel is closed.
+    /// If all receivers are gone or the channel is closed.
     #[inline(always)]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         if !self.shared.has_receivers() {
@@ -47,7 +48,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends a value if there is room now. Never waits.
     ///
     /// # Errors
-    /// When the channel is full, all receivers are gone, or it is closed.
+    /// If the channel is full or closed, or all receivers are gone.
     #[inline(always)]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         if !self.shared.has_receivers() {
@@ -64,7 +65,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends a value, waiting for room until `deadline`.
     ///
     /// # Errors
-    /// When the deadline has passed, all receivers are gone, or the channel is closed.
+    /// If the deadline has passed, all receivers are gone, or the channel is closed.
     pub fn send_deadline(&self, value: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
         self.send_until(value, Some(deadline))
     }
@@ -72,9 +73,9 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends a value, waiting for room for at most `timeout`; see [`send_deadline`](Self::send_deadline).
     ///
     /// # Errors
-    /// When the time is up, all receivers are gone, or the channel is closed.
+    /// If the time is up, all receivers are gone, or the channel is closed.
     pub fn send_timeout(&self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        // A time beyond the clock's range never comes.
+        // A time beyond the clock's range is no deadline.
         self.send_until(value, Instant::now().checked_add(timeout))
     }
 
@@ -89,12 +90,12 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(())
     }
 
-    /// Sends all values, in their order, as many at once as there is room for. They leave the vector as they are sent.
+    /// Sends all values in order, as many at once as there is room for. They leave the vector as they are sent.
     ///
-    /// Values of other senders may come between. Cost: one claim for each run of free positions; 1 ns a value for small ones.
+    /// Values of other senders may come in between. Cost: one claim per run of free positions; 1 ns per small value.
     ///
     /// # Errors
-    /// When all receivers are gone or the channel is closed: the vector holds what was not sent.
+    /// If all receivers are gone or the channel is closed: the vector holds the values not sent.
     ///
     /// ```
     /// let (sender, receiver) = millstream_ring::channel::mpsc(16);
@@ -110,8 +111,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends all values, waiting for room until `deadline`; otherwise like [`send_many`](Self::send_many).
     ///
     /// # Errors
-    /// When the deadline has passed, all receivers are gone, or the channel is closed. The vector holds what was not sent, so the error
-    /// holds nothing.
+    /// If the deadline has passed, all receivers are gone, or the channel is closed. The vector holds the values not
+    /// sent, so the error holds none.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -131,9 +132,9 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends all values, waiting for room for at most `timeout`; see [`send_many_deadline`](Self::send_many_deadline).
     ///
     /// # Errors
-    /// When the time is up, all receivers are gone, or the channel is closed. The vector holds what was not sent.
+    /// If the time is up, all receivers are gone, or the channel is closed. The vector holds the values not sent.
     pub fn send_many_timeout(&self, values: &mut Vec<T>, timeout: Duration) -> Result<(), SendTimeoutError<()>> {
-        // A time beyond the clock's range never comes.
+        // A time beyond the clock's range is no deadline.
         self.send_many_until(values, Instant::now().checked_add(timeout))
     }
 
@@ -156,10 +157,10 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(())
     }
 
-    /// Sends as many values from the front of the vector as there is room for now; returns how many. Never waits.
+    /// Sends as many values from the front of the vector as there is room for now; returns their number. Never waits.
     ///
     /// # Errors
-    /// When all receivers are gone or the channel is closed.
+    /// If all receivers are gone or the channel is closed.
     pub fn try_send_many(&self, values: &mut Vec<T>) -> Result<usize, Disconnected> {
         if !self.shared.has_receivers() {
             return Err(Disconnected);
@@ -177,17 +178,17 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(sent)
     }
 
-    /// Waits for a place, to be filled later. The place is held until the permit is used or dropped, and receivers
-    /// do not get past it before.
+    /// Waits for a place that is filled later. The permit holds the place until it is used or dropped, and receivers do
+    /// not get past it before.
     ///
     /// # Errors
-    /// When all receivers are gone or the channel is closed.
+    /// If all receivers are gone or the channel is closed.
     ///
     /// ```
     /// let (mut sender, receiver) = millstream_ring::channel::mpsc(4);
     /// let permit = sender.reserve().unwrap();
     /// permit.send("made after there was room for it");
-    /// drop(sender.reserve().unwrap()); // changed our mind: receivers see nothing of it
+    /// drop(sender.reserve().unwrap()); // unused: receivers skip the place
     /// drop(sender);
     /// assert_eq!(receiver.iter().count(), 1);
     /// ```
@@ -200,10 +201,10 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(Permit { position, sender: self })
     }
 
-    /// Takes a place if there is one now, to be filled later; see [`reserve`](Self::reserve). Never waits.
+    /// Acquires a place if there is one now, to be filled later; see [`reserve`](Self::reserve). Never waits.
     ///
     /// # Errors
-    /// When the channel is full, all receivers are gone, or it is closed.
+    /// If the channel is full or closed, or all receivers are gone.
     pub fn try_reserve(&mut self) -> Result<Permit<'_, T, P, C>, TrySendError<()>> {
         let shared = &*self.shared;
         let claim = if shared.has_receivers() { shared.claim_place(&self.hand) } else { None };
@@ -214,7 +215,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         }
     }
 
-    /// Whether nothing more can be sent: all receivers are gone, or the channel is closed.
+    /// Whether no more values can be sent: all receivers are gone, or the channel is closed.
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
         !self.shared.is_open()
@@ -232,35 +233,37 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     pub(super) fn fill(&self, Place { position, slot, completion }: Place<'_, T, P>, value: T) {
         let shared = &*self.shared;
         slot.with_mut(|slot| {
-            // SAFETY: the position is claimed by us alone until it is completed; what was in it was moved out
-            // a lap ago, or skipped.
+            // SAFETY: this sender alone has claimed the position until it completes it, and the slot is empty: its
+            // value was
+            // moved out a lap ago, or the place was skipped.
             unsafe { (*slot).write(value) };
         });
         shared.producers.complete_one(completion);
-        shared.came(1, || self.hand.has_completed(position + 1));
+        shared.notify(1, || self.hand.has_completed(position + 1));
     }
 
-    /// Moves values from the front of the batch into the claim, which is not longer; returns how many.
+    /// Moves values from the front of the batch into the claim, which is not longer; returns their number.
     pub(super) fn fill_many(&self, claim: Range<u64>, batch: &mut Batch<'_, T>) -> usize {
         let shared = &*self.shared;
         let sent = (claim.end - claim.start) as usize;
-        // SAFETY: the positions are ours as in `fill`, and the batch gives its values up.
+        // SAFETY: this sender alone has claimed the positions, whose slots are empty, and the batch gives its values
+        // up.
         unsafe { shared.slots.copy_in(claim.clone(), batch.give_up(sent).cast()) };
         let end = claim.end;
         shared.producers.complete(claim);
-        shared.came(sent, || self.hand.has_completed(end));
+        shared.notify(sent, || self.hand.has_completed(end));
         sent
     }
 
     pub(super) fn give_up(&self, position: u64) {
         self.shared.producers.skip(position..position + 1);
-        self.shared.came(1, || ());
+        self.shared.notify(1, || ());
     }
 }
 
 impl<T, C: Sequencer> Clone for Sender<T, Multi, C> {
     fn clone(&self) -> Self {
-        self.shared.sender_came();
+        self.shared.sender_joined();
         Sender { shared: Arc::clone(&self.shared), hand: () }
     }
 }
@@ -271,7 +274,7 @@ impl<T, P: Sequencer, C: Sequencer> Drop for Sender<T, P, C> {
     }
 }
 
-/// A place in the channel that is ours to fill.
+/// A place in the channel that its owner may fill.
 #[must_use = "dropping a permit gives the place up"]
 pub struct Permit<'a, T, P: Sequencer = Multi, C: Sequencer = Single> {
     sender: &'a mut Sender<T, P, C>,

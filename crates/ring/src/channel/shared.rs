@@ -1,30 +1,30 @@
-//! What both ends of a channel have in common.
+//! The state that both ends of a channel share.
 
 use std::mem::MaybeUninit;
 
 use super::discard::Discarding;
 use crate::Options;
 use crate::contained::Panic;
-use crate::padded::Padded;
+use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicUsize, Ordering, fence};
 use crate::primitive::{UnsafeCell, heavy};
 use crate::sequencer::{Multi, SequencerParts};
 use crate::slots::{Slots, slots_for};
-use crate::wait::{Arrivals, Room};
+use crate::wait::{Arrivals, FreeSpace};
 
 pub(super) struct Shared<T, P: SequencerParts, C: SequencerParts> {
     pub(super) slots: Slots<MaybeUninit<T>>,
-    /// How many of the slots may be taken: what was asked for.
+    /// The number of slots that may be in use, as given by the user.
     pub(super) capacity: u64,
     pub(super) producers: P,
     pub(super) consumers: C,
     pub(super) arrivals: Arrivals,
-    pub(super) room: Room,
+    pub(super) free_space: FreeSpace,
     pub(super) discarding: Discarding,
-    ends: Padded<Ends>,
+    ends: CachePadded<Ends>,
 }
 
-/// One position that a sender has claimed or is about to, and where to write.
+/// One position that a sender has claimed or is about to claim, and the slot to write.
 #[derive(Debug)]
 pub(super) struct Place<'a, T, P: SequencerParts> {
     pub(super) position: u64,
@@ -32,12 +32,14 @@ pub(super) struct Place<'a, T, P: SequencerParts> {
     pub(super) completion: P::Completion<'a>,
 }
 
+/// In the number of senders: the channel is closed.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// Read with every send, written when a handle is cloned or dropped.
+/// The numbers of senders and receivers: every send reads them, and they are written when a handle is cloned or
+/// dropped.
 #[derive(Debug)]
 struct Ends {
-    /// With [`CLOSED`] they send no more.
+    /// The number of senders; with [`CLOSED`] they send no more.
     senders: AtomicUsize,
     receivers: AtomicUsize,
 }
@@ -52,19 +54,21 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
             slots,
             capacity,
             arrivals: Arrivals::new(options.strategy, options.set.clone()),
-            room: Room::new(options.strategy, capacity),
+            free_space: FreeSpace::new(options.strategy, capacity),
             discarding: Discarding::default(),
-            ends: Padded(Ends { senders: AtomicUsize::new(1), receivers: AtomicUsize::new(1) }),
+            ends: CachePadded(Ends { senders: AtomicUsize::new(1), receivers: AtomicUsize::new(1) }),
         }
     }
 
-    /// Up to where senders may claim, all before `from` being free: the capacity beyond what receivers have completed.
+    /// The position up to which senders may claim: the capacity beyond the positions that receivers have completed. All
+    /// positions before `from` are known to be free.
     #[inline(always)]
     pub(super) fn free_until(&self, from: u64) -> u64 {
         self.consumers.completed(from - self.capacity) + self.capacity
     }
 
-    /// Up to where a sender that wants `most` positions should claim them, all before `from` being free. They are fetched, to be written.
+    /// The position up to which a sender that wants `most` positions should claim, all before `from` being free. Their
+    /// cache lines are fetched for writing.
     #[inline]
     pub(super) fn free_portion(&self, from: u64, most: u64) -> u64 {
         let until = self.free_until(from);
@@ -72,16 +76,18 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         Slots::<MaybeUninit<T>>::portion(from, until, most)
     }
 
-    /// For how many places senders may be woken when a receiver has completed the positions from `start` to before `end`: at least as many as
-    /// it has made free. Of many receivers, one that closes a gap makes those free, too, that others have completed behind it.
+    /// The number of places for which senders may be woken when a receiver has completed the positions from `start` to
+    /// before `end`: at least as many as it has freed. Of many receivers, one that closes a gap also frees the places
+    /// behind it that others have completed.
     pub(super) fn freed(&self, start: u64, end: u64) -> u64 {
         if !C::MANY {
             return end - start;
         }
         let capacity = self.slots.capacity();
-        // Where there is another gap before `start`, a flag may be taken for one of this lap, and the run be too long.
+        // With another gap before `start`, a flag may be taken for one of this lap, and the run be too long.
         let run = self.consumers.completed(start).max(end) - start;
-        // If the next lap has got here meanwhile, its flags cut the run short. Whoever has seen such a flag sees the claim before it.
+        // If the next lap has got here meanwhile, its flags cut the run short. A thread that sees such a flag sees the
+        // claim before it.
         if self.consumers.claimed() > start + capacity { capacity } else { run }
     }
 
@@ -90,13 +96,13 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         Place { position, slot: self.slots.at(position), completion: self.producers.completion(position) }
     }
 
-    /// Positions that are sent and not yet received, those in the making included.
+    /// The number of positions claimed by senders and not yet by receivers, including unfinished ones.
     pub(super) fn len(&self) -> u64 {
         let received = self.consumers.claimed();
         self.producers.claimed().saturating_sub(received).min(self.capacity)
     }
 
-    /// Moves the value at `position` out; `None` if its sender gave the place up.
+    /// Moves the value at `position` out; `None` if its sender gave up the place.
     ///
     /// # Safety
     /// The caller has claimed the position for receiving, producers have completed it, and this is the only call for it.
@@ -105,23 +111,25 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         if self.producers.is_skipped(position) {
             return None;
         }
-        // SAFETY: a sender completed the position and did not skip it, so there is a value; the caller alone has the
-        // right to it, and uses it once.
+        // SAFETY: a sender completed the position and did not skip it, so there is a value; only the caller has claimed
+        // it,
+        // and this is the only call for it.
         Some(self.slots.at(position).with(|slot| unsafe { (*slot).assume_init_read() }))
     }
 
     #[inline(always)]
     pub(super) fn has_receivers(&self) -> bool {
-        // Relaxed: a value that is sent while the last receiver leaves is discarded by its sender, see `discard`.
+        // Relaxed: a sender discards a value that it sends while the last receiver leaves, see `discard`.
         if self.ends.receivers.load(Ordering::Relaxed) != 0 {
             return true;
         }
-        // Pairs with the release of each receiver that left: who is told so has seen what they did before.
+        // Pairs with the release of each receiver that left: a sender that learns of it sees everything they did
+        // before.
         fence(Ordering::Acquire);
         false
     }
 
-    /// Whether values may be sent: a receiver is there, and none has closed the channel.
+    /// Whether values may be sent: there is a receiver, and the channel is not closed.
     pub(super) fn is_open(&self) -> bool {
         if !self.has_receivers() {
             return false;
@@ -134,32 +142,33 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         true
     }
 
-    /// If false, everything that was ever sent is visible.
+    /// Whether values may still arrive. If `false`, every value ever sent is visible.
     pub(super) fn has_senders(&self) -> bool {
-        // Acquire pairs with the release of each sender that left, which came after all it sent, and with that of `close`, after which no
-        // more is claimed.
+        // Acquire pairs with the release of each sender that left, which came after all its sends, and with that of
+        // `close`,
+        // after which no position is claimed.
         let senders = self.ends.senders.load(Ordering::Acquire);
         if senders & CLOSED == 0 {
-            // The producers' cursor is not read here: whoever waits would take its line from the sender it waits for.
+            // The producers' cursor is not read here: a waiter would take its line from the sender for which it waits.
             return senders != 0;
         }
-        // A place in the making is claimed, so whoever waits for it goes on waiting, and its sender rings.
+        // An unfinished place is claimed, so its waiter goes on waiting, and its sender notifies.
         senders != CLOSED && self.producers.claimed() != self.consumers.claimed()
     }
 
-    /// `events` have been completed. Calls `fenced` as [`Arrivals::came`].
+    /// Announces that `events` have been completed. Calls `fenced` as [`Arrivals::notify`] does.
     #[inline(always)]
-    pub(super) fn came(&self, events: usize, fenced: impl FnOnce()) {
-        if self.arrivals.are_heard(fenced) {
+    pub(super) fn notify(&self, events: usize, fenced: impl FnOnce()) {
+        if self.arrivals.has_waiters(fenced) {
             self.wake(events);
         }
     }
 
-    /// Wakes a receiver for each event. In a closed channel one receiver gets what has just been completed, and the others
-    /// wait for nothing any more; in a channel without receivers it is discarded.
+    /// Wakes a receiver for each event. In a closed channel one receiver gets the value just completed, and the others
+    /// must learn that no more will come; in a channel without receivers the value is discarded.
     ///
-    /// The loads are relaxed, but come after the light fence that follows the completion: either they see the end, or what
-    /// follows the heavy fence of the end sees the completion.
+    /// The loads are relaxed, but come after the light fence that follows the completion: either they see the end, or
+    /// the code after the heavy fence of the end sees the completion.
     #[cold]
     #[inline(never)]
     fn wake(&self, events: usize) {
@@ -169,63 +178,66 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
             self.discard(&mut panic);
             panic.end();
         } else if C::MANY && self.producers.is_closed() {
-            self.arrivals.changed(|| ());
+            self.arrivals.notify_all(|| ());
         }
     }
 
-    /// How many senders there are.
+    /// The number of senders.
     pub(super) fn senders(&self) -> usize {
-        // Acquire: what is read after a count of 0 is what the last one left.
+        // Acquire pairs with the release in `sender_left`: after a count of 0, everything the last sender wrote is
+        // visible.
         self.ends.senders.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// How many receivers there are.
+    /// The number of receivers.
     pub(super) fn receivers(&self) -> usize {
         self.ends.receivers.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing more will be sent: all senders are gone, or the channel is closed.
+    /// Whether no more values will be sent: all senders are gone, or the channel is closed.
     pub(super) fn is_sent(&self) -> bool {
-        // Acquire, as in `has_senders`.
+        // Acquire, for the reason given in `has_senders`.
         matches!(self.ends.senders.load(Ordering::Acquire), 0 | CLOSED..)
     }
 
-    pub(super) fn sender_came(&self) {
-        // Relaxed: who clones has a handle, so the count is not zero.
+    pub(super) fn sender_joined(&self) {
+        // Relaxed: the cloning thread has a handle, so the count is not zero.
         self.ends.senders.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn receiver_came(&self) {
+    pub(super) fn receiver_joined(&self) {
         self.ends.receivers.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn sender_left(&self) {
-        // Acquire and release: the last one passes on what the others did before.
+        // Acquire and release: the last sender passes on everything the others did before.
         if self.ends.senders.fetch_sub(1, Ordering::AcqRel) & !CLOSED == 1 {
-            self.arrivals.changed(|| ());
+            self.arrivals.notify_all(|| ());
         } else {
-            self.room.left();
+            self.free_space.producer_left();
         }
     }
 
     pub(super) fn receiver_left(&self) {
-        // Release pairs with the fence in `has_receivers`; acquire: the last one passes on what the others did before.
+        // Release pairs with the fence in `has_receivers`. Acquire: the last receiver passes on everything the others
+        // did
+        // before.
         if self.ends.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.producers.close();
-            self.room.wake_all();
+            self.free_space.wake_all();
             self.discard_from_now_on();
         }
     }
 }
 
 impl<T, C: SequencerParts> Shared<T, Multi, C> {
-    /// Ends sending, and wakes all waiters of both sides.
+    /// Closes the channel, and wakes all waiters of both sides.
     pub(super) fn close(&self) {
         self.producers.close();
         self.ends.senders.fetch_or(CLOSED, Ordering::Release);
         heavy();
-        self.room.wake_all();
-        self.arrivals.changed(|| ());
+        self.free_space.wake_all();
+        self.arrivals.notify_all(|| ());
     }
 }
 
@@ -240,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn who_closes_a_gap_frees_what_is_behind_it_also_when_it_is_lapped_before_it_counts() {
+    fn a_receiver_that_closes_a_gap_frees_the_places_behind_it_even_if_lapped_before_it_counts() {
         let shared = Shared::<u8, Multi, Multi>::new(&Options::new(4));
         let sent = || pass(&shared.producers, &(), |from| shared.free_until(from));
         let claim = || shared.consumers.claim(&(), 1, 1, |from| shared.producers.completed(from)).unwrap();
@@ -249,15 +261,15 @@ mod tests {
         for claim in [fourth, second, third] {
             shared.consumers.complete(claim);
         }
-        assert!(shared.freed(1, 2) >= 3 && shared.freed(3, 4) >= 1, "these are behind a gap");
+        assert!(shared.freed(1, 2) >= 3 && shared.freed(3, 4) >= 1, "positions behind a gap free at least themselves");
         shared.consumers.complete(first);
         assert_eq!(shared.freed(0, 1), 4);
         sent();
         let next = claim();
-        assert_eq!(shared.freed(0, 1), 4, "claimed, not completed");
+        assert_eq!(shared.freed(0, 1), 4, "a claim without a completion changed the result");
         shared.consumers.complete(next);
-        assert_eq!(shared.freed(0, 1), 4, "the flag of the first is of the next lap");
-        // Nothing was ever written.
+        assert_eq!(shared.freed(0, 1), 4, "the first flag belongs to the next lap");
+        // No slot was ever written, so the values must not be dropped.
         std::mem::forget(shared);
     }
 }

@@ -1,4 +1,4 @@
-//! Channels as streams and sinks of `futures`.
+//! Channels as streams and sinks of the `futures` crates.
 
 use std::fmt;
 use std::future::Future;
@@ -13,7 +13,7 @@ use crate::sequencer::{Multi, Sequencer, Single};
 
 type Waiting<R> = Pin<Box<dyn Future<Output = R> + Send>>;
 
-/// The values of a channel, until all senders are gone; see [`Receiver::into_stream`].
+/// A stream of a channel's values until all senders are gone; see [`Receiver::into_stream`].
 pub struct ReceiverStream<T, P: Sequencer = Multi, C: Sequencer = Single> {
     state: Receiving<Receiver<T, P, C>>,
 }
@@ -25,15 +25,15 @@ enum Receiving<R> {
 }
 
 impl<T: Send + 'static, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
-    /// The channel's values as a [`Stream`], which ends when all senders are gone. Each wait allocates; a value that is there
-    /// does not.
+    /// The channel's values as a [`Stream`], which ends when all senders are gone. A wait allocates; a value that is
+    /// there already does not.
     #[must_use]
     pub fn into_stream(self) -> ReceiverStream<T, P, C> {
         ReceiverStream { state: Receiving::Idle(self) }
     }
 }
 
-// Nothing is pinned: a wait is in a box of its own.
+// The stream pins nothing in place: each wait is in a box of its own.
 impl<T, P: Sequencer, C: Sequencer> Unpin for ReceiverStream<T, P, C> {}
 
 impl<T: Send + 'static, P: Sequencer, C: Sequencer> Stream for ReceiverStream<T, P, C> {
@@ -65,7 +65,7 @@ impl<T: Send + 'static, P: Sequencer, C: Sequencer> Stream for ReceiverStream<T,
 
 /// Lends the receiver to a wait.
 async fn once_there<T, P: Sequencer, C: Sequencer>(mut receiver: Receiver<T, P, C>) -> Receiver<T, P, C> {
-    // The end shows when the receiver looks.
+    // An error needs no handling here: the receiver's next look finds the end.
     let _ = receiver.shared.wait_for_value_async(&mut receiver.hand).await;
     receiver
 }
@@ -76,7 +76,7 @@ impl<T: Send + 'static, P: Sequencer, C: Sequencer> FusedStream for ReceiverStre
     }
 }
 
-/// Sends what it is fed; see [`Sender::into_sink`].
+/// A sink that sends the values fed to it; see [`Sender::into_sink`].
 pub struct SenderSink<T, P: Sequencer = Multi, C: Sequencer = Single> {
     state: Sending<T, Sender<T, P, C>>,
 }
@@ -90,10 +90,11 @@ enum Sending<T, S> {
 macro_rules! into_sink {
     ($P:ty) => {
         impl<T: Send + 'static, C: Sequencer> Sender<T, $P, C> {
-            /// The channel as a [`Sink`]. It holds one value more than the channel while that is full, and sends it first; a wait
-            /// for room allocates. Closing the sink drops the sender; a closed sink is ready, and gives each value back.
+            /// The channel as a [`Sink`]. While the channel is full, the sink holds one value more, and sends it first;
+            /// a wait for room allocates. Closing the sink drops the sender; a closed sink is ready, and gives each
+            /// value back.
             ///
-            /// Its error is the value that it could not send.
+            /// Its error contains the value that it could not send.
             #[must_use]
             pub fn into_sink(self) -> SenderSink<T, $P, C> {
                 SenderSink { state: Sending::Idle(self) }
@@ -107,14 +108,16 @@ macro_rules! into_sink {
                 self.poll_flush(context)
             }
 
-            /// Gives the value back when the receivers are gone or the sink is closed.
+            /// Gives the value back if the receivers are gone or the sink is closed.
             ///
             /// # Panics
-            /// When `poll_ready` has not said that the sink is ready.
+            /// If `poll_ready` has not reported that the sink is ready.
             fn start_send(mut self: Pin<&mut Self>, value: T) -> Result<(), SendError<T>> {
                 let sender = match &self.state {
                     Sending::Idle(sender) => sender,
-                    Sending::Waiting(_) => panic!("a sink takes a value when it is ready"),
+                    Sending::Waiting(_) => {
+                        panic!("start_send was called before poll_ready reported that the sink is ready")
+                    }
                     Sending::Closed => return Err(SendError(value)),
                 };
                 match sender.try_send(value) {
@@ -122,7 +125,7 @@ macro_rules! into_sink {
                     Err(TrySendError::Disconnected(value)) => Err(SendError(value)),
                     Err(TrySendError::Full(value)) => {
                         let Sending::Idle(sender) = std::mem::replace(&mut self.state, Sending::Closed) else {
-                            unreachable!("it was idle above")
+                            unreachable!("the sink was idle above")
                         };
                         #[allow(unused_mut, reason = "a sole sender is lent exclusively")]
                         let mut sender = sender;
@@ -154,7 +157,7 @@ macro_rules! into_sink {
 into_sink!(Multi);
 into_sink!(Single);
 
-// Nothing is pinned: a wait is in a box of its own.
+// The sink pins nothing in place: each wait is in a box of its own.
 impl<T, P: Sequencer, C: Sequencer> Unpin for SenderSink<T, P, C> {}
 
 impl<T, P: Sequencer, C: Sequencer> fmt::Debug for ReceiverStream<T, P, C> {

@@ -1,7 +1,7 @@
 //! Sending and receiving as a task.
 //!
-//! An end of which there may be several is shared by its tasks; the sole sender or receiver of a channel is lent to one task
-//! at a time, which may go from thread to thread with it. The two differ in how they take the end, and in nothing else.
+//! Tasks share an end of which there may be several; the sole sender or receiver of a channel is lent to one task at a
+//! time, which may move between threads with it. The two cases differ only in how they borrow the end.
 
 use std::ops::{Deref, Range};
 
@@ -11,31 +11,32 @@ use super::{Disconnected, Receiver, SendError, Sender};
 use crate::sequencer::{Multi, Sequencer, SequencerParts, Single};
 
 impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
-    /// Waits until there is something to claim. The hand is shared or exclusive, so that the future may go to another thread
-    /// with it.
+    /// Waits until there is a value to claim. The hand is shared or exclusive, so that the future may move to another
+    /// thread with it.
     pub(super) async fn wait_for_value_async(&self, hand: impl Deref<Target = C::Hand>) -> Result<(), Disconnected> {
         let look = move || self.value_or_closed(&hand);
-        self.arrivals.bell.wait_async(|| (), look).await.map_err(|_| Disconnected)
+        self.arrivals.notifier.wait_async(|| (), look).await.map_err(|_| Disconnected)
     }
 
-    /// Waits for places for at most `most` values; `None` when there is no use in waiting.
+    /// Waits for places for at most `most` values; `None` if waiting is useless.
     async fn wait_for_places_async(&self, hand: impl Deref<Target = P::Hand>, most: u64) -> Option<Range<u64>> {
-        self.room.wait_async(move || self.places_or_closed(&hand, 1, most)).await
+        self.free_space.wait_async(move || self.places_or_closed(&hand, 1, most)).await
     }
 
-    /// Waits until there is a place, without taking it, or no use in waiting for one.
+    /// Waits until there is a place, without taking it, or until waiting is useless.
     pub(super) async fn wait_for_room_async(&self, hand: impl Deref<Target = P::Hand>) {
-        self.room.wait_async(move || self.has_room_or_closed(&hand).then_some(())).await;
+        self.free_space.wait_async(move || self.has_room_or_closed(&hand).then_some(())).await;
     }
 }
 
 macro_rules! receiving {
     ($C:ty, $($own:tt)+) => {
         impl<T, P: Sequencer> Receiver<T, P, $C> {
-            /// Receives a value, waiting as a task. It may be dropped while it waits; then nothing was received.
+            /// Receives a value, waiting as a task. The future may be dropped while it waits; then no value was
+            /// received.
             ///
             /// # Errors
-            /// When all senders are gone and everything they sent was received.
+            /// If all senders are gone and all their values have been received.
             pub async fn recv_async($($own)+ self) -> Result<T, Disconnected> {
                 loop {
                     if let Some(value) = self.take(self.now()) {
@@ -45,11 +46,11 @@ macro_rules! receiving {
                 }
             }
 
-            /// Waits for at least one value as a task, then does as [`recv_many`](Self::recv_many). It may be dropped while it
-            /// waits; then nothing was received.
+            /// Waits for at least one value as a task, then proceeds as [`recv_many`](Self::recv_many). The future may
+            /// be dropped while it waits; then no value was received.
             ///
             /// # Errors
-            /// When all senders are gone and everything they sent was received.
+            /// If all senders are gone and all their values have been received.
             pub async fn recv_many_async($($own)+ self, into: &mut Vec<T>, most: usize) -> Result<usize, Disconnected> {
                 if most == 0 {
                     return Ok(0);
@@ -71,13 +72,14 @@ receiving!(Single, &mut);
 macro_rules! sending {
     ($P:ty, $($own:tt)+) => {
         impl<T, C: Sequencer> Sender<T, $P, C> {
-            /// Sends a value, waiting for room as a task. It may be dropped while it waits; then nothing was sent.
+            /// Sends a value, waiting for room as a task. The future may be dropped while it waits; then the value was
+            /// not sent.
             ///
-            /// Of the tasks that wait, about as many are woken as there are places (of a channel with one receiver exactly as
-            /// many, the longest waiting first). Once woken, poll or drop it: the others sleep on.
+            /// Of the waiting tasks, about as many are woken as there are places (in a channel with one receiver
+            /// exactly as many, the longest waiting first). Once woken, poll or drop the task: the others sleep on.
             ///
             /// # Errors
-            /// When all receivers are gone or the channel is closed.
+            /// If all receivers are gone or the channel is closed.
             pub async fn send_async($($own)+ self, value: T) -> Result<(), SendError<T>> {
                 let claimed = self.shared.claim_place(&self.hand).map(|place| place.position);
                 let position = match claimed {
@@ -96,10 +98,11 @@ macro_rules! sending {
             }
 
             /// Sends all values, waiting for room as [`send_async`](Self::send_async) does; otherwise like
-            /// [`send_many`](Self::send_many). It may be dropped while it waits; then the vector holds what was not sent.
+            /// [`send_many`](Self::send_many). The future may be dropped while it waits; then the vector holds the
+            /// values not sent.
             ///
             /// # Errors
-            /// When all receivers are gone or the channel is closed: the vector holds what was not sent.
+            /// If all receivers are gone or the channel is closed: the vector holds the values not sent.
             pub async fn send_many_async($($own)+ self, values: &mut Vec<T>) -> Result<(), Disconnected> {
                 let mut batch = Batch::of(values);
                 while batch.left() > 0 {

@@ -1,4 +1,4 @@
-//! Waiting for a place and for a value: what is not worth a copy in every caller.
+//! Waiting for a place and for a value, out of line, since a copy in every caller is not worth its space.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -22,29 +22,30 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         self.producers.claim(hand, 1, most, |from| self.free_portion(from, most))
     }
 
-    /// As [`claim_place`](Self::claim_place), waiting; `None` when the deadline has passed or all receivers are gone.
+    /// Like [`claim_place`](Self::claim_place), but waits; `None` if the deadline has passed or all receivers are gone.
     ///
-    /// A position and not a place: it comes back in registers.
+    /// It returns a position and not a place, since that fits into registers.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_place(&self, hand: &P::Hand, deadline: Option<Instant>) -> Option<u64> {
         self.wait_for_places(hand, 1, deadline).map(|claim| claim.start)
     }
 
-    /// As [`claim_places`](Self::claim_places), waiting; `None` when the deadline has passed or all receivers are gone.
+    /// Like [`claim_places`](Self::claim_places), but waits; `None` if the deadline has passed or all receivers are
+    /// gone.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_places(&self, hand: &P::Hand, most: u64, deadline: Option<Instant>) -> Option<Range<u64>> {
         let completed = || self.consumers.claimed();
-        self.room.wait(deadline, completed, |portion| self.places_or_closed(hand, portion, most)).flatten()
+        self.free_space.wait(deadline, completed, |portion| self.places_or_closed(hand, portion, most)).flatten()
     }
 
-    /// Whether there is a place, or no use in waiting for one.
+    /// Whether there is a place, or waiting for one is useless.
     pub(super) fn has_room_or_closed(&self, hand: &P::Hand) -> bool {
         !self.is_open() || self.producers.available(hand, |from| self.free_until(from)) > 0
     }
 
-    /// A claim once `portion` positions are free, or `Some(None)` if there is no use in waiting.
+    /// A claim once `portion` positions are free, or `Some(None)` if waiting is useless.
     pub(super) fn places_or_closed(&self, hand: &P::Hand, portion: u64, most: u64) -> Option<Option<Range<u64>>> {
         if !self.is_open() {
             return Some(None);
@@ -53,42 +54,44 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         if enough { self.claim_places(hand, most).map(Some) } else { None }
     }
 
-    /// Wakes senders for the positions from `start` to before `end`, which were received.
+    /// Wakes senders for the positions from `start` to before `end`, which have been received.
     #[cold]
     #[inline(never)]
-    pub(super) fn ring_for_room(&self, due: u64, start: u64, end: u64) {
-        // Of many receivers, one that was slow says little about how far they are.
+    pub(super) fn wake_for_space(&self, wake_at: u64, start: u64, end: u64) {
+        // With many receivers, a slow one's position says little about how far they are together.
         let completed = || if C::MANY { self.consumers.claimed() } else { end };
         let places = Places { may_have_gaps: C::MANY, number: || self.freed(start, end) as usize };
-        self.room.ring(due, places, completed, || self.producers.claimed());
+        self.free_space.wake_waiters(wake_at, places, completed, || self.producers.claimed());
     }
 
-    /// Where what has come ends, all before `from` being received; lets events gather before it looks.
+    /// The end of the values that have arrived, all positions before `from` being received; lets values gather before
+    /// it looks.
     #[inline(never)]
     pub(super) fn gathered_from(&self, from: u64) -> u64 {
         self.arrivals.look_again(from, self.slots.capacity(), || self.producers.completed(from))
     }
 
-    /// Waits until there is something to claim.
+    /// Waits until there is a value to claim.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_value(&self, hand: &C::Hand, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
         let look = || self.value_or_closed(hand);
-        // Many receivers have to know how many more could take something.
+        // With many receivers, the number of values decides how many others must be woken, so a full look is needed.
         let glance = || if C::MANY { look() } else { self.first_or_closed(hand) };
-        let in_vain =
-            |sleeps| self.room.drained(sleeps || !P::MANY, || self.consumers.claimed(), || self.producers.claimed());
-        let found = self.arrivals.wait(deadline, !C::MANY, in_vain, look, glance);
+        let on_empty = |sleeps| {
+            self.free_space.drained(sleeps || !P::MANY, || self.consumers.claimed(), || self.producers.claimed())
+        };
+        let found = self.arrivals.wait(deadline, !C::MANY, on_empty, look, glance);
         found.unwrap_or(Err(RecvTimeoutError::Timeout))
     }
 
-    /// Whether there is something to claim; an error if there is nothing and no sender is left.
+    /// Whether there is a value to claim; an error if there is none and no sender either.
     pub(super) fn value_or_closed(&self, hand: &C::Hand) -> Option<Result<(), RecvTimeoutError>> {
         self.found_or_closed(|| self.consumers.available(hand, |from| self.producers.completed(from)))
     }
 
-    /// The same, looking for one value only. For who has slept: then nothing is in the caches, neither data nor code, and what it does not touch
-    /// it does not wait for.
+    /// The same, for one value only. After a sleep neither data nor code are in the caches, and a receiver does not
+    /// wait for lines that it does not touch.
     #[inline(always)]
     fn first_or_closed(&self, hand: &C::Hand) -> Option<Result<(), RecvTimeoutError>> {
         let first = |from| from + u64::from(self.producers.has_passed(from));
@@ -99,14 +102,15 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     fn found_or_closed(&self, available: impl Fn() -> u64) -> Option<Result<(), RecvTimeoutError>> {
         match available() {
             0 if self.has_senders() => None,
-            // The last sender left after our first look, perhaps also after sending.
+            // The last sender left after the first look, perhaps after another send.
             0 if available() == 0 => Some(Err(RecvTimeoutError::Disconnected)),
             gathered => {
                 self.arrivals.gathered(gathered, self.slots.capacity());
                 if gathered > 1 && C::MANY {
-                    // One of us was woken for each event, but events become visible in order: one that was
-                    // completed behind a gap woke somebody who could not see it.
-                    self.came(1, || ());
+                    // One receiver was woken for each event, but events become visible in order: an event that was
+                    // completed
+                    // behind a gap woke a receiver that could not see it.
+                    self.notify(1, || ());
                 }
                 Some(Ok(()))
             }

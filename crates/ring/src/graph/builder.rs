@@ -1,4 +1,4 @@
-//! Laying out the graph.
+//! The layout of the graph.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,34 +14,35 @@ use crate::Options;
 use crate::primitive::UnsafeCell;
 use crate::sequencer::{Multi, Sequencer, SequencerParts, Single};
 
-/// What a handler's thread does.
+/// The function of a handler's thread.
 pub(super) type Body = Box<dyn FnOnce() -> Outcome + Send>;
 
-/// A ring without its producers yet: add the consumers, then [`start`](Self::start) it.
+/// A ring whose consumers are being added; [`start`](Self::start) hands out its producer.
 ///
-/// If it is dropped instead, that is the end of the ring: its pollers find nothing and wait for nothing.
+/// Dropping it instead ends the ring: its pollers find no events and do not wait for any.
 pub struct Builder<E, P: Sequencer> {
-    /// The first one, so that the ring ends if it is never started.
+    /// The first producer, so that the ring ends if it is never started.
     producer: Producer<E, P>,
     plan: Plan,
     bodies: Vec<(Node, Body)>,
 }
 
 impl<E: Send + Sync + 'static> Builder<E, Single> {
-    /// A ring for one producer, its events made by `make`. A plain number is an [`Options`] with that capacity.
+    /// A ring for one producer, whose events `make` produces. A plain number is an [`Options`] with that capacity.
     ///
     /// # Panics
-    /// When the capacity is not a power of two.
+    /// If the capacity is not a power of two.
     pub fn single(options: impl Into<Options>, make: impl FnMut() -> E) -> Self {
         Builder::new(&options.into(), make)
     }
 }
 
 impl<E: Send + Sync + 'static> Builder<E, Multi> {
-    /// A ring for any number of producers, its events made by `make`. A plain number is an [`Options`] with that capacity.
+    /// A ring for any number of producers, whose events `make` produces. A plain number is an [`Options`] with that
+    /// capacity.
     ///
     /// # Panics
-    /// When the capacity is not a power of two.
+    /// If the capacity is not a power of two.
     pub fn multi(options: impl Into<Options>, make: impl FnMut() -> E) -> Self {
         Builder::new(&options.into(), make)
     }
@@ -54,31 +55,33 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         Builder { producer: Producer::first(core), plan, bodies: Vec::new() }
     }
 
-    /// A consumer on a thread of its own that sees each event after all of `follows` are through with it.
+    /// Adds a consumer on a thread of its own, which sees each event after all of `follows` are through with it.
     ///
-    /// If `handle` panics, its consumer leaves: those that follow this one follow those whom it followed, and get the event it panicked at
-    /// and all later ones without its work. [`Producer::has_panicked`] tells.
+    /// If `handle` panics, its consumer leaves: its followers then follow the consumers it followed, and get the event
+    /// at which it panicked and all later ones without its work. [`Producer::has_panicked`] tells.
     ///
     /// # Panics
-    /// When a node is from another ring, or an exclusive consumer ([`handle_mut`](Self::handle_mut)) is not among those
-    /// it follows, directly or not.
+    /// If a node belongs to another ring, or an exclusive consumer ([`handle_mut`](Self::handle_mut)) is not among
+    /// those it follows, directly or indirectly.
     pub fn handle(&mut self, follows: &[Node], mut handle: impl FnMut(&E, Place) + Send + 'static) -> Node {
-        // SAFETY: the plan lets nobody write to events while this consumer has them: producers come a lap later, and
-        // exclusive consumers are before or behind it.
+        // SAFETY: the plan keeps every writer away from events while this consumer has them: producers come a lap
+        // later, and
+        // exclusive consumers come before or after it.
         self.add(follows, false, move |cell, place| cell.with(|event| handle(unsafe { &*event }, place)))
     }
 
-    /// A consumer on a thread of its own that may change events.
+    /// Adds a consumer on a thread of its own that may change events.
     ///
-    /// If `handle` panics, its consumer leaves, as that of [`handle`](Self::handle). Those that follow it then get events as it did: what it
-    /// would have written is left from the slot's last lap, or from `make`, and at the event it panicked at perhaps half written. If they must
-    /// not act on such events, have the handler catch what can go wrong and mark the event.
+    /// If `handle` panics, its consumer leaves, like that of [`handle`](Self::handle). Its followers then get events in
+    /// the state in which it would have got them: the fields that it would have written hold values of the slot's last
+    /// lap, or of `make`, and the event at which it panicked may be half written. If followers must not act on such
+    /// events, have the handler catch its failures and mark the event.
     ///
     /// # Panics
-    /// When a node is from another ring, or there are consumers so far that this one does not follow, directly or not: two that
-    /// may have an event at the same time cannot both have it exclusively.
+    /// If a node belongs to another ring, or an existing consumer is not among those it follows, directly or
+    /// indirectly: two consumers that may have an event at the same time cannot both have it exclusively.
     pub fn handle_mut(&mut self, follows: &[Node], mut handle: impl FnMut(&mut E, Place) + Send + 'static) -> Node {
-        // SAFETY: the plan has all other consumers before or behind this one, and producers come a lap later.
+        // SAFETY: the plan puts all other consumers before or after this one, and producers come a lap later.
         self.add(follows, true, move |cell, place| cell.with_mut(|event| handle(unsafe { &mut *event }, place)))
     }
 
@@ -94,7 +97,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         node
     }
 
-    /// A party whose `members` are to be made at once, and whom each of them follows.
+    /// A party with this number of members, which the caller makes at once, and the parties that each of them follows.
     fn party<C: SequencerParts>(
         &mut self,
         follows: &[Node],
@@ -104,7 +107,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         let core = &self.producer.core;
         let upstream = self.plan.check(follows, exclusive, &core.producers);
         if !(C::MANY && self.plan.is_empty()) {
-            core.arrivals.differ();
+            core.arrivals.set_distinct();
         }
         let party = Arc::new(Party::new(C::new(core.slots.capacity(), 0), members));
         let node = self.plan.enter(follows, exclusive, Arc::clone(&party) as Arc<dyn Followed>);
@@ -115,16 +118,18 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         Consumer::new(Arc::clone(&self.producer.core), party, upstream, 0)
     }
 
-    /// A pool of consumers, each on a thread of its own; each event is handled by one of them.
+    /// Adds a pool of consumers, each on a thread of its own; each event is handled by one of them.
     ///
-    /// Each takes one event at a time. If its handler panics, that event counts as handled, nothing else is lost, and the others go on
-    /// without it. When the last one panics the pool leaves, as the consumer of [`handle`](Self::handle).
+    /// Each member takes one event at a time. If its handler panics, that event counts as handled, no other event is
+    /// lost, and the other members go on without it. When the last one panics the pool leaves, like the consumer of
+    /// [`handle`](Self::handle).
     ///
-    /// If the pool is the ring's only consumer, and none was ever added to it, an event wakes one member that sleeps (of a ring in a
-    /// [`WaitSet`](crate::WaitSet), or with others beside it, all). If that one is stopped, the event waits for it until another member comes by.
+    /// If the pool is the ring's only consumer, and none was ever added to it, an event wakes one sleeping member (in a
+    /// ring with a [`WaitSet`](crate::WaitSet), or with other consumers, all of them). If that member is stopped, the
+    /// event waits for it until another member comes by.
     ///
     /// # Panics
-    /// When there is no handler, a node is from another ring, or an exclusive consumer is not among those it follows.
+    /// If there is no handler, a node belongs to another ring, or an exclusive consumer is not among those it follows.
     pub fn pool<H: FnMut(&E, Place) + Send + 'static>(
         &mut self,
         follows: &[Node],
@@ -135,7 +140,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         let (party, upstream, node) = self.party::<Multi>(follows, false, handlers.len());
         for mut handle in handlers {
             let consumer = self.consumer(Arc::clone(&party), upstream.clone());
-            // SAFETY: as in `handle`.
+            // SAFETY: the plan keeps every writer away from events while this pool has them, and each member claims its
+            // own.
             let handle = move |cell: &UnsafeCell<E>, place| cell.with(|event| handle(unsafe { &*event }, place));
             let body = move || consumer.run(handle);
             self.bodies.push((node, Box::new(body)));
@@ -143,10 +149,10 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         node
     }
 
-    /// A consumer to be driven by the caller. While the poller lives, producers wait for it.
+    /// Adds a consumer that the caller drives. As long as the poller lives, producers wait for it.
     ///
     /// # Panics
-    /// As [`handle`](Self::handle).
+    /// Like [`handle`](Self::handle).
     pub fn poller(&mut self, follows: &[Node]) -> (Node, Poller<E, P>) {
         let (party, upstream, node) = self.party(follows, false, 1);
         (node, Poller::new(self.consumer(party, upstream)))
@@ -155,7 +161,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// Starts the consumers' threads.
     ///
     /// # Panics
-    /// When there is no consumer, or the system starts no thread: then the ring ends.
+    /// If there is no consumer, or the system cannot start a thread: then the ring ends.
     pub fn start(self) -> (Producer<E, P>, Running<E, P>) {
         assert!(!self.plan.is_empty(), "a ring has at least one consumer");
         let core = Arc::clone(&self.producer.core);

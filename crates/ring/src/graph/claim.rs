@@ -1,4 +1,4 @@
-//! Positions that a producer holds.
+//! The positions that a producer has claimed.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use crate::sequencer::{Hand, Sequencer};
 
 /// Consecutive positions that are claimed and not yet published.
 ///
-/// Dropping it, by a panic for example, gives them up: consumers pass over them. Leaking it makes consumers wait
-/// at the first of them until the producers are dropped.
+/// Dropping it, as a panic does, gives the positions up: consumers skip them. Leaking it makes consumers wait at the
+/// first of them until the producers are dropped.
 ///
 /// ```
 /// use millstream_ring::graph::Builder;
@@ -22,7 +22,7 @@ use crate::sequencer::{Hand, Sequencer};
 ///     *event = value;
 /// }
 /// claim.publish();
-/// drop(producer.claim(2)); // nobody sees these
+/// drop(producer.claim(2)); // consumers skip these
 /// let mut seen = Vec::new();
 /// let _ = poller.poll(8, |event, _| seen.push(*event));
 /// let _ = poller.poll(8, |event, _| seen.push(*event));
@@ -49,23 +49,24 @@ impl<'a, E, P: Sequencer> Claim<'a, E, P> {
     }
 
     pub(super) fn first(&mut self) -> &mut E {
-        // SAFETY: as in `EventsMut::next`; the borrow of the claim lets nobody else get a reference.
+        // SAFETY: the positions are claimed and not published, and the claim is exclusively borrowed, so this is the
+        // only reference.
         self.core.slots.at(self.positions.start).with_mut(|event| unsafe { &mut *event })
     }
 
-    /// Lets consumers have the events. Wait-free but for waking who sleeps.
+    /// Publishes the events to consumers. Wait-free, except for waking sleepers.
     pub fn publish(self) {
         let claim = std::mem::ManuallyDrop::new(self);
         let Range { start, end } = claim.positions;
         claim.producers.complete(start..end);
-        claim.core.arrivals.came((end - start) as usize, || claim.hand.has_completed(end));
+        claim.core.arrivals.notify((end - start) as usize, || claim.hand.has_completed(end));
     }
 }
 
 impl<E, P: Sequencer> Drop for Claim<'_, E, P> {
     fn drop(&mut self) {
         self.producers.skip(self.positions.clone());
-        self.core.arrivals.changed(|| ());
+        self.core.arrivals.notify_all(|| ());
     }
 }
 
@@ -83,7 +84,7 @@ impl<'c, E, P: Sequencer> IntoIterator for &'c mut Claim<'_, E, P> {
 pub struct EventsMut<'c, E, P: Sequencer> {
     core: &'c Core<E, P>,
     positions: Range<u64>,
-    /// The claim stays borrowed.
+    /// Keeps the claim borrowed.
     _claim: PhantomData<&'c mut E>,
 }
 
@@ -92,8 +93,9 @@ impl<'c, E, P: Sequencer> Iterator for EventsMut<'c, E, P> {
 
     fn next(&mut self) -> Option<&'c mut E> {
         let position = self.positions.next()?;
-        // SAFETY: the claim is ours and exclusively borrowed; consumers are through with the last lap and do not see
-        // this one before it is published. Each position is given out once.
+        // SAFETY: the claim is exclusively borrowed; consumers are through with the last lap and do not see this one
+        // before it
+        // is published. The iterator gives out each position once.
         Some(self.core.slots.at(position).with_mut(|event| unsafe { &mut *event }))
     }
 }

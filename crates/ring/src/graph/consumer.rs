@@ -1,4 +1,4 @@
-//! Taking events in order, and the loop of a handler's thread.
+//! The consumption of events in order, and the loop of a handler's thread.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -12,48 +12,49 @@ use super::party::{Follows, Party};
 use crate::primitive::UnsafeCell;
 use crate::sequencer::{Hand, Sequencer, SequencerParts};
 
-/// Where an event stands.
+/// The place of an event in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Its number, counted from the first event of the ring. Numbers of events that were given up are not used again.
+    /// The event's number, counted from the first event of the ring. Numbers of events that were given up are not
+    /// reused.
     pub position: u64,
-    /// Whether the handler may have to wait for the next event: a good moment to flush what it has gathered.
+    /// Whether the handler may have to wait for the next event: a good moment to flush gathered work.
     pub ends_batch: bool,
 }
 
-/// How a handler's thread ended: at which event it panicked, and with what.
+/// The end of a handler's thread: if it panicked, the position of the event and the payload.
 pub(super) type Outcome = Option<(u64, Box<dyn Any + Send>)>;
 
-/// One member of a consuming party. It leaves when it is dropped.
+/// One member of a consuming party. Dropping it makes it leave.
 #[derive(Debug)]
 pub(super) struct Consumer<E, P: SequencerParts, C: SequencerParts> {
     core: Arc<Core<E, P>>,
     party: Arc<Party<C>>,
-    /// Without those that had left when it looked last.
+    /// The parties it follows, without those that had left when it looked last.
     follows: RefCell<Follows>,
     hand: C::Hand,
-    /// The most events that are completed together: those behind should not wait for too many.
-    batch_most: u64,
+    /// The most events that are completed together, so that followers do not wait for too many.
+    max_batch: u64,
 }
 
-/// How a wait for events ended.
+/// The outcome of a wait for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
     Ready,
     TimedOut,
-    /// There are no producers any more, and everything they published was consumed.
+    /// There are no producers any more, and all their events have been consumed.
     Ended,
 }
 
 impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     pub(super) fn new(core: Arc<Core<E, P>>, party: Arc<Party<C>>, follows: Follows, start: u64) -> Self {
         let hand = party.own.hand(start);
-        // A pool's member takes events one by one: another can have the next, and a panic loses no more than one.
-        let batch_most = if C::MANY { 1 } else { (core.slots.capacity() / 4).max(1) };
-        Consumer { core, party, follows: RefCell::new(follows), hand, batch_most }
+        // A pool's member takes events one by one: another member can have the next one, and a panic loses only one.
+        let max_batch = if C::MANY { 1 } else { (core.slots.capacity() / 4).max(1) };
+        Consumer { core, party, follows: RefCell::new(follows), hand, max_batch }
     }
 
-    /// Up to where it may consume, all before `from` being free.
+    /// The position up to which it may consume; all before `from` are known to be free.
     fn free_until(&self, from: u64) -> u64 {
         self.follows.borrow_mut().completed_forgetting(from)
     }
@@ -62,29 +63,33 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         self.party.own.available(&self.hand, |from| self.free_until(from))
     }
 
-    /// Calls `handle` with the slot of each event of a batch, `most` at most; returns how many there were, given-up ones included.
+    /// Calls `handle` with the slot of each event of a batch of at most `most`; returns the number of positions,
+    /// including those given up.
     ///
-    /// If `handle` panics, the events before count as consumed; of a pool also the one it panicked at, which is a batch by itself.
+    /// If `handle` panics, the events before count as consumed; in a pool, so does the event at which it panicked,
+    /// which is a batch by itself.
     pub(super) fn consume(&self, most: u64, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         self.consume_of(most, |from| self.free_until(from), handle)
     }
 
-    /// As [`consume`](Self::consume), for who would wait anyway and may as well let events gather before it looks for more.
+    /// Like [`consume`](Self::consume), for a consumer that would wait otherwise and may let events gather before it
+    /// looks for more.
     fn consume_gathered(&self, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         let core = &*self.core;
         let look = |from| core.arrivals.look_again(from, core.slots.capacity(), || self.free_until(from));
         self.consume_of(u64::MAX, look, handle)
     }
 
-    /// Consumes what `look` finds.
+    /// Consumes the events that `look` finds.
     fn consume_of(&self, most: u64, look: impl Fn(u64) -> u64, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
-        let Some(batch) = self.party.own.claim(&self.hand, 1, most.min(self.batch_most), look) else { return 0 };
+        let Some(batch) = self.party.own.claim(&self.hand, 1, most.min(self.max_batch), look) else { return 0 };
         if batch.is_empty() {
-            // Of events that are there none was asked for.
+            // There are events, but the caller asked for none.
             return 0;
         }
         let producers = &self.core.producers;
-        // The last event that was not given up: the last of all, which takes no search, if none ever was.
+        // The last event that was not given up. If no position was ever given up, it is the last of all, and the search
+        // ends at once.
         let last = batch.clone().rev().find(|&position| !producers.is_skipped(position)).unwrap_or(batch.start);
         let mut passing = Passing { consumer: self, at: batch.start, batch: batch.clone() };
         let mut pass = |position, ends_batch| {
@@ -93,20 +98,21 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
             }
             passing.at = position + 1;
         };
-        // The last one apart: a loop whose every turn asks whether it is the last takes half as long again.
+        // The last event is handled apart: a loop that asks in every turn whether it is the last takes half as long
+        // again.
         (batch.start..last).for_each(|position| pass(position, false));
         pass(last, true);
         passing.at = batch.end;
         batch.end - batch.start
     }
 
-    /// Whether there is something to consume; `None` if not yet.
+    /// Whether there is an event to consume, or the end; `None` for neither.
     fn look(&self) -> Option<Waited> {
         let core = &*self.core;
         match self.available() {
             0 if core.has_producers() => None,
             0 => {
-                // Everything is published now. What is behind a gap, left by a claim that was leaked, never comes.
+                // All events are published now. An event behind a gap, left by a claim that was leaked, never arrives.
                 let next = self.party.own.claimed();
                 match self.available() {
                     0 if core.producers.completed(next) <= next => Some(Waited::Ended),
@@ -117,8 +123,9 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
             gathered => {
                 core.arrivals.gathered(gathered, core.slots.capacity());
                 if gathered > 1 && C::MANY {
-                    // One of us was woken for each event, but events become visible in order: one that was
-                    // completed behind a gap woke somebody who could not see it.
+                    // One member was woken for each event, but events become visible in order: an event that was
+                    // completed
+                    // behind a gap woke a member that could not see it.
                     core.arrivals.pass_on();
                 }
                 Some(Waited::Ready)
@@ -126,7 +133,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         }
     }
 
-    /// Waits until there is something to consume.
+    /// Waits until there is an event to consume.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Waited {
         let look = || self.look();
         self.core
@@ -135,20 +142,21 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
             .unwrap_or(Waited::TimedOut)
     }
 
-    /// Whether there is something to consume, without waiting.
+    /// Whether there is an event to consume, without waiting.
     pub(super) fn peek(&self) -> Waited {
         self.look().unwrap_or(Waited::TimedOut)
     }
 
-    /// Waits as a task until there is something to consume.
+    /// Waits as a task until there is an event to consume.
     pub(super) async fn wait_async(&mut self) -> Waited {
         let core = Arc::clone(&self.core);
-        // Exclusive, for the future may go to another thread with it.
-        core.arrivals.bell.wait_async(|| (), move || self.look()).await
+        // The borrow is exclusive, so the future may move to another thread with the consumer.
+        core.arrivals.notifier.wait_async(|| (), move || self.look()).await
     }
 
-    /// Handles all events to the end, or to a panic of `handle`; returns where and what that was. Leaves, and drops `handle` after
-    /// that: what it has captured may publish, or wait for somebody who does, and then nobody must wait for us. It may panic, too.
+    /// Handles all events to the end, or to a panic of `handle`, and returns that. Leaves before it drops `handle`: the
+    /// captured values may publish when dropped, or wait for a thread that does, and then no thread may wait for this
+    /// consumer. Their drop may panic, too.
     pub(super) fn run(self, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> Outcome {
         let core = Arc::clone(&self.core);
         let mut at = 0;
@@ -166,7 +174,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         if dropped.is_err() {
             core.handler_panicked();
         }
-        // Of two panics the first says why.
+        // Of two panics, the first one is the cause.
         handled.and(dropped).err().map(|panic| (at, panic))
     }
 
@@ -176,19 +184,20 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
 }
 
 impl<E, P: SequencerParts, C: SequencerParts> Drop for Consumer<E, P, C> {
-    /// Leaves. If nobody of its party is left, nobody waits for that any more.
+    /// Leaves. With its last member the party leaves, and other threads stop waiting for it.
     fn drop(&mut self) {
         if self.party.leave(self.follows.take()) {
-            self.core.arrivals.changed(|| ());
-            // The fence of that has come before, so tasks and threads that are missed here see that we have left.
-            self.core.room.wake_all();
-            // Last: it may wait for a producer that is preempted. Who was woken need not, for it is the party that says that it has left.
-            self.core.gate.forget_who_left();
+            self.core.arrivals.notify_all(|| ());
+            // The fence of that call comes first, so tasks and threads that this misses see that the party has left.
+            self.core.free_space.wake_all();
+            // This comes last, since it may wait for a preempted producer. Woken threads need not wait for it: the
+            // party itself says that it has left.
+            self.core.gate.forget_departed();
         }
     }
 }
 
-/// A batch that is being consumed; completes what was when it is dropped, also by a panic.
+/// A batch that is being consumed. Dropping it, even by a panic, completes the events consumed so far.
 struct Passing<'a, E, P: Sequencer, C: Sequencer> {
     consumer: &'a Consumer<E, P, C>,
     batch: Range<u64>,

@@ -1,14 +1,14 @@
-//! What producers and consumers of a ring share.
+//! The state that a ring's producers and consumers share.
 
 use std::sync::Arc;
 
 use super::gate::Gate;
 use crate::Options;
-use crate::padded::Padded;
+use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sequencer::{Progress, SequencerParts};
 use crate::slots::Slots;
-use crate::wait::{Arrivals, Places, Room};
+use crate::wait::{Arrivals, FreeSpace, Places};
 
 #[derive(Debug)]
 pub(super) struct Core<E, P> {
@@ -16,10 +16,10 @@ pub(super) struct Core<E, P> {
     pub(super) producers: Arc<P>,
     pub(super) gate: Gate,
     pub(super) arrivals: Arrivals,
-    pub(super) room: Room,
-    /// How many producers there are; the builder has the first.
-    open: Padded<AtomicUsize>,
-    /// Whether a handler has.
+    pub(super) free_space: FreeSpace,
+    /// The number of producers; the builder has the first.
+    open: CachePadded<AtomicUsize>,
+    /// Whether a handler has panicked.
     panicked: AtomicBool,
 }
 
@@ -32,19 +32,20 @@ impl<E, P: SequencerParts> Core<E, P> {
             producers: Arc::new(P::new(capacity, capacity)),
             gate: Gate::new(),
             arrivals: Arrivals::new(options.strategy, options.set.clone()),
-            room: Room::new(options.strategy, capacity),
-            open: Padded(AtomicUsize::new(1)),
+            free_space: FreeSpace::new(options.strategy, capacity),
+            open: CachePadded(AtomicUsize::new(1)),
             panicked: AtomicBool::new(false),
         }
     }
 
-    /// Up to where producers may claim, all before `from` being free.
+    /// The position up to which producers may claim; all before `from` are known to be free.
     pub(super) fn free_until(&self, from: u64) -> u64 {
         let capacity = self.slots.capacity();
         self.gate.completed(from - capacity) + capacity
     }
 
-    /// Up to where a producer that wants `most` positions should claim them, all before `from` being free. They are fetched, to be written.
+    /// The position up to which a producer that wants `most` positions should claim, all before `from` being free.
+    /// Their cache lines are fetched for writing.
     #[inline]
     pub(super) fn free_portion(&self, from: u64, most: u64) -> u64 {
         let until = self.free_until(from);
@@ -52,33 +53,36 @@ impl<E, P: SequencerParts> Core<E, P> {
         Slots::<E>::portion(from, until, most)
     }
 
-    /// A consumer has completed positions, the last of them before `end`: whoever follows may go on. Calls `fenced` as `Arrivals::came`.
+    /// Wakes followers after a consumer has completed positions, the last of them before `end`. Calls `fenced` as
+    /// `Arrivals::notify` does.
     #[inline(always)]
     pub(super) fn consumed(&self, end: u64, fenced: impl FnOnce()) {
-        // Where all wait for the same, that is the producers.
-        self.arrivals.came_to_others(fenced);
-        if let Some(due) = self.room.freed(end, || ()) {
-            self.ring_for_room(due);
+        // Interchangeable waiters all wait for the producers, so this event concerns none of them.
+        self.arrivals.notify_others(fenced);
+        if let Some(wake_at) = self.free_space.freed(end, || ()) {
+            self.wake_for_space(wake_at);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn ring_for_room(&self, due: u64) {
-        // A task may want many positions, so all look.
+    fn wake_for_space(&self, wake_at: u64) {
+        // A task may want many positions, so all tasks look.
         let places = Places { may_have_gaps: false, number: || usize::MAX };
-        // Not only where this consumer is: a fast one would have the room believe that what a slow one still holds is free.
-        self.room.ring(due, places, || self.gate.slowest(), || self.producers.claimed());
+        // This asks for the slowest consumer: a fast one's position would make slots look free that a slow one still
+        // holds.
+        self.free_space.wake_waiters(wake_at, places, || self.gate.slowest(), || self.producers.claimed());
     }
 
-    /// A consumer has nothing to consume: more producers may be needed.
+    /// Called by a consumer without an event to consume: more producers may be needed.
     pub(super) fn found_nothing(&self, sleeps: bool) {
-        self.room.drained(sleeps || !P::MANY, || self.gate.slowest(), || self.producers.claimed());
+        self.free_space.drained(sleeps || !P::MANY, || self.gate.slowest(), || self.producers.claimed());
     }
 
-    /// A handler has panicked; its consumer has not left yet, or is through with its last event.
+    /// Records that a handler has panicked. Its consumer has not left yet, or is through with its last event.
     pub(super) fn handler_panicked(&self) {
-        // Relaxed: a fact without data. Whoever finds that the consumer has left sees this, too, by that release.
+        // Relaxed: the flag carries no data. A thread that finds that the consumer has left sees the flag by that
+        // release.
         self.panicked.store(true, Ordering::Relaxed);
     }
 
@@ -86,21 +90,21 @@ impl<E, P: SequencerParts> Core<E, P> {
         self.panicked.load(Ordering::Relaxed)
     }
 
-    pub(super) fn producer_came(&self) {
-        // Relaxed: who clones has one, so the count is not zero.
+    pub(super) fn producer_joined(&self) {
+        // Relaxed: the cloning thread has a producer, so the count is not zero.
         self.open.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn producer_left(&self) {
-        // Acquire and release: the last one passes on what the others published.
+        // Acquire and release: the last producer passes on what the others published.
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.arrivals.changed(|| ());
+            self.arrivals.notify_all(|| ());
         } else {
-            self.room.left();
+            self.free_space.producer_left();
         }
     }
 
-    /// If false, everything that was ever published is visible.
+    /// Whether there are producers. If `false`, every event ever published is visible.
     pub(super) fn has_producers(&self) -> bool {
         self.open.load(Ordering::Acquire) != 0
     }

@@ -1,17 +1,17 @@
 //! Consumers in a graph over one ring: the disruptor.
 //!
-//! Events are made once, when the ring is built, and then written in place, lap after lap: nothing is allocated and nothing moved.
-//! Each consumer sees every event, in order, after the consumers it *follows* are through with it.
+//! Events are made once, when the ring is built, and then written in place, lap after lap: the ring neither allocates
+//! nor moves. Each consumer sees every event, in order, after the consumers that it *follows* are through with it.
 //!
 //! | I want | do |
 //! | --- | --- |
-//! | several consumers, each sees all events (multicast) | [`Builder::handle`] several times, following nobody |
+//! | several consumers, each sees all events (multicast) | [`Builder::handle`] several times, following `&[]` |
 //! | one after the other (chain) | `handle(&[first], …)` |
 //! | two side by side, then a third (diamond) | `handle(&[a, b], …)` |
 //! | a consumer that changes events for those after it | [`Builder::handle_mut`] |
 //! | each event handled by one of several threads | [`Builder::pool`] |
 //! | to consume on a thread of my own | [`Builder::poller`] |
-//! | one more consumer while it runs | [`Running::add`], [`Running::add_poller`] |
+//! | one more consumer while the ring runs | [`Running::add`], [`Running::add_poller`] |
 //! | one producer, or many | [`Builder::single`], [`Builder::multi`] |
 //!
 //! ```
@@ -29,20 +29,21 @@
 //! for cents in [100, 200] {
 //!     producer.publish(|order| order.cents = cents);
 //! }
-//! drop(producer); // all that was published is handled, then the consumers end
+//! drop(producer); // consumers handle all published events, then end
 //! running.join().unwrap();
 //! assert_eq!(results.iter().collect::<Vec<_>>(), [(0, 119), (1, 238)]);
 //! ```
 //!
-//! **The end.** When the last producer is dropped, consumers handle everything that was published and end.
+//! **The end.** When the last producer is dropped, consumers handle all published events and end.
 //!
-//! **Panics.** A handler that panics is not called again: its consumer leaves, and neither producers nor other consumers wait for it any
-//! more. [`Running::join`] reports it. What the handler has captured is dropped after its consumer has left, so that may publish, or wait;
-//! if it panics, that is reported, too. Those that followed it go on, and what they get from then on has missed a step: the event the
-//! handler panicked at may be half changed, and in later ones the fields that it would have written are as they were left a lap ago. Who
-//! should rather stop asks [`Producer::has_panicked`] or [`Running::has_panicked`]. Of a pool the others go on, and all events are
-//! handled but the one at which it panicked, until the last of the pool panics. A producer that panics while it writes an event publishes
-//! nothing: consumers pass over the position.
+//! **Panics.** A handler that panics is not called again: its consumer leaves, and neither producers nor other
+//! consumers wait for it any more. [`Running::join`] reports it. The handler's captured values are dropped after its
+//! consumer has left, so their drop may publish, or wait; if it panics, that is reported, too. The followers go on, and
+//! their events from then on lack a step: the event at which the handler panicked may be half changed, and in later
+//! ones the fields that it would have written hold values of the last lap. A program that should rather stop asks
+//! [`Producer::has_panicked`] or [`Running::has_panicked`]. In a pool the other members go on, and all events are
+//! handled except the one at which it panicked, until the last member panics. A producer that panics while it writes an
+//! event does not publish it: consumers skip the position.
 
 mod builder;
 mod claim;

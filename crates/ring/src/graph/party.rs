@@ -1,19 +1,19 @@
-//! A consumer as others see it: how far it is, and whom it follows.
+//! A consumer as others see it: its progress, and the parties it follows.
 
 use std::collections::BTreeSet;
 use std::fmt;
-// The standard one in a model, too: `has_left` orders who reads it.
+// The standard type, in a model, too: `has_left` orders its readers.
 use std::sync::{Arc, OnceLock};
 
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sequencer::{Progress, SequencerParts};
 
-/// Whom a consumer may follow: the producers, or a party of consumers.
+/// A party that a consumer may follow: the producers, or a party of consumers.
 pub(super) trait Followed: Send + Sync {
-    /// Who is to be followed instead, if this one has left.
+    /// The parties to follow instead, if this one has left.
     fn instead(&self) -> Option<&Follows>;
 
-    /// As [`Progress::completed`]; `None` if it has left.
+    /// Like [`Progress::completed`]; `None` if the party has left.
     fn completed_if_here(&self, from: u64) -> Option<u64>;
 
     fn has_left(&self) -> bool {
@@ -22,7 +22,7 @@ pub(super) trait Followed: Send + Sync {
 }
 
 impl<P: SequencerParts> Followed for P {
-    /// Producers stay: what they have published stays to be handled.
+    /// Producers do not leave: their published events remain to be handled.
     fn instead(&self) -> Option<&Follows> {
         None
     }
@@ -32,14 +32,15 @@ impl<P: SequencerParts> Followed for P {
     }
 }
 
-/// Those whom a consumer follows.
+/// The parties that a consumer follows.
 #[derive(Default, Clone)]
 pub(super) struct Follows(Vec<Arc<dyn Followed>>);
 
 impl Follows {
-    /// Each of `parties` once; in the place of who has left, those whom it followed.
+    /// Each of `parties` once, with each party that has left replaced by those it followed.
     ///
-    /// Who has left is looked into once, however many followed it: of pairs that followed pairs there would be 2^k ways through k of them.
+    /// A party that has left is expanded once, however many followed it: among pairs that followed pairs there would be
+    /// 2^k paths through k of them.
     pub(super) fn new<'a>(parties: impl IntoIterator<Item = &'a Arc<dyn Followed>>) -> Self {
         let mut follows = Follows::default();
         let mut seen = BTreeSet::new();
@@ -56,33 +57,33 @@ impl Follows {
         follows
     }
 
-    /// Adds one, and forgets who has left.
+    /// Adds a party, and forgets those that have left.
     pub(super) fn add(&mut self, party: &Arc<dyn Followed>) {
         *self = Follows::new(self.0.iter().chain([party]));
     }
 
-    /// Forgets who has left: those whom it followed take its place.
-    pub(super) fn forget_who_left(&mut self) {
+    /// Forgets parties that have left: those they followed take their place.
+    pub(super) fn forget_departed(&mut self) {
         *self = Follows::new(&self.0);
     }
 
-    /// What all of them have completed, all being through with everything before `from`.
+    /// The position up to which all of them have completed, all before `from` being completed.
     pub(super) fn completed(&self, from: u64) -> u64 {
-        // Again only if somebody has left meanwhile.
+        // The expansion runs only if a party has left meanwhile.
         self.completed_if_here(from).unwrap_or_else(|| Follows::new(&self.0).completed(from))
     }
 
-    /// The same for who may change the list: who has left is not met again.
+    /// The same for a caller that may change the list: it drops parties that have left.
     pub(super) fn completed_forgetting(&mut self, from: u64) -> u64 {
         loop {
             if let Some(completed) = self.completed_if_here(from) {
                 return completed;
             }
-            self.forget_who_left();
+            self.forget_departed();
         }
     }
 
-    /// `None` if one of them has left.
+    /// The position up to which all of them have completed; `None` if one of them has left.
     fn completed_if_here(&self, from: u64) -> Option<u64> {
         let mut slowest = None;
         for party in &self.0 {
@@ -101,18 +102,19 @@ impl fmt::Debug for Follows {
 
 /// One consumer, or one pool.
 ///
-/// When all its members have left, those behind it follow those whom it followed: the order between the others stays.
+/// When all its members have left, its followers follow the parties it followed: the order among the others stays.
 ///
-/// Whom it follows its members know, each for itself. They forget who has left, and the last one hands on whom it still follows. So
-/// what a party keeps alive after it has left was there when it left, and does not grow with those who came and went before.
+/// Each member knows the parties it follows. It forgets those that have left, and the last member hands on the ones it
+/// still follows. So a party that has left keeps alive only parties that were there when it left, and not all that came
+/// and went before.
 #[derive(Debug)]
 pub(super) struct Party<C> {
     pub(super) own: C,
-    /// How many have not left.
+    /// The number of members that have not left.
     members: AtomicUsize,
-    /// Set when the last one has.
+    /// Set when the last member has left.
     has_left: AtomicBool,
-    /// Written before that.
+    /// The parties to follow instead, written before `has_left` is set.
     instead: OnceLock<Follows>,
 }
 
@@ -121,15 +123,15 @@ impl<C> Party<C> {
         Party { own, members: AtomicUsize::new(members), has_left: AtomicBool::new(false), instead: OnceLock::new() }
     }
 
-    /// One of its members leaves, which followed `follows`; whether it was the last.
+    /// Makes a member leave that followed `follows`; returns whether it was the last.
     pub(super) fn leave(&self, mut follows: Follows) -> bool {
-        // Release and acquire: the last one passes on what those before it did.
+        // Release and acquire: the last member passes on everything the others did before.
         if self.members.fetch_sub(1, Ordering::AcqRel) > 1 {
             return false;
         }
-        follows.forget_who_left();
-        self.instead.set(follows).expect("one member is the last");
-        // Release pairs with the acquire in `instead`: what members read of the slots comes before what others write to them.
+        follows.forget_departed();
+        self.instead.set(follows).expect("only one member is the last");
+        // Release pairs with the acquire in `instead`: the members' reads of slots come before the next writes to them.
         self.has_left.store(true, Ordering::Release);
         true
     }
@@ -142,7 +144,8 @@ impl<C: Progress> Followed for Party<C> {
     }
 
     fn completed_if_here(&self, from: u64) -> Option<u64> {
-        // Who has come further than the members did has seen that they left: `from` is handed on with release and acquire.
+        // A thread that got further than the members has seen that they left: `from` is handed on with release and
+        // acquire.
         if self.has_left() { None } else { Some(self.own.completed(from)) }
     }
 }
@@ -161,19 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn who_has_left_keeps_nobody_who_left_before() {
+    fn a_departed_party_keeps_no_earlier_one_alive() {
         let producers = Arc::new(Single::starting_at(7)) as Arc<dyn Followed>;
         let mut last = party();
         let mut follows = Follows::new([&producers]);
         for _ in 0..100 {
             let next = party();
-            // It came while the one before was there.
+            // The next party came while the one before was there.
             let before = std::mem::replace(&mut follows, Follows::new([&followed(&last)]));
             let gone = Arc::downgrade(&last);
             assert!(last.leave(before));
             last = next;
             assert_eq!(follows.completed(0), 7);
-            assert_eq!(gone.strong_count(), 1, "it is in the list still");
+            assert_eq!(gone.strong_count(), 1, "the list has dropped the departed party too early");
             assert_eq!(follows.completed_forgetting(0), 7);
             assert_eq!((gone.strong_count(), follows.0.len()), (0, 1));
         }

@@ -1,4 +1,4 @@
-//! Who follows whom, and whose access excludes whose.
+//! The following relation, and the exclusiveness of consumers.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::fmt;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 
 use super::party::{Followed, Follows};
 
-/// A consumer, or a pool, to be followed by others.
+/// A consumer, or a pool, that others can follow.
 ///
-/// It stays valid when its consumer has left: whoever follows it then follows those whom that one followed, or all that came before it
-/// when the ring has forgotten who they were.
+/// It stays valid when its consumer has left: a new follower then follows the consumers that it followed, or all that
+/// came before it if the ring has forgotten which ones those were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     index: usize,
-    /// The address of the ring: a node means nothing in another.
+    /// The address of the ring: a node means nothing to another ring.
     ring: usize,
 }
 
-/// The nodes so far.
+/// The nodes added so far.
 pub(super) struct Plan {
-    /// By their numbers; some that have left are missing.
+    /// The nodes by index, without some that have left.
     nodes: BTreeMap<usize, Planned>,
-    /// How many there ever were.
+    /// The number of nodes ever added.
     entered: usize,
     ring: usize,
 }
 
 struct Planned {
     party: Arc<dyn Followed>,
-    /// All that are through with an event before this node sees it.
+    /// All nodes that are through with an event before this one sees it.
     before: BTreeSet<usize>,
     exclusive: bool,
 }
@@ -42,7 +42,7 @@ impl Plan {
         self.nodes.is_empty()
     }
 
-    /// The parties behind `follows`; the producers, if there are none.
+    /// The parties behind `follows`; the producers, if `follows` is empty.
     pub(super) fn check<P: Followed + 'static>(
         &self,
         follows: &[Node],
@@ -53,7 +53,7 @@ impl Plan {
         for (index, node) in &self.nodes {
             assert!(
                 !(exclusive || node.exclusive) || before.contains(index),
-                "consumer {index} {} has to be followed: it could have an event at the same time",
+                "consumer {index} {} has to be followed: otherwise both could have an event at the same time",
                 if node.exclusive { "is exclusive and" } else { "of a ring with a new exclusive consumer" },
             );
         }
@@ -83,7 +83,7 @@ impl Plan {
         before
     }
 
-    /// The node; in the place of a forgotten one all that came before it, for it may have followed any of them.
+    /// The planned node; for a forgotten one all nodes before it, since it may have followed any of them.
     fn planned(&self, node: Node) -> btree_map::Range<'_, usize, Planned> {
         let first = if self.nodes.contains_key(&node.index) { node.index } else { 0 };
         self.nodes.range(first..=node.index)
@@ -93,16 +93,16 @@ impl Plan {
         self.nodes.get(&node.index).is_none_or(|planned| planned.party.has_left())
     }
 
-    /// Those that nobody follows.
+    /// The parties without followers.
     pub(super) fn leaves(&self) -> Follows {
         let is_followed = |index| self.nodes.values().any(|node| node.before.contains(index));
         Follows::new(self.nodes.iter().filter(|(index, _)| !is_followed(index)).map(|(_, node)| &node.party))
     }
 
-    /// Forgets who has left: the plan does not grow with every consumer that comes and goes.
+    /// Forgets nodes that have left, so that the plan does not grow with every consumer that comes and goes.
     ///
-    /// Exclusive ones are kept, so that who has to be followed does not depend on who has left yet.
-    pub(super) fn forget_who_left(&mut self) {
+    /// Exclusive nodes are kept, so that the nodes that must be followed do not depend on which ones have left yet.
+    pub(super) fn forget_departed(&mut self) {
         self.nodes.retain(|_, node| node.exclusive || !node.party.has_left());
         let staying: BTreeSet<_> = self.nodes.keys().copied().collect();
         for node in self.nodes.values_mut() {
@@ -112,7 +112,7 @@ impl Plan {
 }
 
 impl Node {
-    /// Its number in the order consumers were added.
+    /// The node's number in the order in which consumers were added.
     #[must_use]
     pub fn index(self) -> usize {
         self.index

@@ -1,25 +1,25 @@
-//! A consumer that is driven by its owner.
+//! A consumer that its owner drives.
 
 use std::time::Instant;
 
 use super::consumer::{Consumer, Place, Waited};
 use crate::sequencer::{Sequencer, Single};
 
-/// Consumes events on the caller's thread. While it lives, producers wait for it; when it is dropped, nobody does.
+/// Consumes events on the caller's thread. As long as it lives, producers wait for it.
 #[derive(Debug)]
 pub struct Poller<E, P: Sequencer> {
     consumer: Consumer<E, P, Single>,
 }
 
-/// What a poll found.
+/// The outcome of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Polled {
-    /// So many positions were passed, given-up ones included.
+    /// The number of positions passed, including those given up.
     Events(u64),
-    /// Nothing is there now.
+    /// There are no events now.
     Idle,
-    /// Nothing will ever come: the producers are gone.
+    /// There will be no more events: the producers are gone.
     Ended,
 }
 
@@ -28,10 +28,10 @@ impl<E, P: Sequencer> Poller<E, P> {
         Poller { consumer }
     }
 
-    /// Calls `handle` for the events that are there, but at most `most`. Never waits; wait-free but for `handle`.
+    /// Calls `handle` for the events that are there, but at most `most`. Never waits; wait-free, except for `handle`.
     ///
-    /// The slots are free for those who follow when all of a batch (up to a quarter of the ring) are handled. If `handle` panics, the event
-    /// it panicked at is seen again by the next poll.
+    /// Followers get the slots when all events of a batch (up to a quarter of the ring) are handled. If `handle`
+    /// panics, the next poll sees the event at which it panicked again.
     ///
     /// ```
     /// use millstream_ring::graph::{Builder, Polled};
@@ -46,7 +46,7 @@ impl<E, P: Sequencer> Poller<E, P> {
     /// running.join().unwrap();
     /// ```
     pub fn poll(&mut self, most: u64, mut handle: impl FnMut(&E, Place)) -> Polled {
-        // SAFETY: the plan lets nobody write to events while this consumer has them.
+        // SAFETY: the plan keeps every writer away from events while this consumer has them.
         let passed = self.consumer.consume(most, |cell, place| cell.with(|event| handle(unsafe { &*event }, place)));
         match passed {
             0 if self.consumer.peek() == Waited::Ended => Polled::Ended,
@@ -55,18 +55,18 @@ impl<E, P: Sequencer> Poller<E, P> {
         }
     }
 
-    /// Waits until a poll finds something or the end, by the ring's wait strategy.
+    /// Waits until a poll finds an event or the end, by the ring's wait strategy.
     pub fn wait(&self) {
         let _ = self.consumer.wait(None);
     }
 
-    /// Waits until a poll finds something or the end; false when the deadline has passed before.
+    /// Waits until a poll finds an event or the end; `false` if the deadline passes first.
     #[must_use]
     pub fn wait_deadline(&self, deadline: Instant) -> bool {
         self.consumer.wait(Some(deadline)) != Waited::TimedOut
     }
 
-    /// Waits as a task until a poll finds something or the end.
+    /// Waits as a task until a poll finds an event or the end.
     pub async fn wait_async(&mut self) {
         let _ = self.consumer.wait_async().await;
     }

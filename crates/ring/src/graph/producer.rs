@@ -1,4 +1,4 @@
-//! Writing events.
+//! The producer of a graph.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use super::claim::Claim;
 use super::core::Core;
 use crate::sequencer::{Multi, Sequencer};
 
-/// Writes events in place and publishes them. Of a ring for many producers, clone it for each thread.
+/// Writes events in place and publishes them. The producer of a ring for many can be cloned for each thread.
 ///
-/// When the last one is dropped, the consumers handle what was published and end.
+/// When the last one is dropped, the consumers handle all published events and end.
 #[derive(Debug)]
 pub struct Producer<E, P: Sequencer> {
     pub(super) core: Arc<Core<E, P>>,
@@ -32,10 +32,10 @@ impl<E, P: Sequencer> Producer<E, P> {
         Producer { core, producers, hand }
     }
 
-    /// Writes one event, waiting for room as long as it takes, and publishes it.
+    /// Writes one event, waiting for room as long as necessary, and publishes it.
     ///
-    /// The event is as it was left a lap ago. Release: consumers see what was written. If `write` panics, nothing
-    /// is published.
+    /// The event holds its values of the last lap. Release: consumers see everything written. If `write` panics, no
+    /// event is published.
     pub fn publish(&mut self, write: impl FnOnce(&mut E)) {
         let mut claim = self.claim(1);
         write(claim.first());
@@ -45,7 +45,7 @@ impl<E, P: Sequencer> Producer<E, P> {
     /// Writes and publishes one event if there is room now. Never waits.
     ///
     /// # Errors
-    /// When there is no room; `write` was not called.
+    /// If there is no room; then `write` was not called.
     pub fn try_publish(&mut self, write: impl FnOnce(&mut E)) -> Result<(), Full> {
         let mut claim = self.try_claim(1)?;
         write(claim.first());
@@ -53,9 +53,10 @@ impl<E, P: Sequencer> Producer<E, P> {
         Ok(())
     }
 
-    /// Writes and publishes `events` events, as many at once as there is room for; `write` also gets their number, from 0.
+    /// Writes and publishes `events` events, as many at once as there is room for; `write` also gets their number, from
+    /// 0.
     ///
-    /// Events of other producers may come between.
+    /// Events of other producers may come in between.
     pub fn publish_many(&mut self, events: u64, mut write: impl FnMut(u64, &mut E)) {
         let mut written = 0;
         while written < events {
@@ -71,7 +72,7 @@ impl<E, P: Sequencer> Producer<E, P> {
     /// Claims `events` consecutive positions, waiting for room.
     ///
     /// # Panics
-    /// When `events` is zero or larger than the ring.
+    /// If `events` is zero or larger than the ring.
     pub fn claim(&mut self, events: u64) -> Claim<'_, E, P> {
         self.check(events);
         let claimed = self.claimed(events, events).or_else(|| self.wait_to_claim(events, events, None));
@@ -81,10 +82,10 @@ impl<E, P: Sequencer> Producer<E, P> {
     /// Claims `events` consecutive positions, waiting for room until `deadline`.
     ///
     /// # Errors
-    /// When the deadline has passed.
+    /// If the deadline has passed.
     ///
     /// # Panics
-    /// When `events` is zero or larger than the ring.
+    /// If `events` is zero or larger than the ring.
     pub fn claim_deadline(&mut self, events: u64, deadline: Instant) -> Result<Claim<'_, E, P>, Full> {
         self.check(events);
         let claimed = self.claimed(events, events).or_else(|| self.wait_to_claim(events, events, Some(deadline)));
@@ -94,10 +95,10 @@ impl<E, P: Sequencer> Producer<E, P> {
     /// Claims `events` consecutive positions if they are free now. Never waits.
     ///
     /// # Errors
-    /// When there is no room for all of them.
+    /// If there is no room for all of them.
     ///
     /// # Panics
-    /// When `events` is zero or larger than the ring.
+    /// If `events` is zero or larger than the ring.
     pub fn try_claim(&mut self, events: u64) -> Result<Claim<'_, E, P>, Full> {
         self.check(events);
         let claimed = self.claimed(events, events).ok_or(Full)?;
@@ -107,25 +108,25 @@ impl<E, P: Sequencer> Producer<E, P> {
     /// Claims `events` consecutive positions, waiting for room as a task.
     ///
     /// # Panics
-    /// When `events` is zero or larger than the ring.
+    /// If `events` is zero or larger than the ring.
     pub async fn claim_async(&mut self, events: u64) -> Claim<'_, E, P> {
         self.check(events);
         let claimed = match self.claimed(events, events) {
             Some(claimed) => claimed,
             None => {
                 let core = Arc::clone(&self.core);
-                // Exclusive, for the future may go to another thread with it.
+                // The borrow is exclusive, so the future may move to another thread with the producer.
                 let own = &mut *self;
-                core.room.wait_async(move || own.claimed(events, events)).await
+                core.free_space.wait_async(move || own.claimed(events, events)).await
             }
         };
         self.held(claimed)
     }
 
-    /// Whether a handler has panicked, of a pool any. Wait-free; a load.
+    /// Whether a handler has panicked; in a pool, any handler. Wait-free; a load.
     ///
-    /// It is true before any event goes by without that handler, or without all of its pool. Only the event it panicked at may be through
-    /// shortly before.
+    /// It becomes true before any event goes by without that handler, or without its whole pool. Only the event at
+    /// which it panicked may get through shortly before.
     ///
     /// ```
     /// use millstream_ring::graph::Builder;
@@ -152,7 +153,7 @@ impl<E, P: Sequencer> Producer<E, P> {
         self.core.slots.capacity()
     }
 
-    /// One to `most` positions, whatever is free.
+    /// Claims one to `most` positions, whatever is free.
     fn claim_some(&mut self, most: u64) -> Claim<'_, E, P> {
         let claimed = self.claimed(1, most).or_else(|| self.wait_to_claim(1, most, None));
         self.held(claimed.expect("without a deadline only success ends the wait"))
@@ -174,7 +175,7 @@ impl<E, P: Sequencer> Producer<E, P> {
     fn wait_to_claim(&self, least: u64, most: u64, deadline: Option<Instant>) -> Option<Range<u64>> {
         let capacity = self.core.slots.capacity();
         let consumed = || self.producers.claimed().saturating_sub(capacity);
-        self.core.room.wait(deadline, consumed, |portion| {
+        self.core.free_space.wait(deadline, consumed, |portion| {
             let enough =
                 portion <= least || self.producers.available(&self.hand, |from| self.core.free_until(from)) >= portion;
             if enough { self.claimed(least, most) } else { None }
@@ -188,7 +189,7 @@ impl<E, P: Sequencer> Producer<E, P> {
 
 impl<E> Clone for Producer<E, Multi> {
     fn clone(&self) -> Self {
-        self.core.producer_came();
+        self.core.producer_joined();
         Producer { core: Arc::clone(&self.core), producers: Arc::clone(&self.producers), hand: () }
     }
 }

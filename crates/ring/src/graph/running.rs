@@ -1,4 +1,4 @@
-//! A ring at work: its threads, and consumers that come later.
+//! A running ring: its threads, and consumers that join later.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ pub struct Running<E, P: Sequencer> {
     core: Arc<Core<E, P>>,
     plan: Plan,
     threads: Vec<(Node, JoinHandle<Outcome>)>,
-    /// Of threads that were joined already.
+    /// The panics of threads that have been joined already.
     panics: Vec<HandlerPanicked>,
 }
 
-/// A handler panicked, or something that it had captured did when it was dropped. Its consumer has left: all later events went by
-/// without it.
+/// A handler panicked, or a value that it had captured panicked when dropped. Its consumer has left: all later events
+/// went by without it.
 #[derive(Debug, Error)]
 #[error("the handler of consumer {} panicked at position {position}: {message}", node.index())]
 pub struct HandlerPanicked {
     /// The consumer.
     pub node: Node,
-    /// The event it was handling; of a panic after that the last one it got, or 0.
+    /// The event that it was handling; for a panic after that the last event it got, or 0.
     pub position: u64,
-    /// What the panic said, if it said something.
+    /// The panic's message, if it has one.
     pub message: String,
 }
 
@@ -51,57 +51,60 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
         self.threads.push((node, thread));
     }
 
-    /// Adds a consumer on a thread of its own. It starts with the oldest event that not all consumers are through with.
+    /// Adds a consumer on a thread of its own. It starts with the oldest event with which not all consumers are
+    /// through.
     ///
-    /// Producers that need a new limit wait while it is added, for about a microsecond. It waits for no consumer, nor for the thread of one
-    /// that has left.
+    /// Producers that need a new limit wait while it is added, for about a microsecond. The call waits for no consumer,
+    /// and not for the thread of one that has left.
     ///
     /// # Panics
-    /// As [`Builder::handle`](super::Builder::handle), or when the system starts no thread: then the ring goes on without the newcomer.
+    /// Like [`Builder::handle`](super::Builder::handle), or if the system cannot start a thread: then the ring goes on
+    /// without the newcomer.
     pub fn add(&mut self, follows: &[Node], mut handle: impl FnMut(&E, Place) + Send + 'static) -> Node {
         let (node, consumer) = self.newcomer(follows);
-        // SAFETY: the plan lets nobody write to events while this consumer has them, and producers have not been
-        // more than a lap ahead of where it starts.
+        // SAFETY: the plan keeps every writer away from events while this consumer has them, and producers have not
+        // been more
+        // than a lap ahead of its start.
         let handle = move |cell: &UnsafeCell<E>, place| cell.with(|event| handle(unsafe { &*event }, place));
         self.spawn(node, Box::new(move || consumer.run(handle)));
         node
     }
 
-    /// Adds a consumer to be driven by the caller; otherwise like [`add`](Self::add).
+    /// Adds a consumer that the caller drives; otherwise like [`add`](Self::add).
     ///
     /// # Panics
-    /// As [`Builder::handle`](super::Builder::handle).
+    /// Like [`Builder::handle`](super::Builder::handle).
     pub fn add_poller(&mut self, follows: &[Node]) -> (Node, Poller<E, P>) {
         let (node, consumer) = self.newcomer(follows);
         (node, Poller::new(consumer))
     }
 
     fn newcomer(&mut self, follows: &[Node]) -> (Node, Consumer<E, P, Single>) {
-        self.forget_who_left();
+        self.forget_departed();
         let upstream = self.plan.check(follows, false, &self.core.producers);
-        self.core.arrivals.begin_to_differ();
+        self.core.arrivals.become_distinct();
         let (party, start) = self.core.gate.add();
         let node = self.plan.enter(follows, false, Arc::clone(&party) as Arc<dyn Followed>);
         (node, Consumer::new(Arc::clone(&self.core), party, upstream, start))
     }
 
-    /// Keeps of who has left no more than how it ended.
+    /// Keeps only the outcomes of consumers that have left.
     ///
-    /// Waits for nobody: a thread that has left and not ended yet, for it drops what its handler has captured, is left for the next time.
-    fn forget_who_left(&mut self) {
+    /// Does not wait: a thread that has left but not ended yet, since it drops its handler's captured values, is kept
+    /// until the next call.
+    fn forget_departed(&mut self) {
         let left = self.threads.extract_if(.., |(node, thread)| self.plan.has_left(*node) && has_ended(thread));
         self.panics.extend(left.filter_map(|(node, thread)| ended(node, thread)));
-        self.plan.forget_who_left();
+        self.plan.forget_departed();
     }
 
-    /// Whether a handler has panicked, as [`Producer::has_panicked`](super::Producer::has_panicked).
+    /// Whether a handler has panicked, see [`Producer::has_panicked`](super::Producer::has_panicked).
     #[must_use]
     pub fn has_panicked(&self) -> bool {
         self.core.has_panicked()
     }
 
-    /// Waits until all consumers have handled everything that was published; the producers have to be dropped
-    /// for that. Blocks.
+    /// Waits until all consumers have handled all published events, for which the producers must be dropped. Blocks.
     ///
     /// # Errors
     /// One error for each handler that panicked.
@@ -112,21 +115,21 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     }
 }
 
-/// Whether nobody has to wait for the end of the thread.
+/// Whether joining the thread would not wait.
 #[cfg(not(loom))]
 fn has_ended(thread: &JoinHandle<Outcome>) -> bool {
     thread.is_finished()
 }
 
-/// In a model one waits: its threads do not tell.
+/// A model's threads do not tell, so the model joins them.
 #[cfg(loom)]
 fn has_ended(_thread: &JoinHandle<Outcome>) -> bool {
     true
 }
 
-/// Waits until the thread has ended; whether its handler panicked.
+/// Waits until the thread has ended; returns its handler's panic, if there was one.
 fn ended(node: Node, thread: JoinHandle<Outcome>) -> Option<HandlerPanicked> {
-    // The thread's body catches the handler's panics. What is left is what nobody foresees, a panic that panics when it is dropped.
+    // The thread's body catches the handler's panics. What remains is a payload that panics when it is dropped.
     let (position, panic) = thread.join().unwrap_or_else(|panic| Some((0, panic)))?;
     Some(HandlerPanicked { node, position, message: message(&*panic) })
 }

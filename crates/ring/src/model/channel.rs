@@ -1,9 +1,9 @@
-//! Channels: every kind of both sides, batches, places given up, both ends that leave, tasks.
+//! Models of channels: every kind of both sides, batches, places given up, both ends that leave, tasks.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-// The standard one: who sets it wakes the task after it, and that is explored.
+// The standard type: setting it is followed by waking the task, which the model explores.
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -14,7 +14,7 @@ use super::{explore, options};
 use crate::channel::{self, Receiver, Sender};
 use crate::sequencer::Sequencer;
 
-/// Receives until the end; all of it in order.
+/// Receives all values until the end, in order.
 fn drain<P: Sequencer, C: Sequencer>(receiver: &Receiver<Box<u32>, P, C>) -> Vec<u32> {
     receiver.iter().map(|value| *value).collect()
 }
@@ -61,7 +61,8 @@ fn two_consumers_share_what_there_is() {
     });
 }
 
-/// The receiver does something and makes an end, after which it may still be there; a sender that is told so looks what that was.
+/// The receiver writes to `done` and then ends the channel, after which it may still exist; a sender that learns of the
+/// end checks `done`.
 fn the_end_shows_what_came_before<P: Sequencer + 'static, C: Sequencer + 'static>(
     (sender, receiver): (Sender<Box<u32>, P, C>, Receiver<Box<u32>, P, C>),
     end: impl FnOnce(Receiver<Box<u32>, P, C>) -> Option<Receiver<Box<u32>, P, C>> + 'static,
@@ -69,18 +70,18 @@ fn the_end_shows_what_came_before<P: Sequencer + 'static, C: Sequencer + 'static
     let done = Arc::new(UnsafeCell::new(false));
     let doing = Arc::clone(&done);
     let consumer = thread::spawn(move || {
-        // SAFETY: others look only after the end; if not, loom says so.
+        // SAFETY: the sender reads only after the end; loom reports any other access.
         doing.with_mut(|done| unsafe { *done = true });
         end(receiver)
     });
     while sender.send(Box::new(0)).is_ok() {}
-    // SAFETY: as above.
+    // SAFETY: the receiver wrote before the end; loom reports any other access.
     assert!(done.with(|done| unsafe { *done }));
     consumer.join().unwrap();
 }
 
 #[test]
-fn who_is_told_that_the_receiver_has_left_has_seen_what_it_did() {
+fn a_sender_that_learns_that_the_receiver_has_left_sees_what_it_did() {
     explore(2, || {
         the_end_shows_what_came_before(channel::spsc(options(1)), |receiver| {
             drop(receiver);
@@ -90,7 +91,7 @@ fn who_is_told_that_the_receiver_has_left_has_seen_what_it_did() {
 }
 
 #[test]
-fn who_is_told_that_a_channel_is_closed_has_seen_what_came_before() {
+fn a_sender_that_learns_of_a_closed_channel_sees_what_came_before() {
     explore(1, || {
         the_end_shows_what_came_before(channel::mpsc(options(1)), |receiver| {
             receiver.close();
@@ -100,7 +101,7 @@ fn who_is_told_that_a_channel_is_closed_has_seen_what_came_before() {
 }
 
 #[test]
-fn a_place_that_is_given_up_holds_nobody_up() {
+fn a_place_that_is_given_up_holds_no_receiver_up() {
     explore(1, || {
         let (mut sender, receiver) = channel::mpsc(options(2));
         let other = sender.clone();
@@ -146,7 +147,7 @@ fn a_sender_learns_that_the_receiver_is_gone_and_nothing_leaks() {
 }
 
 #[test]
-fn what_was_sent_before_the_end_is_received_and_nothing_is_sent_after_it() {
+fn values_sent_before_the_end_are_received_and_none_is_sent_after_it() {
     explore(2, || {
         let (sender, receiver) = channel::mpsc(options(1));
         let other = sender.clone();
@@ -215,7 +216,7 @@ fn tasks_that_send_and_receive_batches_are_woken() {
     });
 }
 
-/// One receiver may take the sleepers' position out while the other completes.
+/// One receiver may take out `wake_at` while the other completes.
 #[test]
 fn a_task_that_sends_is_woken_by_either_of_two_receivers() {
     explore(2, || {
@@ -247,7 +248,7 @@ fn each_of_two_tasks_that_send_is_woken() {
     });
 }
 
-/// One may complete behind a gap, and wake a task in vain; the other then wakes one for two places.
+/// One receiver may complete behind a gap, and wake a task that cannot go on; the other then wakes one for two places.
 #[test]
 fn each_of_two_tasks_that_send_is_woken_by_two_receivers() {
     explore(1, || {
@@ -299,7 +300,7 @@ fn both<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) {
     }));
 }
 
-/// A value that counts how many of its kind are left.
+/// A value that counts its living instances.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
@@ -340,7 +341,7 @@ fn nothing_outlives_the_receivers<P: Sequencer + 'static, C: Sequencer + 'static
 }
 
 #[test]
-fn what_a_sole_sender_sends_while_the_receiver_leaves_is_dropped() {
+fn a_value_that_a_sole_sender_sends_while_the_receiver_leaves_is_dropped() {
     explore(3, || {
         let (sender, receiver) = channel::spsc(options(2));
         nothing_outlives_the_receivers(vec![sender], vec![receiver]);
@@ -348,7 +349,7 @@ fn what_a_sole_sender_sends_while_the_receiver_leaves_is_dropped() {
 }
 
 #[test]
-fn what_senders_send_while_the_receiver_leaves_is_dropped() {
+fn values_that_senders_send_while_the_receiver_leaves_are_dropped() {
     explore(2, || {
         let (sender, receiver) = channel::mpsc(options(2));
         nothing_outlives_the_receivers(vec![sender.clone(), sender], vec![receiver]);
@@ -356,7 +357,7 @@ fn what_senders_send_while_the_receiver_leaves_is_dropped() {
 }
 
 #[test]
-fn what_is_sent_while_the_last_of_two_receivers_leaves_is_dropped() {
+fn a_value_sent_while_the_last_of_two_receivers_leaves_is_dropped() {
     explore(2, || {
         let (sender, receiver) = channel::mpmc(options(2));
         nothing_outlives_the_receivers(vec![sender], vec![receiver.clone(), receiver]);

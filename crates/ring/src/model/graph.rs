@@ -1,6 +1,7 @@
-//! Graphs: who follows whom, who may write when, and who waits for whom.
+//! Models of graphs: which consumer follows which, when each may write, and which threads wait for which.
 //!
-//! A consumer that runs too early, or a producer that is a lap ahead of one, touches a slot that another has: a data race.
+//! A consumer that runs too early, or a producer that is a lap ahead of one, touches a slot that another thread has: a
+//! data race.
 
 use std::sync::Mutex;
 
@@ -11,7 +12,7 @@ use super::{explore, options};
 use crate::graph::{Builder, Place, Polled, Poller, Producer};
 use crate::sequencer::Sequencer;
 
-/// What a consumer saw, with its position.
+/// The events that a consumer saw, with their positions.
 type Seen = Arc<Mutex<Vec<(u64, u32)>>>;
 
 fn seen() -> Seen {
@@ -41,7 +42,7 @@ fn drain<P: Sequencer>(poller: &mut Poller<u32, P>) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn a_follower_sees_what_the_one_before_has_made_of_it() {
+fn a_follower_sees_the_changes_of_the_consumer_before() {
     explore(1, || {
         let mut ring = Builder::single(options(2), || 0);
         let first = ring.handle_mut(&[], |event, _| *event += 10);
@@ -69,7 +70,7 @@ fn all_see_all_and_the_producer_waits_for_the_slowest() {
 }
 
 #[test]
-fn of_a_pool_one_handles_each_event() {
+fn one_member_of_a_pool_handles_each_event() {
     explore(1, || {
         let both = seen();
         let mut ring = Builder::single(options(2), || 0);
@@ -83,10 +84,10 @@ fn of_a_pool_one_handles_each_event() {
     });
 }
 
-/// Of two events the second is published first, and wakes one of the pool in vain. Who then sees both wakes the other: each waits for
-/// the other's event to be handled.
+/// Of two events the second is published first, and wakes a member of the pool that cannot go on. The member that then
+/// sees both wakes the other: each waits for the other's event to be handled.
 #[test]
-fn of_a_pool_who_sees_two_events_wakes_another() {
+fn a_pool_s_member_that_sees_two_events_wakes_another() {
     explore(0, || {
         let handled = Arc::new((loom::sync::Mutex::new(0), loom::sync::Condvar::new()));
         let member = || {
@@ -105,12 +106,12 @@ fn of_a_pool_who_sees_two_events_wakes_another() {
         let (mut first, running) = ring.start();
         let mut second = first.clone();
         let (one, other) = (first.claim(1), second.claim(1));
-        // So that both may be asleep before each.
+        // The yield lets both members fall asleep before each publication.
         thread::yield_now();
         other.publish();
         thread::yield_now();
         one.publish();
-        // Nobody is woken by the end: the producers stay until both events are handled.
+        // The end wakes all members, so the producers stay until both events are handled.
         let mut number = handled.0.lock().unwrap();
         while *number < 2 {
             number = handled.1.wait(number).unwrap();
@@ -123,7 +124,7 @@ fn of_a_pool_who_sees_two_events_wakes_another() {
 
 /// An event for the pool must not wake the newcomer that follows it instead.
 #[test]
-fn a_newcomer_takes_nobody_s_wake_up() {
+fn a_newcomer_takes_no_wake_up_of_the_pool() {
     explore(1, || {
         let handled = Arc::new(loom::sync::Notify::new());
         let handles = Arc::clone(&handled);
@@ -132,7 +133,7 @@ fn a_newcomer_takes_nobody_s_wake_up() {
         let (mut producer, mut running) = ring.start();
         let publisher = thread::spawn(move || {
             producer.publish(|event| *event = 1);
-            // The end wakes everybody, so it comes only after that.
+            // The end wakes all consumers, so it comes only after the event is handled.
             handled.wait();
         });
         let (_, late) = running.add_poller(&[node]);
@@ -159,7 +160,7 @@ fn many_producers_write_in_place_and_a_claim_that_is_dropped_is_passed_over() {
 }
 
 #[test]
-fn who_leaves_is_waited_for_no_longer() {
+fn producers_stop_waiting_for_a_consumer_that_leaves() {
     explore(2, || {
         let mut ring = Builder::single(options(1), || 0);
         let (_, poller) = ring.poller(&[]);
@@ -175,14 +176,14 @@ fn who_leaves_is_waited_for_no_longer() {
 }
 
 #[test]
-fn what_a_leaver_saw_is_overwritten_after_it_has_left() {
+fn a_leaver_s_event_is_overwritten_only_after_it_has_left() {
     explore(2, || {
         let mut ring = Builder::single(options(1), || 0);
         let (_, mut poller) = ring.poller(&[]);
         let (producer, running) = ring.start();
         let leaver = thread::spawn(move || {
             poller.wait();
-            // The event it panics at is not completed, so it leaves with that.
+            // The event at which it panics is not completed, so the leaver still holds it.
             let sees = |event: &u32, _| std::panic::resume_unwind(Box::new(*event));
             let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poller.poll(1, sees))).unwrap_err();
             assert_eq!(seen.downcast_ref(), Some(&1u32));
@@ -194,7 +195,7 @@ fn what_a_leaver_saw_is_overwritten_after_it_has_left() {
 }
 
 #[test]
-fn who_comes_later_misses_nothing_from_where_it_starts() {
+fn a_consumer_that_comes_later_misses_no_event_from_its_start() {
     explore(2, || {
         let mut ring = Builder::single(options(1), || 0);
         let (_, mut first) = ring.poller(&[]);
@@ -203,14 +204,18 @@ fn who_comes_later_misses_nothing_from_where_it_starts() {
         let handled = if first.poll(1, |event, _| assert_eq!(*event, 1)) == Polled::Idle { 0 } else { 1 };
         let (_, mut late) = running.add_poller(&[]);
         drop(first);
-        assert_eq!(drain(&mut late), [(0, 1), (1, 2)][handled..], "it starts where the first is");
+        assert_eq!(
+            drain(&mut late),
+            [(0, 1), (1, 2)][handled..],
+            "it did not start at the position of the first consumer"
+        );
         publisher.join().unwrap();
         running.join().unwrap();
     });
 }
 
 #[test]
-fn a_pool_whose_last_member_panics_is_not_waited_for() {
+fn producers_stop_waiting_for_a_pool_whose_last_member_panics() {
     explore(1, || {
         let mut ring = Builder::single(options(1), || 0);
         ring.pool(&[], [|_: &u32, _| std::panic::resume_unwind(Box::new(())); 2]);

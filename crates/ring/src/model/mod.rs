@@ -1,17 +1,18 @@
 //! Loom explores every interleaving of small rings: two or three threads, one to three events each.
 //!
-//! What is explored is the source that runs: sequencers, channels, the bell and the waiting. The strategy is
+//! The models explore the source that runs: sequencers, channels, the notifier and the waiting. The strategy is
 //! `Block`, so that every wait gets to the point where a wake-up could be lost; a lost one is a deadlock, which loom
-//! reports. Every access to a slot goes through loom's cell, so a claim that overlaps another, or a missing
-//! acquire or release, is reported as a data race. Fences order each other no more than the real ones do: a light one is none for anybody
-//! but a heavy one.
+//! reports. Every access to a slot goes through loom's cell, so a claim that overlaps another, or a missing acquire or
+//! release, is reported as a data race. Fences order each other no more than the real ones do: a light fence orders
+//! nothing except in pair with a heavy one.
 //!
-//! Not explored: whom consumers wake among the *threads* that wait for room. Their sleeps are bounded, in a model they end at any
-//! time, and the rest is advice; tests on the machine cover it. Tasks, whose sleeps are not bounded, are explored.
+//! One thing is not explored: which of the *threads* that wait for room consumers wake. Their sleeps are bounded, end
+//! at any time in a model, and the rest is advice; tests on the machine cover it. Tasks, whose sleeps are not bounded,
+//! are explored.
 //!
 //! # Mutations
-//! `python3 verify/mutants ring` makes mistakes in this source, one at a time: orderings left out, fences, looks and wake-ups forgotten; and says
-//! which model finds each.
+//! `python3 verify/mutants ring` makes mistakes in this source, one at a time: orderings left out, fences, looks and
+//! wake-ups forgotten. It reports which model finds each.
 
 mod channel;
 mod graph;

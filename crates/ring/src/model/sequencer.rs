@@ -1,7 +1,8 @@
-//! Sides with many participants, by themselves: no channel and no waiting around them whose orderings could stand in for theirs.
+//! Models of sides with many participants, by themselves: no channel and no waiting around them whose orderings could
+//! stand in for theirs.
 //!
-//! Nothing but parity tells laps apart, so whoever asks about a position must have seen the flags of the lap before it. The ring has one
-//! slot, where an old flag is taken for that of the second lap.
+//! Only parity tells laps apart, so a thread that asks about a position must have seen the flags of the lap before it.
+//! The ring has one slot, where an old flag looks like one of the second lap.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,17 +22,17 @@ impl Sides {
         Sides { producers: Multi::new(1, 1), consumers: Multi::new(1, 0) }
     }
 
-    /// The end of the events that are there; only the first ever is.
+    /// The end of the events that are there, which is at most the first event.
     fn events_until(&self, from: u64) -> u64 {
         let until = self.producers.completed(from);
-        assert!(until <= 1, "asked from {from}, an event is there that nobody made");
+        assert!(until <= 1, "asked from {from}, an event is there that no producer made");
         until
     }
 
-    /// The end of the places that are free; only the first event is ever consumed.
+    /// The end of the free places; only the first event is ever consumed.
     fn free_until(&self, from: u64) -> u64 {
         let until = self.consumers.completed(from - 1) + 1;
-        assert!(until <= 2, "asked from {from}, a place is free that nobody has freed");
+        assert!(until <= 2, "asked from {from}, a place is free that no consumer freed");
         until
     }
 
@@ -43,7 +44,7 @@ impl Sides {
         self.consumers.claim(&(), 1, 1, |from| self.events_until(from))
     }
 
-    /// Passes one event through the ring and claims the place behind it.
+    /// Passes one event through the ring and claims the next place.
     fn pass_one(&self) {
         let Some(first) = self.produce() else { return };
         self.producers.complete(first);
@@ -53,7 +54,7 @@ impl Sides {
     }
 }
 
-fn beside_one_that_passes(look: impl Fn(&Sides) + Send + Sync + 'static) {
+fn beside_a_thread_that_passes_one(look: impl Fn(&Sides) + Send + Sync + 'static) {
     explore(3, move || {
         let sides = Arc::new(Sides::new());
         let others = Arc::clone(&sides);
@@ -65,28 +66,28 @@ fn beside_one_that_passes(look: impl Fn(&Sides) + Send + Sync + 'static) {
 
 #[test]
 fn no_event_is_available_that_is_not_there() {
-    beside_one_that_passes(|sides| {
+    beside_a_thread_that_passes_one(|sides| {
         sides.consumers.available(&(), |from| sides.events_until(from));
     });
 }
 
 #[test]
 fn no_place_is_available_that_is_not_free() {
-    beside_one_that_passes(|sides| {
+    beside_a_thread_that_passes_one(|sides| {
         sides.producers.available(&(), |from| sides.free_until(from));
     });
 }
 
 #[test]
 fn no_event_is_claimed_that_is_not_there() {
-    beside_one_that_passes(|sides| {
+    beside_a_thread_that_passes_one(|sides| {
         sides.consume();
     });
 }
 
 #[test]
 fn no_place_is_claimed_that_is_not_free() {
-    beside_one_that_passes(|sides| {
+    beside_a_thread_that_passes_one(|sides| {
         sides.produce();
     });
 }

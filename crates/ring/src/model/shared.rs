@@ -1,7 +1,7 @@
-//! Rings in shared memory: two processes are two threads here, and a crash is an end that stops where it is.
+//! Models of rings in shared memory: two processes are two threads here, and a crash is a side that stops where it is.
 //!
-//! Here nobody looks by itself after a second, so who is not woken is a deadlock. One crash is beyond this: in the kernel's part of a wake, when
-//! the flag is taken back; for that one there is the second.
+//! In a model no side checks by itself after a second, so a lost wake-up is a deadlock. One crash cannot be modelled:
+//! in the kernel's part of a wake-up, when the flag is already cleared; the check after a second covers that one.
 
 use loom::thread;
 
@@ -31,7 +31,7 @@ fn a_batch_is_published_in_portions_that_fit() {
 }
 
 #[test]
-fn who_follows_a_consumer_that_crashed_asleep_or_awake_goes_on_where_it_was() {
+fn the_successor_of_a_crashed_consumer_goes_on_where_it_was() {
     explore(3, || {
         let ring = Ring::<u32>::new(1);
         let (mut producer, mut first) = (ring.producer(), ring.consumer());
@@ -60,7 +60,7 @@ fn events_that_are_handled_together_arrive_once_and_make_room_together() {
 }
 
 #[test]
-fn an_event_whose_producer_was_killed_before_it_woke_anybody_is_handled_when_the_next_attaches() {
+fn an_event_whose_producer_was_killed_before_the_wake_up_is_handled_when_the_next_attaches() {
     for killed in [Killed::BeforeItWakes, Killed::BetweenTheStepsOfTheWake] {
         explore(3, move || {
             let ring = Ring::<u32>::new(1);
@@ -74,7 +74,7 @@ fn an_event_whose_producer_was_killed_before_it_woke_anybody_is_handled_when_the
 }
 
 #[test]
-fn room_whose_consumer_was_killed_before_it_woke_anybody_is_used_when_the_next_attaches() {
+fn room_whose_consumer_was_killed_before_the_wake_up_is_used_when_the_next_attaches() {
     for killed in [Killed::BeforeItWakes, Killed::BetweenTheStepsOfTheWake] {
         explore(3, move || {
             let ring = Ring::<u32>::new(1);

@@ -1,45 +1,44 @@
-//! Who may touch which position: claims, completions, and how far others have come.
+//! Sequencers decide which participant may touch which position: claims, completions, and how far others have come.
 //!
-//! Positions count up from zero for ever; position `p` lives in slot `p mod capacity`. A ring has two kinds of
-//! parties, and to this module they are the same: each *claims* positions in order, works on them, and
-//! *completes* them; and each follows another party, because a position may be claimed only when the party
-//! before it is through. Consumers follow the producers; producers follow the last consumers, one lap
-//! behind. So one pair of types serves both sides:
+//! Positions count up from zero without end; position `p` lives in slot `p mod capacity`. A ring has two kinds of
+//! parties, and to this module they are the same: each *claims* positions in order, works on them, and *completes*
+//! them; and each follows another party, because a position may be claimed only when the party before it is through.
+//! Consumers follow the producers; producers follow the last consumers, one lap behind. So one pair of types serves
+//! both sides:
 //!
 //! | | [`Single`]: one participant | [`Multi`]: many |
 //! | --- | --- | --- |
-//! | claim | nobody else wants it: no atomic operation | compare-and-swap of the cursor, when the position is free |
-//! | complete | store the cursor | store each position's own flag, in any order, without looking at anybody else's |
+//! | claim | no other participant competes: no atomic operation | compare-and-swap of the cursor, when the position is free |
+//! | complete | store the cursor | store each position's own flag, in any order, without reading other participants' flags |
 //! | followers look at | the cursor | the run of flags that are set |
 //! | progress of claims | wait-free | lock-free |
 //! | progress of completions | wait-free | wait-free |
 //!
-//! # Why flags, and what others would cost
-//! A participant of `Multi` that is stopped between claim and completion must not keep others from completing.
-//! It keeps nobody: the flags behind it are set all the same, followers stop before the gap and go on when it closes.
+//! # Why flags, and the cost of alternatives
+//! A participant of `Multi` that is stopped between claim and completion must not keep others from completing. It does
+//! not: the flags behind it are set all the same, followers stop before the gap and go on when it closes.
 //!
-//! - The first disruptor let completions wait for each other by spinning; with more threads than cores the
-//!   spinner keeps the one it waits for off the core (Michael Barker measured 56 events a second). His cure, a
-//!   list of pending positions and a state machine *unpublished → pending → published* in which a failed
-//!   compare-and-swap means "somebody else does it", takes a store and one or more compare-and-swaps on a shared
-//!   cursor for each completion, and one thread may end up publishing for all.
-//! - One flag per position is that state machine with the list as the truth: *pending* is what a flag beyond a
-//!   gap is, and *published* is a fact that the follower finds out by reading, so the last transition needs
-//!   no write at all. LMAX 3 and 4 do the same with a 4-byte lap number per position.
-//! - A sequence word in each slot (Vyukov) costs 8 bytes beside each payload and a write by the
-//!   *consumer* into each slot. A queue of tickets claimed by fetch-and-add (SCQ, LMAX's claim)
-//!   never retries, but takes positions that are not free yet: whoever holds one must wait for it,
-//!   and everybody behind waits with him. Trials on two cores with three producers and one consumer: fetch-and-add ahead of
-//!   space 16 M events/s, sequence words 31, this protocol 110 to 120, and 200 since producers fetch the lines of free slots
-//!   together before they write.
+//! - The first disruptor let completions wait for each other by spinning; with more threads than cores the spinner
+//!   keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). His cure, a list of
+//!   pending positions and a state machine *unpublished → pending → published* in which a failed compare-and-swap means
+//!   "another thread does it", takes a store and one or more compare-and-swaps on a shared cursor for each completion,
+//!   and one thread may end up publishing for all.
+//! - One flag per position is that state machine with the list as the truth: a flag beyond a gap is *pending*, and
+//!   *published* is a fact that the follower finds out by reading, so the last transition needs no write at all. LMAX 3
+//!   and 4 do the same with a 4-byte lap number per position.
+//! - A sequence word in each slot (Vyukov) costs 8 bytes beside each payload and a write by the *consumer* into each
+//!   slot. A queue of tickets claimed by fetch-and-add (SCQ, LMAX's claim) never retries, but takes positions that are
+//!   not free yet: a thread that holds one must wait for it, and so must all threads behind it. Trials on two cores
+//!   with three producers and one consumer: fetch-and-add ahead of space 16 M events/s, sequence words 31, this
+//!   protocol 110 to 120, and 200 since producers fetch the lines of free slots together before they write.
 //!
-//! Here a flag is one byte: the parity of the lap, and whether the position was skipped. 64 flags share a
-//! cache line, so following costs a 64th of a line for each event. Parity is enough because followers never
-//! look further than one lap (the argument is with the code).
+//! Here a flag is one byte: the parity of the lap, and whether the position was skipped. 64 flags share a cache line,
+//! so following costs a 64th of a line for each event. Parity suffices because followers never look further than one
+//! lap (the argument stands with the code).
 //!
 //! # Skipped positions
-//! A claim that is dropped, by a panic for example, is completed as *skipped*: followers pass it. A `Single` needs
-//! none of this: nobody has claimed behind it, so the claim is simply taken back.
+//! A claim that is dropped, by a panic for example, is completed as *skipped*: followers pass it. A `Single` needs none
+//! of this: there are no claims behind the dropped one, so it is simply taken back.
 
 mod multi;
 mod single;
@@ -52,7 +51,7 @@ use std::ops::Range;
 
 pub(crate) use sealed::{Hand, Progress, Sequencer as SequencerParts};
 
-/// How a side of a ring is kept in order: [`Single`] or [`Multi`].
+/// The way in which a side of a ring is kept in order: [`Single`] or [`Multi`].
 pub trait Sequencer: sealed::Sequencer {}
 
 impl Sequencer for Single {}
@@ -61,31 +60,31 @@ impl Sequencer for Multi {}
 pub(crate) mod sealed {
     use super::{Debug, Range};
 
-    /// How far a party has come.
+    /// The progress of a party.
     pub trait Progress: Send + Sync {
         /// The end of the completed positions from `from` on.
         ///
-        /// All positions before `from` are complete, and what was done with them and with those up to the
-        /// result is visible to the caller (acquire).
+        /// All positions before `from` are complete. Everything done with them, and with those up to the result, is
+        /// visible to the caller (acquire).
         fn completed(&self, from: u64) -> u64;
 
-        /// Whether `position` is completed, all before it being so; otherwise as [`completed`](Self::completed).
+        /// Whether `position` is completed, where all before it are; otherwise like [`completed`](Self::completed).
         #[inline(always)]
         fn has_passed(&self, position: u64) -> bool {
             self.completed(position) > position
         }
     }
 
-    /// What one participant knows of its side. Copies are for calls that are not inlined: a hand whose address
-    /// no such call gets is not read from memory for each event.
+    /// One participant's knowledge of its side. Copies serve calls that are not inlined: as long as no such call gets a
+    /// hand's address, the hand is not read from memory for each event.
     pub trait Hand: Debug + Send + Clone {
-        /// Becomes what a copy has become.
+        /// Takes over the state of a copy.
         fn catch_up(&self, copy: Self);
 
-        /// All positions before `end` are completed.
+        /// Records that all positions before `end` are completed.
         ///
-        /// Best called after the [light fence](crate::primitive::light) that follows a completion: the compiler forgets there
-        /// what memory holds, and what it remembers the next claim does not have to load.
+        /// The best place is after the [light fence](crate::primitive::light) that follows a completion: there the
+        /// compiler forgets the contents of memory, and the next claim does not have to load a value that it remembers.
         fn has_completed(&self, end: u64);
     }
 
@@ -102,30 +101,32 @@ pub(crate) mod sealed {
         /// Whether there may be more than one participant.
         const MANY: bool;
 
-        /// What one participant keeps to itself.
+        /// The state that one participant keeps to itself.
         type Hand: Hand;
 
-        /// What completes one position.
+        /// The data that complete one position.
         type Completion<'a>: Debug + Copy;
 
-        /// A side without claims on a ring of `capacity`; the first `limit` positions are free.
+        /// A side without claims on a ring of `capacity` slots; the first `limit` positions are free.
         fn new(capacity: u64, limit: u64) -> Self;
 
-        /// What a new participant starts with. A `Single` has one participant at a time.
+        /// The initial state of a new participant. A `Single` has one participant at a time.
         fn hand(&self, limit: u64) -> Self::Hand;
 
         /// Claims at least `least` and at most `most` positions, or none.
         ///
-        /// `frontier` tells, from a position up to which all are known to be free, up to where they are free now.
+        /// `frontier` maps a position up to which all are known to be free to the position up to which they are free
+        /// now.
         #[inline(always)]
         fn claim(&self, hand: &Self::Hand, least: u64, most: u64, frontier: impl Fn(u64) -> u64) -> Option<Range<u64>> {
             self.claim_prepared(hand, least, most, frontier, |_| ()).map(|(claim, ())| claim)
         }
 
-        /// Claims as [`claim`](Self::claim), and returns what `prepare` made of the first position right before it was claimed.
+        /// Claims like [`claim`](Self::claim), and returns the value that `prepare` made for the first position right
+        /// before it was claimed.
         ///
-        /// A claim among many is a locked instruction. No load after it begins before it is through, and it waits for the stores before it:
-        /// what has to be loaded before a store is loaded ahead of it, or every claim waits for that.
+        /// A claim among many is a locked instruction. No later load begins before it ends, and it waits for the stores
+        /// before it: a load that a store depends on belongs ahead of the claim, or every claim waits for it.
         fn claim_prepared<R>(
             &self,
             hand: &Self::Hand,
@@ -135,43 +136,44 @@ pub(crate) mod sealed {
             prepare: impl Fn(u64) -> R,
         ) -> Option<(Range<u64>, R)>;
 
-        /// Has the core fetch what completes these positions, to write it; a hint.
+        /// Prefetches for writing the data that complete these positions; a hint.
         fn fetch(&self, positions: Range<u64>);
 
-        /// How many positions could be claimed now.
+        /// The number of positions that could be claimed now.
         fn available(&self, hand: &Self::Hand, frontier: impl Fn(u64) -> u64) -> u64;
 
-        /// Completes claimed positions: followers may have them (release). Of a `Single`, from the claim's start on.
+        /// Completes claimed positions, which followers may then have (release). In a `Single`, they begin with the
+        /// claim's start.
         ///
-        /// The participant's hand has to [come after](Hand::has_completed).
+        /// The participant's hand must [record it](Hand::has_completed) afterwards.
         fn complete(&self, positions: Range<u64>);
 
-        /// What is to be handed to [`complete_one`](Self::complete_one) for `position`.
+        /// The argument of [`complete_one`](Self::complete_one) for `position`.
         fn completion(&self, position: u64) -> Self::Completion<'_>;
 
-        /// Completes one claimed position, as [`complete`](Self::complete).
+        /// Completes one claimed position, like [`complete`](Self::complete).
         fn complete_one(&self, completion: Self::Completion<'_>);
 
         /// Gives claimed positions up.
         fn skip(&self, positions: Range<u64>);
 
-        /// Whether a position that `completed` has passed was given up.
+        /// Whether a completed position was given up.
         fn is_skipped(&self, position: u64) -> bool;
 
-        /// Whether any position that `completed` has passed was ever given up.
+        /// Whether any completed position was ever given up.
         fn may_have_skipped(&self) -> bool;
 
         /// Whether this one position was completed; for exclusive access, without ordering.
         fn is_complete(&self, position: u64) -> bool;
 
-        /// The end of what has been claimed (of a `Single`: completed).
+        /// The end of the claimed positions (in a `Single`: of the completed ones).
         fn claimed(&self) -> u64;
 
-        /// Ends all claims: none succeeds after this, and those that have are in [`claimed`](Self::claimed). A `Single`
-        /// claims without an atomic operation and cannot be told.
+        /// Ends all claims: none succeeds after this, and those that have succeeded are in [`claimed`](Self::claimed).
+        /// Has no effect on a `Single`, which claims without an atomic operation.
         fn close(&self) {}
 
-        /// Whether nobody will claim any more. A `Single` has no such end.
+        /// Whether claims have ended. A `Single` has no such end.
         fn is_closed(&self) -> bool {
             false
         }

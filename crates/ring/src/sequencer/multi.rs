@@ -3,53 +3,54 @@
 use std::ops::Range;
 
 use super::sealed::{Progress, Sequencer};
-use crate::padded::Padded;
+use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::primitive::{LINE_BYTES, pause, prefetch_for_writing};
 
-/// Many participants who claim by compare-and-swap and complete in any order.
+/// Many participants, which claim by compare-and-swap and complete in any order.
 ///
-/// Claims are lock-free: one fails only because another succeeded. Completions are wait-free: a store for each
+/// Claims are lock-free: a claim fails only because another one succeeded. Completions are wait-free: a store for each
 /// position.
 #[derive(Debug)]
 pub struct Multi {
-    claims: Padded<Claims>,
-    /// One for each slot, see [`Flag`].
+    claims: CachePadded<Claims>,
+    /// One flag for each slot: [`LAP`] and [`SKIPPED`].
     flags: Box<[AtomicU8]>,
-    /// Whether any position was ever skipped: hardly ever, and then nobody has to look at flags for it.
+    /// Whether any position was ever skipped. Hardly ever, so readers need not check flags for it.
     has_skipped: AtomicBool,
     mask: usize,
     capacity_log2: u32,
 }
 
-/// Both words of a claim share a line: whoever is about to change the cursor has it anyway.
+/// The two words of a claim. They share a line: a thread that is about to change the cursor has it anyway.
 #[derive(Debug)]
 struct Claims {
-    /// The first position that nobody has claimed; with [`CLOSED`] nobody will claim it.
+    /// The first unclaimed position; with [`CLOSED`] it stays unclaimed.
     cursor: AtomicU64,
-    /// All positions before this were found to be free. A hint: it may lag behind the truth, also by being
-    /// overwritten with an older one, never run ahead of it.
+    /// All positions before this were found to be free. This is a hint: it may lag behind the truth, even by being
+    /// overwritten with an older one, but never run ahead of it.
     limit: AtomicU64,
 }
 
-/// In the cursor: larger than any position, so that whoever claims finds no free position and looks closer.
+/// In the cursor: larger than any position, so that a claim finds no free position and checks further.
 const CLOSED: u64 = 1 << 63;
 
 const LAP: u8 = 1;
 const SKIPPED: u8 = 2;
 
-/// A participant that lost a compare-and-swap pauses 2, 4, 8, … times, up to 64, some 1.6 µs. The winner runs
-/// alone meanwhile: a claim takes 2 ns when the line stays on its core and 60 ns when it goes back and forth.
-const PAUSES_LOG2_MOST: u32 = 6;
+/// Binary logarithm of the longest back-off in pauses. A participant that lost a compare-and-swap pauses 2, 4, 8, …
+/// times, up to 64, some 1.6 µs. The winner runs alone meanwhile: a claim takes 2 ns when the line stays on its core
+/// and 60 ns when it goes back and forth.
+const MAX_PAUSES_LOG2: u32 = 6;
 
 impl Multi {
     #[inline(always)]
     fn flag(&self, position: u64) -> &AtomicU8 {
-        // SAFETY: `mask` is the number of flags less one.
+        // SAFETY: `mask` is the number of flags less one, so a position masked by it is the index of a flag.
         unsafe { self.flags.get_unchecked(position as usize & self.mask) }
     }
 
-    /// What the lap bit of a completed position is: 1 in the first lap, since flags start as 0, then 0, and so on.
+    /// The lap bit of a completed position: 1 in the first lap, since flags start as 0, then 0, and so on.
     #[inline(always)]
     fn lap(&self, position: u64) -> u8 {
         !(position >> self.capacity_log2) as u8 & LAP
@@ -58,13 +59,13 @@ impl Multi {
     #[cold]
     #[inline(never)]
     fn let_the_winner_run(lost: u32) {
-        for _ in 0..1u32 << lost.min(PAUSES_LOG2_MOST) {
+        for _ in 0..1u32 << lost.min(MAX_PAUSES_LOG2) {
             pause();
         }
     }
 }
 
-/// How many flags in a row are of this lap.
+/// The number of leading flags that belong to this lap.
 #[inline(always)]
 fn run(flags: &[AtomicU8], lap: u8) -> u64 {
     // Acquire pairs with the release in `complete` and `skip`, for each position by itself.
@@ -72,15 +73,16 @@ fn run(flags: &[AtomicU8], lap: u8) -> u64 {
 }
 
 impl Progress for Multi {
-    /// Reads flags until the first that is not of this lap.
+    /// Reads flags until the first that does not belong to this lap.
     ///
-    /// One bit tells laps apart: positions before `from` are complete, so a position within a lap of `from` has
-    /// a flag at least as new as the lap before its own, and that differs from its own in the bit. Should the flag be
-    /// newer than its own lap, `from` is long out of date; then the answer may fall short, never go too far.
+    /// One bit tells laps apart: positions before `from` are complete, so a position within a lap of `from` has a flag
+    /// at least as new as the lap before its own, whose bit differs. If the flag is newer than its own lap, `from` is
+    /// long out of date; then the answer may fall short, but never go too far.
     #[inline]
     fn completed(&self, from: u64) -> u64 {
-        // In two runs, to the end of the slots and on from their beginning: within a run the lap is the same, and what
-        // is to be known about it is not loaded again after every acquire.
+        // This takes two runs, to the end of the slots and on from their beginning: within a run the lap is the same,
+        // and
+        // the loop does not load it again after every acquire.
         let (behind, before) = self.flags.split_at(from as usize & self.mask);
         let completed = run(before, self.lap(from));
         if completed < before.len() as u64 {
@@ -91,7 +93,7 @@ impl Progress for Multi {
 
     #[inline(always)]
     fn has_passed(&self, position: u64) -> bool {
-        // Acquire as in `run`.
+        // Acquire pairs with the release in `complete_one` and `skip`.
         self.flag(position).load(Ordering::Acquire) & LAP == self.lap(position)
     }
 }
@@ -99,15 +101,15 @@ impl Progress for Multi {
 impl Sequencer for Multi {
     const MANY: bool = true;
 
-    /// All is shared.
+    /// Participants share all state.
     type Hand = ();
 
-    /// Its flag, and what it becomes.
+    /// The position's flag, and its completed value.
     type Completion<'a> = (&'a AtomicU8, u8);
 
     fn new(capacity: u64, limit: u64) -> Self {
         Multi {
-            claims: Padded(Claims { cursor: AtomicU64::new(0), limit: AtomicU64::new(limit) }),
+            claims: CachePadded(Claims { cursor: AtomicU64::new(0), limit: AtomicU64::new(limit) }),
             has_skipped: AtomicBool::new(false),
             flags: (0..capacity).map(|_| AtomicU8::new(0)).collect(),
             mask: capacity as usize - 1,
@@ -129,21 +131,24 @@ impl Sequencer for Multi {
         let claims = &*self.claims;
         let mut lost = 0;
         loop {
-            // Acquire pairs with the release below: the flags of what is before the cursor are seen as their owners left them. With an
-            // older flag of the position before, parity would make the next lap's look complete.
+            // Acquire pairs with the release below: the flags of positions before the cursor are seen as their owners
+            // left them.
+            // With an older flag of the position before, parity would make the next lap's look complete.
             let next = claims.cursor.load(Ordering::Acquire);
-            // Acquire pairs with the release below: who found the positions free has seen their owners
-            // complete them, and now we have, too.
+            // Acquire pairs with the release below: the thread that found the positions free has seen their owners
+            // complete
+            // them, and now this thread has, too.
             let mut limit = claims.limit.load(Ordering::Acquire);
             if limit < next + least {
                 if next & CLOSED != 0 {
                     return None;
                 }
-                // Positions that were claimed were free, so the cursor is as good a start; an old hint could be
-                // more than a lap behind, where flags say nothing.
+                // Positions that were claimed were free, so the cursor is as good a start; an old hint could be more
+                // than a lap
+                // behind, where flags say nothing.
                 limit = frontier(limit.max(next));
                 if limit < next + least {
-                    // The cursor may have moved on while we looked; then what we saw says nothing about it.
+                    // The cursor may have moved on meanwhile; then the frontier says nothing about it.
                     if claims.cursor.load(Ordering::Relaxed) == next {
                         return None;
                     }
@@ -152,7 +157,7 @@ impl Sequencer for Multi {
                 claims.limit.store(limit, Ordering::Release);
             }
             let end = next + (limit - next).min(most);
-            // Before the exchange, and it stays there: the compiler moves nothing beyond a release.
+            // This comes before the exchange, and stays there: the compiler moves no access beyond a release.
             let prepared = prepare(next);
             match claims.cursor.compare_exchange(next, end, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Some((next..end, prepared)),
@@ -165,7 +170,7 @@ impl Sequencer for Multi {
     }
 
     fn available(&self, _hand: &(), frontier: impl Fn(u64) -> u64) -> u64 {
-        // Acquire as in `claim`.
+        // Acquire, for the reasons given in `claim_prepared`.
         let next = self.claims.cursor.load(Ordering::Acquire);
         if next & CLOSED != 0 {
             return 0;
@@ -195,13 +200,13 @@ impl Sequencer for Multi {
 
     #[inline(always)]
     fn complete_one(&self, (flag, lap): (&AtomicU8, u8)) {
-        // Release pairs with the acquire in `completed`.
+        // Release pairs with the acquire in `completed` and `has_passed`.
         flag.store(lap, Ordering::Release);
     }
 
     #[cold]
     fn skip(&self, positions: Range<u64>) {
-        // Relaxed: whoever sees one of the flags below, which are stored with release, sees this, too.
+        // Relaxed: a thread that sees one of the flags below, which are stored with release, sees this, too.
         self.has_skipped.store(true, Ordering::Relaxed);
         for position in positions {
             self.flag(position).store(self.lap(position) | SKIPPED, Ordering::Release);
@@ -228,7 +233,8 @@ impl Sequencer for Multi {
     }
 
     fn close(&self) {
-        // One word decides between claims and the end. Release: who is told of the end has seen what came before it.
+        // One word decides between claims and the end. Release: a thread that learns of the end sees everything before
+        // it.
         self.claims.cursor.fetch_or(CLOSED, Ordering::Release);
     }
 
@@ -275,7 +281,7 @@ mod tests {
         for passed in 0..20 {
             let sides = Sides::new();
             sides.pass(passed);
-            // Somebody was stopped right before it stored what it had found at the very beginning.
+            // A thread was stopped right before it stored a hint from the very beginning.
             sides.producers.claims.limit.store(4, Ordering::Relaxed);
             sides.consumers.claims.limit.store(0, Ordering::Relaxed);
             assert_eq!(sides.produce(4, 4), Some(passed..passed + 4), "after {passed} positions");
@@ -285,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_before_another_claimed_says_nothing() {
+    fn a_frontier_seen_before_another_claim_says_nothing() {
         let sides = Sides::new();
         sides.producers.complete(sides.produce(4, 4).unwrap());
         let looks = Cell::new(0);
         let claim = sides.producers.claim(&(), 1, 1, |from| {
             let full = sides.consumers.completed(from - 4) + 4;
             if looks.replace(looks.get() + 1) == 0 {
-                // Right after the look all is consumed, and somebody claims.
+                // Right after the look, all positions are consumed and another thread claims.
                 sides.consumers.complete(sides.consume(4).unwrap());
                 assert_eq!(sides.produce(1, 1), Some(4..5));
             }
@@ -326,15 +332,15 @@ mod tests {
             sides.producers.complete(sides.produce(4, 4).unwrap());
             assert_eq!(sides.produce(1, 1), None);
             let taken = sides.consume(4).unwrap();
-            assert_eq!(sides.produce(1, 1), None, "taken is not completed");
+            assert_eq!(sides.produce(1, 1), None, "taken positions were free before their completion");
             sides.consumers.complete(taken);
-            assert_eq!(sides.produce(5, 5), None, "more than a lap");
+            assert_eq!(sides.produce(5, 5), None, "a claim got more than a lap");
             assert!(sides.produce(4, 4).is_some());
         }
     }
 
     #[test]
-    fn nobody_claims_after_the_end_and_what_was_claimed_stays() {
+    fn no_claim_succeeds_after_the_end_and_earlier_claims_stay() {
         for passed in 0..20 {
             let sides = Sides::new();
             sides.pass(passed);
@@ -358,6 +364,6 @@ mod tests {
         assert_eq!([0, 1].map(|position| sides.producers.is_skipped(position)), [false, true]);
         sides.consumers.complete(0..2);
         sides.pass(4);
-        assert!(!sides.producers.is_skipped(5), "slot 1, a lap later");
+        assert!(!sides.producers.is_skipped(5), "slot 1 stayed skipped for a second lap");
     }
 }

@@ -1,27 +1,28 @@
-//! A side with one participant: the cursor is its own to write.
+//! A side with one participant, which alone writes the cursor.
 
 use std::cell::Cell;
 use std::ops::Range;
 
 use super::sealed::{Hand, Progress, Sequencer};
-use crate::padded::Padded;
+use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicU64, Ordering};
 
 /// One participant, without any atomic read-modify-write.
 ///
-/// Claims and completions are wait-free: a claim looks at the followed party only when what it saw last is
-/// used up, a completion is one release store.
+/// Claims and completions are wait-free: a claim looks at the followed party only when the limit it last saw is used
+/// up, and a completion is one release store.
 #[derive(Debug)]
 pub struct Single {
     /// The end of the completed positions; written by the participant only.
-    cursor: Padded<AtomicU64>,
+    cursor: CachePadded<AtomicU64>,
 }
 
-/// What the participant remembers.
+/// The participant's memory of its side.
 #[derive(Debug, Clone)]
 pub struct SingleHand {
-    /// The end of what it has completed: the cursor's value, without a look at the line that others read. A load of
-    /// what was just stored takes the processor five times as long as an addition, and each event would wait for it.
+    /// The end of the positions it has completed: the cursor's value, without touching the line that others read. A
+    /// load of a value just stored takes the processor five times as long as an addition, and each event would wait for
+    /// it.
     next: Cell<u64>,
     /// All positions before this are free.
     limit: Cell<u64>,
@@ -43,7 +44,7 @@ impl Hand for SingleHand {
 impl Single {
     /// A side whose positions before `position` count as completed.
     pub(crate) fn starting_at(position: u64) -> Self {
-        Single { cursor: Padded(AtomicU64::new(position)) }
+        Single { cursor: CachePadded(AtomicU64::new(position)) }
     }
 }
 
@@ -60,7 +61,7 @@ impl Sequencer for Single {
 
     type Hand = SingleHand;
 
-    /// The end of what is complete then.
+    /// The end of the completed positions after this one.
     type Completion<'a> = u64;
 
     fn new(_capacity: u64, _limit: u64) -> Self {
@@ -98,7 +99,7 @@ impl Sequencer for Single {
         limit - hand.next.get()
     }
 
-    /// The cursor is written all the time, so it is there.
+    /// Does nothing: the cursor is written all the time, so its line is there.
     #[inline(always)]
     fn fetch(&self, _positions: Range<u64>) {}
 
@@ -114,11 +115,11 @@ impl Sequencer for Single {
 
     #[inline(always)]
     fn complete_one(&self, end: u64) {
-        // Release pairs with the acquire in `completed`: followers see what was done with the positions.
+        // Release pairs with the acquire in `completed`: followers see everything done with the positions.
         self.cursor.store(end, Ordering::Release);
     }
 
-    /// Nobody has claimed behind this claim, so it is as if it had not been.
+    /// Does nothing: there are no claims behind this one, so it counts as never made.
     fn skip(&self, _positions: Range<u64>) {}
 
     #[inline(always)]
@@ -137,7 +138,7 @@ impl Sequencer for Single {
 
     #[inline(always)]
     fn claimed(&self) -> u64 {
-        // Relaxed: others only want a number.
+        // Relaxed: callers use only the number.
         self.cursor.load(Ordering::Relaxed)
     }
 }

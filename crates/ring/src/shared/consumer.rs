@@ -12,7 +12,7 @@ use super::place::Role;
 use super::{Plain, Segment};
 use crate::primitive::atomic::Ordering;
 
-/// The consuming end of a shared ring; one at a time.
+/// The consuming end of a shared ring, of which there is one at a time.
 pub struct Consumer<T: Plain> {
     pub(super) segment: Segment<T>,
     /// All positions before this hold events.
@@ -20,18 +20,19 @@ pub struct Consumer<T: Plain> {
 }
 
 impl<T: Plain> Consumer<T> {
-    /// Takes the consumer's place at the ring in `file`, which is made if the file is empty. It starts with the first event
-    /// that no consumer before it is through with.
+    /// Takes the consumer's role at the ring in `file`, which becomes a ring if the file is empty. The consumer starts
+    /// with the first event with which no earlier consumer was through.
     ///
-    /// Blocks while another process attaches. A producer that sleeps, although a consumer before had made room, is woken, or wakes by
-    /// itself within a second: that one may have been killed [at any step](super#how-it-behaves) of waking it.
+    /// Blocks while another process attaches. A producer that still sleeps although an earlier consumer made room is
+    /// woken, or wakes by itself within a second: that consumer may have been killed [at any
+    /// step](super#how-it-behaves) of waking it.
     ///
     /// # Errors
-    /// When another consumer is attached, the file holds something else, the ring would be larger than memory can be, or the system refuses,
-    /// see [how the file is opened](super#the-file).
+    /// If another consumer is attached, the file holds something else, the ring would exceed the largest possible
+    /// memory, or the system refuses; see [how the file is opened](super#the-file).
     ///
     /// # Panics
-    /// When `slots` is not a power of two.
+    /// If `slots` is not a power of two.
     #[cfg(not(loom))]
     pub fn attach(file: &File, slots: usize) -> Result<Self, AttachError> {
         let segment = Segment::attach(file, slots, Role::Consumer)?;
@@ -39,12 +40,12 @@ impl<T: Plain> Consumer<T> {
     }
 
     pub(super) fn of(segment: Segment<T>) -> Self {
-        // The room that the consumer before has made.
+        // An earlier consumer may have made room without waking the producer.
         segment.header().room.0.wake();
         Consumer { segment, limit: 0 }
     }
 
-    /// Handles the next event, waiting for it as long as it takes. It is consumed when `handle` returns.
+    /// Handles the next event, waiting for it as long as necessary. It is consumed when `handle` returns.
     pub fn handle<R>(&mut self, handle: impl FnOnce(&T) -> R) -> R {
         if self.ready() == 0 {
             self.wait(None);
@@ -57,16 +58,17 @@ impl<T: Plain> Consumer<T> {
         (self.ready() > 0).then(|| self.take(handle))
     }
 
-    /// Handles the next event, waiting for it until `deadline`; `None` if none came.
+    /// Handles the next event, waiting for it until `deadline`; `None` if none arrived.
     pub fn handle_deadline<R>(&mut self, deadline: Instant, handle: impl FnOnce(&T) -> R) -> Option<R> {
         (self.ready() > 0 || self.wait(Some(deadline))).then(|| self.take(handle))
     }
 
-    /// Waits for at least one event, then handles those that are there, but at most `most`; returns how many. More may be there: those that
-    /// came since it last looked.
+    /// Waits for at least one event, then handles those that are there, but at most `most`; returns their number. More
+    /// events may have arrived since the last look.
     ///
-    /// They are consumed together, when `handle` has returned from the last: a consumer that crashes before, or whose `handle`
-    /// panics, sees all of them again. So they cost one wake-up together, and the producer gets their slots together.
+    /// They are consumed together, when `handle` has returned from the last: a consumer that crashes before, or whose
+    /// `handle` panics, sees all of them again. So they cost one wake-up together, and the producer gets their slots
+    /// together.
     ///
     /// ```
     /// use millstream_ring::shared::{Consumer, Producer};
@@ -87,14 +89,14 @@ impl<T: Plain> Consumer<T> {
         self.take_many(most, handle)
     }
 
-    /// Handles the events that are there, but at most `most`; returns how many. Never waits; otherwise like
+    /// Handles the events that are there, but at most `most`; returns their number. Never waits; otherwise like
     /// [`handle_many`](Self::handle_many).
     pub fn try_handle_many(&mut self, most: usize, handle: impl FnMut(&T)) -> usize {
         self.take_many(most, handle)
     }
 
-    /// Waits until `deadline` for at least one event, then handles those that are there, but at most `most`; returns how many, 0 if none
-    /// came. Otherwise like [`handle_many`](Self::handle_many).
+    /// Waits until `deadline` for at least one event, then handles those that are there, but at most `most`; returns
+    /// their number, 0 if none arrived. Otherwise like [`handle_many`](Self::handle_many).
     pub fn handle_many_deadline(&mut self, most: usize, deadline: Instant, handle: impl FnMut(&T)) -> usize {
         if most > 0 && self.ready() == 0 {
             self.wait(Some(deadline));
@@ -102,14 +104,14 @@ impl<T: Plain> Consumer<T> {
         self.take_many(most, handle)
     }
 
-    /// The position of the next event: how many were consumed since the ring was made.
+    /// The position of the next event, which is the number of events consumed since the ring was made.
     #[must_use]
     pub fn position(&self) -> u64 {
-        // Relaxed: only we write it.
+        // Relaxed: only the consumer writes it.
         self.segment.header().consumed.0.load(Ordering::Relaxed)
     }
 
-    /// How many events are there.
+    /// The number of events that are there.
     pub(super) fn ready(&mut self) -> u64 {
         let next = self.position();
         if self.limit <= next {
@@ -136,22 +138,23 @@ impl<T: Plain> Consumer<T> {
         taken as usize
     }
 
-    /// Lends the event at a position that is ready.
+    /// Passes the event at a position that is ready to `handle`.
     pub(super) fn read<R>(&self, position: u64, handle: impl FnOnce(&T) -> R) -> R {
-        // SAFETY: the slot holds an event that the producer does not touch before we are through with it, and
-        // every pattern of bits is a valid one.
+        // SAFETY: the slot holds an event that the producer does not touch before this consumer is through with it, and
+        // every
+        // pattern of bits is a valid one.
         self.segment.slot(position).with(|event| handle(unsafe { &*event }))
     }
 
-    /// Gives the slots of all events before `end` back.
+    /// Gives the slots of all events before `end` back, and wakes the producer.
     fn consume(&mut self, end: u64) {
         self.store(end);
         self.segment.header().room.0.wake();
     }
 
-    /// The same, without waking anybody.
+    /// The same, without the wake-up.
     pub(super) fn store(&mut self, end: u64) {
-        // Release pairs with the producer's acquire: we do not read the slots any more.
+        // Release pairs with the producer's acquire: the consumer does not read the slots any more.
         self.segment.header().consumed.0.store(end, Ordering::Release);
     }
 

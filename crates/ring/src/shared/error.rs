@@ -1,57 +1,57 @@
-//! Why a process has no place at a ring.
+//! The errors of attaching to a ring.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why a process could not take its place at a shared ring.
+/// The reason why a process could not take its role at a shared ring.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// Another process, or another handle of this one, has the role.
+    /// Another process, or another handle of this process, has the role.
     #[error("the role is taken: another {0} is attached to this ring")]
     Taken(&'static str),
     /// The file is a ring of another kind.
-    #[error("the file holds a ring of {found}, expected was one of {expected}")]
+    #[error("the file holds a ring of {found}, expected one of {expected}")]
     Mismatch {
-        /// What it is.
+        /// The ring found in the file.
         found: String,
-        /// What was asked for.
+        /// The ring that the caller asked for.
         expected: String,
     },
-    /// The file holds something, but not a ring of this version, or not a whole one. It is left as it is.
+    /// The file holds data, but not a ring of this version, or not a whole one. It is left unchanged.
     #[error(
-        "the file is not a ring of layout version 2: expected were {expected_bytes} bytes that begin with \"MSTRING2\", \
-         found were {found_bytes} that begin with \"{beginning}\"; use an empty file"
+        "the file is not a ring of layout version 2: expected {expected_bytes} bytes that begin with \"MSTRING2\", \
+         found {found_bytes} that begin with \"{beginning}\"; use an empty file"
     )]
     NotARing {
-        /// The length of the ring that was asked for.
+        /// The length of the ring that the caller asked for.
         expected_bytes: u64,
         /// The length of the file.
         found_bytes: u64,
         /// The first bytes of the file, at most 8, escaped.
         beginning: String,
     },
-    /// The slots have more bytes than memory can have.
-    #[error("a ring of {slots} slots of {event_bytes} bytes is larger than memory can be; take fewer slots")]
+    /// The slots have more bytes than any memory.
+    #[error("a ring of {slots} slots of {event_bytes} bytes exceeds the largest possible memory; take fewer slots")]
     TooLarge {
-        /// How many were asked for.
+        /// The number of slots that the caller asked for.
         slots: usize,
-        /// The bytes of each.
+        /// The bytes of each slot.
         event_bytes: usize,
     },
     /// The operating system refused.
     #[error("{what}: {source}")]
     System {
-        /// What was asked of it.
+        /// The operation that failed.
         what: String,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl AttachError {
-    /// For `map_err`: the system refused to do `what`.
+    /// Makes the error of an operation that the system refused, for `map_err`.
     pub(super) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         |source| AttachError::System { what: what.into(), source }
     }

@@ -1,4 +1,4 @@
-//! The words of the shared memory, see the layout in the [module's](super) docs.
+//! The words of the shared memory; the [module](super) documents the layout.
 
 #[cfg(not(loom))]
 use std::cell::UnsafeCell;
@@ -8,17 +8,17 @@ use super::kind::Kind;
 use super::sleep::Sleeper;
 use crate::primitive::atomic::AtomicU64;
 
-/// The documented layout.
+/// The header of the documented layout.
 #[repr(C, align(128))]
 pub(super) struct Header {
-    /// Written and read through the file, before it is mapped.
+    /// Read and written through the file, before it is mapped.
     #[cfg(not(loom))]
     _kind: Line<UnsafeCell<[u8; Kind::BYTES]>>,
     pub(super) published: Line<AtomicU64>,
     pub(super) consumed: Line<AtomicU64>,
-    /// The producer wakes the consumer.
+    /// The word through which the producer wakes the consumer.
     pub(super) arrivals: Line<Sleeper>,
-    /// The consumer wakes the producer.
+    /// The word through which the consumer wakes the producer.
     pub(super) room: Line<Sleeper>,
 }
 
@@ -33,7 +33,7 @@ const _: () = {
     assert!(size_of::<Header>() == 640 && size_of::<Sleeper>() == 8);
 };
 
-/// All words of a new ring, which a mapped file has by being zero.
+/// The words of a new ring, which in a mapped file are zero.
 #[cfg(loom)]
 impl Header {
     pub(super) fn new() -> Self {

@@ -1,4 +1,4 @@
-//! What a file says of itself: how a new one is made a ring, and how it is told from anything else.
+//! The description that a file carries of itself: it makes a new file a ring, and tells a ring from other files.
 
 use std::fmt;
 use std::fs::File;
@@ -8,10 +8,10 @@ use std::os::unix::fs::FileExt;
 use super::AttachError;
 use super::header::Header;
 
-/// What a file of this kind begins with.
+/// The first bytes of a ring's file.
 const MAGIC: &[u8; 8] = b"MSTRING2";
 
-/// The numbers that all who attach have to agree on.
+/// The numbers on which all attaching processes must agree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     event_bytes: u32,
@@ -20,24 +20,25 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// With the magic number before.
+    /// The length of the description, including the magic number.
     pub(super) const BYTES: usize = 24;
 
-    /// Of a ring of this many slots for `T`, and how many bytes it has.
+    /// The description of a ring of `slots` slots for `T`, and its length in bytes.
     pub(super) fn of<T>(slots: usize) -> Result<(Self, usize), AttachError> {
         let event_bytes = size_of::<T>();
         let too_large = AttachError::TooLarge { slots, event_bytes };
         let bytes = slots.checked_mul(event_bytes).and_then(|bytes| bytes.checked_add(size_of::<Header>()));
-        // No allocation, and no offset of a pointer, is larger.
+        // No allocation, and no offset of a pointer, exceeds `isize::MAX`.
         let bytes = bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or(too_large)?;
         let kind = Kind { event_bytes: event_bytes as u32, event_align: align_of::<T>() as u32, slots: slots as u64 };
         Ok((kind, bytes))
     }
 
-    /// Makes the file a ring of this kind and length if it is new, or checks that it is one; with the lock for attaching.
+    /// Makes a new file a ring of this kind and length, or checks that the file is one. The caller holds the lock for
+    /// attaching.
     ///
-    /// New is a file that is empty, or has the right length and nothing in its header: who made it was killed before it wrote
-    /// there. Nothing is written to any other, which may be anything.
+    /// A file is new if it is empty, or has the right length and only zeros in its header: its maker was killed before
+    /// it wrote the header. Other files may hold anything and are not written to.
     pub(super) fn agree(self, file: &File, expected_bytes: u64) -> Result<(), AttachError> {
         let found_bytes = file.metadata().map_err(AttachError::system("measure the file"))?.len();
         let header = beginning(file).map_err(AttachError::system("read the file's header"))?;
@@ -57,8 +58,8 @@ impl Kind {
         }
     }
 
-    /// First the length, then the header, in one piece: killed in between, this leaves what is new. All else of a ring
-    /// begins as zero.
+    /// Sets the length first, then writes the header in one piece: a process killed in between leaves a new file. All
+    /// other bytes of a ring begin as zero.
     fn make(self, file: &File, bytes: u64) -> Result<(), AttachError> {
         file.set_len(bytes).map_err(AttachError::system(format!("give the file {bytes} bytes")))?;
         file.write_all_at(&self.to_bytes(), 0).map_err(AttachError::system("write the file's header"))
@@ -73,7 +74,7 @@ impl Kind {
         bytes
     }
 
-    /// `None` if it is no header of a ring.
+    /// Parses the description; `None` if the header is not one of a ring.
     fn from_bytes(header: &[u8]) -> Option<Self> {
         if header.len() < size_of::<Header>() {
             return None;
@@ -95,7 +96,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The file's first bytes, as many as a header has, or fewer if it ends before.
+/// The file's first bytes, as many as a header has, or fewer if the file is shorter.
 fn beginning(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(size_of::<Header>() as u64).read_to_end(&mut bytes)?;

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use super::AttachError;
 
-/// The byte whose lock is the role.
+/// The role, whose number is the byte that is locked.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Role {
     Producer = 0,
@@ -15,16 +15,17 @@ pub(super) enum Role {
 
 const ATTACHING: libc::off_t = 2;
 
-/// A role, ours until dropped.
+/// A role that this process holds until the value is dropped.
 pub(super) struct Place {
     role: Role,
-    /// Its description has the lock: the kernel drops it with the last descriptor, however the process ends.
+    /// The lock belongs to this open file description: the kernel drops it with the last descriptor, however the
+    /// process ends.
     pub(super) file: File,
 }
 
 impl Place {
     pub(super) fn take(file: &File, role: Role) -> Result<Self, AttachError> {
-        // A description of our own: locks belong to descriptions, and the caller's may be shared.
+        // This opens a description of its own: locks belong to descriptions, and the caller's may be shared.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let opened = OpenOptions::new().read(true).write(true).open(&path);
         let file = opened.map_err(AttachError::system(format!("open {path} to read and write")))?;
@@ -37,7 +38,7 @@ impl Place {
         Ok(Place { role, file })
     }
 
-    /// Does what only one process may do at a time, waiting for its turn.
+    /// Runs `work`, which only one process may do at a time, waiting for its turn.
     pub(super) fn alone<R>(&self, work: impl FnOnce(&File) -> Result<R, AttachError>) -> Result<R, AttachError> {
         lock(&self.file, ATTACHING, libc::F_OFD_SETLKW, libc::F_WRLCK)?;
         let outcome = work(&self.file)?;
@@ -49,21 +50,22 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // Closing is not enough: a child that another thread is just starting has a copy of the descriptor until it
-        // runs its program. An error leaves the lock to the kernel.
+        // runs its
+        // program. On an error the lock is left to the kernel.
         for byte in [self.role as libc::off_t, ATTACHING] {
             let _ = lock(&self.file, byte, libc::F_OFD_SETLK, libc::F_UNLCK);
         }
     }
 }
 
-/// Locks or unlocks one byte; false if another description has it.
+/// Locks or unlocks one byte; `false` if another description holds the lock.
 fn lock(file: &File, byte: libc::off_t, command: libc::c_int, kind: libc::c_int) -> Result<bool, AttachError> {
-    // SAFETY: all zero is a valid `flock`; the fields that matter follow.
+    // SAFETY: all zero is a valid `flock`, and the fields that matter are set below.
     let mut range: libc::flock = unsafe { std::mem::zeroed() };
     (range.l_type, range.l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
     (range.l_start, range.l_len) = (byte, 1);
     loop {
-        // SAFETY: the descriptor is open, and the kernel only reads the range.
+        // SAFETY: the descriptor is open, and `range` is a valid `flock`, which the kernel only reads.
         if unsafe { libc::fcntl(file.as_raw_fd(), command, &range) } == 0 {
             return Ok(true);
         }

@@ -12,7 +12,7 @@ use super::place::Role;
 use super::{Plain, Segment};
 use crate::primitive::atomic::Ordering;
 
-/// The producing end of a shared ring; one at a time.
+/// The producing end of a shared ring, of which there is one at a time.
 pub struct Producer<T: Plain> {
     pub(super) segment: Segment<T>,
     /// All positions before this are free.
@@ -20,17 +20,18 @@ pub struct Producer<T: Plain> {
 }
 
 impl<T: Plain> Producer<T> {
-    /// Takes the producer's place at the ring in `file`, which is made if the file is empty.
+    /// Takes the producer's role at the ring in `file`, which becomes a ring if the file is empty.
     ///
-    /// Blocks while another process attaches. A consumer that sleeps, although a producer before had sent something, is woken, or wakes by
-    /// itself within a second: that one may have been killed [at any step](super#how-it-behaves) of waking it.
+    /// Blocks while another process attaches. A consumer that still sleeps although an earlier producer sent an event
+    /// is woken, or wakes by itself within a second: that producer may have been killed [at any
+    /// step](super#how-it-behaves) of waking it.
     ///
     /// # Errors
-    /// When another producer is attached, the file holds something else, the ring would be larger than memory can be, or the system refuses,
-    /// see [how the file is opened](super#the-file).
+    /// If another producer is attached, the file holds something else, the ring would exceed the largest possible
+    /// memory, or the system refuses; see [how the file is opened](super#the-file).
     ///
     /// # Panics
-    /// When `slots` is not a power of two.
+    /// If `slots` is not a power of two.
     #[cfg(not(loom))]
     pub fn attach(file: &File, slots: usize) -> Result<Self, AttachError> {
         let segment = Segment::attach(file, slots, Role::Producer)?;
@@ -38,27 +39,27 @@ impl<T: Plain> Producer<T> {
     }
 
     pub(super) fn of(segment: Segment<T>) -> Self {
-        // What the producer before has published.
+        // An earlier producer may have published without waking the consumer.
         segment.header().arrivals.0.wake();
         Producer { segment, limit: 0 }
     }
 
-    /// Sends an event, waiting for room as long as it takes.
+    /// Sends an event, waiting for room as long as necessary.
     pub fn send(&mut self, event: T) {
         self.send_all(&[event]);
     }
 
-    /// Sends an event if there is room; whether it did. Never waits.
+    /// Sends an event if there is room; returns whether it did. Never waits.
     pub fn try_send(&mut self, event: T) -> bool {
         self.free() > 0 && self.publish(&[event]) == 1
     }
 
-    /// Sends an event, waiting for room until `deadline`; whether it did.
+    /// Sends an event, waiting for room until `deadline`; returns whether it did.
     pub fn send_deadline(&mut self, event: T, deadline: Instant) -> bool {
         (self.free() > 0 || self.wait(Some(deadline))) && self.publish(&[event]) == 1
     }
 
-    /// Sends all events, in their order, as many at once as there is room for. One wake-up for each run of free slots.
+    /// Sends all events in order, as many at once as there is room for. One wake-up per run of free slots.
     pub fn send_all(&mut self, mut events: &[T]) {
         while !events.is_empty() {
             if self.free() == 0 {
@@ -69,14 +70,14 @@ impl<T: Plain> Producer<T> {
         }
     }
 
-    /// The position of the next event: how many were sent since the ring was made.
+    /// The position of the next event, which is the number of events sent since the ring was made.
     #[must_use]
     pub fn position(&self) -> u64 {
-        // Relaxed: only we write it.
+        // Relaxed: only the producer writes it.
         self.segment.header().published.0.load(Ordering::Relaxed)
     }
 
-    /// How many slots are free.
+    /// The number of free slots.
     fn free(&mut self) -> u64 {
         let next = self.position();
         if self.limit <= next {
@@ -86,22 +87,22 @@ impl<T: Plain> Producer<T> {
         self.limit - next
     }
 
-    /// Sends as many of the events as there is room for, which is at least one; returns how many.
+    /// Sends as many of the events as there is room for, which is at least one; returns their number.
     fn publish(&mut self, events: &[T]) -> usize {
         let sent = self.store(events);
         self.segment.header().arrivals.0.wake();
         sent
     }
 
-    /// The same, without waking anybody.
+    /// The same, without the wake-up.
     pub(super) fn store(&mut self, events: &[T]) -> usize {
         let (first, free) = (self.position(), self.free());
         let sent = events.len().min(free as usize);
         for (position, event) in (first..).zip(&events[..sent]) {
-            // SAFETY: the slot is free, and we are the only producer.
+            // SAFETY: the slot is free, and this is the only producer.
             self.segment.slot(position).with_mut(|slot| unsafe { slot.write(*event) });
         }
-        // Release pairs with the consumer's acquire: it sees the events.
+        // Release pairs with the consumer's acquire, which sees the events.
         self.segment.header().published.0.store(first + sent as u64, Ordering::Release);
         sent
     }

@@ -1,4 +1,4 @@
-//! The mapped file: header and slots, and the place that gives the right to them.
+//! The mapped file: header and slots, and the role that gives the right to them.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use super::{AttachError, Plain};
 use crate::primitive::UnsafeCell;
 use crate::slots::check_capacity;
 
-/// A mapping, and the lock that makes it ours for one role.
+/// A mapping, and the lock by which this process holds its role.
 pub(super) struct Segment<T> {
     header: NonNull<Header>,
     bytes: usize,
@@ -22,7 +22,7 @@ pub(super) struct Segment<T> {
     _events: PhantomData<T>,
 }
 
-// SAFETY: the memory is shared by design; the role gives one handle the right to its part.
+// SAFETY: the mapping belongs to the process, not to a thread, and the role gives this handle the right to its part.
 unsafe impl<T: Plain> Send for Segment<T> {}
 
 impl<T: Plain> Segment<T> {
@@ -39,7 +39,8 @@ impl<T: Plain> Segment<T> {
     }
 
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: mapped for as long as `self` lives, aligned to a page, and made of atomics and a cell only.
+        // SAFETY: the header stays mapped as long as `self` lives, is page-aligned, and consists only of atomics and a
+        // cell.
         unsafe { self.header.as_ref() }
     }
 
@@ -47,28 +48,30 @@ impl<T: Plain> Segment<T> {
         self.slots
     }
 
-    /// The slot of a position.
+    /// The slot of `position`.
     pub(super) fn slot(&self, position: u64) -> &UnsafeCell<T> {
         let index = (position & (self.slots - 1)) as usize;
-        // SAFETY: the slots follow the header, and there are `self.slots` of them, aligned as the header is at least. Whatever
-        // they hold is a value, and a cell may change while it is referred to.
+        // SAFETY: the header is followed by `self.slots` slots, aligned at least as the header is. Every pattern of
+        // bits in them
+        // is a value, and a cell may change while there are references to it.
         unsafe { self.header.add(1).cast::<UnsafeCell<T>>().add(index).as_ref() }
     }
 }
 
 impl<T> Drop for Segment<T> {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map` with this length, and nobody has a reference any more. The place is given up after it.
+        // SAFETY: `map` made the mapping with this length, and `drop` has the last reference. The role is given up
+        // afterwards.
         unsafe { libc::munmap(self.header.as_ptr().cast(), self.bytes) };
     }
 }
 
 fn map(file: &File, bytes: usize) -> io::Result<NonNull<Header>> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new shared mapping of a file; the kernel chooses where.
+    // SAFETY: the mapping is new, at an address of the kernel's choice.
     let address = unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     if address == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    Ok(NonNull::new(address.cast()).expect("the kernel does not map page 0 unasked"))
+    Ok(NonNull::new(address.cast()).expect("the kernel maps nothing at address zero by itself"))
 }

@@ -1,41 +1,43 @@
 //! Sleeping and waking across processes.
 //!
-//! The waker stores its position, *then* adds to a count. The sleeper takes a snapshot of the count, *then* looks for the position, then
-//! sets a flag in the word of the count, if the count is still the same, and sleeps. All changes of the word have one
-//! order. If the addition comes before the flag, the sleeper knew of it: it saw the addition in its snapshot, and so the position in its
-//! look. If it comes after, it finds the flag, and wakes. That is the whole argument: nothing else says that somebody
-//! sleeps, and neither side needs a fence.
+//! The waker stores its position, *then* adds to a count. The sleeper takes a snapshot of the count, *then* checks the
+//! position, then sets a flag in the count's word, if the count is still the same, and sleeps. All changes of the word
+//! have one order. If the addition comes before the flag, the sleeper saw it in its snapshot, and therefore saw the
+//! position in its check. If the addition comes after the flag, it finds the flag, and the waker wakes the sleeper.
+//! That is the whole argument: no other word says that a process sleeps, and neither side needs a fence.
 //!
-//! **Wakers that are killed** on the way leave one of three states:
+//! **A waker that is killed** on the way leaves one of three states:
 //!
-//! - The position is stored, the count is not changed. The sleeper sleeps on.
-//! - The count is changed, and the flag stands. The kernel does not know that the sleeper is to be woken.
-//! - The flag is taken back, too, and the kernel has not been told yet. So it is for the next one to come, who finds no flag.
+//! - The position is stored, the count is unchanged. The sleeper sleeps on.
+//! - The count is changed, and the flag is set. The kernel does not know that the sleeper is to be woken.
+//! - The flag is cleared, too, and the kernel has not been told yet. Another waker would find no flag.
 //!
-//! Whoever takes the place adds to the count first of all, which ends the first two. For the third, and if nobody takes the place, the
-//! sleeper looks by itself once a second. A *sleeper* that is killed leaves its flag; all it costs is one system call.
+//! A process that takes over the role first adds to the count, which ends the first two states. For the third, and if
+//! no process takes over the role, the sleeper checks by itself once a second. A *sleeper* that is killed leaves its
+//! flag, which costs one needless system call.
 //!
-//! The count may turn: 2^31 additions make it what it was. A sleeper is not there to make room or events for so many, unless the ring has
-//! as many slots, and then it notices a second later.
+//! The count may wrap around: after 2^31 additions it has its old value. A sleeper makes no room and no events
+//! meanwhile, so this takes a ring with as many slots, and then the sleeper notices a second later.
 
 use std::time::{Duration, Instant};
 
 use millstream_sync::eventcount::{Patience, SharedEventCount};
 
-/// Nobody sleeps longer without a look. In a model without end, for there a lost wake-up is to be found.
+/// The longest sleep without a check. In a model it is unlimited, so that the model finds lost wake-ups.
 const LONGEST_SLEEP: Option<Duration> = if cfg!(loom) { None } else { Some(Duration::from_secs(1)) };
 
-/// In a model nothing is gained by looking more often.
+/// In a model, looking more often reveals nothing.
 const PATIENCE: Patience = if cfg!(loom) { Patience::NONE } else { Patience::DEFAULT };
 
-/// What one side sleeps on, and the other wakes it by.
+/// The word on which one side sleeps, and through which the other side wakes it.
 #[repr(transparent)]
 pub(super) struct Sleeper(SharedEventCount);
 
 impl Sleeper {
     /// Wakes the other side, if it sleeps.
     pub(super) fn wake(&self) {
-        // Release pairs with the acquire of the sleeper's snapshot: who sees this addition sees the position stored before.
+        // Release pairs with the acquire of the sleeper's snapshot: a sleeper that sees this addition sees the position
+        // stored before.
         self.0.increment();
     }
 
@@ -58,7 +60,7 @@ impl Sleeper {
         Sleeper(SharedEventCount::new())
     }
 
-    /// What is left of a wake by who is killed in it: the count is changed, nobody is woken.
+    /// The trace of a process that is killed during a wake-up: the count is changed, no thread is woken.
     pub(super) fn wake_and_be_killed(&self) {
         self.0.add_waking(1, 0);
     }

@@ -1,4 +1,4 @@
-//! What a model has for a mapped file: the same words and slots, in memory of its own. And processes that are killed.
+//! A model's counterpart of a mapped file: the same words and slots, in memory of its own. It can also kill processes.
 
 use loom::sync::Arc;
 
@@ -14,9 +14,9 @@ struct Memory<T> {
     slots: Box<[UnsafeCell<T>]>,
 }
 
-// SAFETY: as of the mapped file: the protocol says who may touch which slot, and loom watches it.
+// SAFETY: as in the mapped file, the protocol decides which side may touch which slot; loom checks it.
 unsafe impl<T: Plain> Sync for Memory<T> {}
-// SAFETY: the values are plain.
+// SAFETY: the values are plain data, which may move between threads.
 unsafe impl<T: Plain> Send for Memory<T> {}
 
 impl<T: Plain> Segment<T> {
@@ -33,7 +33,7 @@ impl<T: Plain> Segment<T> {
     }
 }
 
-/// The file. That a role is for one is up to the model.
+/// The file. The model itself ensures that each role has one holder.
 pub(crate) struct Ring<T>(Arc<Memory<T>>);
 
 impl<T: Plain + Default> Ring<T> {
@@ -51,7 +51,7 @@ impl<T: Plain + Default> Ring<T> {
     }
 }
 
-/// Where a process is killed that has stored its position and is to wake the other side.
+/// The moment at which a process is killed that has stored its position and is about to wake the other side.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Killed {
     BeforeItWakes,
@@ -68,17 +68,17 @@ impl Killed {
 }
 
 impl<T: Plain> Producer<T> {
-    /// Sends an event, for which there is room, and is killed before it has woken anybody.
+    /// Sends an event, for which there is room, and is killed before it wakes the other side.
     pub(crate) fn send_and_be_killed(mut self, event: T, killed: Killed) {
-        assert_eq!(self.store(&[event]), 1, "there is room");
+        assert_eq!(self.store(&[event]), 1, "there is no room");
         killed.wake(&self.segment.header().arrivals.0);
     }
 }
 
 impl<T: Plain> Consumer<T> {
-    /// Handles an event that is there, and is killed before it has woken anybody.
+    /// Handles an event that is there, and is killed before it wakes the other side.
     pub(crate) fn handle_and_be_killed<R>(mut self, handle: impl FnOnce(&T) -> R, killed: Killed) -> R {
-        assert!(self.ready() > 0, "an event is there");
+        assert!(self.ready() > 0, "there is no event");
         let result = self.read(self.position(), handle);
         self.store(self.position() + 1);
         killed.wake(&self.segment.header().room.0);

@@ -1,196 +1,207 @@
 //! Waiting for events.
 //!
-//! **Who sleeps for each event goes on listening.** To be heard takes a heavy fence, which interrupts whoever sends at that moment, takes
-//! a system call of its own, and makes the wake-up after it slower: 1.3 times as long as a bare futex takes, instead of 1.0 to 1.1. So
-//! a consumer that has given up looking, and is the only one who waits for its ring, does not stop listening when it wakes up. Who sends
-//! then rings a bell that nobody may need, 3 ns. As soon as two events have gathered, or looking helps, this is over.
+//! **A consumer that sleeps for each event stays registered.** Registering takes a heavy fence, which interrupts the
+//! current sender, takes a system call of its own, and makes the following wake-up slower: 1.3 times as long as a bare
+//! futex takes, instead of 1.0 to 1.1. So a consumer that has given up looking, and is the only waiter of its ring,
+//! does not unregister when it wakes up. A sender may then notify an awake consumer, which costs 3 ns. The registration
+//! ends as soon as two events have gathered, or looking helps.
 
-// The standard one in a model, too: one thread reads and writes it.
+// This is the standard type in a model, too: only one thread reads and writes it.
 use std::sync::atomic::{AtomicBool as OwnBool, Ordering};
 use std::time::Instant;
 
 use super::WaitStrategy;
-use super::bell::SharedBell;
-use super::pace::{Looked, Temper};
+use super::notifier::SharedNotifier;
+use super::spin::{AdaptiveSpin, Looked};
 use crate::primitive::atomic::AtomicBool;
 use crate::primitive::{heavy, light};
 
-/// Where consumers wait for what they follow.
+/// The wait of consumers for the positions that they follow.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    pub(crate) bell: SharedBell,
-    /// Whether whoever listens to the bell waits for the same: then one waiter is woken for one event. In a
-    /// [`WaitSet`](super::WaitSet) they wait for different rings, in most graphs for different consumers, and all have to look.
-    alike: AtomicBool,
-    /// Whether the only waiter listens although it may be awake. Written by that one alone; where there are several it stays false.
-    listens_on: OwnBool,
-    temper: Temper,
+    pub(crate) notifier: SharedNotifier,
+    /// Whether all registered waiters wait for the same events: then one waiter is woken per event. The waiters of a
+    /// [`WaitSet`](super::WaitSet) wait for different rings, and those of most graphs for different consumers, so all
+    /// of them must look.
+    interchangeable: AtomicBool,
+    /// Whether the only waiter stays registered although it may be awake. Only that waiter writes it; with several
+    /// waiters it stays false.
+    stays_registered: OwnBool,
+    spin: AdaptiveSpin,
 }
 
 impl Arrivals {
-    /// Waiters on a bell of their own, or on that of a set.
-    pub(crate) fn new(strategy: WaitStrategy, set: Option<SharedBell>) -> Self {
-        let alike = set.is_none();
+    /// Waiters with a notifier of their own, or with that of a set.
+    pub(crate) fn new(strategy: WaitStrategy, set: Option<SharedNotifier>) -> Self {
+        let interchangeable = set.is_none();
         Arrivals {
-            bell: set.unwrap_or_default(),
-            alike: AtomicBool::new(alike),
-            listens_on: OwnBool::new(false),
-            temper: Temper::new(strategy),
+            notifier: set.unwrap_or_default(),
+            interchangeable: AtomicBool::new(interchangeable),
+            stays_registered: OwnBool::new(false),
+            spin: AdaptiveSpin::new(strategy),
         }
     }
 
-    /// `events` have come, each for one waiter. Calls `fenced` after the light fence, before any waiter is woken.
+    /// Wakes waiters after `events` have arrived, each for one waiter. Calls `fenced` after the light fence, before any
+    /// waiter is woken.
     #[inline(always)]
-    pub(crate) fn came(&self, events: usize, fenced: impl FnOnce()) {
-        if self.are_heard(fenced) {
+    pub(crate) fn notify(&self, events: usize, fenced: impl FnOnce()) {
+        if self.has_waiters(fenced) {
             self.wake(events);
         }
     }
 
-    /// Whether a waiter listens for what has come. Calls `fenced` after the light fence. If so, the caller is to
-    /// [`wake`](Self::wake).
+    /// Whether a waiter is registered for the events that have arrived; then the caller must call [`wake`](Self::wake).
+    /// Calls `fenced` after the light fence.
     #[inline(always)]
-    pub(crate) fn are_heard(&self, fenced: impl FnOnce()) -> bool {
-        let heard = self.bell.is_heard();
+    pub(crate) fn has_waiters(&self, fenced: impl FnOnce()) -> bool {
+        let has_waiters = self.notifier.has_waiters();
         fenced();
-        heard
+        has_waiters
     }
 
-    /// Wakes one waiter for each event; all of them, if they do not wait for the same.
+    /// Wakes one waiter per event, or all waiters if they are not interchangeable.
     ///
-    /// The first who differs may come while this is under way, and be woken instead of who could go on. Hence the second look. If the heavy fence
-    /// with which the newcomer begins to listen comes before the light one here, this sees that it differs, and wakes all. If it comes after, the
-    /// newcomer's key is younger than the first wake-up, which so was not taken by it.
+    /// The first distinct waiter may register while this call is in progress, and be woken in place of a waiter that
+    /// could go on. Hence the second check. If the heavy fence with which the newcomer registers comes before the light
+    /// one here, this call sees that the waiters are distinct, and wakes all. If it comes after, the newcomer's key is
+    /// newer than the first wake-up, which therefore went to another waiter.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake(&self, events: usize) {
-        if self.are_alike() {
-            self.bell.wake(events);
+        if self.are_interchangeable() {
+            self.notifier.wake(events);
             light();
-            if self.are_alike() {
+            if self.are_interchangeable() {
                 return;
             }
         }
-        self.bell.wake(usize::MAX);
+        self.notifier.wake(usize::MAX);
     }
 
-    /// Wakes one more waiter: the one that was woken sees more than one event, or may leave an event to others.
+    /// Wakes one more waiter: the caller sees more than one event, or may leave its event to others.
     pub(crate) fn pass_on(&self) {
-        if self.bell.is_heard() && self.are_alike() {
+        if self.notifier.has_waiters() && self.are_interchangeable() {
             self.wake(1);
         }
     }
 
-    /// Something has come to those who do not wait for the same as all others. Calls `fenced` as [`came`](Self::came).
+    /// Wakes all waiters if they are not interchangeable, for an event that concerns only some of them. Calls `fenced`
+    /// as [`notify`](Self::notify) does.
     #[inline(always)]
-    pub(crate) fn came_to_others(&self, fenced: impl FnOnce()) {
-        let heard = self.bell.is_heard();
+    pub(crate) fn notify_others(&self, fenced: impl FnOnce()) {
+        let has_waiters = self.notifier.has_waiters();
         fenced();
-        if heard && !self.are_alike() {
-            self.bell.wake(usize::MAX);
+        if has_waiters && !self.are_interchangeable() {
+            self.notifier.wake(usize::MAX);
         }
     }
 
-    /// Relaxed: whoever is the first to differ has said so before its heavy fence, so who comes by after that sees it.
-    fn are_alike(&self) -> bool {
-        self.alike.load(Ordering::Relaxed)
+    /// Relaxed: the first distinct waiter sets the flag before its heavy fence, so a thread that passes a light fence
+    /// after that one sees it.
+    fn are_interchangeable(&self) -> bool {
+        self.interchangeable.load(Ordering::Relaxed)
     }
 
-    /// Not all who will listen wait for the same. To be called before anything comes.
-    pub(crate) fn differ(&self) {
-        self.alike.store(false, Ordering::Relaxed);
+    /// Declares that the waiters are not interchangeable. Must precede the first event.
+    pub(crate) fn set_distinct(&self) {
+        self.interchangeable.store(false, Ordering::Relaxed);
     }
 
-    /// From here on not all who listen wait for the same. To be called before the first who differs listens.
+    /// Declares that from now on the waiters are not interchangeable. Must precede the registration of the first
+    /// distinct waiter.
     ///
-    /// All look once: who has [passed nothing on](Self::pass_on) because of this is made up for. The fence is for whoever wakes one meanwhile: either
-    /// its second look sees this, or all look after its event has come.
-    pub(crate) fn begin_to_differ(&self) {
-        self.differ();
+    /// All waiters look once, which makes up for any [`pass_on`](Self::pass_on) that did nothing because of the flag.
+    /// The fence is for a thread that is waking a single waiter meanwhile: either its second check sees the flag, or
+    /// all waiters look after its event has arrived.
+    pub(crate) fn become_distinct(&self) {
+        self.set_distinct();
         heavy();
-        self.changed(|| ());
+        self.notify_all(|| ());
     }
 
-    /// Something has changed that concerns all. Calls `fenced` as [`came`](Self::came).
+    /// Wakes all waiters, for a change that concerns all of them. Calls `fenced` as [`notify`](Self::notify) does.
     #[inline(always)]
-    pub(crate) fn changed(&self, fenced: impl FnOnce()) {
-        let heard = self.bell.is_heard();
+    pub(crate) fn notify_all(&self, fenced: impl FnOnce()) {
+        let has_waiters = self.notifier.has_waiters();
         fenced();
-        if heard {
-            self.bell.wake(usize::MAX);
+        if has_waiters {
+            self.notifier.wake(usize::MAX);
         }
     }
 
-    /// Waits until `look` finds something; `None` when the deadline has passed and it still does not. Who sleeps calls `glance` instead, before
-    /// and after: it need not find all, but soon. Calls `in_vain` when there is nothing after the first pauses, and, with `true`, before it sleeps or gives up.
-    /// Nobody else waits here at any time if the caller is `alone`.
+    /// Waits until `look` finds something; `None` if the deadline has passed and it still does not. Around a sleep it
+    /// calls `glance` instead, which need not find everything, but must be quick. Calls `on_empty` if there is nothing
+    /// after the first pauses, and, with `true`, before it sleeps or gives up. `alone` promises that no other thread
+    /// ever waits here.
     #[cold]
     #[inline(never)]
     pub(crate) fn wait<R>(
         &self,
         deadline: Option<Instant>,
         alone: bool,
-        in_vain: impl Fn(bool),
+        on_empty: impl Fn(bool),
         look: impl Fn() -> Option<R>,
         glance: impl Fn() -> Option<R>,
     ) -> Option<R> {
-        let pace = self.temper.start();
+        let pace = self.spin.start();
         let sleeps_at_once = pace.sleeps_at_once();
         let looked = pace.look(deadline, |pace| {
             let found = look();
             if found.is_none() && pace.yields_next() {
-                in_vain(false);
+                on_empty(false);
             }
             found
         });
         match looked {
             Looked::Found(found) => {
-                self.listen_no_more();
+                self.unregister();
                 Some(found)
             }
             Looked::TimedOut => {
-                in_vain(true);
+                on_empty(true);
                 None
             }
-            Looked::InVain => {
-                in_vain(true);
-                let began = self.temper.times_sleep().then(Instant::now);
-                let found = if alone && self.are_alike() && sleeps_at_once {
-                    self.listen_on();
-                    self.bell.wait_heard(deadline, glance)
+            Looked::GaveUp => {
+                on_empty(true);
+                let began = self.spin.times_sleep().then(Instant::now);
+                let found = if alone && self.are_interchangeable() && sleeps_at_once {
+                    self.stay_registered();
+                    self.notifier.wait_registered(deadline, glance)
                 } else {
-                    self.listen_no_more();
-                    self.bell.wait(deadline, glance)
+                    self.unregister();
+                    self.notifier.wait(deadline, glance)
                 };
                 if let Some(began) = began {
-                    self.temper.slept_since(began);
+                    self.spin.slept_since(began);
                 }
                 found
             }
         }
     }
 
-    fn listen_on(&self) {
-        if !self.listens_on.load(Ordering::Relaxed) {
-            self.bell.listen_on();
-            self.listens_on.store(true, Ordering::Relaxed);
+    fn stay_registered(&self) {
+        if !self.stays_registered.load(Ordering::Relaxed) {
+            self.notifier.stay_registered();
+            self.stays_registered.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Several events have come together: the next one need not wake anybody.
+    /// Ends a registration that outlasted its sleep: several events have come together, so the next one need not wake a
+    /// waiter.
     #[inline]
-    pub(crate) fn listen_no_more(&self) {
-        if self.listens_on.load(Ordering::Relaxed) {
-            self.listens_on.store(false, Ordering::Relaxed);
-            self.bell.listen_no_more();
+    pub(crate) fn unregister(&self) {
+        if self.stays_registered.load(Ordering::Relaxed) {
+            self.stays_registered.store(false, Ordering::Relaxed);
+            self.notifier.unregister();
         }
     }
 
-    /// Looks where what has come ends, for a consumer that is through with all before `from` and may wait; first lets events gather,
-    /// if they come in small portions.
+    /// Looks for the end of the arrived events, for a consumer that is through with all positions before `from` and may
+    /// wait. First lets events gather if they come in small portions.
     #[inline]
     pub(crate) fn look_again(&self, from: u64, capacity: u64, look: impl FnOnce() -> u64) -> u64 {
-        self.temper.let_gather();
+        self.spin.let_gather();
         let until = look();
         if until > from {
             self.gathered(until - from, capacity);
@@ -198,12 +209,12 @@ impl Arrivals {
         until
     }
 
-    /// Tells how many positions of `capacity` had gathered when somebody looked.
+    /// Records how many positions of `capacity` had gathered when the consumer looked.
     pub(crate) fn gathered(&self, positions: u64, capacity: u64) {
         if positions > 1 {
-            self.listen_no_more();
+            self.unregister();
         }
-        self.temper.gathered(positions, capacity);
+        self.spin.gathered(positions, capacity);
     }
 }
 
@@ -213,9 +224,9 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    /// Looks and sleeps. Where the machine is busy, the time may be over before the sleep begins; that changes
-    /// nothing, and so it waits again.
-    fn wait_in_vain(arrivals: &Arrivals, alone: bool) {
+    /// Waits, and repeats the wait until it has slept: on a busy machine the deadline may pass before the sleep begins,
+    /// which changes nothing.
+    fn sleep_until_deadline(arrivals: &Arrivals, alone: bool) {
         let has_slept = Cell::new(false);
         while !has_slept.get() {
             let soon = Instant::now() + Duration::from_millis(20);
@@ -227,50 +238,50 @@ mod tests {
         }
     }
 
-    /// A sleep that has not begun yet is short, however busy the machine is.
+    /// A start of a sleep in the future, so that the sleep counts as short, however busy the machine is.
     fn in_an_hour() -> Instant {
         Instant::now() + Duration::from_secs(3600)
     }
 
     #[test]
-    fn who_sleeps_for_each_event_goes_on_listening_until_two_have_gathered() {
+    fn a_consumer_that_sleeps_for_each_event_stays_registered_until_two_have_gathered() {
         let arrivals = Arrivals::new(WaitStrategy::Block, None);
         for _ in 0..3 {
-            wait_in_vain(&arrivals, true);
-            assert!(arrivals.bell.has_listeners());
+            sleep_until_deadline(&arrivals, true);
+            assert!(arrivals.notifier.has_waiters_unfenced());
             arrivals.gathered(1, 8);
-            assert!(arrivals.bell.has_listeners());
+            assert!(arrivals.notifier.has_waiters_unfenced());
             arrivals.gathered(2, 8);
-            assert!(!arrivals.bell.has_listeners());
+            assert!(!arrivals.notifier.has_waiters_unfenced());
             arrivals.gathered(2, 8);
         }
     }
 
     #[test]
-    fn who_is_not_the_only_one_listens_only_while_it_sleeps() {
+    fn a_consumer_that_is_not_alone_is_registered_only_while_it_sleeps() {
         let own = Arrivals::new(WaitStrategy::Block, None);
-        let of_a_set = Arrivals::new(WaitStrategy::Block, Some(SharedBell::default()));
+        let of_a_set = Arrivals::new(WaitStrategy::Block, Some(SharedNotifier::default()));
         for (arrivals, alone) in [(own, false), (of_a_set, true)] {
-            wait_in_vain(&arrivals, alone);
-            assert!(!arrivals.bell.has_listeners());
+            sleep_until_deadline(&arrivals, alone);
+            assert!(!arrivals.notifier.has_waiters_unfenced());
         }
     }
 
     #[test]
-    fn who_looks_again_stops_listening_whether_it_finds_something_or_sleeps() {
+    fn a_consumer_that_looks_again_unregisters_whether_it_finds_something_or_sleeps() {
         for finds in [false, true] {
             let arrivals = Arrivals::new(WaitStrategy::Adaptive, None);
             let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
-            (0..6).for_each(|_| arrivals.temper.slept_since(long_ago));
-            wait_in_vain(&arrivals, true);
-            assert!(arrivals.bell.has_listeners());
-            arrivals.temper.slept_since(in_an_hour());
+            (0..6).for_each(|_| arrivals.spin.slept_since(long_ago));
+            sleep_until_deadline(&arrivals, true);
+            assert!(arrivals.notifier.has_waiters_unfenced());
+            arrivals.spin.slept_since(in_an_hour());
             if finds {
                 assert_eq!(arrivals.wait(None, true, |_| (), || Some(()), || None), Some(()));
             } else {
-                wait_in_vain(&arrivals, true);
+                sleep_until_deadline(&arrivals, true);
             }
-            assert!(!arrivals.bell.has_listeners());
+            assert!(!arrivals.notifier.has_waiters_unfenced());
         }
     }
 }

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::bell::{Bell, SharedBell};
+use super::notifier::{Notifier, SharedNotifier};
 
 /// One event count for the arrivals of several rings.
 ///
-/// Rings that are made with the same set wake its waiters, whichever of them an event arrives in. There is no
-/// list of rings to go through: `look` asks those the caller is interested in, in the order it prefers.
+/// Rings made with the same set wake its waiters, whichever of them an event arrives in. There is no list of rings to
+/// go through: `look` asks the rings of interest to the caller, in the order it prefers.
 ///
-/// What it does not do:
-/// - It has no strategy, and ignores those of its rings: its waiters sleep at once. A few µs from an event to its receiver, and no CPU.
-/// - It wakes for events, not for room: who waits to *send* to one of several rings cannot use it.
-/// - A ring is in the set it was [made with](crate::Options::wait_set), or in none, for as long as it lives.
-/// - An event wakes all who wait on the set, for their rings may differ. Many receivers of one ring are better off without.
+/// Its limits:
+/// - It has no strategy, and ignores those of its rings: its waiters sleep at once. That costs a few µs from an event
+///   to its receiver, and no CPU.
+/// - It wakes for events, not for room: a thread that waits to *send* to one of several rings cannot use it.
+/// - A ring is in the set with which it was [made](crate::Options::wait_set), or in none, for its whole life.
+/// - An event wakes all waiters of the set, since their rings may differ. Many receivers of one ring are better off
+///   without a set.
 ///
 /// ```
 /// use millstream_ring::{Options, WaitSet, channel};
@@ -29,31 +31,31 @@ use super::bell::{Bell, SharedBell};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct WaitSet {
-    pub(crate) bell: SharedBell,
+    pub(crate) notifier: SharedNotifier,
 }
 
 impl WaitSet {
     /// A set without rings.
     #[must_use]
     pub fn new() -> Self {
-        WaitSet { bell: Arc::new(Bell::new()) }
+        WaitSet { notifier: Arc::new(Notifier::new()) }
     }
 
-    /// Sleeps until `look` finds something; it is called again after each arrival.
+    /// Sleeps until `look` finds something; calls it again after each arrival.
     ///
-    /// Blocks; uses no CPU while nothing arrives. An arrival in any of the rings that comes after a look ends the sleep.
-    /// When a ring is disconnected, `look` is called, too, and should notice.
+    /// Blocks, and uses no CPU while nothing arrives. An arrival in any of the rings after a look ends the sleep. When
+    /// a ring is disconnected, `look` is called, too, and should notice.
     pub fn wait<R>(&self, look: impl FnMut() -> Option<R>) -> R {
-        self.bell.wait(None, look).expect("without a deadline only success ends the wait")
+        self.notifier.wait(None, look).expect("without a deadline only success ends the wait")
     }
 
     /// Sleeps until `look` finds something or the deadline has passed; `None` if it finds nothing even then.
     pub fn wait_deadline<R>(&self, deadline: Instant, look: impl FnMut() -> Option<R>) -> Option<R> {
-        self.bell.wait(Some(deadline), look)
+        self.notifier.wait(Some(deadline), look)
     }
 
     /// Waits as a task until `look` finds something.
     pub async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
-        self.bell.wait_async(|| (), look).await
+        self.notifier.wait_async(|| (), look).await
     }
 }

@@ -1,4 +1,4 @@
-//! Threads that work on a ring, are disturbed, and keep logs; and what is asked of their history.
+//! Threads that work on a ring, are disturbed, and keep logs; and the checks of their history.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use millstream_history::{History, Model, Op, Options, Verdict, check};
 
 use crate::support::Random;
 
-/// What one thread does.
+/// The operation of one thread.
 pub(crate) enum End<'a> {
-    /// Sends a value, or finds no room.
+    /// Sends a value; `false` if there is no room.
     Sender(Box<dyn FnMut(u64) -> bool + Send + 'a>),
-    /// Receives a value, or finds none.
+    /// Receives a value, if there is one.
     Receiver(Box<dyn FnMut() -> Option<u64> + Send + 'a>),
 }
 
-/// What "full" and "empty" are.
+/// The meaning of "full" and "empty".
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Answers, which must be true at some moment of the call.
+    /// Both are answers, which must be true at some moment of the call.
     Answers,
     /// "Empty" is such an answer; "full" is no promise: the operation fails without effect.
     FullFails,
@@ -32,15 +32,15 @@ pub(crate) enum Refused {
     Fails,
 }
 
-/// After so many refusals in a row, a sender gives up.
-const REFUSALS_MOST: u64 = 20_000;
+/// The number of refusals in a row after which a sender gives up.
+const MAX_REFUSALS: u64 = 20_000;
 
-/// Each sender sends `numbers` values, the receivers receive until all have ended and nothing is left.
+/// Each sender sends `numbers` values; the receivers receive until all senders have ended and no value is left.
 pub(crate) fn hand_over(ends: Vec<End<'_>>, numbers: u64, refused: Refused, random: &mut Random) -> History {
     run(ends, numbers, refused, [Op::ENQUEUE, Op::DEQUEUE], random)
 }
 
-/// The same where every receiver is to see every value.
+/// The same where every receiver must see every value.
 pub(crate) fn broadcast(ends: Vec<End<'_>>, numbers: u64, random: &mut Random) -> History {
     run(ends, numbers, Refused::Answers, [Op::PUBLISH, Op::CONSUME], random)
 }
@@ -58,9 +58,9 @@ fn run(ends: Vec<End<'_>>, numbers: u64, refused: Refused, [put, get]: [Op; 2], 
                 End::Sender(mut send) => {
                     let first = u64::from(log.process()) * numbers;
                     let mut sent = 0;
-                    // A ring that loses its room, as some twins do, would keep its senders for ever.
+                    // A ring that loses its room, as some twins do, would keep its senders waiting without end.
                     let mut refusals = 0;
-                    while sent < numbers && refusals < REFUSALS_MOST {
+                    while sent < numbers && refusals < MAX_REFUSALS {
                         disturb(&mut random);
                         if put_once(&mut log, put, first + sent, refused, &mut send) {
                             (sent, refusals) = (sent + 1, 0);
@@ -108,10 +108,11 @@ fn get_once(log: &mut Log, op: Op, refused: Refused, receive: &mut impl FnMut() 
     value.is_some()
 }
 
-/// What a run's threads go through. Signals go to all threads of the process, so whoever wants them is alone meanwhile.
+/// The disturbances of a run's threads. Signals go to all threads of the process, so a test that uses them runs alone
+/// meanwhile.
 ///
-/// Where "full" and "empty" are answers the history is searched, and no search gets through operations that were stopped beside hundreds of
-/// others; or through a skew that was measured meanwhile.
+/// Where "full" and "empty" are answers, the checker searches the history, and no search copes with operations that
+/// were stopped beside hundreds of others, or with a clock skew measured meanwhile.
 pub(crate) enum Conditions {
     Quiet(RwLockReadGuard<'static, ()>),
     Stopping(Preemption, RwLockWriteGuard<'static, ()>),
@@ -120,18 +121,18 @@ pub(crate) enum Conditions {
 static ALONE: RwLock<()> = RwLock::new(());
 
 impl Conditions {
-    /// Nobody is stopped.
+    /// No thread is stopped.
     pub(crate) fn quiet() -> Self {
         Conditions::Quiet(ALONE.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Threads are stopped at instructions that nobody chose.
+    /// Threads are stopped at arbitrary instructions.
     pub(crate) fn stopping() -> Self {
         let alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
         Conditions::Stopping(Preemption::start().expect("SIGURG is free"), alone)
     }
 
-    /// What is to be done when nobody is stopped any more.
+    /// Runs `then` when no thread is stopped any more.
     pub(crate) fn afterwards<T>(self, then: impl FnOnce() -> T) -> T {
         match self {
             Conditions::Quiet(_others) => then(),
@@ -143,7 +144,7 @@ impl Conditions {
     }
 }
 
-/// Loses the core, sleeps, or pauses for longer than the clocks of two cores may differ.
+/// Yields the core, sleeps, or pauses for longer than the clocks of two cores may differ.
 pub(crate) fn disturb(random: &mut Random) {
     match random.below(256) {
         0..4 => thread::yield_now(),
@@ -170,8 +171,8 @@ pub(crate) fn holds(history: &History, model: &Model) {
     }
 }
 
-/// One of a few histories is decided, and holds. Where the machine is busy, the clocks of its cores differ so much at times that too many orders
-/// would have to be tried.
+/// Asserts that one of a few histories is decided, and holds. On a busy machine the clocks of its cores sometimes
+/// differ so much that the checker would have to try too many orders.
 pub(crate) fn holds_once_decided(model: &Model, mut record: impl FnMut() -> History) {
     const HISTORIES: usize = 5;
     let options = Options { time: Some(Duration::from_secs(10)), explain: false, ..Options::default() };
@@ -183,7 +184,7 @@ pub(crate) fn holds_once_decided(model: &Model, mut record: impl FnMut() -> Hist
     holds(&decided.unwrap_or_else(|| panic!("{model}: none of {HISTORIES} histories was decided")), model);
 }
 
-/// It does not hold, the counter-example is small, and drawn if pictures are asked for.
+/// Asserts that the history does not hold, with a small counter-example, which is drawn if pictures are requested.
 pub(crate) fn caught(name: &str, title: &str, history: &History, model: &Model) {
     let verdict = verdict(history, model, true);
     let Verdict::Fails(found) = &verdict else { panic!("{title} was not caught: {verdict:?}") };

@@ -1,5 +1,5 @@
-//! Consumers on the ring's own threads: handlers, a diamond, a pool, with one producer and with several; and a follower and a
-//! pool with a mistake.
+//! Consumers on the ring's own threads: handlers, a diamond, a pool, with one producer and with several. The twins are
+//! a follower and a pool with a mistake.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -13,7 +13,7 @@ use crate::drive::{Conditions, disturb, holds, holds_once_decided};
 use crate::support::{Random, stress};
 use crate::{Cell64, must_be_caught};
 
-/// A handler that records what it does with an event, and is disturbed.
+/// A handler that records its work on an event, and is disturbed.
 fn recorded(
     mut log: Log,
     mut random: Random,
@@ -29,7 +29,7 @@ fn consume(log: &mut Log, value: u64) {
     log.record(Op::CONSUME, (), || value);
 }
 
-/// Each producer publishes so many events, on a thread of its own.
+/// Each producer publishes `events` events, on a thread of its own.
 fn publish<P: Sequencer + 'static>(
     producers: Vec<Producer<Cell64, P>>,
     recorder: &Recorder,
@@ -76,9 +76,10 @@ fn handlers_see_every_event_in_the_order_of_all_producers() {
     }
 }
 
-/// What a consumer has handled is a queue before whoever follows it: one object for each of the two that are followed.
+/// The events that a consumer has handled form a queue in front of its follower: one object for each of the two that
+/// are followed.
 #[test]
-fn a_follower_handles_what_all_it_follows_have_handled() {
+fn a_follower_handles_events_after_all_the_consumers_it_follows() {
     let mut random = Random::seeded();
     for producers in [1, 4] {
         let recorder = Recorder::new().room(1 << 10);
@@ -128,12 +129,16 @@ fn a_pool_handles_every_event_once() {
         publish(vec![producer; producers], &recorder, Op::ADD, events, &mut random);
         running.join().unwrap();
         let history = conditions.afterwards(|| recorder.finish());
-        assert_eq!(history.len() as u64, 2 * events * producers as u64, "each came in once and out once");
+        assert_eq!(
+            history.len() as u64,
+            2 * events * producers as u64,
+            "an event was not published and handled exactly once"
+        );
         holds(&history, &Kind::Set.into());
     }
 }
 
-/// Two consumers of which the second follows the first; if it does not `WAIT`, it follows the producer.
+/// Two consumers of which the second follows the first; without `WAITS`, it follows the producer.
 #[derive(Default)]
 struct Followed<const WAITS: bool> {
     published: AtomicU64,
@@ -162,7 +167,7 @@ fn followed<const WAITS: bool>() -> History {
     let _quiet = Conditions::quiet();
     let (ring, recorder) = (Followed::<WAITS>::default(), Recorder::new());
     let (mut leader, mut follower) = (recorder.log(), recorder.log());
-    // Longer than the clocks of two cores may differ.
+    // The pause is longer than the clocks of two cores may differ.
     let pause = || thread::sleep(std::time::Duration::from_micros(10));
     let mut next = 0;
     for _ in 0..2 {
@@ -185,7 +190,7 @@ fn a_follower_that_follows_the_producer_instead_is_caught() {
     must_be_caught("ran-ahead", title, Kind::Queue, followed::<false>);
 }
 
-/// A pool's workers claim the next event by a look and a store, as if each were alone.
+/// A pool's workers claim the next event by a load and a store, as if each were alone.
 #[test]
 fn a_pool_that_claims_in_two_steps_is_caught() {
     const EVENTS: u64 = 100;

@@ -1,5 +1,5 @@
-//! The ring in memory that processes share, its two ends on threads; roles change hands while values are on their way. And a
-//! successor with a mistake.
+//! The ring in memory that processes share, with its two ends on threads; roles change hands while values are on their
+//! way. The twin is a successor with a mistake.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::drive::{Conditions, End, Refused, hand_over, holds, holds_once_decide
 use crate::must_be_caught;
 use crate::support::{Random, stress};
 
-/// Both ends; after so many turns each gives its role up and takes it again.
+/// Both ends; after `turns` turns each gives up its role and takes it again.
 fn ends(file: &File, slots: usize, turns: u64) -> Vec<End<'_>> {
     let attach_producer = move || Producer::<u64>::attach(file, slots).expect("the role is free");
     let attach_consumer = move || Consumer::<u64>::attach(file, slots).expect("the role is free");
@@ -36,10 +36,10 @@ fn ends(file: &File, slots: usize, turns: u64) -> Vec<End<'_>> {
 }
 
 #[test]
-fn a_shared_ring_is_a_bounded_queue_whoever_has_the_roles() {
+fn a_shared_ring_is_a_bounded_queue_while_roles_change_hands() {
     let mut random = Random::seeded();
     for (slots, turns) in [(1, u64::MAX), (4, 7), (64, 50)] {
-        // Short ones: where the machine is busy, clocks differ so much that the search has many orders to try.
+        // The runs are short: on a busy machine, clocks differ so much that the search has many orders to try.
         for _ in 0..12 * stress() {
             holds_once_decided(&Model::new(Kind::Queue).with_capacity(slots as u64), || {
                 let file = tempfile::tempfile().unwrap();
@@ -52,7 +52,8 @@ fn a_shared_ring_is_a_bounded_queue_whoever_has_the_roles() {
     }
 }
 
-/// A ring's memory. A producer that takes over goes on where the last one published; without `RIGHT_PLACE`, at what is consumed.
+/// A ring's memory. A producer that takes over goes on at the last published position; without `RIGHT_PLACE`, at the
+/// consumed one.
 struct Memory<const RIGHT_PLACE: bool> {
     published: AtomicU64,
     consumed: AtomicU64,
@@ -94,7 +95,7 @@ fn taken_over<const RIGHT_PLACE: bool>() -> History {
     for value in 1..=2 {
         let (mut producer, mut position) = (recorder.log(), memory.attach());
         producer.record(Op::ENQUEUE, value, || memory.send(&mut position, value));
-        // Longer than the clocks of two cores may differ.
+        // The pause is longer than the clocks of two cores may differ.
         std::thread::sleep(std::time::Duration::from_micros(10));
     }
     for _ in 0..2 {

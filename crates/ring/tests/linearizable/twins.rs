@@ -1,12 +1,13 @@
-//! Rings with one mistake each. Their memory is atomic throughout: a mistake in the order of things, not undefined behaviour.
+//! Rings with one mistake each. Their memory is atomic throughout: the mistake lies in the order of events and is not
+//! undefined behaviour.
 
 use std::array;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
-/// The missing generation: a slot knows whether it is full, not for which lap. Two senders that are a lap apart wait for
-/// the same slot, and either may get it.
+/// The missing generation: a slot knows whether it is full, but not for which lap. Two senders that are a lap apart
+/// wait for the same slot, and either may get it.
 pub(crate) struct NoLaps<const SLOTS: usize> {
     claimed: AtomicU64,
     taken: AtomicU64,
@@ -24,7 +25,7 @@ impl<const SLOTS: usize> NoLaps<SLOTS> {
         }
     }
 
-    /// Waits for room, but not for ever: two senders in one slot leave a place that nobody fills.
+    /// Waits for room, but not without end: two senders in one slot leave a place that no sender fills.
     pub(crate) fn send(&self, value: u64) -> bool {
         let slot = self.claimed.fetch_add(1, Relaxed) as usize % SLOTS;
         for _ in 0..20 {
@@ -51,7 +52,7 @@ impl<const SLOTS: usize> NoLaps<SLOTS> {
     }
 }
 
-/// The weakened order, on one sender and one receiver: the cursor goes on before the value is there.
+/// The weakened order, on one sender and one receiver: the cursor advances before the value is there.
 pub(crate) struct TooEarly<const SLOTS: usize> {
     sent: AtomicU64,
     received: AtomicU64,
@@ -74,7 +75,7 @@ impl<const SLOTS: usize> TooEarly<SLOTS> {
         true
     }
 
-    /// The same without the mistake, for the rings that have another.
+    /// The same without the mistake, for the rings with another one.
     fn try_send_in_order(&self, value: u64) -> bool {
         let position = self.sent.load(Relaxed);
         if position.wrapping_sub(self.received.load(Acquire)) == SLOTS as u64 {
@@ -96,7 +97,7 @@ impl<const SLOTS: usize> TooEarly<SLOTS> {
     }
 }
 
-/// The dropped re-check: the receiver keeps the sender's cursor, as fast rings do, and looks at it again only every so often.
+/// The missing re-check: the receiver keeps the sender's cursor, as fast rings do, but rereads it only every so often.
 pub(crate) struct Stale<const SLOTS: usize> {
     ring: TooEarly<SLOTS>,
     seen: AtomicU64,
@@ -163,7 +164,7 @@ impl<const SLOTS: usize> Forgetful<SLOTS> {
     }
 }
 
-/// The claim in two steps: a receiver looks at the next position and stores the one after it, as if it were the only one.
+/// The claim in two steps: a receiver loads the next position and stores the one after it, as if it were alone.
 pub(crate) struct TwoReceivers<const SLOTS: usize> {
     ring: TooEarly<SLOTS>,
 }

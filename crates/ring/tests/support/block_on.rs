@@ -1,4 +1,4 @@
-//! The smallest executor.
+//! A minimal executor.
 
 use std::future::Future;
 use std::sync::Arc;

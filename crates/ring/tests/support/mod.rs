@@ -1,4 +1,4 @@
-//! What randomised tests need: a generator with a printed seed, and how long to go on.
+//! Helpers of randomised tests: a generator with a printed seed, and the length of a run.
 
 mod length;
 mod random;

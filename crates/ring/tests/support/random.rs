@@ -1,4 +1,4 @@
-//! Random numbers that can be had again.
+//! Reproducible random numbers.
 
 /// A small generator (splitmix64) whose seed is printed.
 pub(crate) struct Random(u64);

@@ -1,4 +1,4 @@
-//! Every way to wait.
+//! All wait strategies.
 
 use millstream_ring::WaitStrategy;
 

@@ -1,0 +1,172 @@
+//! An event count that costs notifiers next to nothing while there are no waiters.
+//!
+//! Incrementing an event count is an atomic read-modify-write of a line that all notifying threads share: too much for
+//! each event of a ring with many producers. So waiters register in a word of their own, and a notifying thread only
+//! reads it.
+//!
+//! That read comes after the notifying thread's own write (a completed position); the waiter's look for completed
+//! positions comes after its write (its registration). Unless each thread has a full fence between the two, both may
+//! miss the other. The notifying thread's fence is the light one, free on x86-64 Linux; the waiter's is the heavy one,
+//! as it is about to sleep anyway. Then either the notifying thread sees the waiter and increments the count, or the
+//! waiter sees the completed position. The rest is the event count's promise: an increment after the snapshot ends the
+//! wait.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use millstream_sync::eventcount::{EventCount, Key, Patience, Waited};
+
+use crate::padded::CachePadded;
+use crate::primitive::atomic::{AtomicU32, Ordering};
+use crate::primitive::{heavy, light};
+
+#[derive(Debug)]
+pub(crate) struct Notifier {
+    words: CachePadded<Words>,
+}
+
+/// The words share one line: many threads read it for each event, and it changes only when a waiter registers or
+/// unregisters, or is woken. A thread that wakes a waiter then gets all of it with one transfer between the cores.
+#[derive(Debug)]
+struct Words {
+    /// The number of registered threads and tasks.
+    waiters: AtomicU32,
+    count: EventCount,
+}
+
+impl Notifier {
+    pub(crate) fn new() -> Self {
+        Notifier { words: CachePadded(Words { waiters: AtomicU32::new(0), count: EventCount::new() }) }
+    }
+
+    /// Whether there are waiters. The caller has written what they wait for before this call.
+    #[inline(always)]
+    pub(crate) fn has_waiters(&self) -> bool {
+        light();
+        self.has_waiters_unfenced()
+    }
+
+    /// The same without a fence, for callers whose fence has done the ordering.
+    #[inline(always)]
+    pub(crate) fn has_waiters_unfenced(&self) -> bool {
+        // Relaxed: the caller's fence has done the ordering, and the count carries the data.
+        self.words.waiters.load(Ordering::Relaxed) != 0
+    }
+
+    /// Wakes at most `most` sleeping waiters. Every waiter that looks afterwards sees everything the caller wrote
+    /// before.
+    #[cold]
+    pub(crate) fn wake(&self, most: usize) {
+        self.words.count.add_waking(1, most);
+    }
+
+    /// Makes everything visible that was written before any wake-up so far, this thread's own included.
+    pub(crate) fn catch_up(&self) {
+        let _ = self.words.count.snapshot();
+    }
+
+    /// Registers a waiter, which notifying threads see from now on.
+    pub(crate) fn register(&self) -> Registration<'_> {
+        let registration = self.register_unfenced();
+        heavy();
+        registration
+    }
+
+    /// Registers a waiter without a fence. Notifying threads see it only once store buffers are drained, which suits
+    /// bounded sleeps.
+    pub(crate) fn register_unfenced(&self) -> Registration<'_> {
+        self.words.waiters.fetch_add(1, Ordering::Relaxed);
+        Registration { notifier: self }
+    }
+
+    /// Registers a waiter until [`unregister`](Self::unregister).
+    pub(crate) fn stay_registered(&self) {
+        std::mem::forget(self.register());
+    }
+
+    /// Ends one [`stay_registered`](Self::stay_registered).
+    pub(crate) fn unregister(&self) {
+        drop(Registration { notifier: self });
+    }
+
+    /// Sleeps until `look` finds something; `None` if the deadline has passed and it still does not.
+    pub(crate) fn wait<R>(&self, deadline: Option<Instant>, look: impl FnMut() -> Option<R>) -> Option<R> {
+        self.register().wait(deadline, look)
+    }
+
+    /// The same for a waiter that [stays registered](Self::stay_registered).
+    pub(crate) fn wait_registered<R>(&self, deadline: Option<Instant>, look: impl FnMut() -> Option<R>) -> Option<R> {
+        std::mem::ManuallyDrop::new(Registration { notifier: self }).wait(deadline, look)
+    }
+
+    /// Waits as a task until `look` finds something. `announce` tells notifying threads of the task if they do not
+    /// check this notifier itself.
+    pub(crate) async fn wait_async<R>(&self, announce: impl FnOnce(), mut look: impl FnMut() -> Option<R>) -> R {
+        let registration = self.register_unfenced();
+        announce();
+        heavy();
+        loop {
+            let key = registration.key();
+            if let Some(found) = look() {
+                return found;
+            }
+            registration.notifier.words.count.wait_async(key).await;
+        }
+    }
+}
+
+impl Default for Notifier {
+    fn default() -> Self {
+        Notifier::new()
+    }
+}
+
+/// The right to sleep on a notifier, which ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Registration<'a> {
+    notifier: &'a Notifier,
+}
+
+impl Registration<'_> {
+    fn wait<R>(&self, deadline: Option<Instant>, mut look: impl FnMut() -> Option<R>) -> Option<R> {
+        loop {
+            let key = self.key();
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            if self.sleep(key, deadline) == Waited::TimedOut {
+                return look();
+            }
+        }
+    }
+
+    /// A snapshot of the count, which the waiter takes before it looks.
+    pub(crate) fn key(&self) -> Key {
+        self.notifier.words.count.snapshot()
+    }
+
+    /// Sleeps unless a waiter was woken since `key`.
+    pub(crate) fn sleep(&self, key: Key, deadline: Option<Instant>) -> Waited {
+        // In a model, deadlines pass at once.
+        #[cfg(loom)]
+        if deadline.is_some() {
+            crate::primitive::yield_now();
+            return Waited::TimedOut;
+        }
+        self.notifier.words.count.wait_patiently(key, deadline, &Patience::NONE)
+    }
+
+    /// The number of registered waiters, including this one.
+    pub(crate) fn waiters(&self) -> u32 {
+        self.notifier.words.waiters.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        self.notifier.words.waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A notifier that several rings may share.
+pub(crate) type SharedNotifier = Arc<Notifier>;
