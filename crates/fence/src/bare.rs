@@ -1,18 +1,18 @@
-//! Fences where no operating system is known: full ones on both sides, or a heavy one that the program gives.
+//! Fences for programs without a known operating system: full ones on both sides, or a heavy one that the program sets.
 
 use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence, fence};
 
-/// The heavy fence that was given, a `fn()`; null if none was.
+/// The heavy fence that the program has set, a `fn()`; null if there is none.
 static HEAVY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-/// Takes `heavy` for the heavy fence of this program; from then on [`light`] is free. With the feature `std` it does nothing.
+/// Sets the heavy fence of this program; from then on [`light`] is free. With the feature `std` it does nothing.
 ///
 /// # Safety
-/// Every other thread of the program passes a full fence, or is interrupted by something as good, between each call of
-/// `heavy` and its return. And nobody has passed a fence of this crate before, or does so without knowing of this call (who
-/// starts a processor or a thread afterwards lets it know).
+/// Between each call of `heavy` and its return, every other thread of the program passes a full fence, or is
+/// interrupted in an equivalent way. No thread has passed a fence of this crate before this call, or passes one later
+/// without knowing of this call (code that starts a processor or a thread afterwards lets it know).
 ///
 /// ```ignore
 /// fn interrupt_all_processors() { /* and wait until each has answered */ }
@@ -21,17 +21,17 @@ static HEAVY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 /// unsafe { millstream_fence::give(interrupt_all_processors) };
 /// ```
 pub unsafe fn give(heavy: fn()) {
-    // Relaxed, as all accesses to it: the caller orders this before all fences.
+    // Relaxed, like all accesses to it: the caller orders this before all fences.
     HEAVY.store(heavy as *mut (), Ordering::Relaxed);
 }
 
 fn given() -> Option<fn()> {
     let heavy = HEAVY.load(Ordering::Relaxed);
-    // SAFETY: null, which is `None`, or made from a `fn()` in `give`.
+    // SAFETY: the pointer is null, which is `None`, or was made from a `fn()` in `give`.
     unsafe { mem::transmute::<*mut (), Option<fn()>>(heavy) }
 }
 
-/// The hot side's fence: a compiler fence if a heavy one was [given](give), otherwise a full one.
+/// The hot side's fence: a compiler fence if the program has [set](give) a heavy one, otherwise a full one.
 #[inline]
 pub fn light() {
     if is_asymmetric() {
@@ -48,7 +48,7 @@ pub fn is_asymmetric() -> bool {
     !HEAVY.load(Ordering::Relaxed).is_null()
 }
 
-/// The cold side's fence: the one that was [given](give), otherwise a full one.
+/// The cold side's fence: the one that the program has [set](give), otherwise a full one.
 pub fn heavy() {
     fence(Ordering::SeqCst);
     if let Some(heavy) = given() {
@@ -57,13 +57,13 @@ pub fn heavy() {
     }
 }
 
-/// [`Fence::FAST`]`.ticket()`.
+/// Equivalent to [`Fence::FAST`]`.ticket()`.
 #[must_use]
 pub fn ticket() -> Ticket {
     Fence::FAST.ticket()
 }
 
-/// The heavy fence; there is one kind.
+/// The heavy fence, of which there is one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence(());
 
@@ -71,7 +71,7 @@ impl Fence {
     /// The heavy fence.
     pub const FAST: Fence = Fence(());
 
-    /// [`heavy`].
+    /// Passes the fence, like [`heavy`].
     pub fn heavy(self) {
         heavy();
     }
@@ -82,19 +82,19 @@ impl Fence {
         Ticket(())
     }
 
-    /// [`is_asymmetric`].
+    /// Whether [`light`] is free of fence instructions, like [`is_asymmetric`].
     #[must_use]
     pub fn is_asymmetric(self) -> bool {
         is_asymmetric()
     }
 }
 
-/// A fence to come: it is passed by who asks.
+/// A future fence, which the first caller of [`is_done`](Ticket::is_done) passes.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticket(());
 
 impl Ticket {
-    /// Passes the fence, and is done.
+    /// Passes the fence, and returns that it is done.
     #[must_use]
     pub fn is_done(&self) -> bool {
         heavy();

@@ -1,4 +1,4 @@
-//! Which back-ends are in force, chosen once for the process.
+//! The choice of back-ends, made once for the process.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering, compiler_fence, fence};
@@ -6,47 +6,47 @@ use std::sync::atomic::{AtomicU8, Ordering, compiler_fence, fence};
 use crate::backend::{self, Backend};
 use crate::{barrierd, global, membarrier, mprotect, symmetric};
 
-/// Takes the back-end of this name for every wish, if it works.
+/// The environment variable that selects a back-end for every kind of fence, if it works.
 pub(crate) const VARIABLE: &str = "MILLSTREAM_FENCE";
 
-/// For who wants it soon, best first; the last works everywhere. A fence that takes milliseconds is not among
-/// them: to fence on the hot side would be better than to let every cold caller wait that long.
+/// Back-ends for callers in a hurry, best first; the last works everywhere. A fence that takes milliseconds is not
+/// among them: fencing on the hot side would be better than making every cold caller wait that long.
 static FAST: [&Backend; 3] = [&membarrier::BACKEND, &mprotect::BACKEND, &symmetric::BACKEND];
-/// Tried before the fast one for who can wait some milliseconds.
+/// Tried before the fast one for callers that can wait some milliseconds.
 static CHEAP: [&Backend; 1] = [&barrierd::backend::BACKEND];
-/// Tried before the fast one for who would rather wait than disturb.
+/// Tried before the fast one for callers that would rather wait than disturb.
 static QUIET: [&Backend; 2] = [&global::BACKEND, &barrierd::backend::BACKEND];
 
-/// What [`light`] has to do; a copy of what [`fast`] says, to be read by one plain load.
+/// The work of [`light`]; a copy of [`fast`]'s answer that one plain load reads.
 static LIGHT: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const FREE: u8 = 1;
 const FULL: u8 = 2;
 
-/// A back-end, and why it.
+/// A back-end, and the reasons for choosing it.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) backend: &'static Backend,
-    /// Why the back-ends before it were passed over.
+    /// The reasons why the back-ends before it were passed over.
     passed_over: Vec<String>,
 }
 
 /// The hot side's fence: pairs with a heavy fence of any other thread, whichever [`Fence`](crate::Fence) it is.
 ///
-/// What this thread wrote before is visible to whoever passes a heavy fence afterwards, and what was written
-/// before an earlier heavy fence is visible to this thread from here on. Light fences do not pair with each
+/// Everything this thread wrote before is visible to a thread that passes a heavy fence afterwards, and everything
+/// written before an earlier heavy fence is visible to this thread from here on. Light fences do not pair with each
 /// other.
 ///
-/// Wait-free, except that the first call in the process chooses the back-end (three system calls). Cost: a load
-/// and a branch that is always predicted, where [`is_asymmetric`](crate::is_asymmetric); otherwise also a full
-/// fence (about 40 cycles).
+/// Wait-free, except that the first call in the process chooses the back-end (three system calls). Cost: a load and a
+/// branch that is always predicted, where [`is_asymmetric`](crate::is_asymmetric); otherwise also a full fence (about
+/// 40 cycles).
 ///
 /// ```
 /// millstream_fence::light();
 /// ```
 #[inline(always)]
 pub fn light() {
-    // Relaxed: the value is decided once, and whoever reads UNKNOWN asks for the choice.
+    // Relaxed: the value is decided once, and a thread that reads UNKNOWN makes the choice.
     if LIGHT.load(Ordering::Relaxed) == FREE {
         compiler_fence(Ordering::SeqCst);
     } else {
@@ -54,7 +54,7 @@ pub fn light() {
     }
 }
 
-/// Out of line, to keep loops around [`light`] small: the call is nothing beside the fence.
+/// This function is out of line to keep loops around [`light`] small: the call costs nothing compared with the fence.
 #[cold]
 fn full_or_first() {
     if LIGHT.load(Ordering::Relaxed) == UNKNOWN {
@@ -65,7 +65,7 @@ fn full_or_first() {
     }
 }
 
-/// The choice for who wants it soon. It alone decides what [`light`] does.
+/// The choice for callers in a hurry. It alone decides the work of [`light`].
 pub(crate) fn fast() -> &'static Choice {
     static CHOICE: OnceLock<Choice> = OnceLock::new();
     CHOICE.get_or_init(|| {
@@ -75,26 +75,27 @@ pub(crate) fn fast() -> &'static Choice {
     })
 }
 
-/// The choice for who can wait some milliseconds, but not for ever.
+/// The choice for callers that can wait some milliseconds, but not indefinitely.
 pub(crate) fn cheap() -> &'static Choice {
     static CHOICE: OnceLock<Choice> = OnceLock::new();
     rather(&CHEAP, &CHOICE)
 }
 
-/// The choice for who would rather wait than disturb.
+/// The choice for callers that would rather wait than disturb.
 pub(crate) fn quiet() -> &'static Choice {
     static CHOICE: OnceLock<Choice> = OnceLock::new();
     rather(&QUIET, &CHOICE)
 }
 
-/// The first of these that works, otherwise the fast one.
+/// The first of these back-ends that works, otherwise the fast one.
 fn rather(order: &[&'static Backend], choice: &'static OnceLock<Choice>) -> &'static Choice {
     let fast = fast();
-    // Where the light side fences, the heavy side disturbs nobody; and what was asked for holds for all.
+    // Where the light side fences, the heavy side disturbs no core; and a back-end named by the environment holds for
+    // all kinds.
     if !fast.backend.asymmetric || asked().as_deref() == Some(fast.backend.name) {
         return fast;
     }
-    // The fast one is in force and not tried again: should it be refused by now, a full fence would still be too little.
+    // The fast one is in force and is not tried again: even if it is refused by now, a full fence would be too little.
     choice.get_or_init(|| Choice::make(order, None, fast.backend))
 }
 
@@ -103,7 +104,7 @@ fn asked() -> Option<String> {
 }
 
 impl Choice {
-    /// The first of these that works, or the other one.
+    /// The first of these back-ends that works, or `otherwise`.
     fn make(order: &[&'static Backend], asked: Option<&str>, otherwise: &'static Backend) -> Self {
         let mut passed_over = Vec::new();
         let wanted = asked.and_then(|asked| backend::ALL.into_iter().find(|backend| backend.name == asked));

@@ -1,10 +1,9 @@
 //! Asymmetric fences: the cold side pays for both.
 //!
-//! Two threads that each write one word and then read the other's need a full fence between the write and the
-//! read, on both sides; without it both may read the old value. Often one side runs a million times more than
-//! the other. Then the hot side calls [`light`], which costs nothing but forbids the compiler to reorder, and
-//! the cold side calls [`heavy`], a system call that makes every other running thread of the process pass a
-//! full fence.
+//! Two threads that each write one word and then read the other's need a full fence between the write and the read, on
+//! both sides; without it both may read the old value. Often one side runs a million times more often than the other.
+//! Then the hot side calls [`light`], which only forbids the compiler to reorder, and the cold side calls [`heavy`], a
+//! system call that makes every other running thread of the process pass a full fence.
 //!
 //! | I want | call |
 //! | --- | --- |
@@ -12,7 +11,7 @@
 //! | the cold side's fence | [`heavy`] |
 //! | the cold side's fence without waiting for it | [`ticket`] |
 //! | to choose between a short wait and undisturbed cores | [`Fence`] |
-//! | to look into the page of the machine's barrier daemon | [`barrierd`] |
+//! | to read the page of the machine's barrier daemon | [`barrierd`] |
 //! | the same between processes that share memory | [`shared::register`] and [`shared::light`] on the hot side, [`shared::heavy`] on the cold side |
 //! | to know whether `light` is free here | [`is_asymmetric`], and [`describe`] for the reason |
 //! | to know what this machine and its kernel offer | [`probe`], or the command `millstream doctor` |
@@ -23,21 +22,21 @@
 //! static BUSY: AtomicBool = AtomicBool::new(false);
 //! static CLOSED: AtomicBool = AtomicBool::new(false);
 //!
-//! /// The hot side: may it go in?
+//! /// The hot side: may this thread enter?
 //! fn enter() -> bool {
 //!     BUSY.store(true, Relaxed);
 //!     millstream_fence::light();
 //!     !CLOSED.load(Relaxed)
 //! }
 //!
-//! /// The cold side: is nobody in, and will nobody come?
+//! /// The cold side: is the section empty, and will it stay so?
 //! fn close() -> bool {
 //!     CLOSED.store(true, Relaxed);
 //!     millstream_fence::heavy();
 //!     !BUSY.load(Relaxed)
 //! }
 //!
-//! // Never both: one of the two sees the other.
+//! // Both cannot succeed: one of the two sees the other.
 //! let (entered, closed) = std::thread::scope(|scope| {
 //!     let hot = scope.spawn(enter);
 //!     (close(), hot.join().unwrap())
@@ -45,22 +44,21 @@
 //! assert!(!(entered && closed));
 //! ```
 //!
-//! # What a heavy fence promises
-//! For a [`heavy`] fence and any `light` fence of another thread, one comes first. If the light one does,
-//! everything written before it is visible after the heavy one; if the heavy one does, everything written
-//! before it is visible after the light one. That is the promise of two `fence(SeqCst)`, made to light and
-//! heavy in pairs; two light fences promise each other nothing.
+//! # The promise of a heavy fence
+//! Of a [`heavy`] fence and any `light` fence of another thread, one comes first. If the light one does, everything
+//! written before it is visible after the heavy one; if the heavy one does, everything written before it is visible
+//! after the light one. That is the promise of two `fence(SeqCst)`, given to light and heavy fences in pairs; two light
+//! fences promise each other nothing.
 //!
-//! On x86-64 the membarrier back-end promises more: the other threads are *interrupted*. An instruction is
-//! never cut in two by an interrupt, so each instruction of the hot side lies wholly before the heavy fence,
-//! its store visible after the fence, or wholly after it, seeing what was written before the fence, even when
-//! the instruction both reads and writes without a lock prefix. The single-incrementer event count of
-//! `millstream-sync` rests on that.
+//! On x86-64 the membarrier back-end promises more: the other threads are *interrupted*. An interrupt never cuts an
+//! instruction in two, so each instruction of the hot side lies wholly before the heavy fence, with its store visible
+//! after the fence, or wholly after it, seeing everything written before the fence, even when the instruction both
+//! reads and writes without a lock prefix. The single-incrementer event count of `millstream-sync` rests on that.
 //!
 //! # Back-ends
-//! For each wish the first that works here is taken, once for the process:
+//! For each priority the process takes, once, the first back-end that works here:
 //!
-//! | name | `light` | `heavy` | works where | wish |
+//! | name | `light` | `heavy` | works where | priority |
 //! | --- | --- | --- | --- | --- |
 //! | `barrierd` | compiler fence | reads in the page of a daemon when every core has passed | the daemon [`barrierd`] runs | [`CHEAP`](Fence::CHEAP), second choice of quiet |
 //! | `global` | compiler fence | `membarrier(GLOBAL)`: waits until every core was interrupted, switched or idle | Linux ≥ 4.3 without `nohz_full` | [`QUIET`](Fence::QUIET) |
@@ -68,16 +66,17 @@
 //! | `mprotect` | compiler fence | `mprotect` of a page: the same interrupts, as a side effect that nothing promises | x86-64 without `INVLPGB` and Hyper-V | fast, then the others |
 //! | `symmetric` | `fence(SeqCst)` | `fence(SeqCst)` | everywhere | all |
 //!
-//! The environment variable `MILLSTREAM_FENCE`, read once, takes the named back-end for all wishes, if it works here.
+//! The environment variable `MILLSTREAM_FENCE`, read once, selects the named back-end for all priorities, if it works
+//! here.
 //!
 //! # Without the standard library
 //! Without the feature `std` the crate is `no_std` and knows no operating system: both sides are full fences, unless
-//! the program gives a heavy fence of its own, say an interrupt to all processors. Then it has [`light`], [`heavy`],
-//! [`ticket`], [`is_asymmetric`], [`Fence::FAST`] and [`give`], all of which are there with `std`, too.
+//! the program sets a heavy fence of its own, such as an interrupt to all processors. Then it has [`light`], [`heavy`],
+//! [`ticket`], [`is_asymmetric`], [`Fence::FAST`] and [`give`], all of which exist with `std`, too.
 //!
 //! # Source of the idea
-//! Linux's membarrier(2) by Mathieu Desnoyers, and Paul Khuong's use of it to move the cost of hazard pointers
-//! and epochs to the side that reclaims.
+//! Linux's membarrier(2) by Mathieu Desnoyers, and Paul Khuong's use of it to move the cost of hazard pointers and
+//! epochs to the reclaiming side.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

@@ -1,8 +1,8 @@
 //! The system call membarrier(2): the kernel makes other cores pass a full fence.
 //!
-//! The expedited commands send an interrupt to each core that now runs a thread they are meant for. A thread
-//! that does not run needs none: the switch away from it passed a full fence, and so will the switch to it.
-//! The commands reach only processes that registered; for the private command that is our own.
+//! The expedited commands send an interrupt to each core that currently runs one of the threads they address. A thread
+//! that does not run needs none: the switch away from it passed a full fence, and so will the switch to it. The
+//! commands reach only processes that registered; for the private command that is the calling one.
 
 use std::io;
 
@@ -17,14 +17,14 @@ pub(crate) const BACKEND: Backend = Backend {
     heavy: || PRIVATE.issue(),
 };
 
-/// Reaches the threads of this process.
+/// The command that reaches the threads of this process.
 pub(crate) const PRIVATE: Command = Command {
     register: libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
     issue: libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
     name: "PRIVATE_EXPEDITED",
 };
 
-/// Reaches the threads of every process that registered for it.
+/// The command that reaches the threads of every process that registered for it.
 pub(crate) const GLOBAL: Command = Command {
     register: libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED,
     issue: libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED,
@@ -39,7 +39,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Whether the kernel has both parts of the command.
+    /// Checks that the kernel has both parts of the command.
     pub(crate) fn probe(&self) -> Result<(), String> {
         let needed = self.register | self.issue;
         if offered()? & needed == needed { Ok(()) } else { Err(format!("the kernel has no membarrier({})", self.name)) }
@@ -63,14 +63,14 @@ pub(crate) fn prepare(command: &Command) -> Result<(), String> {
     command.issue()
 }
 
-/// The commands that this kernel has, a bit each.
+/// The commands that this kernel has, one bit each.
 pub(crate) fn offered() -> Result<libc::c_int, String> {
     call(libc::MEMBARRIER_CMD_QUERY).map_err(|error| format!("no membarrier: {error}"))
 }
 
 pub(crate) fn call(command: libc::c_int) -> io::Result<libc::c_int> {
     let (flags, cpu): (libc::c_uint, libc::c_int) = (0, 0);
-    // SAFETY: membarrier takes three integers and touches no memory of ours.
+    // SAFETY: the call takes three integers and accesses no memory of this process.
     let outcome = unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) };
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome as libc::c_int) }
 }

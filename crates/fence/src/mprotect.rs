@@ -1,13 +1,13 @@
-//! The trick from before membarrier(2): take a right to a page away, and the kernel has to tell every core.
+//! The trick from before membarrier(2): a process removes a right to a page, and the kernel must tell every core.
 //!
-//! A core that runs this process may have the page's rights in its translation buffer (TLB). On x86 no instruction of
-//! ours empties another core's, so the kernel interrupts every core that runs the process (a *shootdown*) before
+//! A core that runs this process may have the page's rights in its translation buffer (TLB). On x86 no user instruction
+//! empties another core's TLB, so the kernel interrupts every core that runs the process (a *shootdown*) before
 //! mprotect(2) returns. The interrupt is the barrier.
 //!
-//! Nothing promises that: it is how x86 kernels happen to work, and three cases are known where it does not hold.
+//! This is not documented: it is how x86 kernels happen to work, and three cases are known where it does not hold.
 //! Other processors broadcast the invalidation without an interrupt (AArch64: so this is x86 only). Newer AMD
-//! processors can, too (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor does it; in both
-//! cases the back-end declines. It is here for kernels and sandboxes without membarrier(2).
+//! processors can, too (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor does it; in both cases
+//! the back-end declines. It exists for kernels and sandboxes without membarrier(2).
 
 use crate::backend::{Backend, Tickets};
 
@@ -39,10 +39,10 @@ mod on_x86 {
     use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering, fence};
     use std::{io, ptr};
 
-    /// The page; null until prepared.
+    /// The page; null until `prepare` has made it.
     static PAGE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-    /// The process whose thread works on the page, or 0. A child of fork may find its parent's here, whose thread it
-    /// does not have.
+    /// The process whose thread works on the page, or 0. A child of fork may find its parent's process here, whose
+    /// thread it lacks.
     static OWNER: AtomicI32 = AtomicI32::new(0);
     const PAGE_BYTES: usize = 4096;
 
@@ -57,7 +57,7 @@ mod on_x86 {
             return Err("the hypervisor invalidates TLBs without an interrupt (Hyper-V)".to_owned());
         }
         let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new anonymous mapping touches no memory of anybody.
+        // SAFETY: the mapping is new and replaces no other.
         let page = unsafe { libc::mmap(ptr::null_mut(), PAGE_BYTES, rights, flags, -1, 0) };
         if page == libc::MAP_FAILED {
             return Err(format!("no page: {}", io::Error::last_os_error()));
@@ -66,14 +66,14 @@ mod on_x86 {
         let published = works.is_ok()
             && PAGE.compare_exchange(ptr::null_mut(), page.cast(), Ordering::Release, Ordering::Relaxed).is_ok();
         if !published {
-            // SAFETY: the page is ours, and no other thread knows of it.
+            // SAFETY: this thread made the page and did not publish it.
             unsafe { libc::munmap(page, PAGE_BYTES) };
         }
         works
     }
 
     pub(super) fn heavy() -> Result<(), String> {
-        // SAFETY: getpid has no preconditions.
+        // SAFETY: `getpid` has no preconditions.
         let process = unsafe { libc::getpid() };
         while let Err(owner) = OWNER.compare_exchange(0, process, Ordering::Acquire, Ordering::Relaxed) {
             if owner == process {
@@ -87,12 +87,13 @@ mod on_x86 {
         outcome.map_err(|error| format!("mprotect: {error}"))
     }
 
-    /// One caller at a time: a second would find the right taken away already, and interrupt nobody.
+    /// Causes the shootdown. Only one caller at a time may do so: a second would find the right removed already, and
+    /// interrupt no core.
     fn shoot_down(page: *mut u8) -> io::Result<()> {
         fence(Ordering::SeqCst);
         protect(page, libc::PROT_READ | libc::PROT_WRITE)?;
-        // A page that is not in memory is in no TLB either, so it must be.
-        // SAFETY: the page is ours, mapped for good, and has just become writable.
+        // A page that is not in memory is not in any TLB either, so it must be resident.
+        // SAFETY: the page is this crate's own, stays mapped, and has just become writable.
         unsafe { page.write_volatile(1) };
         protect(page, libc::PROT_READ)?;
         fence(Ordering::SeqCst);
@@ -100,12 +101,12 @@ mod on_x86 {
     }
 
     fn protect(page: *mut u8, rights: libc::c_int) -> io::Result<()> {
-        // SAFETY: the page is a mapping of our own that holds nothing.
+        // SAFETY: the page is a mapping of this crate that holds no data.
         let outcome = unsafe { libc::mprotect(page.cast(), PAGE_BYTES, rights) };
         if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Bit 3 of EBX of leaf 0x8000_0008: AMD's `INVLPGB`.
+    /// Whether bit 3 of EBX of leaf 0x8000_0008 is set: AMD's `INVLPGB`.
     fn invalidates_by_broadcast() -> bool {
         const LEAF: u32 = 0x8000_0008;
         let CpuidResult { eax: highest, .. } = __cpuid(0x8000_0000);

@@ -1,4 +1,4 @@
-//! The thread that issues fences which take milliseconds, for all who hold a ticket.
+//! The thread that issues fences which take milliseconds, for all ticket holders.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,21 +8,21 @@ use std::time::Instant;
 use crate::fence::Fence;
 use crate::grace;
 
-/// The largest number of a fence that somebody wants.
+/// The largest number of a fence that a ticket holder wants.
 static WANTED: Mutex<u64> = Mutex::new(0);
-/// WANTED has grown.
+/// Signals that WANTED has grown.
 static REQUESTED: Condvar = Condvar::new();
-/// A fence has ended.
+/// Signals that a fence has ended.
 static SERVED: Condvar = Condvar::new();
 
-/// Whether the thread runs, in this process.
+/// The state of the thread in this process.
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
 const NOT_YET: u8 = 0;
 const ALIVE: u8 = 1;
-/// This is a child of fork, which has no thread but the one that forked; or none could be started; or its fence failed.
+/// This is a child of fork, which has only the thread that forked; or no thread could be started; or its fence failed.
 const GONE: u8 = 2;
 
-/// Asks for a fence of this number.
+/// Requests a fence with this number.
 pub(crate) fn request(number: u64) {
     if STATE.load(Ordering::Relaxed) == NOT_YET {
         start();
@@ -36,12 +36,12 @@ pub(crate) fn request(number: u64) {
     }
 }
 
-/// Whether requests are served. If not, the holder of a ticket has to issue a fence.
+/// Whether requests are served. If not, the ticket's holder must issue a fence.
 pub(crate) fn is_alive() -> bool {
     STATE.load(Ordering::Relaxed) == ALIVE
 }
 
-/// Sleeps until a fence of this number has ended or the deadline is past; may also end early.
+/// Sleeps until a fence with this number has ended or the deadline is past; may end early.
 pub(crate) fn wait(number: u64, deadline: Option<Instant>) {
     let wanted = lock();
     if grace::has_ended(number) || !is_alive() {
@@ -59,8 +59,10 @@ fn start() {
     extern "C" fn in_the_child() {
         STATE.store(GONE, Ordering::Relaxed);
     }
-    // Before the lock below: a child that is forked while another thread holds it must not come here. To register the handler twice does no harm.
-    // SAFETY: the handler stores to an atomic, which is all right in a child of fork.
+    // The handler is registered before the lock below: a child that is forked while another thread holds the lock must
+    // not
+    // come here. Registering it twice is harmless.
+    // SAFETY: the handler only stores to an atomic, which is allowed in a child of fork.
     let refused = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) } != 0;
     STARTED.get_or_init(|| {
         let thread = thread::Builder::new().name("millstream-fence".to_owned());
@@ -69,12 +71,12 @@ fn start() {
     });
 }
 
-/// Says that nobody serves any more, if fences are refused.
+/// Marks the thread as gone when dropped, which happens when fences are refused.
 struct Gone;
 
 impl Drop for Gone {
     fn drop(&mut self) {
-        // Under the lock: a ticket's holder that has read the state before sleeps by now, and is woken.
+        // The lock makes sure that a ticket's holder that has read the state before sleeps by now, and is woken.
         let _wanted = lock();
         STATE.store(GONE, Ordering::Relaxed);
         SERVED.notify_all();
@@ -82,12 +84,12 @@ impl Drop for Gone {
 }
 
 fn serve() {
-    // Dropped last, when the lock below is free.
+    // This is dropped last, when the lock below is free.
     let _gone = Gone;
     let mut wanted = lock();
     loop {
         if grace::has_ended(*wanted) {
-            // Perhaps by the fence of a thread that holds no ticket: whoever sleeps for it has not been told.
+            // A thread without a ticket may have passed this fence: threads that sleep for it have not been told.
             SERVED.notify_all();
             wanted = REQUESTED.wait(wanted).unwrap_or_else(PoisonError::into_inner);
             continue;
@@ -101,7 +103,7 @@ fn serve() {
     }
 }
 
-/// A number is never half-written, so a poisoned lock is as good as any.
+/// Locks, and ignores poison: a number is never half-written.
 fn lock() -> MutexGuard<'static, u64> {
     WANTED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
 //! The same pair between processes that share memory.
 //!
-//! The private command of [`heavy`](crate::heavy) does not reach other processes. Here every process whose
-//! threads run the hot side calls [`register`], tells the others through the shared memory whether it
-//! succeeded, and uses [`light`]; the cold side calls [`heavy()`] if the hot side is registered. If it is not,
-//! its `light` is a full fence, and the cold side needs no more than a full fence of its own.
+//! The private command of [`heavy`](crate::heavy) does not reach other processes. Here every process whose threads run
+//! the hot side calls [`register`], tells the others through the shared memory whether it succeeded, and uses
+//! [`light`]; the cold side calls [`heavy()`] if the hot side is registered. If it is not, its `light` is a full fence,
+//! and a full fence suffices for the cold side.
 //!
 //! ```
 //! use millstream_fence::shared;
@@ -12,9 +12,9 @@
 //! let registered = shared::register().is_ok();
 //! shared::light();
 //!
-//! // In the process of the cold side, which was told `registered`:
+//! // In the process of the cold side, which knows `registered`:
 //! if registered && shared::heavy().is_ok() {
-//!     // As if every thread of the hot side had passed a full fence.
+//!     // This acts as if every thread of the hot side had passed a full fence.
 //! }
 //! ```
 
@@ -26,10 +26,10 @@ use crate::membarrier::{GLOBAL, call};
 /// Whether [`register`] succeeded in this process.
 static REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// Why a fence between processes is not to be had.
+/// The reason why there is no fence between processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
-    /// What the kernel lacks or refused.
+    /// The missing feature, or the kernel's refusal.
     pub reason: String,
 }
 
@@ -43,16 +43,16 @@ impl std::error::Error for Unavailable {}
 
 /// Lets the heavy fences of all processes reach the threads of this one, from now to its end.
 ///
-/// Costs a few system calls, and from then on an interrupt whenever any process on the machine issues a [`heavy`]
-/// fence while this one runs. A child of `fork` should call it again.
+/// Costs a few system calls, and from then on an interrupt whenever a process on the machine issues a [`heavy`] fence
+/// while this one runs. A child of `fork` should call it again.
 ///
 /// # Errors
-/// When the kernel does not have the command (Linux < 4.16), a sandbox forbids it, or
-/// `MILLSTREAM_FENCE=symmetric` turned it off. Then [`light`] stays a full fence.
+/// If the kernel lacks the command (Linux < 4.16), a sandbox forbids it, or `MILLSTREAM_FENCE=symmetric` turned it off.
+/// Then [`light`] stays a full fence.
 pub fn register() -> Result<(), Unavailable> {
     available()?;
     GLOBAL.register().map_err(|reason| Unavailable { reason })?;
-    // Relaxed: a thread that still reads `false` makes a full fence, which is never too little.
+    // Relaxed: a thread that still reads `false` makes a full fence, which always suffices.
     REGISTERED.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -74,14 +74,14 @@ pub fn light() {
     }
 }
 
-/// The cold side's fence between processes: reaches every thread of each process that has registered, and
-/// is a full fence for the caller in any case. The caller's process need not be registered.
+/// The cold side's fence between processes: it reaches every thread of each registered process, and is a full fence for
+/// the caller in any case. The caller's process need not be registered.
 ///
 /// Blocks for as long as the kernel takes, some 10 µs.
 ///
 /// # Errors
-/// When the kernel or a sandbox does not let this thread issue it, now: it may have been allowed before. Then only the caller
-/// passed a fence.
+/// If the kernel or a sandbox does not let this thread issue it now, although it may have allowed it before. Then only
+/// the caller passed a fence.
 pub fn heavy() -> Result<(), Unavailable> {
     fence(Ordering::SeqCst);
     available()?;
@@ -89,8 +89,8 @@ pub fn heavy() -> Result<(), Unavailable> {
     call(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED).map(drop).map_err(refused)
 }
 
-/// Whether the kernel has the command and the environment has not turned it off; found out once. What is allowed is another
-/// question, and each call answers it anew.
+/// Whether the kernel has the command and the environment has not turned it off, determined once. Whether the call is
+/// allowed is decided by each call.
 fn available() -> Result<(), Unavailable> {
     static AVAILABLE: OnceLock<Result<(), Unavailable>> = OnceLock::new();
     let probe = || {
@@ -107,13 +107,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registering_twice_is_as_good_as_once() {
+    fn registering_twice_has_the_same_effect_as_once() {
         assert_eq!(register(), register());
         assert_eq!(REGISTERED.load(Ordering::Relaxed), register().is_ok());
     }
 
     #[test]
-    fn the_heavy_fence_is_to_be_had_where_registration_is() {
+    fn the_heavy_fence_works_where_registration_does() {
         assert_eq!(register().is_ok(), heavy().is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! A fence to come, for callers that go on working meanwhile.
+//! A future fence, for callers that go on working meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,11 @@ use crate::barrierd::backend::Mark;
 use crate::fence::Fence;
 use crate::{choice, grace, server};
 
-/// How long to wait before a fence that was refused is tried again.
+/// Time to wait before retrying a fence that was refused.
 const REFUSED: Duration = Duration::from_millis(1);
 
-/// Stands for a heavy fence that begins after the ticket was drawn. Every ticket of the process is served by every
-/// heavy fence that begins after it, whoever issues it.
+/// Stands for a heavy fence that begins after the ticket was drawn. Every heavy fence serves all tickets of the process
+/// drawn before it began, whichever thread issues it.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,7 +23,7 @@ const REFUSED: Duration = Duration::from_millis(1);
 /// CLOSED.store(true, Relaxed);
 /// let ticket = Fence::QUIET.ticket();
 /// while !ticket.is_done() {
-///     // Do something else; this loop never waits in the kernel.
+///     // Do other work; this loop never waits in the kernel.
 ///     # ticket.wait_until(Instant::now() + Duration::from_millis(1));
 /// }
 /// // Every thread sees CLOSED after its next light fence.
@@ -32,7 +32,7 @@ const REFUSED: Duration = Duration::from_millis(1);
 pub struct Ticket {
     fence: Fence,
     number: u64,
-    /// Where the page of `barrierd` tells.
+    /// The moment in `barrierd`'s virtual time, if its page serves the ticket.
     mark: Option<Mark>,
 }
 
@@ -48,13 +48,13 @@ impl Ticket {
 
     /// Whether the fence has been passed. If so, it was a [`heavy`](Fence::heavy) fence for the caller, too.
     ///
-    /// Never waits for another thread. Where the fence takes microseconds, it is issued here unless somebody's has
-    /// served the ticket already; otherwise this is a load, or three for each core with the page of `barrierd`. Should
-    /// the daemon have ended, that is found out after 20 ms, and a fence of another kind is issued here. Where the kernel refuses every kind
-    /// of fence (see [`Refused`](crate::Refused)), it is not done.
+    /// Never waits for another thread. Where the fence takes microseconds, this issues it unless another thread's fence
+    /// has served the ticket already; otherwise this is a load, or three for each core with the page of `barrierd`. If
+    /// the daemon has ended, this finds out after 20 ms, and issues a fence of another kind. Where the kernel refuses
+    /// every kind of fence (see [`Refused`](crate::Refused)), the ticket is not done.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        // With full fences on the light side, the one that drew the ticket was the heavy fence.
+        // With full fences on the light side, the full fence that drew the ticket was the heavy fence.
         if !self.fence.is_asymmetric() || grace::has_ended(self.number) {
             return true;
         }
@@ -62,7 +62,7 @@ impl Ticket {
             Some(mark) => mark.is_done(),
             None if self.fence.choice().backend.tickets == Tickets::AtOnce => self.fence.try_heavy().is_ok(),
             None if !server::is_alive() => {
-                // A child of fork, or no thread to be had: a fence that takes microseconds serves as well.
+                // This is a child of fork, or no thread can be started: a fence that takes microseconds serves as well.
                 grace::issue(choice::fast().backend).is_ok()
             }
             None => false,
@@ -74,7 +74,7 @@ impl Ticket {
     /// Blocks as long as the fence takes.
     ///
     /// # Panics
-    /// As [`Fence::heavy`].
+    /// Like [`Fence::heavy`].
     pub fn wait(&self) {
         while !self.is_done() {
             if !self.comes_by_itself() {
@@ -84,7 +84,7 @@ impl Ticket {
         }
     }
 
-    /// Waits until the fence has been passed or the time has come; tells whether it was passed.
+    /// Waits until the fence has been passed or `deadline` has; returns whether the fence was passed.
     ///
     /// Blocks until then. A fence that takes microseconds is issued even if the deadline is past.
     #[must_use]
@@ -102,7 +102,7 @@ impl Ticket {
         true
     }
 
-    /// Whether something else than a look at the ticket will have the fence passed.
+    /// Whether the fence will be passed without a call to `is_done`.
     fn comes_by_itself(&self) -> bool {
         match self.mark {
             Some(_) => Mark::comes_by_itself(),

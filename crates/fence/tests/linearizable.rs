@@ -1,6 +1,6 @@
-//! A lock that is one thread's nearly always, made of nothing but a pair of fences; recorded and checked: nobody is inside beside another.
-//! And the same with two light fences, which the same check must catch. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
-//! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//! A lock biased towards one thread, made of only a pair of fences, and recorded: no two threads are inside at once.
+//! The twin with two light fences must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
+//! `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
 
 #[path = "support/again.rs"]
 mod again;
@@ -25,8 +25,8 @@ fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
-/// The owner says "I am in" and looks whether it is closed; others close it and look whether the owner is in. One of the two
-/// sees the other, if their fences are a pair.
+/// The owner stores "I am in" and checks whether the lock is closed; others close it and check whether the owner is in.
+/// If their fences are a pair, one of the two sees the other.
 struct Biased<L, H> {
     busy: AtomicBool,
     closed: AtomicBool,
@@ -73,12 +73,12 @@ impl<L: Fn(), H: Fn()> Biased<L, H> {
     }
 }
 
-/// Long enough that two who are inside at once are seen to be, whatever their clocks differ by.
+/// Stays inside long enough that two threads inside at once are recorded as such, however much their clocks differ.
 fn inside(round: u64) {
     (0..10 + round % 20).for_each(|_| std::hint::spin_loop());
 }
 
-/// The owner goes in until so many threads have closed it so many times each.
+/// The owner enters until `others` threads have closed the lock `closes` times each.
 fn lockings(others: u64, closes: u64, light: impl Fn() + Sync, heavy: impl Fn() + Sync) -> History {
     let lock =
         Biased { busy: AtomicBool::new(false), closed: AtomicBool::new(false), others: Mutex::new(()), light, heavy };
@@ -113,7 +113,7 @@ fn lockings(others: u64, closes: u64, light: impl Fn() + Sync, heavy: impl Fn() 
             });
         }
     });
-    drop(preemption); // it would be in the way of what is measured at the end
+    drop(preemption); // it would disturb the measurements at the end
     recorder.finish()
 }
 
@@ -130,7 +130,7 @@ fn a_pair_of_fences_excludes() {
         assert_excludes(others, CLOSES / others * stress(), light, heavy);
         assert_excludes(others, CLOSES / others * stress(), light, || Fence::FAST.ticket().wait());
     }
-    // A close takes a grace period of the kernel.
+    // Each close takes a grace period of the kernel.
     assert_excludes(1, 30 * stress(), light, || Fence::QUIET.heavy());
 }
 
@@ -161,19 +161,20 @@ fn a_pair_of_fences_excludes_where_membarrier_is_forbidden() {
     assert_excludes(3, CLOSES / 3 * stress(), light, heavy);
 }
 
-/// How often the twin may get away.
-const RUNS_MOST: u32 = 200;
-/// And for how long: where others use the processors as well, two threads seldom run at once.
+/// The number of runs in which the twin must be caught.
+const MAX_RUNS: u32 = 200;
+/// The time in which the twin must be caught: where other processes use the processors as well, two threads seldom run
+/// at once.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn two_light_fences_are_caught() {
     if !is_asymmetric() {
-        println!("light fences are full ones here: two of them are a pair");
+        println!("skipped: light fences are full ones here, so two of them are a pair");
         return;
     }
     if thread::available_parallelism().map_or(1, usize::from) < 2 {
-        println!("skipped: on one processor, whoever runs has seen what the others wrote");
+        println!("skipped: on one processor, the running thread sees all earlier writes");
         return;
     }
     let title = "a lock on two light fences";
@@ -181,10 +182,10 @@ fn two_light_fences_are_caught() {
         check(history, &Kind::Mutex.into(), &Options { explain, ..Options::default() }).unwrap()
     };
     let begun = Instant::now();
-    let runs = (0..).take_while(|run| *run < RUNS_MOST || begun.elapsed() < PATIENCE);
+    let runs = (0..).take_while(|run| *run < MAX_RUNS || begun.elapsed() < PATIENCE);
     let history =
         runs.map(|_| lockings(1, CLOSES, light, light)).find(|history| decide(history, false).holds() == Some(false));
-    let history = history.unwrap_or_else(|| panic!("{title} was not caught in {RUNS_MOST} runs"));
+    let history = history.unwrap_or_else(|| panic!("{title} was not caught in {MAX_RUNS} runs"));
     let verdict = decide(&history, true);
     let Verdict::Fails(found) = &verdict else { panic!("{verdict:?}") };
     assert!((1..=10).contains(&found.operations.len()), "{found:?}");

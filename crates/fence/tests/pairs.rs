@@ -24,7 +24,11 @@ fn the_shared_fences_pair() {
     if shared::register().is_ok() {
         assert_eq!(both_missed(ROUNDS, shared::light, || shared::heavy().unwrap()), 0);
     } else {
-        assert_eq!(both_missed(ROUNDS, shared::light, shared::light), 0, "unregistered, it is a full fence");
+        assert_eq!(
+            both_missed(ROUNDS, shared::light, shared::light),
+            0,
+            "an unregistered light fence is not a full one"
+        );
     }
 }
 
@@ -35,7 +39,7 @@ fn a_light_fence_and_a_ticket_pair() {
 
 #[test]
 fn a_light_and_a_quiet_fence_pair() {
-    // A round takes a grace period of the kernel.
+    // Each round takes a grace period of the kernel.
     assert_eq!(both_missed(30, light, || Fence::QUIET.heavy()), 0);
     assert_eq!(both_missed(10, light, || Fence::QUIET.ticket().wait()), 0);
 }
@@ -47,18 +51,21 @@ fn the_pairs_hold_with_symmetric_fences() {
     }
     assert!(!millstream_fence::is_asymmetric() && !Fence::QUIET.is_asymmetric());
     assert!(shared::register().is_err());
-    assert_eq!(both_missed(ROUNDS, light, light), 0, "symmetric fences are full ones");
+    assert_eq!(both_missed(ROUNDS, light, light), 0, "symmetric light fences are not full ones");
     assert_eq!(both_missed(ROUNDS, light, || assert!(Fence::QUIET.ticket().is_done())), 0);
 }
 
 #[test]
-fn the_pairs_hold_with_a_page_that_loses_a_right() {
+fn the_pairs_hold_with_mprotect() {
     if !is_again("mprotect") {
-        return again("the_pairs_hold_with_a_page_that_loses_a_right", "mprotect", "mprotect", false);
+        return again("the_pairs_hold_with_mprotect", "mprotect", "mprotect", false);
     }
     let about = Fence::FAST.describe();
     if about.starts_with("mprotect: ") {
-        assert!(Fence::QUIET.describe().starts_with("mprotect: "), "what was asked for holds for every wish");
+        assert!(
+            Fence::QUIET.describe().starts_with("mprotect: "),
+            "the environment's choice does not hold for every kind"
+        );
     } else {
         println!("{about}");
         assert!(about.contains("mprotect: this") || about.contains("mprotect: the") || about.contains("x86 only"));
@@ -84,11 +91,11 @@ fn the_pairs_hold_where_membarrier_is_forbidden() {
     for fence in [Fence::FAST, Fence::QUIET] {
         let about = fence.describe();
         assert!(about.starts_with("mprotect: ") || about.starts_with("symmetric: "), "{about}");
-        assert!(about.contains("no membarrier: "), "the reason is named: {about}");
+        assert!(about.contains("no membarrier: "), "the reason is not named: {about}");
     }
     assert!(shared::register().is_err());
     assert_eq!(both_missed(ROUNDS, light, heavy), 0);
-    assert_eq!(both_missed(ROUNDS, shared::light, shared::light), 0, "unregistered, it is a full fence");
+    assert_eq!(both_missed(ROUNDS, shared::light, shared::light), 0, "an unregistered light fence is not a full one");
 }
 
 #[test]
@@ -112,18 +119,18 @@ fn a_shared_heavy_fence_that_is_forbidden_later_is_an_error() {
     let reason = forbidden.join().expect("the fence does not panic").unwrap_err().reason;
     if before.is_ok() {
         assert!(reason.starts_with("membarrier(GLOBAL_EXPEDITED): "), "{reason}");
-        assert_eq!(shared::heavy(), before, "other threads are not concerned");
+        assert_eq!(shared::heavy(), before, "another thread's sandbox changed this thread's fences");
     }
 }
 
 #[test]
-fn a_heavy_fence_that_is_forbidden_later_is_passed_otherwise() {
+fn a_heavy_fence_that_is_forbidden_later_is_replaced_by_another() {
     if !is_again("forbidden later") {
-        return again("a_heavy_fence_that_is_forbidden_later_is_passed_otherwise", "forbidden later", "", false);
+        return again("a_heavy_fence_that_is_forbidden_later_is_replaced_by_another", "forbidden later", "", false);
     }
     heavy();
     println!("{}", millstream_fence::describe());
-    // The race's hot side runs in a thread that this one starts, and which needs none of the calls.
+    // The race's hot side runs in a thread that this one starts, and needs none of the forbidden calls.
     let tried = std::thread::spawn(|| {
         forbid_membarrier().unwrap();
         let passed = Fence::FAST.try_heavy();
@@ -138,7 +145,7 @@ fn a_heavy_fence_that_is_forbidden_later_is_passed_otherwise() {
     });
     let passed = tried.join().expect("no fence panics");
     let mprotect = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["the_pairs_hold_with_a_page_that_loses_a_right", "--exact", "--nocapture"])
+        .args(["the_pairs_hold_with_mprotect", "--exact", "--nocapture"])
         .env("MILLSTREAM_FENCE", "mprotect")
         .env("MILLSTREAM_TEST_WORLD", "mprotect")
         .output()
@@ -155,7 +162,7 @@ fn where_every_fence_is_forbidden_later_a_ticket_is_not_done_and_a_wait_says_why
     }
     heavy();
     if !millstream_fence::is_asymmetric() {
-        return println!("full fences are never forbidden");
+        return println!("skipped: full fences are never forbidden");
     }
     std::thread::spawn(|| {
         forbid_membarrier().unwrap();
@@ -167,17 +174,17 @@ fn where_every_fence_is_forbidden_later_a_ticket_is_not_done_and_a_wait_says_why
         let ticket = Fence::FAST.ticket();
         assert!(!ticket.is_done() && !ticket.wait_until(Instant::now() + Duration::from_millis(5)));
         let waits = std::panic::catch_unwind(|| ticket.wait());
-        assert!(waits.is_err(), "it would be wrong to go on");
+        assert!(waits.is_err(), "the wait returned although no fence was passed");
     })
     .join()
     .unwrap();
-    assert!(Fence::FAST.ticket().is_done(), "other threads are not concerned");
+    assert!(Fence::FAST.ticket().is_done(), "another thread's sandbox changed this thread's fences");
 }
 
 #[test]
 fn a_child_of_fork_can_issue_the_heavy_fence() {
     heavy();
-    // SAFETY: the child only issues the fence, whose back-end is chosen, and leaves.
+    // SAFETY: the child only issues the fence, whose back-end is chosen, and exits.
     let status = unsafe {
         let child = libc::fork();
         if child == 0 {

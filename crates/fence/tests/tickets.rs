@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use millstream_fence::{Fence, heavy, light};
 
-/// Longer than anything takes here.
+/// Longer than any operation here takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Tries until it happens; what keeps it from happening are other tests' fences, which serve every ticket.
+/// Tries until it happens; other tests' fences, which serve every ticket, may prevent it at times.
 fn happens(mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {
@@ -20,17 +20,17 @@ fn happens(mut is_so: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Whether quiet fences take a grace period here, so that there is something to wait for.
+/// Whether quiet fences take a grace period here, so that a wait is observable.
 fn quiet_is_slow() -> bool {
     Fence::QUIET.describe().starts_with("global: ")
 }
 
 #[test]
-fn a_fast_ticket_is_done_when_it_is_asked_for() {
+fn a_fast_ticket_is_done_when_asked() {
     light();
     let ticket = Fence::FAST.ticket();
     assert!(ticket.is_done() && ticket.is_done());
-    assert!(ticket.wait_until(Instant::now()), "even if the deadline is past");
+    assert!(ticket.wait_until(Instant::now()), "a fast fence was not issued although the deadline was past");
     ticket.wait();
 }
 
@@ -42,7 +42,7 @@ fn any_fence_that_begins_later_serves_a_ticket() {
 }
 
 #[test]
-fn a_quiet_ticket_takes_its_time_and_nobody_else_s() {
+fn a_quiet_ticket_takes_its_time_and_no_other_thread_s() {
     if !quiet_is_slow() {
         return;
     }
@@ -50,12 +50,12 @@ fn a_quiet_ticket_takes_its_time_and_nobody_else_s() {
         let drawn = Instant::now();
         let ticket = Fence::QUIET.ticket();
         let was_done = ticket.is_done();
-        assert!(drawn.elapsed() < LIMIT, "asking does not wait");
+        assert!(drawn.elapsed() < LIMIT, "asking waited");
         ticket.wait();
         assert!(ticket.is_done());
         !was_done
     });
-    assert!(waited, "a grace period is not over at once");
+    assert!(waited, "a grace period was over at once");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_deadline_ends_the_wait() {
         assert!(ticket.wait_until(Instant::now() + LIMIT));
         !in_time
     });
-    assert!(ended, "a grace period takes longer than 100 µs");
+    assert!(ended, "a grace period took less than 100 µs");
 }
 
 #[test]
@@ -85,10 +85,10 @@ fn many_threads_wait_for_one_fence() {
     });
 }
 
-/// The thread that serves quiet tickets takes longer to wake than a fast fence takes. It then finds that there is nothing left
-/// to do, except to tell who has gone to sleep meanwhile.
+/// The thread that serves quiet tickets takes longer to wake than a fast fence takes. It then finds no fence to issue,
+/// but must tell threads that have gone to sleep meanwhile.
 #[test]
-fn who_sleeps_for_a_quiet_fence_is_woken_although_a_fast_one_was_sooner() {
+fn a_sleeper_for_a_quiet_fence_is_woken_although_a_fast_one_was_sooner() {
     if !quiet_is_slow() {
         return;
     }
@@ -103,12 +103,12 @@ fn who_sleeps_for_a_quiet_fence_is_woken_although_a_fast_one_was_sooner() {
         for _ in 0..500 {
             let drawn = Instant::now();
             assert!(Fence::QUIET.ticket().wait_until(drawn + LIMIT));
-            assert!(drawn.elapsed() < LIMIT, "the deadline has ended the sleep, and the fence had been passed");
+            assert!(drawn.elapsed() < LIMIT, "the deadline ended the sleep although the fence had been passed");
         }
     });
 }
 
-/// Also when the test fails.
+/// Stops the thread when dropped, even if the test fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -120,7 +120,7 @@ impl Drop for Stop<'_> {
 #[test]
 fn a_child_of_fork_has_its_tickets_served() {
     Fence::QUIET.ticket().wait();
-    // SAFETY: the child draws a ticket and leaves; it takes no lock that a thread of its parent may have held.
+    // SAFETY: the child draws a ticket and exits; it takes no lock that a thread of its parent may have held.
     let status = unsafe {
         let child = libc::fork();
         if child == 0 {

@@ -10,23 +10,24 @@ use crate::stand_in;
 
 pub(crate) const BACKEND: Backend = Backend {
     name: "barrierd",
-    about: "the page of barrierd tells when every processor has passed a barrier anyway; nothing on the light side",
+    about: "the page of barrierd tells when every processor has passed a barrier of its own accord; nothing on the light side",
     asymmetric: true,
     tickets: Tickets::ByPage,
     prepare,
     heavy,
 };
 
-/// After so long a ticket wonders whether the daemon lives.
+/// The age at which a ticket checks whether the daemon lives.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// After so long, the daemon may live, but the fence is passed otherwise.
+/// The age at which a ticket passes another fence, even if the daemon lives.
 const LIMIT: Duration = Duration::from_millis(250);
 
 struct Page {
     client: Client,
-    /// Passed when the daemon has ended.
+    /// The fence to pass when the daemon has ended.
     stand_in: &'static Backend,
-    /// The daemon has ended. Nobody looks for another: from now on it is as if there never was one.
+    /// Set when the daemon has ended. No other daemon is looked for: from now on the process behaves as if there were
+    /// none.
     gone: AtomicBool,
 }
 
@@ -37,8 +38,8 @@ fn prepare() -> Result<(), String> {
         return Ok(());
     }
     let client = Client::connect().map_err(|refused| refused.to_string())?;
-    let stand_in = stand_in::first().ok_or("nothing could stand in for a daemon that ends")?;
-    // Whoever lost the race has connected for nothing.
+    let stand_in = stand_in::first().ok_or("no other fence could stand in for a daemon that ends")?;
+    // A thread that lost the race drops its connection.
     PAGE.get_or_init(|| Page { client, stand_in, gone: AtomicBool::new(false) });
     Ok(())
 }
@@ -55,7 +56,7 @@ fn heavy() -> Result<(), String> {
     Ok(())
 }
 
-/// A moment, and when it was drawn.
+/// A moment in virtual time, and the time when it was drawn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
     since: VirtualTime,
@@ -72,7 +73,7 @@ impl Mark {
         Mark { since, drawn: Instant::now() }
     }
 
-    /// Whether all processors have passed. If the page fails to tell for too long, the stand-in's fence is passed here.
+    /// Whether all processors have passed. If the page fails to tell for too long, this passes the stand-in's fence.
     pub(crate) fn is_done(self) -> bool {
         self.look().unwrap_or(false)
     }
@@ -101,7 +102,7 @@ impl Mark {
         stand_in::pass(stand_in).map(|()| true)
     }
 
-    /// Whether the page tells, without a stand-in.
+    /// Whether the page tells without a stand-in.
     pub(crate) fn comes_by_itself() -> bool {
         !page().gone.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A process that looks at the page.
+//! A process that reads the daemon's page.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -11,14 +11,14 @@ use super::layout::{Hello, MAX_CLIENTS, MAX_CPUS, PageHead, SOURCE_BPF};
 use super::message::{Greeting, Request, receive_hello};
 use super::view::{Access, View};
 
-/// Names another folder of the daemon than [`DEFAULT_FOLDER`].
+/// The environment variable that names another folder of the daemon than [`DEFAULT_FOLDER`].
 const VARIABLE: &str = "MILLSTREAM_BARRIERD";
 const DEFAULT_FOLDER: &str = "/run/millstream-barrierd";
-/// How long a daemon may take to greet.
+/// The time within which a daemon must greet.
 const GREETING: Duration = Duration::from_secs(1);
-/// The longest sleep without a look whether the daemon lives.
+/// The longest sleep without checking whether the daemon lives.
 const LOOK: Duration = Duration::from_millis(20);
-/// The same while the daemon does not hear: half of a common tick.
+/// The longest sleep while the daemon does not read requests: half of a common tick.
 const LOOK_MEANWHILE: Duration = Duration::from_millis(2);
 
 /// The daemon's socket: in the folder that `MILLSTREAM_BARRIERD` names, otherwise in `/run/millstream-barrierd`.
@@ -28,19 +28,19 @@ pub fn default_socket() -> PathBuf {
     folder.map_or_else(|| PathBuf::from(DEFAULT_FOLDER), PathBuf::from).join("socket")
 }
 
-/// A moment of virtual time: what [`Client::now`] has read.
+/// A moment of virtual time, as read by [`Client::now`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VirtualTime(pub u64);
 
-/// Why there is no client.
+/// The reason why there is no client.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Refused {
-    /// No daemon answers there.
+    /// No daemon answers at the socket.
     NoDaemon {
         /// The socket.
         socket: PathBuf,
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The daemon does not answer: it is stopped, or too many processes connect at the same time.
@@ -48,21 +48,21 @@ pub enum Refused {
         /// The socket.
         socket: PathBuf,
     },
-    /// The daemon takes this connection not in.
+    /// The daemon declines the connection.
     Declined {
         /// Its reason, in words.
         reason: String,
     },
-    /// Whoever answers is neither root's nor ours, so what it says is not to be trusted.
+    /// The answering process belongs neither to root nor to this user, so its statements are not to be trusted.
     Untrusted {
         /// The socket.
         socket: PathBuf,
-        /// The user it belongs to.
+        /// The user to whom it belongs.
         user: u32,
     },
-    /// It is a daemon of another layout or of another boot.
+    /// The daemon has another layout or belongs to another boot.
     Unfit {
-        /// What differs.
+        /// The property that differs.
         what: &'static str,
     },
 }
@@ -73,14 +73,14 @@ impl fmt::Display for Refused {
             Refused::NoDaemon { socket, error } => write!(f, "no daemon at {}: {error}", socket.display()),
             Refused::Silent { socket } => write!(
                 f,
-                "the daemon at {} did not answer within {GREETING:?}: it is stopped, or too many connect at once",
+                "the daemon at {} did not answer within {GREETING:?}: it is stopped, or too many processes connect at once",
                 socket.display()
             ),
-            Refused::Declined { reason } => write!(f, "the daemon declines: {reason}"),
+            Refused::Declined { reason } => write!(f, "the daemon declines the connection: {reason}"),
             Refused::Untrusted { socket, user } => {
-                write!(f, "the daemon at {} belongs to user {user}, neither root nor us", socket.display())
+                write!(f, "the daemon at {} belongs to user {user}, neither root nor this user", socket.display())
             }
-            Refused::Unfit { what } => write!(f, "the daemon is of another {what}"),
+            Refused::Unfit { what } => write!(f, "the daemon's {what} differs from this process's"),
         }
     }
 }
@@ -94,7 +94,7 @@ impl std::error::Error for Refused {
     }
 }
 
-/// The daemon has ended: its statements stay true, and no more will come.
+/// The daemon has ended: its statements stay true, and it makes no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
@@ -108,14 +108,14 @@ impl std::error::Error for Gone {}
 
 /// The daemon's regions, mapped read-only, and a connection by which it can be asked to hurry.
 ///
-/// A child of `fork` may go on using its parent's.
+/// A child of `fork` may continue to use its parent's client.
 #[derive(Debug)]
 pub struct Client {
     view: View,
     socket: OwnedFd,
-    /// The processors that matter; empty: all.
+    /// The processors that matter; if empty, all do.
     cpus: Vec<usize>,
-    /// One more than the latest virtual time that the daemon was asked for; so 0 is never.
+    /// One more than the latest virtual time for which the daemon was asked, so that 0 means never.
     asked: AtomicU64,
     /// This connection's number.
     number: usize,
@@ -143,7 +143,7 @@ impl Client {
         };
         let socket = connect(path).map_err(no_daemon)?;
         let user = peer(&socket).map_err(no_daemon)?;
-        // SAFETY: geteuid has no preconditions.
+        // SAFETY: `geteuid` has no preconditions.
         if user != 0 && user != unsafe { libc::geteuid() } {
             return Err(Refused::Untrusted { socket: path.to_owned(), user });
         }
@@ -157,7 +157,7 @@ impl Client {
         if cpus > MAX_CPUS || number >= MAX_CLIENTS {
             return Err(Refused::Unfit { what: "layout" });
         }
-        // SAFETY: a daemon of this layout, which root or we have started, never shortens its files.
+        // SAFETY: a daemon of this layout, which root or this user has started, never shrinks its files.
         let view = unsafe { View::map((page.as_fd(), Access::Read), (times.as_fd(), Access::Read), cpus) };
         let view = view.map_err(no_daemon)?;
         if view.page().boot_id != boot_id().map_err(no_daemon)? {
@@ -166,28 +166,32 @@ impl Client {
         Ok(Client { view, socket, cpus: Vec::new(), asked: AtomicU64::new(0), number })
     }
 
-    /// From now on looks at these processors only.
+    /// Restricts the client to these processors.
     ///
-    /// That is right for threads which the kernel lets run nowhere else, from before a moment is drawn until it has
-    /// passed; for those the caller vouches.
+    /// That is correct for threads that the kernel lets run nowhere else, from before a moment is drawn until it has
+    /// passed; the caller vouches for this.
     ///
     /// # Panics
-    /// If none is named, or one that is not possible on this machine.
+    /// If `cpus` is empty, or contains a processor that is not possible on this machine.
     #[must_use]
     pub fn on_cpus(mut self, cpus: impl IntoIterator<Item = usize>) -> Client {
         self.cpus = cpus.into_iter().collect();
-        assert!(!self.cpus.is_empty(), "a client that looks at no processor learns nothing");
-        assert!(self.cpus.iter().all(|cpu| *cpu < self.view.cpus()), "there are {} processors", self.view.cpus());
+        assert!(!self.cpus.is_empty(), "a client needs at least one processor");
+        assert!(
+            self.cpus.iter().all(|cpu| *cpu < self.view.cpus()),
+            "this machine has {} possible processors",
+            self.view.cpus()
+        );
         self
     }
 
-    /// The mapped regions, to be read in one's own way.
+    /// The mapped regions, for readers with other needs.
     #[must_use]
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// Virtual time, after everything that the caller has written.
+    /// The virtual time after everything the caller has written.
     ///
     /// Wait-free. Cost: a full fence and a load.
     #[must_use]
@@ -196,12 +200,12 @@ impl Client {
         VirtualTime(self.view.times().virtual_now.load(Ordering::Relaxed))
     }
 
-    /// Whether every processor that matters passed a full barrier after `since` was drawn.
+    /// Whether every processor that matters has passed a full barrier after `since` was drawn.
     ///
-    /// If so, it was a heavy fence for the caller: what it had written before it drew `since` is visible to whatever
-    /// runs there from that barrier on, and what ran there before is visible to the caller.
+    /// If so, that was a heavy fence for the caller: everything it wrote before it drew `since` is visible to code that
+    /// runs there from that barrier on, and everything written there before is visible to the caller.
     ///
-    /// Wait-free. Cost: three loads for each processor that matters, and a full fence in the end.
+    /// Wait-free. Cost: three loads for each processor that matters, and a full fence at the end.
     #[must_use]
     pub fn has_passed(&self, since: VirtualTime) -> bool {
         let passed = self.every(|cpu| self.view.virtual_time(cpu) > since.0);
@@ -212,9 +216,10 @@ impl Client {
     }
 
     /// The same by the clock: whether every processor that matters passed after this time of `CLOCK_MONOTONIC`, in
-    /// nanoseconds, which the caller read behind a full fence.
+    /// nanoseconds, which the caller read after a full fence.
     ///
-    /// As right as the clocks of the processors agree, so not beyond all doubt; virtual time is.
+    /// The answer is as reliable as the agreement of the processors' clocks, and therefore not certain; virtual time
+    /// is.
     #[must_use]
     pub fn has_passed_clock(&self, since_ns: u64) -> bool {
         let passed = self.every(|cpu| self.view.time(cpu) > since_ns);
@@ -224,17 +229,17 @@ impl Client {
         passed
     }
 
-    /// Asks the daemon to see to it that `since` passes: to look which processors are idle, and to wake sleepers.
+    /// Asks the daemon to make `since` pass: to check which processors are idle, and to wake sleepers.
     ///
-    /// Needed once for each moment that is waited for, or else a machine without interrupts takes its time. Never
-    /// waits; a moment that was asked for already, or an earlier one, costs a load, another one a system call (1 µs).
+    /// Each awaited moment needs one request, since a machine without interrupts takes its time otherwise. Never waits.
+    /// A moment that was requested already, or an earlier one, costs a load; any other costs a system call (1 µs).
     pub fn ask(&self, since: VirtualTime) {
         if self.asked.fetch_max(since.0.saturating_add(1), Ordering::Relaxed) <= since.0 {
             self.send(since);
         }
     }
 
-    /// Sleeps until `since` has passed or the deadline; may also end early. [`has_passed`](Client::has_passed) tells.
+    /// Sleeps until `since` has passed or the deadline; may end early. [`has_passed`](Client::has_passed) tells.
     ///
     /// # Errors
     /// [`Gone`], within 20 ms of the daemon's death.
@@ -243,7 +248,8 @@ impl Client {
             return Ok(());
         }
         let left = || deadline.saturating_duration_since(Instant::now());
-        // What processors write by themselves is there without the daemon. It is asked in the end: it hears that later.
+        // Values that processors write by themselves are there without the daemon. The request comes last, since the
+        // daemon reads it later.
         let end = deadline.min(Instant::now() + LOOK);
         while self.does_without() && Instant::now() < end {
             let most = end.saturating_duration_since(Instant::now()).min(LOOK_MEANWHILE);
@@ -252,31 +258,32 @@ impl Client {
             }
         }
         self.ask(since);
-        if self.sleep(since, left().min(LOOK / 4))? != Slept::InVain {
+        if self.sleep(since, left().min(LOOK / 4))? != Slept::TimedOut {
             return Ok(());
         }
-        // It may have begun not to hear just before this request.
+        // The daemon may have stopped reading just before this request.
         let most = if self.does_without() { LOOK_MEANWHILE } else { LOOK };
-        if self.sleep(since, left().min(most))? == Slept::InVain && most == LOOK && !left().is_zero() {
-            // The request may have met a full socket, or another moment's may be what was remembered.
+        if self.sleep(since, left().min(most))? == Slept::TimedOut && most == LOOK && !left().is_zero() {
+            // The request may have met a full socket, or `asked` may remember another moment's request.
             self.send(since);
         }
         Ok(())
     }
 
-    /// Sleeps until the daemon tells something, or the time is over.
+    /// Sleeps until the daemon announces progress, or the time is over.
     fn sleep(&self, since: VirtualTime, most: Duration) -> Result<Slept, Gone> {
         let turn = self.turn();
         let before = turn.load(Ordering::Acquire);
         if self.has_passed(since) {
             return Ok(Slept::Passed);
         }
-        // The daemon states what has passed before it moves the turn on. If it has moved since the load, the futex
-        // does not sleep; if it moves later, the sleeper is woken.
+        // The daemon states progress before it increments the turn. If the turn has changed since the load, the futex
+        // does
+        // not sleep; if it changes later, the sleeper is woken.
         match futex_wait(turn, before, most) {
             false => Ok(Slept::Woken),
             true if !self.is_alive() => Err(Gone),
-            true => Ok(if self.has_passed(since) { Slept::Passed } else { Slept::InVain }),
+            true => Ok(if self.has_passed(since) { Slept::Passed } else { Slept::TimedOut }),
         }
     }
 
@@ -285,29 +292,31 @@ impl Client {
     pub fn is_alive(&self) -> bool {
         let mut byte = 0_u8;
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-        // SAFETY: room for one byte; after its greeting the daemon sends none, so the call finds nothing or the end.
+        // SAFETY: `byte` has room for one byte. The daemon sends nothing after its greeting, so the call finds no data
+        // or the end.
         let found = unsafe { libc::recv(self.socket.as_raw_fd(), (&raw mut byte).cast(), 1, flags) };
         found < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
     }
 
-    /// Whether the daemon leaves this connection's requests in the socket at present, because their user has used up its part of the daemon's share.
-    /// It hears them when the user has earned that again.
+    /// Whether the daemon currently leaves this connection's requests in the socket, because their user has used up its
+    /// part of the daemon's share. The daemon reads them once the user has earned time again.
     ///
     /// Wait-free; a load.
     #[must_use]
     pub fn rests(&self) -> bool {
-        // Relaxed: a hint.
+        // Relaxed: the value is a hint.
         self.view.page_client(self.number).rests.load(Ordering::Relaxed) != 0
     }
 
-    /// Asks as [`ask`](Client::ask), unless the daemon hears it later and processors may pass without it; to be called again then.
+    /// Asks like [`ask`](Client::ask), unless the daemon would read the request later and processors may pass without
+    /// it; then the caller must call this again.
     pub(super) fn ask_in_time(&self, since: VirtualTime) {
         if self.asked.load(Ordering::Relaxed) <= since.0 && !self.does_without() {
             self.ask(since);
         }
     }
 
-    /// Whether to look for what processors write by themselves, for the daemon does not hear.
+    /// Whether to rely on values that processors write by themselves, since the daemon does not read requests.
     fn does_without(&self) -> bool {
         self.rests() && self.view.page().source == SOURCE_BPF
     }
@@ -316,20 +325,20 @@ impl Client {
         if self.cpus.is_empty() { (0..self.view.cpus()).all(passed) } else { self.cpus.iter().all(|cpu| passed(*cpu)) }
     }
 
-    /// Who looks at some processors only may be done when the minimum of all has not moved.
+    /// The futex to sleep on. A client of only some processors may be done when the minimum of all has not changed.
     fn turn(&self) -> &AtomicU32 {
         let PageHead { turn, least_turn, .. } = self.view.page();
         if self.cpus.is_empty() { least_turn } else { turn }
     }
 
-    /// A socket that is full holds many requests, one of which wakes the daemon as well.
+    /// Sends a request. A full socket holds many requests, one of which wakes the daemon as well.
     fn send(&self, since: VirtualTime) {
         let mut cpus = vec![0_u64; if self.cpus.is_empty() { 0 } else { self.view.cpus().div_ceil(64) }];
         for cpu in &self.cpus {
             cpus[cpu / 64] |= 1 << (cpu % 64);
         }
         let bytes = Request { virtual_time: since.0, cpus }.to_bytes();
-        // SAFETY: the bytes live through the call. That nobody hears it is found out by `is_alive`.
+        // SAFETY: the bytes outlive the call. `is_alive` finds out whether a daemon reads them.
         unsafe {
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
             libc::send(self.socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags)
@@ -337,21 +346,22 @@ impl Client {
     }
 }
 
-/// How a sleep ended.
+/// The outcome of a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slept {
     /// The moment has passed.
     Passed,
-    /// The daemon has told something.
+    /// The daemon has announced progress.
     Woken,
     /// The time is over.
-    InVain,
+    TimedOut,
 }
 
-/// Tells whether the time ran out. A futex that is mapped read-only can be waited for, not woken.
+/// Sleeps on a futex; returns whether the time ran out. A futex that is mapped read-only supports waiting, but not
+/// waking.
 fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) -> bool {
     let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ };
-    // SAFETY: the word and the time live through the call.
+    // SAFETY: the word and the time outlive the call.
     let outcome = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &raw const timeout) };
     outcome < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ETIMEDOUT)
 }
@@ -359,14 +369,14 @@ fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) -> bool {
 fn connect(path: &Path) -> io::Result<OwnedFd> {
     use std::os::unix::ffi::OsStrExt;
 
-    // SAFETY: socket takes three integers; the descriptor it returns is new and ours.
+    // SAFETY: `socket` takes three integers, and the returned descriptor is new and has no other owner.
     let socket = unsafe {
         match libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) {
             -1 => return Err(io::Error::last_os_error()),
             socket => OwnedFd::from_raw_fd(socket),
         }
     };
-    // SAFETY: all zeros are a valid address.
+    // SAFETY: an address of zeros is valid.
     let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
     address.sun_family = libc::AF_UNIX as _;
     let name = path.as_os_str().as_bytes();
@@ -377,7 +387,7 @@ fn connect(path: &Path) -> io::Result<OwnedFd> {
         *to = *from as _;
     }
     let limit = libc::timeval { tv_sec: GREETING.as_secs() as _, tv_usec: 0 };
-    // SAFETY: both calls read memory that lives through them, as long as they are told.
+    // SAFETY: both calls read memory that outlives them, within the given lengths.
     unsafe {
         let limit_bytes = size_of_val(&limit) as u32;
         for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
@@ -391,12 +401,12 @@ fn connect(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The user under whom the other side began to listen.
+/// The user under which the other side began to listen.
 fn peer(socket: &OwnedFd) -> io::Result<u32> {
-    // SAFETY: all zeros are valid credentials.
+    // SAFETY: credentials of zeros are valid.
     let mut credentials: libc::ucred = unsafe { mem::zeroed() };
     let mut bytes = size_of_val(&credentials) as u32;
-    // SAFETY: room for the credentials, whose size the call is told.
+    // SAFETY: the call writes to `credentials`, whose size it is told.
     let outcome = unsafe {
         let room = ptr::from_mut(&mut credentials).cast();
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, room, &raw mut bytes)
@@ -420,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_no_daemon_is_the_path_is_named() {
+    fn without_a_daemon_the_error_names_the_path() {
         let error = Client::connect_to(Path::new("/nonexistent/socket")).unwrap_err();
         assert!(error.to_string().starts_with("no daemon at /nonexistent/socket: "), "{error}");
     }

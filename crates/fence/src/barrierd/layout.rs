@@ -1,41 +1,40 @@
-//! What is in the daemon's shared memory, word by word.
+//! The daemon's shared memory, word by word.
 //!
-//! Two regions, which every client maps read-only. The *page* is the daemon's own: what it states, and the words
-//! that clients sleep on. The *times* are written on each processor by a program inside the kernel (BPF), and by nobody
-//! else: they are memory of a BPF map that was frozen, so that no process can write to it, and on which no futex can
-//! wait. Without BPF they are a file in which only the daemon moves [`TimesHead::virtual_now`].
+//! There are two regions, which every client maps read-only. The *page* is the daemon's own: its statements, and the
+//! words on which clients sleep. The *times* are written on each processor only by a program inside the kernel (BPF):
+//! they are memory of a BPF map that was frozen, so that no process can write to it, and on which no futex can wait.
+//! Without BPF they are a file in which only the daemon advances [`TimesHead::virtual_now`].
 //!
-//! Both start with a head, and an entry for each possible processor follows, in the order of the kernel's numbers; in the page, an entry
-//! for each of [`MAX_CLIENTS`] connections comes last.
-//! All words are in the machine's byte order, all times are in nanoseconds of `CLOCK_MONOTONIC`. `barrierd.h`, in the
-//! daemon's crate, says the same to C.
+//! Both start with a head, followed by an entry for each possible processor, in the order of the kernel's numbers; in
+//! the page, an entry for each of [`MAX_CLIENTS`] connections comes last. All words are in the machine's byte order,
+//! all times are in nanoseconds of `CLOCK_MONOTONIC`. `barrierd.h`, in the daemon's crate, says the same to C.
 //!
 //! # Virtual time
-//! [`TimesHead::virtual_now`] is a counter that somebody moves on at least every
-//! [`ADVANCE_NS`] while processors enter the kernel. A processor that *passes* reads it, passes a full barrier, and
-//! writes what it has read as its own virtual time. So a processor whose virtual time is larger than a value that
-//! a client has read passed a full barrier after that reading. No clock is involved.
+//! [`TimesHead::virtual_now`] is a counter that advances at least every [`ADVANCE_NS`] while processors enter the
+//! kernel. A processor that *passes* reads it, passes a full barrier, and writes the value it has read as its own
+//! virtual time. So a processor whose virtual time is larger than a value that a client has read passed a full barrier
+//! after that reading. No clock is involved.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What [`PageHead::magic`] holds.
+/// The value of [`PageHead::magic`].
 pub const MAGIC: u64 = u64::from_le_bytes(*b"barrierd");
-/// The version of this layout; a client that finds another one must not go on.
+/// The version of this layout; a client that finds another one must stop.
 pub const VERSION: u32 = 2;
-/// Virtual time moves on with the first processor that passes so many nanoseconds after the last move: sooner than a
-/// thread that has read it can wake another one, and seldom enough for a machine of any size to share the counter's cache
-/// line.
+/// Virtual time advances with the first processor that passes this many nanoseconds after the last advance. That is
+/// sooner than a thread that has read it can wake another one, and seldom enough for a machine of any size to share the
+/// counter's cache line.
 pub const ADVANCE_NS: u64 = 5_000;
 /// The largest number of possible processors.
 pub const MAX_CPUS: usize = 8192;
-/// The largest number of connections at a time.
+/// The largest number of connections at one time.
 pub const MAX_CLIENTS: usize = 1000;
 /// The longest text of a refusal, in bytes.
 pub const MAX_REASON_BYTES: usize = 240;
 
-/// The times are a file: nothing is written into them when a processor enters the kernel.
+/// The times are a file, to which nothing is written when a processor enters the kernel.
 pub const SOURCE_NONE: u32 = 0;
-/// The times are memory of a BPF map, written on every event that the daemon has chosen.
+/// The times are memory of a BPF map, to which every event chosen by the daemon writes.
 pub const SOURCE_BPF: u32 = 1;
 
 /// The page's head: 128 bytes.
@@ -46,45 +45,45 @@ pub struct PageHead {
     pub magic: u64,
     /// [`VERSION`].
     pub version: u32,
-    /// Entries in each of the two tables: the possible processors.
+    /// Number of entries in each of the two tables: the possible processors.
     pub cpus: u32,
-    /// The kernel's boot id; a page of another boot says nothing.
+    /// The kernel's boot id; a page of another boot is meaningless.
     pub boot_id: [u8; 16],
     /// [`SOURCE_NONE`] or [`SOURCE_BPF`].
     pub source: u32,
-    /// The daemon's process.
+    /// The daemon's process id.
     pub daemon: u32,
-    /// A futex: moves on whenever the daemon has fulfilled a request.
+    /// A futex that changes whenever the daemon has fulfilled a request.
     pub turn: AtomicU32,
-    /// A futex: moves on whenever the daemon has looked and found a larger minimum.
+    /// A futex that changes whenever the daemon has looked and found a larger minimum.
     pub least_turn: AtomicU32,
-    /// The minimum of all processors' times, as the daemon found it when it looked last. It looks when somebody
-    /// waits; a client that wants to know the minimum now takes it over the tables.
+    /// The minimum of all processors' times when the daemon last looked. It looks when a client waits; a client that
+    /// needs the minimum at any other moment computes it from the tables.
     pub least_time: AtomicU64,
     /// The minimum of all processors' virtual times, likewise.
     pub least_virtual: AtomicU64,
-    /// Every processor passed a full barrier after this time: a barrier that the daemon had the kernel make.
+    /// Every processor passed a full barrier after this time, since the daemon had the kernel make one.
     pub all_time: AtomicU64,
     /// The same in virtual time.
     pub all_virtual: AtomicU64,
 }
 
-/// What the daemon states about a processor: 64 bytes.
+/// The daemon's statements about a processor: 64 bytes.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct PageCpu {
-    /// At this time or later the processor was idle, offline, or ran the daemon, or was seen to have ticked.
+    /// At this time or later the processor was idle, offline, running the daemon, or seen to have ticked.
     pub time: AtomicU64,
     /// The same in virtual time.
     pub virtual_time: AtomicU64,
 }
 
-/// What the daemon states about a connection: 4 bytes.
+/// The daemon's statement about a connection: 4 bytes.
 #[derive(Debug)]
 #[repr(C)]
 pub struct PageClient {
-    /// Not zero while the daemon leaves this connection's requests in the socket, because their user has used up its part of the daemon's share. A
-    /// hint: a client that waits then looks for itself.
+    /// Not zero while the daemon leaves this connection's requests in the socket, because their user has used up its
+    /// part of the daemon's share. A hint: a waiting client then looks for itself.
     pub rests: AtomicU32,
 }
 
@@ -92,38 +91,38 @@ pub struct PageClient {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct TimesHead {
-    /// Virtual time. Moved on with read-modify-write instructions.
+    /// Virtual time, which advances by read-modify-write instructions.
     pub virtual_now: AtomicU64,
-    /// When virtual time was last moved on by a processor, by the clock: only a hint for when to do so next.
+    /// The clock's time when a processor last advanced virtual time: only a hint for the next advance.
     pub advanced_at: AtomicU64,
 }
 
-/// What the program states about the processor it runs on: 64 bytes.
+/// The program's statements about the processor on which it runs: 64 bytes.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct TimesCpu {
-    /// The processor passed a full barrier after it had read this from the clock.
+    /// The processor passed a full barrier after it read this from the clock.
     pub time: AtomicU64,
-    /// The processor passed a full barrier after it had read this from [`TimesHead::virtual_now`].
+    /// The processor passed a full barrier after it read this from [`TimesHead::virtual_now`].
     pub virtual_time: AtomicU64,
-    /// 1 from when the processor went idle until it leaves idleness, before anything else runs on it. Only the daemon
-    /// may act on it: only while it lives is the program certain to run when the processor leaves.
+    /// 1 from the moment when the processor goes idle until it leaves idleness, before other code runs on it. Only the
+    /// daemon may act on it: only while the daemon lives is the program certain to run when the processor leaves.
     pub idle: AtomicU64,
 }
 
-/// Bytes of the page for so many possible processors.
+/// The page's length in bytes for this number of possible processors.
 #[must_use]
 pub const fn page_bytes(cpus: usize) -> usize {
     size_of::<PageHead>() + cpus * size_of::<PageCpu>() + MAX_CLIENTS * size_of::<PageClient>()
 }
 
-/// Bytes of the times for so many possible processors.
+/// The length of the times in bytes for this number of possible processors.
 #[must_use]
 pub const fn times_bytes(cpus: usize) -> usize {
     size_of::<TimesHead>() + cpus * size_of::<TimesCpu>()
 }
 
-/// What the daemon sends to a client that has connected, together with the descriptors of the page and of the times.
+/// The daemon's message to a client that has connected, together with the descriptors of the page and of the times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Hello {
@@ -131,8 +130,9 @@ pub struct Hello {
     pub magic: u64,
     /// [`VERSION`].
     pub version: u32,
-    /// The possible processors. Zero in a refusal: it brings no descriptors, and behind it comes the reason as text.
+    /// The number of possible processors. Zero in a refusal, which brings no descriptors and is followed by the reason
+    /// as text.
     pub cpus: u32,
-    /// The connection's number: its place in the page's table of connections.
+    /// The connection's number: its index in the page's table of connections.
     pub client: u32,
 }

@@ -7,20 +7,21 @@ use std::ptr;
 
 use super::layout::{Hello, MAGIC, MAX_REASON_BYTES, VERSION};
 
-/// Room for the header of two descriptors, as words so that it is aligned.
+/// Space for the control message of two descriptors, as words so that it is aligned.
 const CONTROL_WORDS: usize = 8;
 
 /// Sends the greeting with the descriptors of the page and of the times.
 ///
 /// # Errors
-/// What sendmsg(2) says; `WouldBlock` if the receiver has no room.
+/// The error of sendmsg(2); `WouldBlock` if the receiver has no room.
 pub fn send_hello(socket: BorrowedFd<'_>, hello: Hello, page: BorrowedFd<'_>, times: BorrowedFd<'_>) -> io::Result<()> {
     let bytes = hello.to_bytes();
     let part = [IoSlice::new(&bytes)];
     let mut control = [0_u64; CONTROL_WORDS];
     let descriptors = [page.as_raw_fd(), times.as_raw_fd()];
-    // SAFETY: the header describes memory that lives through the call; the control words have room for two
-    // descriptors, which the macros place.
+    // SAFETY: the header describes memory that outlives the call; the control words have room for two descriptors, at
+    // the
+    // place where the macros put them.
     let sent = unsafe {
         let mut header: libc::msghdr = MaybeUninit::zeroed().assume_init();
         header.msg_iov = part.as_ptr() as *mut libc::iovec;
@@ -40,35 +41,36 @@ pub fn send_hello(socket: BorrowedFd<'_>, hello: Hello, page: BorrowedFd<'_>, ti
 /// Sends a refusal; a reason longer than [`MAX_REASON_BYTES`] is cut.
 ///
 /// # Errors
-/// What send(2) says; `WouldBlock` if the receiver has no room.
+/// The error of send(2); `WouldBlock` if the receiver has no room.
 pub fn send_refusal(socket: BorrowedFd<'_>, hello: Hello, reason: &str) -> io::Result<()> {
     let mut bytes = Hello { cpus: 0, ..hello }.to_bytes().to_vec();
     bytes.extend(reason.bytes().take(MAX_REASON_BYTES));
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: the bytes live through the call.
+    // SAFETY: the bytes outlive the call.
     let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// What a daemon says first.
+/// The first message of a daemon.
 #[derive(Debug)]
 pub(super) enum Greeting {
-    /// With the descriptors of the page and of the times.
+    /// The greeting with the descriptors of the page and of the times.
     Welcome(Hello, OwnedFd, OwnedFd),
-    /// The reason, in words.
+    /// The reason for a refusal, in words.
     Declined(String),
-    /// It is a daemon of another version.
+    /// The daemon has another version.
     OtherVersion,
 }
 
-/// Receives the greeting; waits as long as the socket is set to.
+/// Receives the greeting; waits as long as the socket's time-out permits.
 pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<Greeting> {
     let mut bytes = [0_u8; size_of::<Hello>() + MAX_REASON_BYTES];
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut control = [0_u64; CONTROL_WORDS];
     let mut descriptors = Vec::new();
-    // SAFETY: the header describes memory that lives through the call. The descriptors that the kernel has put into
-    // the control words are new and ours; they are read where the macros find them, as many as fit.
+    // SAFETY: the header describes memory that outlives the call. The descriptors that the kernel put into the control
+    // words
+    // are new and have no other owner; they are read where the macros find them, as many as fit.
     let received = unsafe {
         let mut header: libc::msghdr = MaybeUninit::zeroed().assume_init();
         header.msg_iov = &raw mut part;
@@ -89,7 +91,7 @@ pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<Greeting> {
     if received < 0 {
         return Err(io::Error::last_os_error());
     }
-    let no_hello = || io::Error::new(io::ErrorKind::InvalidData, "what answers is no barrierd");
+    let no_hello = || io::Error::new(io::ErrorKind::InvalidData, "the answering process is no barrierd");
     let (said, _) = bytes.split_at(received as usize);
     let (hello, reason) = Hello::from_start(said).ok_or_else(no_hello)?;
     if hello.magic != MAGIC {
@@ -106,7 +108,7 @@ pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<Greeting> {
 }
 
 impl Hello {
-    /// As it is sent.
+    /// The bytes on the socket.
     fn to_bytes(self) -> [u8; size_of::<Hello>()] {
         let mut bytes = [0; size_of::<Hello>()];
         bytes[..8].copy_from_slice(&self.magic.to_ne_bytes());
@@ -116,8 +118,8 @@ impl Hello {
         bytes
     }
 
-    /// The greeting at the start of these bytes, and what comes behind it. The greeting of another version may be shorter: then the number of the
-    /// connection is zero.
+    /// The greeting at the start of these bytes, and the rest. The greeting of another version may be shorter; then the
+    /// connection's number is zero.
     fn from_start(bytes: &[u8]) -> Option<(Hello, &[u8])> {
         let (magic, rest) = bytes.split_first_chunk()?;
         let (version, rest) = rest.split_first_chunk()?;
@@ -132,12 +134,12 @@ impl Hello {
     }
 }
 
-/// A client's wish to be woken when processors have passed.
+/// A client's request to be woken when processors have passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The virtual time that they have to exceed.
+    /// The virtual time that the processors must exceed.
     pub virtual_time: u64,
-    /// A bit for each processor that matters, from the lowest bit of the first word on; empty: all of them.
+    /// A bit for each processor that matters, from the lowest bit of the first word on; empty for all of them.
     pub cpus: Vec<u64>,
 }
 
@@ -145,13 +147,13 @@ pub struct Request {
 pub const MAX_REQUEST_BYTES: usize = 8 + super::layout::MAX_CPUS / 8;
 
 impl Request {
-    /// As it is sent.
+    /// The bytes on the socket.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         std::iter::once(&self.virtual_time).chain(&self.cpus).flat_map(|word| word.to_ne_bytes()).collect()
     }
 
-    /// What these bytes ask for; `None` if they are no request.
+    /// The request in these bytes; `None` if they are no request.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Request> {
         let (words, rest) = bytes.as_chunks::<8>();
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_of_another_version_is_told_from_none() {
+    fn a_greeting_of_another_version_is_recognized() {
         let (mut daemon, client) = UnixStream::pair().unwrap();
         daemon.write_all(&Hello { version: 1, ..HELLO }.to_bytes()[..16]).unwrap();
         assert!(matches!(receive_hello(client.as_fd()).unwrap(), Greeting::OtherVersion));

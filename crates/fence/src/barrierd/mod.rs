@@ -1,13 +1,13 @@
 //! The page of `barrierd`, a daemon that tells when each processor last passed a full barrier of its own accord.
 //!
-//! Whoever has the page needs no system call to learn that all processors have passed since a moment: nobody is
-//! interrupted, and one daemon serves the machine. [`Fence::CHEAP`](crate::Fence::CHEAP) uses it where the daemon
+//! A process that has the page needs no system call to learn that all processors have passed since some moment: no core
+//! is interrupted, and one daemon serves the machine. [`Fence::CHEAP`](crate::Fence::CHEAP) uses it where the daemon
 //! runs.
 //!
 //! | I want | take |
 //! | --- | --- |
 //! | a heavy fence or a ticket of this process | [`Fence::CHEAP`](crate::Fence::CHEAP) |
-//! | to look at some processors only, to use the page for something else, to know when the daemon dies | [`Client`] |
+//! | to check only some processors, to use the page for other purposes, to know when the daemon dies | [`Client`] |
 //! | to read the page in my own way, or from another language | [`layout`], [`View`] |
 //!
 //! ```no_run
@@ -15,16 +15,16 @@
 //! use std::time::{Duration, Instant};
 //!
 //! let client = Client::connect()?;
-//! let drawn = client.now(); // after the writes that have to be seen
+//! let drawn = client.now(); // after the writes that must be visible
 //! client.ask(drawn);
 //! while !client.has_passed(drawn) {
-//!     // Work on; or sleep:
+//!     // Go on working, or sleep:
 //!     client.wait(drawn, Instant::now() + Duration::from_millis(20))?;
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/barrierd.md` argues why it is right, on x86 and on Arm, and tells what is guaranteed and what is folklore.
+//! `docs/barrierd.md` argues why it is correct, on x86 and on Arm, and separates guarantees from folklore.
 //!
 //! Source of the idea: Paul Khuong's `barrierd`.
 

@@ -9,7 +9,7 @@ use super::layout::{MAX_CLIENTS, PageClient, PageCpu, PageHead, TimesCpu, TimesH
 
 /// Both regions in this process's memory, until dropped.
 ///
-/// Reading is a load, wait-free. A view that was mapped read-only must not be written through: the processor refuses.
+/// Reading is a load, wait-free. A view that was mapped read-only must not be written to: the processor refuses.
 #[derive(Debug)]
 pub struct View {
     page: Region,
@@ -17,12 +17,12 @@ pub struct View {
     cpus: usize,
 }
 
-/// Whether a region may be written.
+/// The access rights to a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// As clients do.
+    /// The client's access.
     Read,
-    /// As the daemon does with what is its own.
+    /// The daemon's access to its own region.
     Write,
 }
 
@@ -30,11 +30,11 @@ impl View {
     /// Maps the page and the times for `cpus` possible processors.
     ///
     /// # Errors
-    /// What mmap(2) says.
+    /// The error of mmap(2).
     ///
     /// # Safety
-    /// As long as the view lives, whoever owns the descriptors' files keeps them at least [`page_bytes`] and
-    /// [`times_bytes`] long: a daemon of the same layout does.
+    /// As long as the view lives, the owner of the descriptors' files keeps them at least [`page_bytes`] and
+    /// [`times_bytes`] long, as a daemon of the same layout does.
     pub unsafe fn map(
         page: (BorrowedFd<'_>, Access),
         times: (BorrowedFd<'_>, Access),
@@ -56,8 +56,9 @@ impl View {
     /// The page's head.
     #[must_use]
     pub fn page(&self) -> &PageHead {
-        // SAFETY: the region is mapped, starts on a page and is as long as the layout; its words are atomics, or
-        // constant once the daemon has handed the page out.
+        // SAFETY: the region is mapped, page-aligned and as long as the layout; its words are atomics, or constant once
+        // the
+        // daemon has handed the page out.
         unsafe { self.page.start.cast().as_ref() }
     }
 
@@ -68,7 +69,7 @@ impl View {
     #[must_use]
     pub fn page_cpu(&self, cpu: usize) -> &PageCpu {
         assert!(cpu < self.cpus, "processor {cpu} of {}", self.cpus);
-        // SAFETY: as above, and the entry is inside the table.
+        // SAFETY: the region is mapped as long as the layout, and the assertion keeps the entry inside the table.
         unsafe { self.page.start.byte_add(size_of::<PageHead>()).cast::<PageCpu>().add(cpu).as_ref() }
     }
 
@@ -80,14 +81,14 @@ impl View {
     pub fn page_client(&self, client: usize) -> &PageClient {
         assert!(client < MAX_CLIENTS, "connection {client} of {MAX_CLIENTS}");
         let table = size_of::<PageHead>() + self.cpus * size_of::<PageCpu>();
-        // SAFETY: as above, and the entry is inside the table.
+        // SAFETY: the region is mapped as long as the layout, and the assertion keeps the entry inside the table.
         unsafe { self.page.start.byte_add(table).cast::<PageClient>().add(client).as_ref() }
     }
 
     /// The times' head.
     #[must_use]
     pub fn times(&self) -> &TimesHead {
-        // SAFETY: as for the page; all its words are atomics.
+        // SAFETY: the region is mapped, page-aligned and as long as the layout; all its words are atomics.
         unsafe { self.times.start.cast().as_ref() }
     }
 
@@ -98,13 +99,13 @@ impl View {
     #[must_use]
     pub fn times_cpu(&self, cpu: usize) -> &TimesCpu {
         assert!(cpu < self.cpus, "processor {cpu} of {}", self.cpus);
-        // SAFETY: as above, and the entry is inside the table.
+        // SAFETY: the region is mapped as long as the layout, and the assertion keeps the entry inside the table.
         unsafe { self.times.start.byte_add(size_of::<TimesHead>()).cast::<TimesCpu>().add(cpu).as_ref() }
     }
 
     /// The latest virtual time after whose reading this processor is known to have passed a full barrier.
     ///
-    /// Acquire: what ran on that processor before is visible to the caller.
+    /// Acquire: everything written on that processor before is visible to the caller.
     #[must_use]
     pub fn virtual_time(&self, cpu: usize) -> u64 {
         let (program, daemon) = (&self.times_cpu(cpu).virtual_time, &self.page_cpu(cpu).virtual_time);
@@ -121,16 +122,16 @@ impl View {
     }
 }
 
-/// One mapping.
+/// One mapped region.
 #[derive(Debug)]
 struct Region {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the memory is shared with other processes anyway, and every word of it that changes is an atomic.
+// SAFETY: the mapping belongs to the process, not to a thread, and every word of it that changes is an atomic.
 unsafe impl Send for Region {}
-// SAFETY: as above.
+// SAFETY: every word of the mapping that changes is an atomic.
 unsafe impl Sync for Region {}
 
 impl Region {
@@ -139,7 +140,7 @@ impl Region {
             Access::Read => libc::PROT_READ,
             Access::Write => libc::PROT_READ | libc::PROT_WRITE,
         };
-        // SAFETY: a new mapping at a place of the kernel's choice touches no memory of anybody.
+        // SAFETY: the mapping is new, at an address of the kernel's choice, and replaces no other.
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Region { start, bytes }),
@@ -150,7 +151,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no reference into it outlives the view.
+        // SAFETY: the mapping is this value's own, and no reference into it outlives the view.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

@@ -1,8 +1,9 @@
-//! AMD's erratum 147: early Opterons may let a load that follows a locked instruction read too old a value.
+//! AMD's erratum 147: early Opterons may let a load that follows a locked instruction read a stale value.
 
-/// Whether the processor is one of those: a lock then needs a load fence after the locked instruction that takes it.
+/// Whether the processor has the erratum: a lock then needs a load fence after the locked instruction that acquires it.
 ///
-/// Asks the processor itself, which takes some hundred cycles, and thousands in a virtual machine: remember the answer.
+/// Asks the processor itself, which takes some hundred cycles, and thousands in a virtual machine: callers should
+/// remember the answer.
 ///
 /// ```
 /// if millstream_fence::probe::has_erratum_147() {
@@ -14,7 +15,7 @@ pub fn has_erratum_147() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::__cpuid;
-        // SAFETY: every x86-64 has the instruction, and both leaves.
+        // SAFETY: every x86-64 has the instruction and both leaves.
         #[allow(unused_unsafe, reason = "safe in newer compilers")]
         let (vendor, version) = unsafe { (__cpuid(0), __cpuid(1).eax) };
         is_affected([vendor.ebx, vendor.edx, vendor.ecx], version)
@@ -23,7 +24,7 @@ pub fn has_erratum_147() -> bool {
     false
 }
 
-/// Family 15 (0Fh), models 32 to 63, of AMD.
+/// Whether this is an AMD processor of family 15 (0Fh), models 32 to 63.
 #[cfg(any(target_arch = "x86_64", test))]
 fn is_affected(vendor: [u32; 3], version: u32) -> bool {
     const AMD: [u32; 3] = [u32::from_le_bytes(*b"Auth"), u32::from_le_bytes(*b"enti"), u32::from_le_bytes(*b"cAMD")];
@@ -42,7 +43,10 @@ mod tests {
             |text: &[u8; 12]| std::array::from_fn(|i| u32::from_le_bytes(text[4 * i..4 * i + 4].try_into().unwrap()));
         let amd = name(b"AuthenticAMD");
         assert!(is_affected(amd, 0x0002_0f10), "Opteron 265, model 33");
-        assert!(!is_affected(amd, 0x0001_0f5a) && !is_affected(amd, 0x0004_0f12), "an earlier and a later one");
+        assert!(
+            !is_affected(amd, 0x0001_0f5a) && !is_affected(amd, 0x0004_0f12),
+            "neither an earlier nor a later model has it"
+        );
         assert!(!is_affected(amd, 0x00a2_0f10), "Zen 3");
         assert!(!is_affected(name(b"GenuineIntel"), 0x0002_0f10));
     }

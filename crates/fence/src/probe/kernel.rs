@@ -1,4 +1,4 @@
-//! The kernel: which system calls it has, and which cores it leaves alone.
+//! The kernel: the system calls it has, and the cores it leaves alone.
 
 use std::{io, ptr};
 
@@ -19,7 +19,7 @@ pub(super) fn findings() -> Vec<Finding> {
     findings
 }
 
-/// membarrier(2)'s commands, by the bit that says that the kernel has one.
+/// The commands of membarrier(2), with the bit by which the kernel reports each.
 const COMMANDS: [(libc::c_int, &str); 5] = [
     (libc::MEMBARRIER_CMD_GLOBAL, "GLOBAL"),
     (libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED, "GLOBAL_EXPEDITED"),
@@ -39,7 +39,8 @@ fn commands() -> Finding {
     }
 }
 
-/// A call that is refused for its arguments exists; one that a sandbox forbids, or that is unknown, does not.
+/// Whether a call exists: one that is refused for its arguments does; one that a sandbox forbids, or that is unknown,
+/// does not.
 fn has(outcome: io::Result<()>) -> String {
     match outcome {
         Ok(()) => "offered".to_owned(),
@@ -57,17 +58,17 @@ fn outcome(result: libc::c_long) -> io::Result<()> {
 
 fn rseq() -> io::Result<()> {
     const UNKNOWN_FLAG: libc::c_int = 1 << 30;
-    // SAFETY: refused for its flag before the pointer is used.
+    // SAFETY: the kernel refuses the unknown flag before it uses the pointer.
     outcome(unsafe { libc::syscall(libc::SYS_rseq, ptr::null_mut::<u8>(), 0, UNKNOWN_FLAG, 0) })
 }
 
 fn futex_waitv() -> io::Result<()> {
-    // SAFETY: refused, for it names no futex.
+    // SAFETY: the kernel refuses the call, since it names no futex.
     outcome(unsafe { libc::syscall(libc::SYS_futex_waitv, ptr::null::<u8>(), 0, 0, ptr::null::<u8>(), 0) })
 }
 
 fn io_uring() -> io::Result<()> {
-    // SAFETY: refused, for there is nothing behind the pointer.
+    // SAFETY: the kernel refuses the call, since the pointer is null.
     outcome(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, ptr::null_mut::<u8>()) })
 }
 
@@ -75,18 +76,18 @@ fn io_uring() -> io::Result<()> {
 fn bpf() -> io::Result<()> {
     const MAP_CREATE: libc::c_int = 0;
     const TYPE_ARRAY: u32 = 2;
-    /// Type, bytes of a key, bytes of a value, entries, flags; the kernel takes the rest for zero.
+    /// Type, bytes of a key, bytes of a value, entries, flags; the kernel takes the remaining fields as zero.
     const ARRAY: [u32; 5] = [TYPE_ARRAY, 4, 8, 1, 0];
-    // SAFETY: the kernel reads so many bytes of the array.
+    // SAFETY: the kernel reads exactly the given number of bytes of the array.
     let map = unsafe { libc::syscall(libc::SYS_bpf, MAP_CREATE, ARRAY.as_ptr(), size_of_val(&ARRAY)) };
     outcome(map)?;
-    // SAFETY: the descriptor is new and ours.
+    // SAFETY: the descriptor is new and has no other owner.
     outcome(unsafe { libc::close(map as libc::c_int) }.into())
 }
 
 fn huge_pages() -> Finding {
     let transparent = line("/sys/kernel/mm/transparent_hugepage/enabled");
-    // "always [madvise] never": the brackets are around what is chosen.
+    // In "always [madvise] never", the brackets mark the choice.
     let chosen = transparent.as_deref().and_then(|line| line.split(['[', ']']).nth(1)).unwrap_or("not offered");
     let reserved = line("/proc/sys/vm/nr_hugepages").unwrap_or_else(|| "0".to_owned());
     Finding::new("huge pages", format!("transparent: {chosen}; reserved: {reserved}"))

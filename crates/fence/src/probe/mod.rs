@@ -1,7 +1,7 @@
-//! What this machine and its kernel offer, asked anew with each call.
+//! The capabilities of this machine and its kernel, probed again at each call.
 //!
-//! For people who wonder why something is slow or refused; the fences themselves probe what they need. Nothing here
-//! changes anything, except that the fences' back-ends are chosen.
+//! For people who wonder why something is slow or refused; the fences themselves probe what they need. Probing has no
+//! effect, except that it chooses the fences' back-ends.
 //!
 //! ```
 //! for finding in millstream_fence::probe::findings() {
@@ -22,11 +22,11 @@ use crate::Fence;
 /// One question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at.
+    /// The subject of the question.
     pub name: &'static str,
-    /// What was found, in a phrase.
+    /// The answer, in a phrase.
     pub found: String,
-    /// What follows from it, if anybody has to know.
+    /// The consequence, if the user should know it.
     pub note: Option<&'static str>,
 }
 
@@ -41,7 +41,7 @@ impl Finding {
     }
 }
 
-/// Everything, in the order in which one wants to read it.
+/// All findings, in reading order.
 ///
 /// Takes some 20 ms: system calls, a few small files, one child process, and a grace period of the kernel.
 #[must_use]

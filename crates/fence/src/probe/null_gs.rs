@@ -1,9 +1,10 @@
-//! Whether this kernel makes a thread that was switched out forget a null GS: Paul Khuong's trick for restartable sections.
+//! Whether this kernel makes a thread that was switched out lose a null GS: Paul Khuong's trick for restartable
+//! sections.
 //!
-//! A thread has a small base in GS and writes the null selector, which resets the base to 0. If the kernel puts the saved
-//! base back when the thread runs again, accesses relative to GS are off by it from then on: the thread notices that it was
-//! interrupted. Kernels that use the FSGSBASE instructions save the base as it is, and the trick is gone; and some
-//! processors do not reset the base.
+//! A thread has a small base in GS and writes the null selector, which resets the base to 0. If the kernel restores the
+//! saved base when the thread runs again, accesses relative to GS are off by it from then on: the thread notices that
+//! it was interrupted. Kernels that use the FSGSBASE instructions save the base as it is, which defeats the trick; and
+//! some processors do not reset the base.
 
 use super::Finding;
 
@@ -18,7 +19,7 @@ fn found() -> &'static str {
 
 #[cfg(target_arch = "x86_64")]
 fn found() -> &'static str {
-    // SAFETY: the child makes system calls, touches its own copy of a static, and leaves.
+    // SAFETY: the child only makes system calls, touches its own copy of a static, and exits.
     unsafe {
         let child = libc::fork();
         if child == 0 {
@@ -26,10 +27,10 @@ fn found() -> &'static str {
         }
         let mut status = 0;
         if child < 0 || libc::waitpid(child, &raw mut status, 0) != child || !libc::WIFEXITED(status) {
-            return "unknown: the child that tried it came to nothing";
+            return "unknown: the child process that tried it failed";
         }
         match libc::WEXITSTATUS(status) {
-            RESTORED => "possible: the base comes back when a thread was switched out",
+            RESTORED => "possible: the base returns when a thread was switched out",
             NOT_RESET => "impossible: this processor keeps the base when the null selector is written",
             KEPT => "impossible: the kernel keeps the base that the thread had",
             _ => "unknown: the kernel does not let the base be set",
@@ -46,24 +47,24 @@ const KEPT: i32 = 2;
 #[cfg(target_arch = "x86_64")]
 const REFUSED: i32 = 3;
 
-/// For a child process: GS is not put back.
+/// Tries the trick in a child process; GS is not restored.
 #[cfg(target_arch = "x86_64")]
 fn try_it() -> i32 {
     use std::arch::asm;
 
     const ARCH_SET_GS: libc::c_int = 0x1001;
-    /// The base, in bytes: one word further.
+    /// The base in bytes: one word.
     const BASE: usize = 8;
-    /// The word itself, and the word that is read with the base on top.
+    /// The word that is read without the base, and the word that is read with it.
     static WORDS: [u64; 2] = [0, 1];
 
     let read = || {
         let word: u64;
-        // SAFETY: with a base of 0 or 8 it reads one of the two words.
+        // SAFETY: with a base of 0 or 8 the instruction reads one of the two words.
         unsafe { asm!("mov {word}, gs:[{words}]", word = out(reg) word, words = in(reg) WORDS.as_ptr()) };
         word
     };
-    // SAFETY: nothing in this child uses GS but `read`.
+    // SAFETY: no code in this child uses GS except `read`.
     unsafe {
         if libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, BASE) != 0 {
             return REFUSED;
@@ -74,7 +75,7 @@ fn try_it() -> i32 {
         return NOT_RESET;
     }
     let nap = libc::timespec { tv_sec: 0, tv_nsec: 2_000_000 };
-    // SAFETY: the time lives as long as the call, which switches to another thread.
+    // SAFETY: the time outlives the call, which switches to another thread.
     unsafe { libc::nanosleep(&raw const nap, std::ptr::null_mut()) };
     if read() == 0 { KEPT } else { RESTORED }
 }

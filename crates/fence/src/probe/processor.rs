@@ -1,8 +1,8 @@
-//! The processor: its clock, and the parts that arguments about order rest on.
+//! The processor: its clock, and the features on which arguments about order rest.
 
 use super::Finding;
 
-/// What /proc/cpuinfo says of the first processor.
+/// The entry of the first processor in /proc/cpuinfo.
 struct Processor {
     text: String,
 }
@@ -41,7 +41,7 @@ fn time_stamp_counter(processor: &Processor) -> Finding {
     let clock = clock.unwrap_or_else(|| "unknown".to_owned());
     let rate = if steady { "one rate, never stops" } else { "changes its rate or stops" };
     let finding = Finding::new("time stamp counter", format!("{rate}; the kernel's clock is {clock}"));
-    if steady { finding } else { finding.with_note("times that are taken from it mean little") }
+    if steady { finding } else { finding.with_note("times taken from it are unreliable") }
 }
 
 fn base_instructions(processor: &Processor) -> Finding {
@@ -67,6 +67,9 @@ mod tests {
     fn a_flag_is_matched_whole() {
         let processor = Processor { text: "processor : 0\nflags\t\t: tsc constant_tsc\n\nflags : rseq".to_owned() };
         assert!(processor.has("tsc") && processor.has("constant_tsc"));
-        assert!(!processor.has("constant") && !processor.has("rseq"), "the first processor's");
+        assert!(
+            !processor.has("constant") && !processor.has("rseq"),
+            "a flag was not matched whole, or not in the first processor's entry"
+        );
     }
 }

@@ -1,23 +1,23 @@
-//! One test of this program in a process of its own, which differs.
+//! Runs one test of this program again, in a process of its own under other conditions.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Names the world in the child.
+/// The environment variable that names the conditions in the child.
 const WORLD: &str = "MILLSTREAM_TEST_WORLD";
 
-/// Whether this is the child that [`again`] made for this world.
+/// Whether this is the child that [`again`] started for these conditions.
 pub(crate) fn is_again(world: &str) -> bool {
     std::env::var(WORLD).is_ok_and(|is| is == world)
 }
 
-/// Runs the test of this name in a child: with `MILLSTREAM_FENCE` set to `fence` unless that is empty, and, if
+/// Runs the test with this name in a child: with `MILLSTREAM_FENCE` set to `fence` unless that is empty, and, if
 /// `without_membarrier`, under a seccomp filter that answers every membarrier(2) with EPERM.
 pub(crate) fn again(test: &str, world: &str, fence: &str, without_membarrier: bool) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(WORLD, world).env("MILLSTREAM_FENCE", fence);
     if without_membarrier {
-        // SAFETY: two system calls on memory of the closure's own.
+        // SAFETY: the closure makes two system calls on its own memory, which is allowed between fork and exec.
         unsafe { child.pre_exec(forbid_membarrier) };
     }
     let output = child.output().unwrap();
@@ -25,14 +25,14 @@ pub(crate) fn again(test: &str, world: &str, fence: &str, without_membarrier: bo
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// Has the kernel answer every membarrier(2) of this thread, and of those it starts, with EPERM.
+/// Makes the kernel answer every membarrier(2) of this thread, and of those it starts, with EPERM.
 pub(crate) fn forbid_membarrier() -> std::io::Result<()> {
     forbid(libc::SYS_membarrier)
 }
 
 /// The same for any system call.
 pub(crate) fn forbid(call: libc::c_long) -> std::io::Result<()> {
-    const NUMBER: u32 = 0; // where seccomp_data has the system call's number
+    const NUMBER: u32 = 0; // offset of the system call's number in seccomp_data
     let instruction = |code: u32, jump_if_true, jump_if_false, k: u32| libc::sock_filter {
         code: code as u16,
         jt: jump_if_true,
@@ -46,7 +46,7 @@ pub(crate) fn forbid(call: libc::c_long) -> std::io::Result<()> {
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the program lives as long as the calls, which copy it.
+    // SAFETY: the program outlives the calls, which copy it.
     let refused = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
             || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0

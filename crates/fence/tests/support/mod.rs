@@ -1,4 +1,4 @@
-//! The race that fences decide, and this program again in another world.
+//! The race that fences decide, and repetition of a test under other conditions.
 
 mod again;
 mod race;

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 #[repr(align(128))]
 struct Word(AtomicU32);
 
-/// Of each 10,000 rounds that are asked for; then it ends, if there were at least so many.
+/// Time after which every 10,000 requested rounds end, if there were at least [`MIN_ROUNDS`].
 const ENOUGH: Duration = Duration::from_secs(10);
-const FEWEST: u32 = 1000;
+const MIN_ROUNDS: u32 = 1000;
 
-/// How often, of so many rounds, both threads missed what the other wrote.
+/// The number of rounds in which both threads missed the other's write.
 pub(crate) fn both_missed(rounds: u32, hot: fn(), cold: fn()) -> usize {
     let [a, b, last] = [0, 0, rounds].map(|word| Word(AtomicU32::new(word)));
     let (begun, enough) = (Instant::now(), ENOUGH * rounds.div_ceil(10_000));
@@ -22,9 +22,9 @@ pub(crate) fn both_missed(rounds: u32, hot: fn(), cold: fn()) -> usize {
     let side = |own: &Word, other: &Word, fence: fn(), ends: &dyn Fn() -> bool| -> Vec<bool> {
         let mut all_missed = Vec::new();
         for round in 1.. {
-            if round >= FEWEST && round.is_multiple_of(256) && ends() {
+            if round >= MIN_ROUNDS && round.is_multiple_of(256) && ends() {
                 last.0.store(round, Relaxed);
-                atomic::fence(Release); // whoever sees us in this round knows
+                atomic::fence(Release); // a thread that sees this round also sees `last`
             }
             own.0.store(round, Relaxed);
             fence();
