@@ -1,22 +1,22 @@
-"""Mistakes in restartable sections, and in what is made of them, each of which a test must find."""
+"""Mistakes in restartable sections and in the types built on them, each of which a test must find."""
 
 PACKAGE = "millstream-sync"
 FOLDER = "crates/sync"
-# What is built and run, with which RUSTFLAGS.
+# The tests to build and run, with their RUSTFLAGS.
 RUNS = [
     (["--lib", "--test", "percpu", "--test", "percpu_preempted", "--test", "percpu_revocable", "--test", "percpu_stepped",
       "--test", "counter"], ""),
 ]
 
-# File, what is there, what is put in its place, what went wrong.
+# File, source text, its replacement, the mistake.
 MUTANTS = [
     ("percpu/x86_64/mod.rs", 'aborted: "mov {outcome:e}, -1", "jmp 88b"', 'aborted: "mov {outcome:e}, 0", "jmp 88b"',
-     "the abort handler says done"),
+     "the abort handler reports success"),
     ("percpu/x86_64/mod.rs", '            "mov qword ptr fs:[{area} + 8], {scratch}\\n",\n', "", "no descriptor is stored"),
     ("percpu/x86_64/operation.rs", "aborted = label { return Outcome::Aborted },", "aborted = label { return Outcome::Done },",
-     "an aborted addition says done"),
+     "an aborted addition reports success"),
     ("percpu/words.rs", "for _ in 0..ATTEMPTS {\n                if section(", "loop {\n                if section(",
-     "additions are attempted without end"),
+     "additions are attempted without a limit"),
     ("percpu/words.rs", "self.copy(self.processors + thread::number() % self.processors)", "self.copy(thread::number() % self.processors)",
      "threads without sections use the processors' copies"),
     ("percpu/bag.rs", "let restarted = restart(Sections::All);", "let restarted: std::io::Result<()> = Ok(());",

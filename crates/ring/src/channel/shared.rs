@@ -105,7 +105,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     /// Moves the value at `position` out; `None` if its sender gave up the place.
     ///
     /// # Safety
-    /// The caller has claimed the position for receiving, producers have completed it, and this is the only call for it.
+    /// The caller has claimed the position for receiving, producers have completed it, and this is the only call for
+    /// it.
     #[inline(always)]
     pub(super) unsafe fn move_out(&self, position: u64) -> Option<T> {
         if self.producers.is_skipped(position) {

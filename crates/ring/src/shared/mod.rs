@@ -98,8 +98,8 @@ use twin::Segment;
 /// A type that may be read from memory that another process wrote.
 ///
 /// # Safety
-/// Every pattern of bits is a valid value, it means the same in every process (no pointers, handles or padding that matters),
-/// and its alignment is at most 128.
+/// Every pattern of bits is a valid value, it means the same in every process (no pointers, handles or padding that
+/// matters), and its alignment is at most 128.
 pub unsafe trait Plain: Copy + Send + 'static {}
 
 macro_rules! plain {

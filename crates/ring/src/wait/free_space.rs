@@ -2,9 +2,9 @@
 //!
 //! **One producer looks, the others sleep.** A ring is full because its consumers are slower than its producers are
 //! together, so a producer or two keep it filled. If all looked and yielded, a consumer that yields on the same core
-//! would run only after all of them, and they would find no room: with 256 producers on two cores that was 13 ns per event and 25
-//! ns of CPU time instead of 5.7 and 10.7. So a producer that finds the ring full while another one looks for room goes
-//! to sleep at once.
+//! would run only after all of them, and they would find no room: with 256 producers on two cores that was 13 ns per
+//! event and 25 ns of CPU time instead of 5.7 and 10.7. So a producer that finds the ring full while another one looks
+//! for room goes to sleep at once.
 //!
 //! **Sleepers cost nothing.** Waking a producer takes as long as hundreds of events, so it should happen seldom, and a
 //! completion should not have to find out whether it is time. A completion compares its position with one number,

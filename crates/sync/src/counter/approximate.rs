@@ -29,9 +29,9 @@ const SCALE: f64 = (1 << DIGITS) as f64;
 /// When eight bytes are available: a [`Counter`](super::Counter) is exact. When one call must count more than one.
 ///
 /// # Sources
-/// Robert Morris, *Counting large numbers of events in small registers* (1978); the floating-point form and its error by
-/// Miklós Csűrös (2010); its use for statistics of threads, where the rarer writes are the point, by Dave Dice, Yossi Lev
-/// and Mark Moir, *Scalable statistics counters* (SPAA 2013).
+/// Robert Morris, *Counting large numbers of events in small registers* (1978); the floating-point form and its error
+/// by Miklós Csűrös (2010); its use for statistics of threads, where the rarer writes are the point, by Dave Dice,
+/// Yossi Lev and Mark Moir, *Scalable statistics counters* (SPAA 2013).
 #[derive(Debug, Default)]
 pub struct Approximate(AtomicU16);
 
@@ -44,7 +44,8 @@ impl Approximate {
 
     /// Adds one, with the word's probability.
     ///
-    /// Lock-free. The larger the count, the rarer the word is written: from 10⁶ on, one in a thousand times. Ordered with nothing.
+    /// Lock-free. The larger the count, the less often the word is written: from 10⁶ on, once in a thousand increments.
+    /// Not ordered with any other access.
     #[inline]
     pub fn increment(&self) {
         self.increment_by_lot(random());

@@ -46,8 +46,8 @@
 //! When there are few additions and many sums: a sum reads twice as many words as there are processors.
 //!
 //! # Sources
-//! Fedorova's article above; Dave Dice, Yossi Lev and Mark Moir, *Scalable statistics counters* (SPAA 2013), for how much racy
-//! counters lose, and for approximate ones.
+//! Fedorova's article above; Dave Dice, Yossi Lev and Mark Moir, *Scalable statistics counters* (SPAA 2013), for how
+//! much racy counters lose, and for approximate ones.
 
 mod adder;
 mod approximate;

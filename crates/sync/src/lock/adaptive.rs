@@ -15,11 +15,12 @@ use crate::primitive::{AtomicBool, AtomicU32, Ordering, heavy, light};
 /// at a time is awake and tries again.
 ///
 /// # Why no wake-up is lost
-/// A waiter that is about to sleep registers as a sleeper, clears the flag `CALLED`, passes a heavy fence, and then checks the
-/// lock. A releasing thread frees the lock, passes a light fence, and then reads the sleepers. Of such a pair of fences
-/// one comes first. If it is the light one, the waiter's check finds the lock free, or taken by a third thread that
-/// will release it later. If it is the heavy one, the releasing thread finds a sleeper and no call, and calls: it
-/// increments the event count. The waiter took its snapshot of the count before it cleared the flag, so its wait ends.
+/// A waiter that is about to sleep registers as a sleeper, clears the flag `CALLED`, passes a heavy fence, and then
+/// checks the lock. A releasing thread frees the lock, passes a light fence, and then reads the sleepers. Of such a
+/// pair of fences one comes first. If it is the light one, the waiter's check finds the lock free, or taken by a third
+/// thread that will release it later. If it is the heavy one, the releasing thread finds a sleeper and no call, and
+/// calls: it increments the event count. The waiter took its snapshot of the count before it cleared the flag, so its
+/// wait ends.
 ///
 /// If the releasing thread finds `CALLED` already set, it calls no waiter. The thread that set the flag has incremented
 /// the event count or is about to, so a waiter wakes up. Until that waiter rechecks the lock, or holds it and clears

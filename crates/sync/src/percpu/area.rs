@@ -166,7 +166,8 @@ impl Area {
         self.operand() + PRIVATE.load(Relaxed)
     }
 
-    /// Like [`private_index`](Self::private_index), for data shared with other processes: always the processor's number.
+    /// Like [`private_index`](Self::private_index), for data shared with other processes: always the processor's
+    /// number.
     #[inline]
     pub(super) fn shared_index(self) -> usize {
         self.operand() + word::CPU
