@@ -42,7 +42,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the kernel refuses every heavy fence since this program started: {}; let the sandbox allow membarrier(2)",
+            "the kernel no longer allows any heavy fence: {}; let the sandbox allow membarrier(2)",
             self.reason
         )
     }

@@ -3,7 +3,7 @@
 //! | I want | module |
 //! | --- | --- |
 //! | threads or tasks that sleep until something changes, and a notification that costs as much as a store while no waiter sleeps | [`eventcount`] |
-//! | to free what other threads may still look at; a stack, a queue, a cell for settings | [`reclaim`] |
+//! | to free objects that other threads may still use; a stack, a queue, a cell for settings | [`reclaim`] |
 //! | statistics that threads do not contend for: counters, gauges, minima and maxima, histograms | [`counter`] |
 //! | per-CPU data, changed without atomic instructions | [`percpu`] |
 //! | a mutex that a plain store unlocks; the textbook spin locks | [`lock`] |

@@ -224,6 +224,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         // did
         // before.
         if self.ends.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // Claims end before values are discarded: then the unfinished ones are known, see `may_be_sending`.
             self.producers.close();
             self.free_space.wake_all();
             self.discard_from_now_on();
@@ -234,6 +235,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
 impl<T, C: SequencerParts> Shared<T, Multi, C> {
     /// Closes the channel, and wakes all waiters of both sides.
     pub(super) fn close(&self) {
+        // The heavy fence pairs with the light fence that follows a completion, see `wake`.
         self.producers.close();
         self.ends.senders.fetch_or(CLOSED, Ordering::Release);
         heavy();

@@ -10,8 +10,8 @@ use std::time::Duration;
 /// woken.
 ///
 /// Spinning pays if a running thread is expected to make the change within a microsecond. Napping suits a consumer that
-/// may let work gather: it bounds the wake-ups by the number of naps, at the price of up to a nap of delay, so it is
-/// off by default.
+/// may let work gather: the naps bound the rate of wake-ups, at the price of up to a nap of delay, so napping is off by
+/// default.
 ///
 /// ```
 /// use std::time::Duration;

@@ -65,6 +65,7 @@ impl Adaptive {
     #[inline]
     pub unsafe fn release(&self) {
         self.taken.store(false, Ordering::Release);
+        // Pairs with the heavy fence in `wait`: this thread sees the sleeper, or the sleeper sees the free lock.
         light();
         let sleepers = self.sleepers.load(Ordering::Relaxed);
         if sleepers != 0 && sleepers & CALLED == 0 {
@@ -95,6 +96,7 @@ impl Adaptive {
         loop {
             let key = self.calls.snapshot();
             self.sleepers.fetch_and(!CALLED, Ordering::Relaxed);
+            // Pairs with the light fence in `release`.
             heavy();
             if self.try_acquire() {
                 break;

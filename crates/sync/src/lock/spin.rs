@@ -10,7 +10,7 @@ const GROWTH: u32 = 4;
 /// The longest back-off, in pause instructions: some ten microseconds.
 const LONGEST: u32 = 512;
 /// Number of longest back-offs after which patience runs out. A sleep and its wake-up cost all threads involved some
-/// microseconds, so they should happen at most once in two hundred.
+/// microseconds, so they should happen at most once in two hundred microseconds.
 #[cfg(not(loom))]
 const PATIENCE: u32 = 20;
 
