@@ -40,11 +40,7 @@ pub struct Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the kernel no longer allows any heavy fence: {}; let the sandbox allow membarrier(2)",
-            self.reason
-        )
+        write!(f, "the kernel no longer allows any heavy fence: {}; let the sandbox allow membarrier(2)", self.reason)
     }
 }
 

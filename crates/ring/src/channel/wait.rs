@@ -79,7 +79,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         // With many receivers, the number of values decides how many others must be woken, so a full look is needed.
         let glance = || if C::MANY { look() } else { self.first_or_closed(hand) };
         let on_empty = |sleeps| {
-            self.free_space.drained(sleeps || !P::MANY, || self.consumers.claimed(), || self.producers.claimed())
+            self.free_space.drained(sleeps || !P::MANY, || self.consumers.claimed(), || self.producers.claimed());
         };
         let found = self.arrivals.wait(deadline, !C::MANY, on_empty, look, glance);
         found.unwrap_or(Err(RecvTimeoutError::Timeout))

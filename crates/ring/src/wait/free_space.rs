@@ -15,9 +15,9 @@
 //! check, and no producer looks for room: then no producer is at work. It also wakes one if nothing is left. A consumer
 //! that waits does the same when there is still nothing after a pause (and at most a quarter is claimed): if hardly any
 //! position was claimed since it last waited that long, too few producers are at work. If many were, the producers at
-//! work are merely a little slower than the consumer, which would wake one after another, so then it wakes one per 16
-//! 384 positions, or per 1 ms. Before it sleeps, and where there is only one producer, it always wakes one. And every
-//! 131 072 positions the producer that has slept longest gets its turn.
+//! work are merely a little slower than the consumer, which would wake one after another, so then it wakes one per
+//! 16,384 positions, or per 1 ms. Before it sleeps, and where there is only one producer, it always wakes one. And every
+//! 131,072 positions the producer that has slept longest gets its turn.
 //!
 //! **No producer is forgotten.** A consumer may take less than a quarter and then stop for good; other producers may
 //! keep the ring full permanently; a woken producer may need only one of many free slots. So each sleep is bounded: by
@@ -28,7 +28,7 @@
 //!
 //! **An occasional nap.** A producer and a consumer that share a core and yield to each other give the scheduler no
 //! reason to part them, although the other core may idle or have enough producers. The scheduler places a thread afresh
-//! when it wakes from sleep. So once in 131 072 positions a producer that finds the ring full sleeps at once: with
+//! when it wakes from sleep. So once in 131,072 positions a producer that finds the ring full sleeps at once: with
 //! three producers on two cores, 4.7 ns per event instead of 6.0.
 
 use std::time::{Duration, Instant};

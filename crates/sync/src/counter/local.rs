@@ -1,4 +1,4 @@
-//! A counter's word that one thread has for itself.
+//! A counter's word that belongs to one thread at a time.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ use crate::reclaim::registry::{Entry, Registry};
 /// assert_eq!(rows.sum(), 1000);
 /// ```
 ///
-/// For a static counter it fits into a thread-local:
+/// The local of a static counter fits into a thread-local:
 ///
 /// ```
 /// # use millstream_sync::counter::{Counter, Local};
@@ -46,7 +46,7 @@ impl<'a> Local<'a> {
         self.add(1);
     }
 
-    /// Adds `n`; wraps around. Wait-free, a load and a store; ordered with nothing.
+    /// Adds `n`; wraps around. Wait-free, a load and a store; not ordered with any other access.
     ///
     /// A signal handler may call this only if the interrupted thread does not use the same local.
     #[inline]
