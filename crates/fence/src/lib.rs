@@ -88,6 +88,8 @@ mod bare;
 pub mod barrierd;
 #[cfg(feature = "std")]
 mod choice;
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+mod cpuid;
 #[cfg(feature = "std")]
 mod fence;
 #[cfg(feature = "std")]

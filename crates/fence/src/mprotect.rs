@@ -35,9 +35,11 @@ use on_x86::{heavy, prepare};
 
 #[cfg(target_arch = "x86_64")]
 mod on_x86 {
-    use std::arch::x86_64::{__cpuid, CpuidResult};
+    use std::arch::x86_64::CpuidResult;
     use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering, fence};
     use std::{io, ptr};
+
+    use crate::cpuid::cpuid;
 
     /// The page; null until `prepare` has made it.
     static PAGE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -109,13 +111,13 @@ mod on_x86 {
     /// Whether bit 3 of EBX of leaf 0x8000_0008 is set: AMD's `INVLPGB`.
     fn invalidates_by_broadcast() -> bool {
         const LEAF: u32 = 0x8000_0008;
-        let CpuidResult { eax: highest, .. } = __cpuid(0x8000_0000);
-        highest >= LEAF && __cpuid(LEAF).ebx & (1 << 3) != 0
+        let CpuidResult { eax: highest, .. } = cpuid(0x8000_0000);
+        highest >= LEAF && cpuid(LEAF).ebx & (1 << 3) != 0
     }
 
     fn is_hyper_v() -> bool {
-        let under_a_hypervisor = __cpuid(1).ecx & (1 << 31) != 0;
-        let CpuidResult { ebx, ecx, edx, .. } = __cpuid(0x4000_0000);
+        let under_a_hypervisor = cpuid(1).ecx & (1 << 31) != 0;
+        let CpuidResult { ebx, ecx, edx, .. } = cpuid(0x4000_0000);
         let signature: Vec<u8> = [ebx, ecx, edx].into_iter().flat_map(u32::to_le_bytes).collect();
         under_a_hypervisor && signature == b"Microsoft Hv"
     }

@@ -14,11 +14,9 @@
 pub fn has_erratum_147() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::__cpuid;
-        // SAFETY: every x86-64 has the instruction and both leaves.
-        #[allow(unused_unsafe, reason = "safe in newer compilers")]
-        let (vendor, version) = unsafe { (__cpuid(0), __cpuid(1).eax) };
-        is_affected([vendor.ebx, vendor.edx, vendor.ecx], version)
+        use crate::cpuid::cpuid;
+        let vendor = cpuid(0);
+        is_affected([vendor.ebx, vendor.edx, vendor.ecx], cpuid(1).eax)
     }
     #[cfg(not(target_arch = "x86_64"))]
     false
