@@ -1,11 +1,11 @@
-"""Mistakes in the order of the slab's instructions, each of which the crash harness must find, and in who may recover."""
+"""Mistakes in the order of the slab's instructions and in the conditions of recovery, each of which a test must find."""
 
 PACKAGE = "millstream-slab"
 FOLDER = "crates/slab"
-# What is built and run, with which RUSTFLAGS.
+# The tests to build and run, with their RUSTFLAGS.
 RUNS = [(["--test", "open", "--test", "slab", "--test", "trust", "--test", "fork"], ""), (["--test", "crash"], "")]
 
-# File, what is there, what is put in its place, what went wrong.
+# File, original text, replacement, mistake.
 MUTANTS = [
     ("depot.rs", "self.slots[usize::from(slot)].announce(Intent::Give(first), head.tag.wrapping_add(STEP));",
      "", "a chain is given without an announcement"),
@@ -15,53 +15,53 @@ MUTANTS = [
      "        own.settle();\n        let taken = self.walk(head.first, |index, word| {\n            if",
      "the announcement is withdrawn before the chain's words are written"),
     ("depot.rs", "other.done.fetch_max(head.tag, Ordering::AcqRel);", "let _ = other;",
-     "nobody notes whose exchange he covers"),
+     "a cache does not note the exchange that it covers"),
     ("depot.rs", "Intent::Give(first) => (!done).then_some(first),", "Intent::Give(first) => Some(first),",
      "a survivor takes a chain that was given already"),
     ("depot.rs", "Intent::Take(first) => done.then_some(first),", "Intent::Take(_) => None,",
      "a survivor forgets a chain that was taken"),
     ("mapped/cache.rs", "            for index in from..until {", "            shared.fresh().fetch_max(until, Ordering::AcqRel);\n"
-     "            for index in from..until {", "fresh objects are counted as used before they are in anybody's hands"),
+     "            for index in from..until {", "fresh objects are counted as used before a cache has them"),
     ("mapped/cache.rs", "word.compare_exchange(published, next.cached(self.slot),",
      "word.compare_exchange(published, next.free(),", "a freed object is the depot's before it is in the depot"),
-    ("mapped/recover.rs", "        // The words of a cache's objects are changed",
-     "        for number in 0..self.slots.len() {\n            self.replace_owner(number, Identity::NOBODY);\n        }\n"
-     "        // The words of a cache's objects are changed",
+    ("mapped/recover.rs", "        for (index, word) in (0..).zip(self.shared.used_words()) {\n            self.recover_object",
+     "        for number in 0..self.slots.len() {\n            self.replace_owner(number, Identity::NONE);\n        }\n"
+     "        for (index, word) in (0..).zip(self.shared.used_words()) {\n            self.recover_object",
      "a survivor gives a slot up before its objects are found"),
     ("mapped/recover.rs", "                ward.is_damaged = self.shared.depot().settle(number).is_err();\n",
      "                let _ = (number, ward);\n",
-     "a survivor does not bring to an end what the dead cache was doing"),
+     "a survivor does not complete the operation of the dead cache"),
     ("mapped/recover.rs", "let chains = Chains::new(self.shared, number);", "let chains = Chains::new(self.shared, 0);",
      "a survivor gives objects of one dead cache in the name of another"),
     ("mapped/attach.rs", "        if let Some(recovered) = self.recover_beside(thoroughly, Passage::Open)? {\n"
      "            return Ok(recovered);\n        }\n", "", "recovery waits at the gate"),
-    ("mapped/recover.rs", "ward.is_damaged || ward.before == Identity::NOBODY", "ward.before == Identity::NOBODY",
+    ("mapped/recover.rs", "ward.is_damaged || ward.before == Identity::NONE", "ward.before == Identity::NONE",
      "an announcement that makes no sense is written over"),
     ("mapped/cache.rs", "        if self.flush().is_ok() {\n",
-     "        self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NOBODY, Ordering::Release);\n"
+     "        self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NONE, Ordering::Release);\n"
      "        if self.flush().is_ok() {\n",
      "a cache gives its slot up before its objects"),
     ("mapped/cache.rs", "        word.store(cached.allocated(), Ordering::Release);\n", "        let _ = cached;\n",
-     "an allocation is not written down"),
+     "an allocation is not recorded"),
     ("mapped/parcel.rs", "            cache.hand_over(index, self.slot);\n            std::mem::forget(object);\n            self.indices",
-     "            std::mem::forget(object);\n            self.indices", "what is in a parcel is still the sender's"),
+     "            std::mem::forget(object);\n            self.indices", "an object in a parcel is still the sender's"),
     ("mapped/parcel.rs", "            cache.hand_over(index, self.slot);\n            std::mem::forget(object);\n            cache",
-     "            std::mem::forget(object);\n            cache", "what was exchanged for a free object is still the sender's"),
-    ("mapped/parcel.rs", "        cache.take_over(index);\n", "", "what was taken out of a parcel is still the parcel's"),
+     "            std::mem::forget(object);\n            cache", "an object exchanged for a free one is still the sender's"),
+    ("mapped/parcel.rs", "        cache.take_over(index);\n", "", "an object taken out of a parcel is still the parcel's"),
     ("mapped/parcel.rs", "            cache.hand_over(u64::from(kept), self.slot);\n", "",
-     "an object that a parcel kept is not written down as allocated"),
+     "an object that a parcel kept is not recorded as allocated"),
     ("mapped/cache.rs", "        word.store(generation.cached(self.slot), Ordering::Release);\n        // Pairs",
-     "        let _ = generation;\n        // Pairs", "what was exchanged for an object is still the parcel's"),
+     "        let _ = generation;\n        // Pairs", "a free object exchanged for another is still the parcel's"),
     ("mapped/parcel.rs", "        let mut chains = Chains::new(&self.shared, self.slot);\n",
-     "        self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NOBODY, Ordering::Release);\n"
+     "        self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NONE, Ordering::Release);\n"
      "        let mut chains = Chains::new(&self.shared, self.slot);\n", "a parcel gives its slot up before its objects"),
-    ("mapped/gate.rs", "let must_remake = inherited != 0;", "let must_remake = false;", "whoever comes after a killed opener does not begin again"),
-    ("mapped/gate.rs", "if self.is_half_made.get() { REMAKES } else { OPEN }", "OPEN", "who could not make the list anew opens the gate"),
+    ("mapped/gate.rs", "let must_remake = inherited != 0;", "let must_remake = false;", "the process after a killed opener does not rebuild"),
+    ("mapped/gate.rs", "if self.is_half_made.get() { REMAKES } else { OPEN }", "OPEN", "a process whose rebuild failed opens the gate"),
     ("mapped/recover.rs", "        self.check_namespace(namespace)?;\n", "",
-     "who recovers does not ask whether he can watch the others"),
-    ("mapped/recover.rs", " || thoroughly && self.take_over_ended(number)", "", "what was forgotten is nobody's"),
+     "a recovery does not check that it can watch the others"),
+    ("mapped/recover.rs", " || thoroughly && self.take_over_ended(number)", "", "a forgotten object is not recovered"),
     ("mapped/shared.rs", "            owners[index as usize].store(slot.user.load(Ordering::Relaxed), Ordering::Relaxed);\n", "            let _ = (owners, slot);\n",
-     "an orphan does not say whose it is"),
+     "an orphan has no owner"),
     ("mapped/register.rs", "            slot.user.store(NO_OWNER, Ordering::Relaxed);\n", "", "a new cache has the owner of the one before"),
     ("mapped/raw.rs", "self.shared.memory.sync(geometry.words() + 8 * index, 8)", "Ok(())", "the word of a synced object is not synced"),
     ("mapped/raw.rs", "self.shared.memory.sync(geometry.objects() + index * geometry.object_bytes, geometry.object_bytes)?;", "",
@@ -69,7 +69,7 @@ MUTANTS = [
     ("mapped/shared.rs", "last.map_or(used, |index| index + 1)", "last.map_or(used, |_| used)",
      "objects beyond the number of those in use are leaked by a power failure"),
     ("mapped/cache.rs", "        // In a child it is the parent's.\n        if !self.is_ours() {", "        if false {",
-     "a child frees what its parent holds"),
+     "a child frees its parent's object"),
     ("mapped/rebuild.rs", "Some(State::Virgin) => chains.push(Entry { generation: Generation::FIRST, index })?,", "Some(State::Virgin) => {}",
      "objects whose words a power failure took are leaked"),
 ]

@@ -1,4 +1,4 @@
-//! Workers that share jobs in a slab, one of which is killed, and a supervisor that gives its jobs to others.
+//! Workers share jobs in a slab, one of them is killed, and a supervisor gives its jobs to the others.
 //!
 //! `cargo run --example workers -p millstream-slab`
 
@@ -14,7 +14,7 @@ use millstream_slab::{Cache, Options, Slab};
 #[repr(C)]
 struct Job {
     number: u64,
-    /// Changed with the result, in two stores: between them the job is half done.
+    /// Changed together with the result, in two stores: between them the job is half done.
     done: u64,
     result: u64,
 }
@@ -32,20 +32,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Takes jobs that nobody has, does them, and puts them back, until all are done.
+/// Claims jobs, does them, and publishes them again, until all are done.
 fn work(path: &str, worker: u64) -> Result<(), Box<dyn Error>> {
     let slab = options().open_or_create(path)?;
     let cache = slab.cache()?;
     cache.set_owner(worker);
-    while do_what_is_there(&slab, &cache)? > 0 {}
+    while do_available_jobs(&slab, &cache)? > 0 {}
     Ok(())
 }
 
-/// How many jobs this worker did in a pass over all.
-fn do_what_is_there(slab: &Slab<Job>, cache: &Cache<Job>) -> Result<u64, Box<dyn Error>> {
+/// Returns the number of jobs that this worker did in a pass over all of them.
+fn do_available_jobs(slab: &Slab<Job>, cache: &Cache<Job>) -> Result<u64, Box<dyn Error>> {
     let mut did = 0;
     for object in slab.live() {
-        // Another worker may be faster: then it is his.
+        // Another worker may be faster, and then the job is its own.
         let Ok(mut job) = cache.claim(object.handle) else { continue };
         if job.done == 0 {
             job.result = job.number * job.number;
@@ -73,13 +73,13 @@ fn supervise() -> Result<(), Box<dyn Error>> {
     workers[0].kill()?;
     workers[0].wait()?;
 
-    // What the dead one held is an orphan now, and says whose it was.
+    // The objects of the dead worker are orphans now, and name their owner.
     println!("{:?}", slab.raw().recover()?);
     let left: Vec<_> = slab.live().filter(|object| object.owner == 1).collect();
     println!("worker 1 was the last to have {} of {JOBS} jobs", left.len());
     for object in left {
         if let Ok(mut job) = cache.claim(object.handle) {
-            // Half done is not done.
+            // A half-done job starts over.
             if job.done == 0 {
                 job.result = 0;
             }
@@ -89,12 +89,12 @@ fn supervise() -> Result<(), Box<dyn Error>> {
     for worker in &mut workers[1..] {
         worker.wait()?;
     }
-    // The jobs that the dead one had were out of reach when the others passed them.
-    while do_what_is_there(&slab, &cache)? > 0 {}
+    // The jobs of the dead worker were out of reach when the others passed them.
+    while do_available_jobs(&slab, &cache)? > 0 {}
     let jobs: Vec<Job> = slab.live().map(|object| slab.read(object.handle)).collect::<Result<_, _>>()?;
     assert_eq!(jobs.len() as u64, JOBS);
     assert!(jobs.iter().all(|job| job.done == 1 && job.result == job.number * job.number));
-    println!("all {JOBS} jobs are done, each once: nothing is lost and nothing is there twice");
+    println!("all {JOBS} jobs are done, each once: none is lost and none is doubled");
     drop((cache, slab));
     fs::remove_file(&path)?;
     Ok(())

@@ -7,39 +7,40 @@
 //!             second … last
 //! ```
 //!
-//! Treiber's list, a chain of objects at each node, so that one exchange moves a whole magazine. The head is 128 bits: the
-//! first object, who exchanged it last, and a tag that every exchange raises. The tag is the generation counter of Nathan
-//! Taylor's allocator and rules out the ABA problem. At 64 bits it never comes round: at 10 million exchanges a second
-//! that would take 58 000 years. In a word of 64 bits, 32 would be left for it, or minutes; the wide exchange costs a few
-//! nanoseconds more, once in a chain of objects.
+//! Treiber's list, with a chain of objects at each node, so that one exchange moves a whole magazine. The head is 128
+//! bits: the first object, the slot of the cache that exchanged it last, and a tag that every exchange raises. The tag
+//! is the generation counter of Nathan Taylor's allocator and rules out the ABA problem. At 64 bits it never wraps: at
+//! 10 million exchanges a second that would take 58 000 years. A 64-bit head would leave it 32 bits, which wrap within
+//! minutes; the wide exchange costs a few nanoseconds more, once per chain of objects.
 //!
 //! # A kill between two instructions
 //! A process may die with a chain in its hands, just before its exchange of the head or just after it. From the outside
-//! these look the same, unless the exchange leaves a trace. So each cache announces in its slot what it is about to do and
-//! the tag that the head will have, and the head names who exchanged it last. Whoever exchanges the head next first
-//! notes that tag in the slot of the one named there. So a dead cache's exchange was done if and only if
+//! the two look the same, unless the exchange leaves a trace. So each cache announces in its slot the operation that it
+//! is about to do and the tag that the head will have, and the head names the cache that exchanged it last. The cache
+//! that exchanges the head next first notes that tag in the slot of the cache named there. So a dead cache's exchange
+//! happened if and only if
 //!
 //! - the head still carries its tag and its name, or
-//! - its slot says that the tag was seen.
+//! - its slot records that the tag was seen.
 //!
-//! The order in which a survivor looks matters: first the head, then the note. If the head is not ours any more when it is
-//! looked at, the note was made before it changed.
+//! The order in which a survivor looks matters: first the head, then the note. If the head no longer carries the dead
+//! cache's tag and name when the survivor reads it, the note was made before the head changed.
 
 use crate::primitive::{AtomicU64, AtomicU128, Ordering, fence};
 use crate::slot::{Intent, Slot};
 use crate::word::{Generation, State, Word};
 
-/// No object.
+/// The index that stands for no object.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Something in shared memory that no sequence of instructions of ours leaves there.
+/// Contents of shared memory that no sequence of this library's instructions leaves there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) what: &'static str,
     pub(crate) at: u64,
 }
 
-/// A free object that somebody has in his hands.
+/// A free object in the hands of one cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) generation: Generation,
@@ -51,7 +52,7 @@ pub(crate) struct Entry {
 pub(crate) struct Head {
     /// The first object of the first chain, or [`NONE`].
     pub(crate) first: u32,
-    /// One more than the slot of the cache that exchanged it last; 0 for nobody.
+    /// One more than the slot of the cache that exchanged the head last; 0 before the first exchange.
     pub(crate) by: u32,
     pub(crate) tag: u64,
 }
@@ -66,7 +67,7 @@ impl Head {
     }
 }
 
-/// The links of an object: the next of its chain, and the first of the next chain.
+/// The links of an object: the next object of its chain, and the first object of the next chain.
 pub(crate) fn link(next: u32, next_chain: u32) -> u64 {
     u64::from(next_chain) << 32 | u64::from(next)
 }
@@ -81,27 +82,27 @@ pub(crate) fn next_chain(link: u64) -> u32 {
     (link >> 32) as u32
 }
 
-/// The depot, wherever its parts lie. `STEP` is what an exchange adds to the tag; a model shows what happens with 0.
+/// The depot, wherever its parts lie. An exchange adds `STEP` to the tag; a model shows the ABA problem with 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Depot<'a, const STEP: u64 = 1> {
     pub(crate) head: &'a AtomicU128,
     pub(crate) words: &'a [AtomicU64],
     pub(crate) links: &'a [AtomicU64],
     pub(crate) slots: &'a [Slot],
-    /// The most objects in a chain.
+    /// The maximum number of objects in a chain.
     pub(crate) chain: usize,
 }
 
 impl<const STEP: u64> Depot<'_, STEP> {
-    /// Puts a chain of objects, which are cached by `slot`, into the depot. Lock-free.
+    /// Puts a chain of objects, cached by `slot`, into the depot. Lock-free.
     ///
     /// # Errors
-    /// When the head names a cache that there is none of.
+    /// When the head names a cache that does not exist.
     pub(crate) fn give(&self, slot: u16, chain: &[Entry]) -> Result<(), Damage> {
         let Some(first) = chain.first() else { return Ok(()) };
         let first = first.index as u32;
         for pair in chain.windows(2) {
-            // Relaxed, here and below: published by the exchange of the head.
+            // Relaxed, here and below: the exchange of the head publishes the links.
             self.links[pair[0].index as usize].store(link(pair[1].index as u32, NONE), Ordering::Relaxed);
         }
         let last = chain[chain.len() - 1].index as usize;
@@ -109,10 +110,11 @@ impl<const STEP: u64> Depot<'_, STEP> {
         let second = next(self.links[first as usize].load(Ordering::Relaxed));
 
         let mut head = Head::unpack(self.head.load(Ordering::Acquire));
-        // The announcement first: from here on a survivor finds the whole chain by it, whatever its words say.
+        // The announcement comes first: from here on a survivor finds the whole chain by it, whatever the objects'
+        // words say.
         self.slots[usize::from(slot)].announce(Intent::Give(first), head.tag.wrapping_add(STEP));
         for entry in chain {
-            // Release: not before the announcement.
+            // Release: the word does not become free before the announcement is visible.
             self.words[entry.index as usize].store(entry.generation.free(), Ordering::Release);
         }
         loop {
@@ -126,10 +128,12 @@ impl<const STEP: u64> Depot<'_, STEP> {
         Ok(())
     }
 
-    /// Takes a chain out of the depot and hands each object of it to `keep`, cached by `slot`; returns how many. Lock-free.
+    /// Takes a chain out of the depot and hands each of its objects, cached by `slot`, to `keep`; returns their number.
+    /// Lock-free.
     ///
     /// # Errors
-    /// When the chain leads nowhere. What was kept is sound; the rest is lost until the slab is opened alone.
+    /// When the chain leads outside the slab. The kept objects are sound; the rest is lost until a process opens the
+    /// slab alone.
     pub(crate) fn take(&self, slot: u16, mut keep: impl FnMut(Entry)) -> Result<usize, Damage> {
         let mut head = Head::unpack(self.head.load(Ordering::Acquire));
         if head.first == NONE {
@@ -139,7 +143,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
         loop {
             own.announce(Intent::Take(head.first), head.tag.wrapping_add(STEP));
             self.note(head, slot)?;
-            // If the chain has been taken meanwhile this is not its link any more, and the exchange fails by its tag.
+            // If another cache has taken the chain meanwhile, this is no longer its link, and the exchange fails by its
+            // tag.
             let below = next_chain(self.link_of(head.first)?.load(Ordering::Relaxed));
             let Err(found) = self.exchange(head, below, slot) else { break };
             head = found;
@@ -157,18 +162,20 @@ impl<const STEP: u64> Depot<'_, STEP> {
             keep(Entry { generation, index });
             Ok(())
         });
-        // Also after an error: what was kept is on its way, and must not be taken back by whoever acts for this cache later.
+        // Also after an error: the kept objects are in use already, and a later survivor of this cache must not take
+        // them back.
         own.settle();
-        // A reader of an object's last life that sees what its next holder writes sees the words of this chain.
+        // Pairs with the acquire fence of a reader: one that sees what an object's next holder writes sees the words of
+        // this chain.
         fence(Ordering::Release);
         taken
     }
 
-    /// Brings to an end what a dead cache was about to do. Afterwards all objects that it had in its hands say so in their
-    /// words. May be repeated from the beginning. The caller alone has the slot.
+    /// Completes the announced operation of a dead cache. Afterwards the words of all objects that the cache had in its
+    /// hands say so. May be repeated from the beginning. Only the caller has the slot.
     ///
     /// # Errors
-    /// When the chain leads nowhere.
+    /// When the chain leads outside the slab.
     pub(crate) fn settle(&self, slot: u16) -> Result<(), Damage> {
         let own = &self.slots[usize::from(slot)];
         let word = own.intent.load(Ordering::Acquire);
@@ -178,7 +185,7 @@ impl<const STEP: u64> Depot<'_, STEP> {
         let damage = Damage { what: "a cache was about to do something that there is not", at: word };
         let intent = Intent::read(word).ok_or(damage)?;
         let target = own.target.load(Ordering::Acquire);
-        // The head first, then the note; see the head of this file.
+        // The head first, then the note; the top of this file says why.
         let head = Head::unpack(self.head.load(Ordering::Acquire));
         let done = (head.by == u32::from(slot) + 1 && head.tag == target) || own.done.load(Ordering::Acquire) == target;
         let in_hand = match intent {
@@ -190,7 +197,7 @@ impl<const STEP: u64> Depot<'_, STEP> {
                 if !matches!(word.state(), Some(State::Free | State::Cached(_))) {
                     return Err(Damage { what: "an object on its way to or from the depot is not free", at: index });
                 }
-                // Some of them say it already, if the cache or a survivor before us died half-way.
+                // Some of the words say so already, if the cache or an earlier survivor died half-way.
                 self.words[index as usize].store(word.generation().cached(slot), Ordering::Release);
                 Ok(())
             })?;
@@ -199,29 +206,30 @@ impl<const STEP: u64> Depot<'_, STEP> {
         Ok(())
     }
 
-    /// Tells the cache that exchanged the head last that its exchange was seen. Before each exchange, or that cache's
-    /// survivors could not tell once the head has changed.
+    /// Notes, for the cache that exchanged the head last, that its exchange was seen. Every exchange comes after such a
+    /// note, because the head is about to lose the only other trace of the previous exchange.
     fn note(&self, head: Head, slot: u16) -> Result<(), Damage> {
         if head.by == 0 || head.by == u32::from(slot) + 1 {
             return Ok(());
         }
         let by = head.by as usize - 1;
         let other = self.slots.get(by).ok_or(Damage { what: "the head names no cache", at: by as u64 })?;
-        // The highest, because this note may be late. AcqRel: pairs with `settle`, which looks at the head first.
+        // The maximum, because this note may be late. AcqRel: pairs with `settle`, which reads the head first.
         other.done.fetch_max(head.tag, Ordering::AcqRel);
         Ok(())
     }
 
-    /// Exchanges the head if it is still the one that was read. Its tag makes sure of that.
+    /// Exchanges the head if it is still the one that was read; the tag rules out a head that has changed and come
+    /// back.
     fn exchange(&self, old: Head, first: u32, slot: u16) -> Result<(), Head> {
         let new = Head { first, by: u32::from(slot) + 1, tag: old.tag.wrapping_add(STEP) };
-        // Release: a chain that is given has its links and words. Acquire: whoever takes it sees them, and what the
-        // last holders of its objects wrote into them.
+        // Release: a given chain has its links and words. Acquire: the cache that takes the chain sees them, and the
+        // bytes that the last holders of its objects wrote.
         let outcome = self.head.compare_exchange(old.pack(), new.pack(), Ordering::AcqRel, Ordering::Acquire);
         outcome.map(drop).map_err(Head::unpack)
     }
 
-    /// Visits the objects of a chain that is in the caller's hands; how many there are.
+    /// Visits the objects of a chain in the caller's hands; returns their number.
     pub(crate) fn walk(
         &self,
         first: u32,

@@ -1,22 +1,23 @@
 //! A slab of fixed-size objects in shared memory that survives `kill -9`.
 //!
-//! Many processes and threads allocate and free objects in one file, lock-free. An object may be freed by any process. After
-//! a kill of any or all of them, at any instruction, every object that was published is there with its contents, every free
-//! one is free, and what a dead process had in its hands is found by those who are left, or by whoever opens the file next.
+//! Many processes and threads allocate and free objects in one file, lock-free. Any process may free any object. After
+//! a kill of any or all of them, at any instruction, every published object is there with its contents, every free
+//! object is free, and the surviving processes, or the next process that opens the file, recover the objects that a
+//! dead process had in its hands.
 //!
 //! ```
 //! use millstream_slab::Slab;
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("sessions");
-//! let slab = Slab::<[u64; 8]>::options(1_000_000).create(&path)?; // /dev/shm/sessions, for example
+//! let slab = Slab::<[u64; 8]>::options(1_000_000).create(&path)?; // for example /dev/shm/sessions
 //! let cache = slab.cache()?;             // one for each thread
-//! let mut object = cache.alloc([0; 8])?; // private: a box in shared memory
+//! let mut object = cache.alloc([0; 8])?; // private, like a `Box` in shared memory
 //! object[0] = 42;
-//! let handle = object.publish();         // public: 16 bytes that name it in every process
+//! let handle = object.publish();         // public: the 16 bytes name it in every process
 //! assert_eq!(slab.read(handle)?[0], 42);
 //! cache.free(handle)?;
-//! assert!(cache.free(handle).is_err());  // a double free is an error, always
+//! assert!(cache.free(handle).is_err());  // a double free is always an error
 //! # Ok::<(), millstream_slab::Error>(())
 //! ```
 //!
@@ -25,48 +26,55 @@
 //! | you have | use |
 //! | --- | --- |
 //! | objects of one type, [`bytemuck::Pod`] | [`Slab`], [`Cache`], [`Private`] |
-//! | objects of so many bytes | [`RawSlab`], [`RawCache`], [`RawPrivate`] |
-//! | objects for another thread of this process to free, or to go on with | [`Parcel`], [`RawParcel`] |
+//! | objects of a size chosen at run time | [`RawSlab`], [`RawCache`], [`RawPrivate`] |
+//! | objects that another thread of this process frees or continues to use | [`Parcel`], [`RawParcel`] |
 //! | a name for an object, to store or to send | [`Handle`] |
 //! | a file, a memfd, memory of this process and its children | [`Options::create`], [`Options::memfd`], [`Options::private`] |
-//! | a crash behind you | [`RawSlab::open_and_report`], [`RawSlab::live`], [`RawSlab::recover`] |
-//! | a power failure before you | [`RawSlab::sync`], [`RawSlab::sync_object`] |
-//! | a doubt | [`Inspection`], or `millstream slab check`; [`RawSlab::verify`] |
-//! | workers that die, and someone who clears up after each | [`Options::owners`], [`RawSlab::owner`] |
+//! | a crash to recover from | [`RawSlab::open_and_report`], [`RawSlab::live`], [`RawSlab::recover`] |
+//! | data that must survive a power failure | [`RawSlab::sync`], [`RawSlab::sync_object`] |
+//! | a slab whose integrity is in doubt | [`Inspection`], or `millstream slab check`; [`RawSlab::verify`] |
+//! | workers that may die, and a supervisor that cleans up after each | [`Options::owners`], [`RawSlab::owner`] |
 //!
-//! Where nothing has to outlive a process, an ordinary heap is simpler. Where objects vary in size, a slab for each size
-//! class is needed.
+//! Where no object outlives its process, an ordinary heap is simpler. Objects of varying sizes take one slab for each
+//! size class.
 //!
 //! # How does it work?
 //!
-//! Each object has a word: its generation, and in whose hands it is: the depot's, free in
-//! the cache of some slot, private to that cache, published, or orphaned. **That word alone decides.** An object changes
-//! hands by one store or one compare-and-swap of its word, so a kill comes before it or after it, and there is nothing else
-//! to be kept in step.
+//! Each object has a word that holds its generation and its state: free in the depot, free in the cache of one slot,
+//! private to that cache, published, or orphaned. **That word alone decides.** An object changes hands by one store or
+//! one compare-and-swap of its word, so a kill comes before that instruction or after it, and no other data has to
+//! agree with it.
 //!
-//! - A *cache* has a magazine of free objects in its own process's memory. Only it changes the words of what it has, with plain
-//!   stores: no atomic read-modify-write to allocate, nor to free what is private.
-//! - A published object's word is changed by compare-and-swap; so of several that free it one succeeds, and a stale handle is
-//!   noticed by its generation.
+//! - A *cache* has a magazine of free objects in its own process's memory. Only the cache changes the words of the
+//!   objects that it has, with plain stores, so neither an allocation nor the free of a private object takes an atomic
+//!   read-modify-write.
+//! - A published object's word is changed by compare-and-swap. Of several threads that free the same object one
+//!   succeeds, and the generation exposes a stale handle.
 //! - The *depot* is a lock-free list of chains of free objects (Treiber's list with a generation, as in Nathan Taylor's
-//!   talk). Before a cache moves a chain it announces that in its slot, so that a survivor can tell whether it was done.
-//! - *Recovery* is to become the dead cache: take over its slot, complete what it announced, find its objects by their words, and
-//!   give them up as it would have done. It takes no lock, so a survivor that is stopped keeps no other from recovering, opening or allocating.
+//!   talk). Before a cache moves a chain it announces the move in its slot, so that a survivor can tell whether the
+//!   move happened.
+//! - *Recovery* means to become the dead cache: the survivor takes over its slot, completes the announced move, finds
+//!   the cache's objects by their words, and gives them up as the cache would have done. Recovery takes no lock, so a
+//!   stopped survivor keeps no other process from recovering, opening or allocating.
 //!
-//! The file's layout, the argument for every instruction, and bounds are in `docs/slab.md`.
+//! `docs/slab.md` has the file's layout, the argument for every instruction, and the bounds.
 //!
-//! # What is assumed
+//! # Assumptions
 //!
-//! - Whoever can write to the file is trusted not to write nonsense while others use it. What is read from it is checked
-//!   before it is used as an index, so nonsense ends in errors; but objects can be lost to it.
-//! - All users run on one machine and see each other's process numbers (one PID namespace, one time namespace); others are refused.
-//! - A program that replaces itself (`exec`) drops its caches before. It goes on as the same process, so nobody recovers from it.
-//! - The file is not cut off while it is mapped: the kernel would answer with SIGBUS. So files that others may write to are [refused](Error::Untrusted)
-//!   unless the caller trusts them, and memfds are sealed. A full file system does the same when an object is first touched, unless space was
+//! - Every process that can write to the file is trusted not to write garbage while others use it. A value read from
+//!   the file is checked before it serves as an index, so garbage ends in errors; but objects can be lost to it.
+//! - All users run on one machine and see each other's process numbers (one PID namespace, one time namespace).
+//!   Processes of other namespaces are refused.
+//! - A program drops its caches before it replaces itself (`exec`). It continues as the same process, so no survivor
+//!   recovers its caches.
+//! - The file is not truncated while it is mapped: the kernel would answer an access with SIGBUS. So a file that other
+//!   users may write to is [refused](Error::Untrusted) unless the caller trusts those users, and memfds are sealed. A
+//!   full file system causes the same signal at the first touch of an object, unless space was
 //!   [reserved](Options::reserve).
-//! - In the child of a `fork`, what the parent's caches hold is the parent's. Caches and parcels answer [`Error::Forked`] there, and dropping a copy of an
-//!   object frees nothing; but its bytes can be reached, and the child must not write to them. The slab itself may be used: the child makes caches of its own.
-//!   (Children are told by `pthread_atfork`, of which `_Fork` and a bare `clone` know nothing.)
+//! - In the child of a `fork`, the objects of the parent's caches still belong to the parent. There the parent's caches
+//!   and parcels return [`Error::Forked`], and dropping a copy of an object frees nothing; but the object's bytes can
+//!   be reached, and the child must not write to them. The child may use the slab itself, with caches that it makes.
+//!   (`pthread_atfork` detects a child; `_Fork` and a bare `clone` bypass it.)
 mod depot;
 #[cfg(not(loom))]
 mod mapped;

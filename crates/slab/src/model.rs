@@ -1,4 +1,4 @@
-//! The depot in loom's hands: every interleaving, every value that a weakly ordered machine may read.
+//! Loom models of the depot: every interleaving, and every value that a weakly ordered machine may read.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -9,7 +9,7 @@ use crate::primitive::{AtomicU64, AtomicU128};
 use crate::slot::Slot;
 use crate::word::{Generation, State, Word};
 
-/// A depot with what it is made of, and the objects themselves, which loom watches.
+/// A depot with its parts, and the objects themselves, whose accesses loom checks.
 struct Store {
     head: AtomicU128,
     words: Vec<AtomicU64>,
@@ -19,7 +19,8 @@ struct Store {
 }
 
 impl Store {
-    /// With so many objects, all in the depot, in chains of `chain`; the first is on top. The last of the caches gave them.
+    /// A depot with all `objects` in it, in chains of `chain`; the first object is on top. The last cache has given
+    /// them.
     fn new(objects: u64, caches: usize, chain: usize) -> Arc<Store> {
         let zeros = |count: u64| (0..count).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
         let slot = || {
@@ -50,17 +51,17 @@ impl Store {
         taken
     }
 
-    /// Writes to objects that are in the caller's hands; loom panics if they are in somebody else's, too, or if what
-    /// their last holder wrote is not visible.
+    /// Writes to objects in the caller's hands. Loom panics if another thread has one of them as well, or if its last
+    /// holder's writes are not visible.
     fn touch(&self, entries: &[Entry]) {
         for entry in entries {
-            // SAFETY: loom checks that nobody else reaches the object.
+            // // SAFETY: `with_mut` makes loom panic if another thread accesses the object at the same time.
             self.objects[entry.index as usize].with_mut(|object| unsafe { *object += 1 });
         }
     }
 }
 
-/// What two caches take is never the same, and what they give back is all there.
+/// Two caches never take the same objects, and every object that they give back is in the depot.
 #[test]
 fn chains_change_hands_whole() {
     loom::model(|| {
@@ -83,20 +84,20 @@ fn chains_change_hands_whole() {
     });
 }
 
-/// An exchange that somebody else has covered with his own is known as done.
+/// A survivor knows that an exchange happened although another cache has covered it with its own.
 #[test]
-fn who_died_after_its_exchange_is_known_to_have_made_it() {
+fn an_exchange_covered_by_another_cache_is_known_to_have_happened() {
     loom::model(|| {
         let store = Store::new(2, 2, 1);
         let other = Arc::clone(&store);
-        // The other one covers whatever the head says.
+        // The other cache covers whatever the head says.
         let thread = thread::spawn(move || {
             let taken = other.take::<1>(1, 1);
             other.touch(&taken);
             taken.len()
         });
         let taken = store.take::<1>(0, 1);
-        // As if it had died with its chain in hand, before it could say so.
+        // As if this cache had died with its chain in hand, before it settled its announcement.
         let head = Head::unpack(store.head.load(crate::primitive::Ordering::Acquire));
         let own = &store.slots[0];
         let target = own.target.load(crate::primitive::Ordering::Relaxed);
@@ -111,8 +112,8 @@ fn who_died_after_its_exchange_is_known_to_have_made_it() {
     });
 }
 
-/// The ABA problem, slide by slide: one allocates and is about to exchange the head A for its successor B, when another one
-/// allocates A, allocates B, and frees A.
+/// The ABA problem, step by step: one cache allocates and is about to exchange the head A for its successor B, when
+/// another cache allocates A, allocates B, and frees A.
 fn aba<const STEP: u64>() {
     loom::model(|| {
         let store = Store::new(3, 2, 1);
@@ -133,12 +134,12 @@ fn aba<const STEP: u64>() {
 }
 
 #[test]
-fn with_the_generation_nobody_is_deceived_by_a_head_that_came_back() {
+fn with_a_generation_a_head_that_came_back_fails_the_exchange() {
     aba::<1>();
 }
 
 #[test]
 #[should_panic]
-fn without_the_generation_a_head_that_came_back_deceives() {
+fn without_a_generation_a_head_that_came_back_corrupts_the_list() {
     aba::<0>();
 }

@@ -1,23 +1,23 @@
-//! What a cache leaves in shared memory, for whoever comes after it.
+//! The state that a cache leaves in shared memory for a survivor, or for the next cache that takes its slot.
 
 use crate::primitive::{AtomicU64, Ordering};
 
-/// A cache's slot, 128 bytes: two cache lines, so that neighbours are not fetched along.
+/// A cache's slot, 128 bytes: two cache lines, so that the adjacent-line prefetcher does not fetch a neighbour.
 #[repr(C, align(128))]
 pub(crate) struct Slot {
-    /// Whose it is: 0, or the identity of a process, as in `process.rs`.
+    /// The identity of the owning process, as in `process.rs`; 0 for a free slot.
     pub(crate) owner: AtomicU64,
-    /// What the cache is about to do to the depot: 0, or [`Intent`].
+    /// The operation on the depot that the cache has announced, as an [`Intent`]; 0 for none.
     pub(crate) intent: AtomicU64,
-    /// The tag that the depot's head has if it was done.
+    /// The tag that the depot's head has once that operation is done.
     pub(crate) target: AtomicU64,
     /// The highest tag of this cache that another cache has seen in the depot's head.
     pub(crate) done: AtomicU64,
-    /// What the application calls who uses the cache. Left as it is until the next one has the slot.
+    /// The application's number for the user of the cache. It stays until the next cache takes the slot.
     pub(crate) user: AtomicU64,
 }
 
-/// What a cache is about to do to the depot, with the first object of the chain.
+/// The operation that a cache is about to do to the depot, with the first object of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     Give(u32),
@@ -35,7 +35,7 @@ impl Intent {
         }
     }
 
-    /// What a word that is not zero says; `None` if nobody writes such a word.
+    /// Decodes a word that is not zero; `None` for a word that no cache writes.
     pub(crate) fn read(word: u64) -> Option<Intent> {
         let first = word as u32;
         match word & !u64::from(u32::MAX) {
@@ -47,7 +47,7 @@ impl Intent {
 }
 
 impl Slot {
-    /// Says what will be done, before it is done.
+    /// Announces an operation before it is done.
     ///
     /// Release, all of them: the compiler must keep these stores in this order, and after whatever the cache did to the
     /// depot before. A process that is killed stops between two instructions, with all stores before them done, so the
@@ -57,7 +57,7 @@ impl Slot {
         self.intent.store(intent.word(), Ordering::Release);
     }
 
-    /// There is nothing under way any more.
+    /// Withdraws the announcement, once the operation is done.
     pub(crate) fn settle(&self) {
         self.intent.store(0, Ordering::Release);
     }

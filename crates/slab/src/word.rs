@@ -1,4 +1,4 @@
-//! The word of an object: the one place that says in whose hands it is.
+//! The word of an object: the one place that says which cache, or which part of the slab, has it.
 //!
 //! ```text
 //! bit 63                         16 15   14 13            0
@@ -7,11 +7,11 @@
 //!     └────────────────────────────┴───────┴──────────────┘
 //! ```
 //!
-//! The generation counts how often the object was freed, from 1. A word of zero has never been used.
+//! The generation counts the frees of the object, from 1. A word of zero has never been used.
 
-/// Where the generation begins.
+/// The lowest bit of the generation.
 pub(crate) const GENERATION_SHIFT: u32 = 16;
-/// What is added to a word to raise its generation by one.
+/// The increment of a word that raises its generation by one.
 pub(crate) const ONE_GENERATION: u64 = 1 << GENERATION_SHIFT;
 /// The bits below the generation.
 const TAG: u64 = ONE_GENERATION - 1;
@@ -24,29 +24,29 @@ const PUBLISHED: u64 = CODE;
 const ORPHAN: u64 = CODE | 1;
 const RETIRED: u64 = CODE | 2;
 
-/// How many caches a slab can have at once.
+/// The maximum number of caches that a slab can have at once.
 pub(crate) const MAX_CACHES: u64 = SLOT + 1;
 
-/// In whose hands an object is.
+/// The state of an object: who may use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nobody's, and never was anybody's.
+    /// Never used.
     Virgin,
-    /// In the depot.
+    /// Free, in the depot.
     Free,
-    /// Free, and in the magazine of the cache with this slot.
+    /// Free, in the magazine of the cache with this slot.
     Cached(u16),
-    /// Allocated, and private to that cache.
+    /// Allocated, and private to the cache with this slot.
     Held(u16),
-    /// Allocated, and reached by handles.
+    /// Allocated, and reachable by handles.
     Published,
-    /// Was held by a cache whose process has died.
+    /// Allocated, and held until its process died or its cache ended.
     Orphan,
-    /// Its generations are used up.
+    /// Out of use, because its generations are used up.
     Retired,
 }
 
-/// A word that was read.
+/// An object's word, as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word(pub(crate) u64);
 
@@ -68,7 +68,7 @@ impl Word {
         (self.0 ^ HELD ^ CACHED).checked_add(ONE_GENERATION)
     }
 
-    /// What it says; `None` if nobody writes such a word.
+    /// Decodes the state; `None` for a word that the library never writes.
     pub(crate) fn state(self) -> Option<State> {
         let tag = self.0 & TAG;
         if self.0 == 0 {
@@ -90,13 +90,13 @@ impl Word {
     }
 }
 
-/// A generation in its place, ready to be joined with what else a word says.
+/// A generation in its place, ready to be combined with a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Generation(u64);
 
 impl Generation {
-    /// That of an object which is used for the first time.
+    /// The generation of an object in its first use.
     pub(crate) const FIRST: Generation = Generation(ONE_GENERATION);
 
     pub(crate) fn from_number(number: u64) -> Self {
@@ -107,7 +107,7 @@ impl Generation {
         self.0 >> GENERATION_SHIFT
     }
 
-    /// The next one; `None` when there is none, and the object must never be used again.
+    /// The next generation; `None` after the last one, when the object must never be used again.
     #[inline(always)]
     pub(crate) fn next(self) -> Option<Generation> {
         self.0.checked_add(ONE_GENERATION).map(Generation)
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_writes_is_told_from_the_rest() {
+    fn invalid_words_have_no_state() {
         for word in [1, CACHED, PUBLISHED, ONE_GENERATION | 5, ONE_GENERATION | CODE | 3] {
             assert_eq!(Word(word).state(), None, "{word:#x}");
         }
     }
 
     #[test]
-    fn a_cache_turns_its_own_words_over() {
+    fn a_cache_allocates_and_frees_its_own_words() {
         let generation = Generation::from_number(7);
         assert_eq!(Word(generation.cached(5)).allocated(), generation.held(5));
         let next = generation.next().unwrap();

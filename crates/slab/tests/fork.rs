@@ -1,28 +1,28 @@
-//! What a child of `fork` has of its parent's caches.
+//! The rights of a `fork`ed child over its parent's caches and their objects.
 #![cfg(not(loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use millstream_slab::{Error, Slab};
 
-/// Runs in a child, and checks that it has not panicked.
+/// Runs `work` in a child, and asserts that it does not panic.
 fn in_a_child(work: impl FnOnce()) {
-    // SAFETY: the child does its work, which takes no locks of other threads, and ends.
+    // SAFETY: the child runs `work`, which takes no lock that another thread of the parent may hold, and then exits.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "{}", std::io::Error::last_os_error());
     if pid == 0 {
         let outcome = catch_unwind(AssertUnwindSafe(work));
-        // SAFETY: ends the process at once.
+        // SAFETY: `_exit` ends the child at once and runs no code of the parent.
         unsafe { libc::_exit(i32::from(outcome.is_err())) }
     }
     let mut status = 0;
-    // SAFETY: our own child; the status is written.
+    // SAFETY: `pid` is this process's own child, and the status points to a local variable.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     assert_eq!(status, 0, "the child has panicked");
 }
 
 #[test]
-fn what_a_parent_holds_stays_the_parent_s() {
+fn a_childs_copies_leave_the_parents_objects_alone() {
     let slab = Slab::<u64>::options(20).chain(4).owners().private().unwrap();
     let cache = slab.cache().unwrap();
     cache.set_owner(1);
@@ -49,7 +49,7 @@ fn what_a_parent_holds_stays_the_parent_s() {
         }
         cache.set_owner(2);
         drop(parcel.take());
-        // Its own are as good as any.
+        // Caches that the child makes work as any other.
         let own = slab.cache().unwrap();
         drop(own.alloc(10).unwrap());
     });

@@ -1,6 +1,6 @@
-//! Recorded histories of allocations and frees, by Nathan Taylor's protocol: no allocation answers with an object that is
-//! allocated, and what is freed is allocated. And an allocator with a mistake, which the same check must catch; with
-//! `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//! Recorded histories of allocations and frees, by Nathan Taylor's protocol: no allocation returns an object that is
+//! allocated, and only an allocated object is freed. A twin with a deliberate mistake must fail the same check; with
+//! `MILLSTREAM_PICTURES=folder` its rejected history is drawn there.
 #![cfg(not(loom))]
 
 use std::fs;
@@ -14,17 +14,17 @@ use millstream_history::timeline::Timeline;
 use millstream_history::{History, Kind, Op, Options, Verdict, check};
 use millstream_slab::{Handle, Parcel, Slab};
 
-/// So many threads where nothing is said; the others are one alone, one for each core, and many more than there are cores.
+/// The default number of threads; the other cases are a single thread, one per core, and several per core.
 const THREADS: usize = 4;
 const EACH_THREADS: [usize; 4] = [1, 2, THREADS, 8];
-/// The most that is in a parcel.
+/// The maximum number of objects in a parcel.
 const PARCEL: usize = 4;
 
 fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
 }
 
-/// A history of what `work` does in each thread, which is stopped in the middle of it now and then. A thread has as many logs as a parcel has
+/// Records a history of `work` in each thread, with random preemptions. A thread has as many logs as a parcel has
 /// objects.
 fn record(threads: usize, work: impl Fn(&mut [Log; PARCEL], usize) + Sync) -> History {
     let recorder = Recorder::new().room(1 << 12);
@@ -35,7 +35,7 @@ fn record(threads: usize, work: impl Fn(&mut [Log; PARCEL], usize) + Sync) -> Hi
             scope.spawn(move || work(&mut logs, thread));
         }
     });
-    drop(preemption); // it would be in the way of what is measured at the end
+    drop(preemption); // preemption would disturb the measurement at the end
     recorder.finish()
 }
 
@@ -49,7 +49,7 @@ fn assert_holds(history: &History) {
 }
 
 #[test]
-fn allocation_and_free_are_linearizable_whoever_frees() {
+fn allocation_and_free_are_linearizable_from_any_thread() {
     for threads in EACH_THREADS {
         let slab = Slab::<u64>::options(64).chain(2).caches(threads as u64).private().unwrap();
         let passed: Mutex<Vec<Handle>> = Mutex::default();
@@ -60,9 +60,9 @@ fn allocation_and_free_are_linearizable_whoever_frees() {
                 let object = log.record_as(Op::ALLOC, (), alloc, |object| object.as_ref().map(|o| o.handle().index()));
                 let Some(object) = object else { continue };
                 match (n + thread as u64) % 3 {
-                    // By its owner, while private.
+                    // The owner frees it, while it is private.
                     0 => log.record(Op::FREE, object.handle().index(), || drop(object)),
-                    // By whoever comes.
+                    // Any thread frees it.
                     _ => passed.lock().unwrap().push(object.publish()),
                 }
                 let other = (n % 2 == 0).then(|| passed.lock().unwrap().pop()).flatten();
@@ -80,12 +80,12 @@ fn allocation_and_free_are_linearizable_whoever_frees() {
     }
 }
 
-/// One by one, or all at once; then it is as if several processes freed one each.
+/// One at a time, or all at once; the latter counts as one free per object, by as many processes.
 #[test]
-fn what_is_in_a_parcel_is_freed_once_by_whoever_has_it() {
+fn objects_of_a_parcel_are_freed_once() {
     for threads in EACH_THREADS {
         let caches = 3 * threads as u64;
-        // Fewer objects than parcels have room for.
+        // Fewer objects than the parcels have room for.
         let slab = Slab::<u64>::options(caches * PARCEL as u64 / 2).chain(2).caches(caches).private().unwrap();
         let parcels = (0..2 * threads).map(|_| (slab.parcel().unwrap(), Vec::new()));
         let passed: Mutex<Vec<(Parcel<u64>, Vec<u64>)>> = Mutex::new(parcels.collect());
@@ -109,7 +109,7 @@ fn what_is_in_a_parcel_is_freed_once_by_whoever_has_it() {
                 }
                 while objects.len() < PARCEL {
                     log.begin(Op::ALLOC, ());
-                    // Straight into the parcel, and out of it again to be asked which one it is, or by way of the cache.
+                    // Either straight into the parcel, and out of it again to read the index, or by way of the cache.
                     let object = if (n + objects.len() as u64).is_multiple_of(2) {
                         parcel.alloc(&cache, n).ok().and_then(|()| parcel.pop(&cache).unwrap())
                     } else {
@@ -120,7 +120,7 @@ fn what_is_in_a_parcel_is_freed_once_by_whoever_has_it() {
                     objects.push(object.handle().index());
                     parcel.push(object).unwrap();
                 }
-                // To the others, which take the one that was put in last.
+                // Passes the parcel to another thread, which takes the one that was passed last.
                 let mut passed = passed.lock().unwrap();
                 let place = n as usize % (passed.len() + 1);
                 passed.insert(place, (parcel, objects));
@@ -133,15 +133,15 @@ fn what_is_in_a_parcel_is_freed_once_by_whoever_has_it() {
     }
 }
 
-/// How often the twin may get away.
-const RUNS_MOST: u32 = 200;
+/// The maximum number of runs in which the twin's mistake may stay unseen.
+const MAX_RUNS: u32 = 200;
 
-/// A history of the twin, which looks for a free object and then takes it.
+/// Records a history of the twin, which looks for a free object and then takes it.
 fn looked_before_it_took() -> History {
     let taken: Vec<AtomicBool> = (0..8).map(|_| AtomicBool::new(false)).collect();
     let alloc = || {
         let free = taken.iter().position(|taken| !taken.load(Ordering::SeqCst))?;
-        // The mistake: somebody else may look now, too.
+        // The mistake: another thread may look at this moment, too.
         (0..20).for_each(|_| thread::yield_now());
         taken[free].store(true, Ordering::SeqCst);
         Some(free as u64)
@@ -151,7 +151,7 @@ fn looked_before_it_took() -> History {
         together.wait();
         for _ in 0..1000 {
             if let Some(object) = log.record(Op::ALLOC, (), alloc) {
-                // Held for a while, so that the other allocation can't be taken to be before or after.
+                // Held for a while, so that the other allocation can't be linearized before or after.
                 (0..40).for_each(|_| thread::yield_now());
                 log.record(Op::FREE, object, || taken[object as usize].store(false, Ordering::SeqCst));
             }
@@ -162,8 +162,8 @@ fn looked_before_it_took() -> History {
 #[test]
 fn an_allocator_that_looks_before_it_takes_is_caught() {
     let fails = |history: &History| verdict(history).holds() == Some(false);
-    let history = (0..RUNS_MOST).map(|_| looked_before_it_took()).find(fails);
-    let history = history.unwrap_or_else(|| panic!("it was not caught in {RUNS_MOST} runs"));
+    let history = (0..MAX_RUNS).map(|_| looked_before_it_took()).find(fails);
+    let history = history.unwrap_or_else(|| panic!("it was not caught in {MAX_RUNS} runs"));
     let verdict = verdict(&history);
     let Verdict::Fails(found) = &verdict else { panic!("{verdict:?}") };
     assert!((1..=10).contains(&found.operations.len()), "{found:?}");

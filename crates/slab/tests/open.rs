@@ -1,4 +1,4 @@
-//! Files that are no sound slab: typed errors, and no crash.
+//! Files that are not sound slabs lead to typed errors, not to crashes.
 #![cfg(not(loom))]
 
 use std::fs;
@@ -46,7 +46,7 @@ fn sound(path: &Path) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Uses the slab in the file as far as it lets itself be used; whatever happens is an answer or an error.
+/// Uses the slab in the file as far as possible; every outcome is an answer or an error.
 fn use_it(path: &Path) -> Result<(), Error> {
     let slab = RawSlab::open(path)?;
     drop(slab.verify());
@@ -90,7 +90,7 @@ fn flipped_bits_are_errors_or_harmless() {
     for _ in 0..1500 * stress {
         let mut bytes = whole.clone();
         for _ in 0..1 + random.below(4) {
-            // Half of them where the slab keeps its books: the header, the slots, the words and the links.
+            // Half of the flips hit the metadata: the header, the slots, the words and the links.
             let bound = if random.below(2) == 0 { 16384 } else { bytes.len() as u64 };
             let at = match random.below(3) {
                 0 => random.below(640),
@@ -108,7 +108,7 @@ fn flipped_bits_are_errors_or_harmless() {
 }
 
 #[test]
-fn whatever_was_in_links_and_head_the_free_list_is_made_anew() {
+fn a_damaged_head_or_link_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let whole = sound(&path);
@@ -128,7 +128,7 @@ fn whatever_was_in_links_and_head_the_free_list_is_made_anew() {
 }
 
 #[test]
-fn a_file_cut_off_anywhere_is_an_error() {
+fn a_file_truncated_anywhere_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let whole = sound(&path);
@@ -140,7 +140,7 @@ fn a_file_cut_off_anywhere_is_an_error() {
 }
 
 #[test]
-fn a_word_that_makes_no_sense_is_named_and_left_as_it_is() {
+fn an_invalid_word_is_named_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let mut bytes = sound(&path);
@@ -159,14 +159,14 @@ fn users_of_another_namespace_are_respected_unless_the_caller_vouches() {
     let slab = Slab::<u64>::options(50).create(&path).unwrap();
     let cache = slab.cache().unwrap();
     let handle = cache.alloc(7).unwrap().publish();
-    // As if that cache were of a process in another namespace.
+    // As if that cache belonged to a process in another namespace.
     let mut bytes = fs::read(&path).unwrap();
     bytes[8 * 18] ^= 1;
     let copy = folder.path().join("copy");
     fs::write(&copy, bytes).unwrap();
     assert!(matches!(Slab::<u64>::open(&copy), Err(Error::Namespace { .. })));
-    assert_eq!(Inspection::of(&copy).unwrap().living_caches(), None, "its number means somebody else here");
-    // SAFETY: nobody else knows of the copy.
+    assert_eq!(Inspection::of(&copy).unwrap().living_caches(), None, "its number names another process here");
+    // SAFETY: only this test knows of the copy.
     let slab = unsafe { RawSlab::open_alone(&copy) }.unwrap();
     assert!(slab.check(handle).is_ok());
     assert!(slab.verify().is_sound());
@@ -174,13 +174,13 @@ fn users_of_another_namespace_are_respected_unless_the_caller_vouches() {
 }
 
 #[test]
-fn whoever_was_there_before_the_last_boot_is_dead() {
+fn processes_of_an_earlier_boot_are_dead() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let slab = Slab::<u64>::options(50).create(&path).unwrap();
     let cache = slab.cache().unwrap();
     std::mem::forget(cache.alloc(7).unwrap());
-    // A copy, in which this living process's cache is one of an earlier boot.
+    // A copy in which the cache of this live process belongs to an earlier boot.
     let mut bytes = fs::read(&path).unwrap();
     bytes[8 * 17 + 1] ^= 1;
     let copy = folder.path().join("copy");
@@ -190,7 +190,7 @@ fn whoever_was_there_before_the_last_boot_is_dead() {
     assert!(slab.verify().is_sound());
 }
 
-/// Words 20 and 21: who is at the gate, and where.
+/// Words 20 and 21: the process at the gate, and its boot and namespaces.
 fn shut(path: &Path, place_flipped: u64) -> (fs::File, [u64; 2]) {
     let file = fs::File::options().read(true).write(true).open(path).unwrap();
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
@@ -208,11 +208,11 @@ fn shut(path: &Path, place_flipped: u64) -> (fs::File, [u64; 2]) {
 }
 
 #[test]
-fn who_is_at_the_gate_in_another_namespace_is_waited_for_although_he_can_t_be_watched() {
+fn opening_waits_for_a_gate_holder_of_another_namespace() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     drop(Slab::<u64>::options(50).create(&path).unwrap());
-    // A number that nobody has here.
+    // A number that no process has here.
     let (file, [identity, place]) = shut(&path, 1);
     let nobody = identity | ((1 << 22) - 1);
     file.write_all_at(&[nobody, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
@@ -220,7 +220,7 @@ fn who_is_at_the_gate_in_another_namespace_is_waited_for_although_he_can_t_be_wa
     std::thread::scope(|scope| {
         let opener = scope.spawn(|| RawSlab::open(&path).map(drop));
         std::thread::sleep(Duration::from_millis(300));
-        assert!(!opener.is_finished(), "he may be making the free list anew");
+        assert!(!opener.is_finished(), "the holder may be rebuilding the free list");
         file.write_all_at(&[0; 16], 8 * 20).unwrap();
         opener.join().unwrap().unwrap();
     });
@@ -228,7 +228,7 @@ fn who_is_at_the_gate_in_another_namespace_is_waited_for_although_he_can_t_be_wa
 }
 
 #[test]
-fn who_died_at_the_gate_here_or_before_the_last_boot_is_in_nobody_s_way() {
+fn a_gate_holder_that_died_or_belongs_to_an_earlier_boot_blocks_no_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     drop(Slab::<u64>::options(50).create(&path).unwrap());
@@ -242,7 +242,7 @@ fn who_died_at_the_gate_here_or_before_the_last_boot_is_in_nobody_s_way() {
 }
 
 #[test]
-fn who_is_alive_at_the_gate_is_named() {
+fn a_live_gate_holder_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     drop(Slab::<u64>::options(50).create(&path).unwrap());
@@ -252,14 +252,14 @@ fn who_is_alive_at_the_gate_is_named() {
 }
 
 #[test]
-fn who_has_opened_the_slab_before_users_of_another_namespace_came_takes_nothing_of_theirs() {
+fn recovery_skips_other_pid_namespaces() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let slab = Slab::<u64>::options(50).caches(1).create(&path).unwrap();
     let supervisor = RawSlab::open(&path).unwrap();
     let cache = slab.cache().unwrap();
     let object = cache.alloc(7).unwrap();
-    // As if the cache were of a process in another namespace, whose number is nobody's here.
+    // As if the cache belonged to a process in another namespace, whose number no process has here.
     let file = fs::File::options().read(true).write(true).open(&path).unwrap();
     let mut namespace = [0; 8];
     file.read_exact_at(&mut namespace, 8 * 18).unwrap();
@@ -271,7 +271,7 @@ fn who_has_opened_the_slab_before_users_of_another_namespace_came_takes_nothing_
     assert!(matches!(supervisor.recover(), Err(Error::Namespace { .. })));
     assert!(matches!(supervisor.cache().map(drop), Err(Error::Namespace { .. })), "all caches are in use");
     assert!(matches!(supervisor.check(object.handle()), Err(Error::Held { .. })), "and nothing was taken");
-    // Once it can be watched again, it is seen to be dead.
+    // Once it can be watched again, it proves to be dead.
     file.write_all_at(&namespace, 8 * 18).unwrap();
     assert_eq!(supervisor.recover().unwrap().orphans, 1);
     std::mem::forget(object);
@@ -279,7 +279,7 @@ fn who_has_opened_the_slab_before_users_of_another_namespace_came_takes_nothing_
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_no_place_for_a_slab() {
+fn a_slab_is_not_created_through_a_dangling_link() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("link");
     std::os::unix::fs::symlink(folder.path().join("nowhere"), &path).unwrap();
@@ -287,12 +287,12 @@ fn a_link_that_leads_nowhere_is_no_place_for_a_slab() {
 }
 
 #[test]
-fn a_free_list_that_could_not_be_made_anew_is_made_before_anybody_has_a_cache() {
+fn a_failed_rebuild_is_repeated_before_any_cache_is_made() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let slab = Slab::<u64>::options(50).create(&path).unwrap();
     drop(slab.cache().unwrap().alloc(1).unwrap());
-    // Somebody died while he made it anew, and a word is damaged.
+    // A process died during a rebuild, and a word is damaged.
     let (file, [identity, place]) = shut(&path, 0);
     let dead = (identity - (1 << 22)) | 1 << 63;
     file.write_all_at(&[dead, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
@@ -301,7 +301,7 @@ fn a_free_list_that_could_not_be_made_anew_is_made_before_anybody_has_a_cache() 
     file.read_exact_at(&mut sound, word).unwrap();
     file.write_all_at(&0x7fff_ffff_u64.to_le_bytes(), word).unwrap();
     assert!(matches!(slab.cache().map(drop), Err(Error::Damaged { at: 0, .. })));
-    assert!(matches!(slab.cache().map(drop), Err(Error::Damaged { at: 0, .. })), "not on half a list");
+    assert!(matches!(slab.cache().map(drop), Err(Error::Damaged { at: 0, .. })), "half a list serves no cache");
     file.write_all_at(&sound, word).unwrap();
     let cache = slab.cache().unwrap();
     let all: Vec<_> = (0..50).map(|n| cache.alloc(n).unwrap()).collect();
@@ -315,7 +315,7 @@ fn a_stopped_process_at_the_gate_is_named_with_what_to_do_about_it() {
     drop(Slab::<u64>::options(50).create(&path).unwrap());
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
     let pid = child.id();
-    // SAFETY: our own child, which was not waited for.
+    // SAFETY: the process is this one's own child and not reaped yet, so no other process has its number.
     unsafe { libc::kill(pid as libc::pid_t, libc::SIGSTOP) };
     let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let field =
@@ -335,12 +335,12 @@ fn a_stopped_process_at_the_gate_is_named_with_what_to_do_about_it() {
     };
     assert!(found == pid && waited_ms < 10_000, "{error}");
     assert!(error.to_string().contains(&format!("is stopped; continue it (kill -CONT {pid})")), "{error}");
-    // It died while it rebuilt the list.
+    // The child died while it rebuilt the list.
     assert!(RawSlab::open(&path).unwrap().verify().is_sound());
 }
 
 #[test]
-fn a_damaged_announcement_keeps_nothing_from_the_recovery_of_other_dead_caches() {
+fn a_damaged_announcement_leaves_other_dead_caches_recoverable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let slab = Slab::<u64>::options(50).caches(3).chain(4).create(&path).unwrap();
@@ -348,7 +348,7 @@ fn a_damaged_announcement_keeps_nothing_from_the_recovery_of_other_dead_caches()
     for cache in &caches {
         std::mem::forget(cache.alloc(1).unwrap());
     }
-    // The first two are of dead processes, and the first has announced nonsense.
+    // The first two belong to dead processes, and the first of them has announced garbage.
     let file = fs::File::options().read(true).write(true).open(&path).unwrap();
     for slot in [4096, 4096 + 128] {
         let mut owner = [0; 8];
@@ -359,13 +359,13 @@ fn a_damaged_announcement_keeps_nothing_from_the_recovery_of_other_dead_caches()
     file.write_all_at(&(7_u64 << 32).to_le_bytes(), 4096 + 8).unwrap();
     let recovered = slab.raw().recover().unwrap();
     assert_eq!((recovered.caches, recovered.damaged, recovered.orphans, recovered.freed), (1, 1, 2, 3));
-    assert_eq!(slab.raw().recover().unwrap().damaged, 1, "it is not forgotten");
+    assert_eq!(slab.raw().recover().unwrap().damaged, 1, "the damaged cache is still reported");
 
     let [first, second, third] = caches;
     std::mem::forget((first, second));
     drop(third);
     let (slab, recovered) = RawSlab::open_and_report(&path).unwrap();
-    assert_eq!((recovered.damaged, recovered.freed), (0, 3), "alone, it is mended");
+    assert_eq!((recovered.damaged, recovered.freed), (0, 3), "opening the slab alone repairs it");
     assert!(slab.verify().is_sound());
     assert_eq!(slab.usage().caches, 0);
 }

@@ -1,4 +1,4 @@
-//! What the slab promises, with all its users alive.
+//! The promises of the slab while all its users live.
 #![cfg(not(loom))]
 
 use std::collections::{HashMap, HashSet};
@@ -33,7 +33,7 @@ fn all_objects_can_be_allocated_and_each_once() {
 }
 
 #[test]
-fn a_double_free_and_a_stale_handle_are_errors_for_ever() {
+fn a_double_free_and_a_stale_handle_are_always_errors() {
     let slab = Slab::<u64>::options(3).chain(1).private().unwrap();
     let cache = slab.cache().unwrap();
     let handle = cache.alloc(1).unwrap().publish();
@@ -68,7 +68,7 @@ fn a_foreign_handle_is_an_error() {
 }
 
 #[test]
-fn of_many_that_free_one_object_one_succeeds() {
+fn of_concurrent_frees_of_one_object_one_succeeds() {
     let slab = Slab::<u64>::options(1000).private().unwrap();
     let handles: Vec<_> = {
         let cache = slab.cache().unwrap();
@@ -91,7 +91,7 @@ fn of_many_that_free_one_object_one_succeeds() {
 }
 
 #[test]
-fn what_is_claimed_is_out_of_reach_and_its_handle_stays_good() {
+fn a_claimed_object_is_out_of_reach_and_its_handle_stays_valid() {
     let slab = Slab::<u64>::options(10).private().unwrap();
     let (cache, other) = (slab.cache().unwrap(), slab.cache().unwrap());
     let handle = cache.alloc(1).unwrap().publish();
@@ -179,7 +179,7 @@ fn caches_are_limited_and_come_back() {
 }
 
 #[test]
-fn what_one_cache_keeps_comes_back_when_it_is_flushed() {
+fn a_flush_returns_the_objects_of_a_cache() {
     let slab = Slab::<u64>::options(8).chain(4).private().unwrap();
     let (one, two) = (slab.cache().unwrap(), slab.cache().unwrap());
     drop((0..8).map(|n| one.alloc(n).unwrap()).collect::<Vec<_>>());
@@ -192,7 +192,7 @@ fn what_one_cache_keeps_comes_back_when_it_is_flushed() {
 }
 
 #[test]
-fn a_file_is_found_again_with_what_was_published() {
+fn a_reopened_file_has_the_published_objects() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let slab = Slab::<u64>::options(1000).tag(99).create(&path).unwrap();
@@ -385,7 +385,7 @@ fn objects_in_a_parcel_outlive_the_cache_that_made_them_and_end_with_the_parcel(
 }
 
 #[test]
-fn what_was_taken_out_of_a_parcel_outlives_it() {
+fn an_object_taken_out_of_a_parcel_outlives_it() {
     let slab = Slab::<u64>::options(1000).caches(3).memfd().unwrap();
     let (from, to) = (slab.cache().unwrap(), slab.cache().unwrap());
     let mut parcel = slab.parcel().unwrap();
@@ -405,7 +405,7 @@ fn a_parcel_is_refused_by_another_slab() {
     let mut parcel = ours.parcel().unwrap();
     let (cache, other) = (ours.cache().unwrap(), foreign.cache().unwrap());
     assert!(matches!(parcel.push(other.alloc(1).unwrap()), Err(Error::Foreign)));
-    assert_eq!(foreign.raw().usage().allocated(), 0, "what was refused is freed");
+    assert_eq!(foreign.raw().usage().allocated(), 0, "the refused object is freed");
     parcel.push(cache.alloc(2).unwrap()).unwrap();
     assert!(matches!(parcel.pop(&other), Err(Error::Foreign)));
     assert!(matches!(parcel.raw().free(other.raw()), Err(Error::Foreign)));
@@ -413,7 +413,7 @@ fn a_parcel_is_refused_by_another_slab() {
 }
 
 #[test]
-fn a_parcel_that_goes_to_and_fro_is_filled_with_what_was_freed_in_it() {
+fn a_parcel_that_goes_to_and_fro_is_filled_with_the_objects_freed_in_it() {
     let slab = Slab::<u64>::options(200).chain(16).memfd().unwrap();
     let cache = slab.cache().unwrap();
     let mut parcel = slab.parcel().unwrap();
@@ -429,12 +429,12 @@ fn a_parcel_that_goes_to_and_fro_is_filled_with_what_was_freed_in_it() {
         let slab = slab.clone();
         parcel = std::thread::spawn(move || {
             let other = slab.cache().unwrap();
-            // Those that were put in last, as they were written.
+            // The objects put in last, as they were written.
             let last = parcel.pop(&other).unwrap().unwrap();
             assert_eq!(*last, round * 1000 + 149);
             drop(last);
             parcel.raw().clear(other.raw()).unwrap();
-            assert!(parcel.pop(&other).unwrap().is_none(), "what it keeps is not in it");
+            assert!(parcel.pop(&other).unwrap().is_none(), "the kept objects are not in the parcel");
             parcel
         })
         .join()
@@ -444,23 +444,23 @@ fn a_parcel_that_goes_to_and_fro_is_filled_with_what_was_freed_in_it() {
     assert_eq!(slab.raw().usage().allocated(), 0);
     sound(slab.raw());
     drop(parcel);
-    assert_eq!(slab.raw().usage().cached, cache.raw().cached() as u64, "what it kept is in the depot");
+    assert_eq!(slab.raw().usage().cached, cache.raw().cached() as u64, "the kept objects are in the depot");
     sound(slab.raw());
 }
 
 #[test]
-fn a_parcel_keeps_no_more_than_was_in_it_at_once_and_gives_it_up_when_asked() {
+fn a_parcel_keeps_at_most_its_largest_fill_until_it_is_flushed() {
     let slab = Slab::<u64>::options(100).chain(4).memfd().unwrap();
     let cache = slab.cache().unwrap();
     let mut parcel = slab.parcel().unwrap();
     for _ in 0..50 {
-        // From the cache: it gets what the parcel kept.
+        // Objects of the cache, which gets the parcel's kept ones in exchange.
         (0..10).for_each(|n| parcel.push(cache.alloc(n).unwrap()).unwrap());
         parcel.raw().clear(cache.raw()).unwrap();
         assert_eq!(parcel.raw().kept(), 10);
         sound(slab.raw());
     }
-    // Others can't have what it keeps, until it is flushed.
+    // Other caches can't allocate the kept objects until the parcel is flushed.
     parcel.alloc(&cache, 7).unwrap();
     cache.raw().flush().unwrap();
     let others = || slab.raw().usage().free + slab.raw().usage().virgin;
@@ -480,14 +480,14 @@ fn a_parcel_is_filled_and_cleared_by_caches_of_its_slab_only() {
     parcel.extend(&cache, 0..10).unwrap();
     assert!(matches!(parcel.raw().clear(other.raw()), Err(Error::Foreign)));
     assert!(matches!(parcel.raw().flush(other.raw()), Err(Error::Foreign)));
-    // As many as there are, and those that came before the end are in it.
+    // As many as there are, and the objects that came before the error are in the parcel.
     assert!(matches!(parcel.alloc(&cache, 1), Err(Error::Full { .. })));
     assert_eq!((parcel.raw().len(), theirs.raw().usage().allocated()), (10, 0));
     assert_eq!(parcel.pop(&cache).unwrap().map(|object| *object), Some(9));
 }
 
 #[test]
-fn who_had_an_object_last_is_known_of_what_is_published_and_of_orphans() {
+fn published_objects_and_orphans_name_their_last_owner() {
     let slab = Slab::<u64>::options(20).owners().memfd().unwrap();
     let (one, two) = (slab.cache().unwrap(), slab.cache().unwrap());
     one.set_owner(1);
@@ -495,10 +495,10 @@ fn who_had_an_object_last_is_known_of_what_is_published_and_of_orphans() {
     let handles = [one.alloc(10).unwrap().publish(), two.alloc(20).unwrap().publish()];
     assert_eq!(handles.map(|handle| slab.raw().owner(handle).unwrap()), [1, 2]);
     let claimed = two.claim(handles[0]).unwrap();
-    assert_eq!(slab.live().map(|object| object.owner).collect::<Vec<_>>(), [2, 2], "private to the second now");
+    assert_eq!(slab.live().map(|object| object.owner).collect::<Vec<_>>(), [2, 2], "the second cache has it now");
     assert_eq!(slab.raw().owner(claimed.publish()).unwrap(), 2);
 
-    // What a cache held when it ended is its owner's, and the next one that has its slot is somebody else's.
+    // The objects that a cache held when it ended are its owner's, and the next cache in its slot has another owner.
     std::mem::forget(one.alloc(11).unwrap());
     drop(one);
     assert_eq!(slab.raw().recover().unwrap(), Recovered { caches: 0, freed: 0, orphans: 1, damaged: 0 });
@@ -513,7 +513,7 @@ fn who_had_an_object_last_is_known_of_what_is_published_and_of_orphans() {
 }
 
 #[test]
-fn a_slab_without_owners_answers_nobody() {
+fn a_slab_without_owners_answers_zero() {
     let slab = Slab::<u64>::options(20).private().unwrap();
     let cache = slab.cache().unwrap();
     cache.set_owner(7);
@@ -521,12 +521,12 @@ fn a_slab_without_owners_answers_nobody() {
 }
 
 #[test]
-fn what_was_forgotten_is_an_orphan_once_its_cache_has_ended() {
+fn a_forgotten_object_is_an_orphan_once_its_cache_has_ended() {
     let slab = Slab::<u64>::options(20).private().unwrap();
     let (cache, other) = (slab.cache().unwrap(), slab.cache().unwrap());
     let kept = other.alloc(1).unwrap();
     std::mem::forget(cache.alloc(2).unwrap());
-    assert_eq!(slab.raw().recover().unwrap().orphans, 0, "its cache may still mean it");
+    assert_eq!(slab.raw().recover().unwrap().orphans, 0, "its cache may still use it");
     drop(cache);
     assert!(slab.raw().verify().is_sound());
     assert_eq!(slab.raw().recover().unwrap().orphans, 1);
@@ -536,7 +536,7 @@ fn what_was_forgotten_is_an_orphan_once_its_cache_has_ended() {
 }
 
 #[test]
-fn looking_changes_nothing_and_needs_no_right_to_write() {
+fn an_inspection_changes_nothing_and_needs_no_write_permission() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let slab = Slab::<u64>::options(100).chain(4).tag(5).create(&path).unwrap();
@@ -558,7 +558,7 @@ fn looking_changes_nothing_and_needs_no_right_to_write() {
 }
 
 #[test]
-fn those_who_make_a_slab_at_once_get_the_same_one() {
+fn concurrent_creators_get_the_same_slab() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let options = Slab::<u64>::options(100).tag(5);
@@ -573,11 +573,11 @@ fn those_who_make_a_slab_at_once_get_the_same_one() {
     let other = options.clone().tag(6).open_or_create(&path).unwrap_err();
     assert!(matches!(other, Error::OtherObjects { what: "tag", expected: 6, found: 5 }), "{other}");
     let mode = fs::metadata(&path).unwrap().permissions().mode();
-    assert_eq!((mode & 0o777, fs::read_dir(folder.path()).unwrap().count()), (0o600, 1), "and no drafts are left");
+    assert_eq!((mode & 0o777, fs::read_dir(folder.path()).unwrap().count()), (0o600, 1), "no drafts are left");
 }
 
 #[test]
-fn what_was_never_used_takes_no_memory_whatever_is_done_with_the_slab() {
+fn unused_objects_take_no_memory() {
     use std::os::unix::fs::MetadataExt;
     let slab = Slab::<u64>::options(4_000_000).memfd().unwrap();
     let file = || std::fs::File::from(slab.raw().file().unwrap().try_clone_to_owned().unwrap());

@@ -1,4 +1,4 @@
-//! Files of others, files that are cut off, and what is no file.
+//! Files of other users, truncated files, and paths that are not regular files.
 #![cfg(not(loom))]
 
 use std::fs;
@@ -16,7 +16,7 @@ fn open_trusting(path: &Path) -> Result<RawSlab, Error> {
 }
 
 #[test]
-fn a_file_that_others_may_write_to_is_opened_by_those_who_say_so() {
+fn a_file_that_others_may_write_to_is_opened_only_with_explicit_trust() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let options = Slab::<u64>::options(50);
@@ -39,8 +39,8 @@ fn a_file_that_others_may_write_to_is_opened_by_those_who_say_so() {
 }
 
 #[test]
-fn a_file_of_another_user_is_opened_by_those_who_say_so() {
-    // SAFETY: asks the kernel for a number.
+fn a_file_of_another_user_is_opened_only_with_explicit_trust() {
+    // SAFETY: the call has no arguments and always succeeds.
     if unsafe { libc::geteuid() } != 0 {
         return eprintln!("skipped: only root can give files away");
     }
@@ -71,11 +71,11 @@ fn a_memfd_keeps_its_length() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_at_once() {
+fn anything_but_a_regular_file_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     let name = std::ffi::CString::new(fifo.to_str().unwrap()).unwrap();
-    // SAFETY: a C string.
+    // SAFETY: the path is a C string that outlives the call.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     for (path, expected) in [(fifo.as_path(), "a FIFO"), (Path::new("/dev/null"), "a device")] {
         let opened = [RawSlab::open(path).map(drop), Inspection::of(path).map(drop)];
@@ -87,7 +87,7 @@ fn what_is_no_file_is_refused_at_once() {
 }
 
 #[test]
-fn an_inspection_outlives_the_file_s_being_cut_off() {
+fn an_inspection_survives_the_truncation_of_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     let slab = Slab::<[u64; 512]>::options(50).create(&path).unwrap();
@@ -110,7 +110,7 @@ fn an_inspection_outlives_the_file_s_being_cut_off() {
 }
 
 #[test]
-fn a_mode_that_is_more_than_permissions_is_an_error() {
+fn a_mode_with_bits_beyond_permissions_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     for mode in [0o1000, 0o4755, u32::MAX] {

@@ -1,11 +1,13 @@
-//! Opening: whether others use the slab, what becomes of the dead among them, and whether the free list is whole.
+//! Opening: finds out whether other processes use the slab, recovers dead ones, and makes sure that the free list is
+//! whole.
 //!
-//! A process that opens a slab recovers from the dead beside the others, as every process may at any time. If none uses the slab, it also checks the free
-//! list, and rebuilds it where that is damaged. Only for that, and after a reboot, it goes to the [gate](crate::mapped::gate).
+//! A process that opens a slab recovers dead caches beside the live ones, as every process may at any time. If no
+//! process uses the slab, it also checks the free list, and rebuilds a damaged one. Only for that, and after a reboot,
+//! it goes to the [gate](crate::mapped::gate).
 //!
-//! A process that registers a cache, or takes over the slot of a dead one, looks at the gate afterwards; a process that has entered the gate looks
-//! at the slots afterwards. So either the first steps back, or the second sees it. (All four accesses are sequentially consistent: each side stores,
-//! then loads what the other stores.)
+//! A process that registers a cache, or takes over the slot of a dead one, looks at the gate afterwards; a process that
+//! has entered the gate looks at the slots afterwards. So either the first steps back, or the second sees it. (All four
+//! accesses are sequentially consistent: each side stores, then loads the word that the other side stores.)
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,15 +21,15 @@ use crate::mapped::recover::{Passage, Recovered};
 use crate::mapped::shared::Shared;
 use crate::mapped::wait::{PATIENCE, Wait};
 
-/// The owner of what is nobody's in particular.
+/// The owner of an object whose holder has set no number.
 pub(crate) const NO_OWNER: u64 = 0;
 
-/// What is known of the others.
+/// Knowledge about other processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
-    /// Ask the kernel.
+    /// The kernel tells whether they live.
     Watched,
-    /// There are none: the caller vouches for it.
+    /// None exist: the caller vouches for it.
     Absent,
 }
 
@@ -35,7 +37,7 @@ impl Shared {
     /// Makes the slab whole, and waits for other processes that recover, unless they are stopped.
     pub(crate) fn attach(&self, others: Others) -> Result<Recovered, Error> {
         let mut recovered = self.make_whole(others, true)?;
-        // A recovery that does not end keeps objects of the dead, and is no reason not to open.
+        // A recovery that does not end withholds objects of dead processes, which is no reason not to open.
         let _ = self.outwait_recoveries(&mut recovered);
         Ok(recovered)
     }
@@ -56,11 +58,11 @@ impl Shared {
                 recovered += self.make_whole_at(&gate, others, thoroughly)?;
                 return Ok(recovered);
             }
-            // Whoever was there first has done the work, as a rule.
+            // The process that was there first has usually done the work.
         }
     }
 
-    /// Rebuilds the free list, unless others use it.
+    /// Rebuilds the free list, unless other processes use it.
     fn make_whole_at(&self, gate: &AtTheGate<'_>, others: Others, thoroughly: bool) -> Result<Recovered, Error> {
         let namespace = process::namespace()?;
         if others == Others::Watched && !gate.must_remake {
@@ -76,14 +78,14 @@ impl Shared {
         Ok(rebuilt)
     }
 
-    /// Returns what dead processes had in their caches, and marks what they held and what was forgotten. Waits for other processes that recover.
+    /// Recovers dead caches and forgotten objects. Waits for other processes that recover.
     pub(crate) fn recover(&self) -> Result<Recovered, Error> {
         let mut recovered = self.recover_within(PATIENCE, true)?;
         self.outwait_recoveries(&mut recovered)?;
         Ok(recovered)
     }
 
-    /// The same for the dead alone, as far as no other process is at it.
+    /// Recovers dead caches only, and leaves out those that another process is recovering.
     pub(crate) fn try_recover(&self) -> Result<Recovered, Error> {
         match self.recover_within(Duration::ZERO, false) {
             Err(Error::Busy { .. } | Error::Namespace { .. }) => Ok(Recovered::default()),
@@ -91,7 +93,7 @@ impl Shared {
         }
     }
 
-    /// Recovers from the dead for their slots; how many there are.
+    /// Recovers dead caches for their slots; returns their number.
     pub(crate) fn recover_dead_caches(&self) -> Result<u64, Error> {
         Ok(self.recover_within(PATIENCE, false)?.caches)
     }
@@ -107,7 +109,7 @@ impl Shared {
         Ok(self.recover_beside(thoroughly, Passage::Ours)?.unwrap_or_default())
     }
 
-    /// Waits until the gate is open, and completes what a process that died there had begun.
+    /// Waits until the gate is open, and completes the rebuild of a process that died there.
     pub(crate) fn pass_gate(&self) -> Result<(), Error> {
         if self.gate().load(Ordering::SeqCst) == OPEN {
             return Ok(());
@@ -129,47 +131,47 @@ impl Shared {
         Ok(())
     }
 
-    /// A living process that acts for a dead one.
+    /// A live process that acts for a dead one.
     pub(crate) fn recoverer(&self) -> Option<Identity> {
         let owners = self.slots().iter().filter_map(|slot| Identity::read(slot.owner.load(Ordering::SeqCst)));
         owners.filter(|owner| owner.is_recovering()).find(|&owner| self.lives(owner))
     }
 
-    /// Where this process is, for the gate.
+    /// The digest of this process's boot and namespaces, for the gate.
     pub(crate) fn place(&self) -> Result<u64, Error> {
         Ok(process::place(self.boot, process::namespace()?))
     }
 
-    /// Processes of another namespace cannot be watched.
+    /// Refuses a slab in use by processes of another namespace, which cannot be watched.
     pub(crate) fn check_namespace(&self, expected: u64) -> Result<(), Error> {
         let found = self.namespace_word().load(Ordering::Acquire);
         let same_boot = self.boot_word().load(Ordering::Acquire) == self.boot;
-        let somebody = || self.slots().iter().any(|slot| slot.owner.load(Ordering::SeqCst) != Identity::NOBODY);
+        let somebody = || self.slots().iter().any(|slot| slot.owner.load(Ordering::SeqCst) != Identity::NONE);
         if same_boot && found != expected && somebody() {
             return Err(Error::Namespace { expected, found });
         }
         Ok(())
     }
 
-    /// Whether the free list is one of this boot and of this namespace, and no process rebuilds it.
+    /// Whether the free list is of this boot and of this namespace, and no process is rebuilding it.
     pub(crate) fn is_ready(&self, namespace: u64) -> bool {
         self.gate().load(Ordering::SeqCst) == OPEN
             && self.namespace_word().load(Ordering::SeqCst) == namespace
             && self.boot_word().load(Ordering::SeqCst) == self.boot
     }
 
-    /// Whether a living process has a cache.
+    /// Whether a live process has a cache.
     fn in_use(&self) -> bool {
         self.lives_of_caches().any(|lives| lives)
     }
 
-    /// How many caches living processes have; `None` if they are of another namespace.
+    /// The number of caches of live processes; `None` if they are of another namespace.
     pub(crate) fn living_caches(&self) -> Option<u64> {
         self.check_namespace(process::namespace().ok()?).ok()?;
         Some(self.lives_of_caches().filter(|&lives| lives).count() as u64)
     }
 
-    /// Of each cache in use, whether its process lives; the kernel is asked once for each process.
+    /// For each cache in use, whether its process lives; asks the kernel once for each process.
     fn lives_of_caches(&self) -> impl Iterator<Item = bool> {
         let mut known: Vec<(Identity, bool)> = Vec::new();
         let owners = self.slots().iter().filter_map(|slot| Identity::read(slot.owner.load(Ordering::SeqCst)));

@@ -1,11 +1,11 @@
 //! A thread's cache: where allocation and free happen without an atomic read-modify-write.
 //!
-//! A cache has a magazine of free objects in the memory of its process. The word of each says that it is in this cache's
-//! hands, and nobody else changes such a word. So to allocate is to pop the magazine and to store one word, and that store
-//! is the moment at which the object is allocated, for a survivor, too: there is nothing else in shared memory to keep in
-//! step with it. The same holds for the free of a private object.
+//! A cache has a magazine of free objects in the memory of its process. The word of each says that this cache has it,
+//! and only this cache changes such a word. So an allocation pops the magazine and stores one word. That store is the
+//! moment of the allocation for a survivor, too: no other data in shared memory has to agree with it. The same holds
+//! for the free of a private object.
 //!
-//! A full magazine gives a chain to the depot, an empty one takes one.
+//! A full magazine gives a chain to the depot, and an empty one takes one.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -27,29 +27,30 @@ use crate::word::{Generation, State, Word};
 
 /// A thread's access to a slab of raw bytes; [`Cache`](crate::Cache) is the typed form.
 ///
-/// Make one for each thread and keep it. It may move to another thread. In the child of a `fork` it answers [`Error::Forked`], and the child
-/// makes its own. While it lives it keeps up to two chains of free objects for itself
-/// ([`chain`](crate::Options::chain)); when dropped it gives them back. If its process dies, a survivor does.
+/// Make one for each thread and keep it. It may move to another thread. In the child of a `fork` it returns
+/// [`Error::Forked`], and the child makes its own. While it lives it keeps up to two chains of free objects for itself
+/// ([`chain`](crate::Options::chain)); when dropped it gives them back. If its process dies, a survivor gives them
+/// back.
 pub struct RawCache {
     shared: Arc<Shared>,
     /// The objects' words.
     words: NonNull<AtomicU64>,
     objects: NonNull<u8>,
     object_bytes: usize,
-    /// Who had each object last, if the slab keeps that.
+    /// The owner of each object's last holder, if the slab keeps owners.
     owners: Option<NonNull<AtomicU64>>,
     slot: u16,
     /// The process that made it.
     pid: u32,
     /// The same process, as a number that takes no system call to compare.
     born: u32,
-    /// How many entries of the magazine are in use.
+    /// The number of entries of the magazine in use.
     count: Cell<usize>,
     /// Indices of free objects, the youngest last. Their generations are in their words.
     magazine: Box<[Cell<u32>]>,
 }
 
-// SAFETY: the pointers lead into the mapping, which `shared` keeps and which belongs to no thread.
+// SAFETY: the pointers lead into the mapping, which `shared` keeps alive and which belongs to no thread.
 unsafe impl Send for RawCache {}
 
 impl RawCache {
@@ -73,12 +74,13 @@ impl RawCache {
 
     /// Allocates an object, private to this cache until it is [published](RawPrivate::publish).
     ///
-    /// Its bytes are what their last holder left, or zero. Wait-free while the magazine has objects: a load and two stores. Otherwise
-    /// lock-free; but when no object is left, looks whether a process has died, which takes system calls.
+    /// Its bytes are those that the last holder left, or zero. Wait-free while the magazine has objects: a load and two
+    /// stores. Otherwise lock-free; but when no object is left, the allocation checks for dead processes, which takes
+    /// system calls.
     ///
     /// # Errors
-    /// [`Error::Full`]; [`Error::Forked`]; [`Error::Damaged`]; [`Error::System`] when no object is left and it can't be found out whether a process has died, or no room
-    /// can be reserved to grow.
+    /// [`Error::Full`]; [`Error::Forked`]; [`Error::Damaged`]; [`Error::System`] when no object is left and the check
+    /// for dead processes fails, or when no space can be reserved to grow.
     ///
     /// ```
     /// use millstream_slab::RawSlab;
@@ -93,20 +95,21 @@ impl RawCache {
     pub fn alloc(&self) -> Result<RawPrivate<'_>, Error> {
         let index = self.pop()?;
         let word = self.word(index);
-        // Relaxed: written by this cache last.
+        // Relaxed: this cache wrote the word last.
         let cached = Word(word.load(Ordering::Relaxed));
-        // Release, for a survivor: this store comes after all that this cache did before. Nobody else looks.
+        // Release, for a survivor: this store comes after all earlier stores of this cache. Other caches do not read
+        // the word.
         word.store(cached.allocated(), Ordering::Release);
         Ok(RawPrivate::new(self, index))
     }
 
-    /// Frees a published object, or an orphan, wherever it was allocated.
+    /// Frees a published object, or an orphan, whichever process allocated it.
     ///
-    /// Linearizable at its compare-and-swap: of several that free one object, one succeeds. Lock-free.
+    /// Linearizable at its compare-and-swap: of several threads that free one object, one succeeds. Lock-free.
     ///
     /// # Errors
-    /// [`Error::Stale`] for a double free; [`Error::Foreign`]; [`Error::Forked`]; [`Error::Held`] while somebody has claimed it;
-    /// [`Error::Damaged`].
+    /// [`Error::Stale`] for a double free; [`Error::Foreign`]; [`Error::Forked`]; [`Error::Held`] while another cache
+    /// has claimed it; [`Error::Damaged`].
     ///
     /// ```
     /// use millstream_slab::{Error, RawSlab};
@@ -123,21 +126,21 @@ impl RawCache {
         self.check_process()?;
         let word = self.shared.look_up(handle)?;
         let generation = handle.in_place();
-        // One whose generations are used up is never handed out again.
+        // An object whose generations are used up is never handed out again.
         let Some(next) = generation.next() else { return self.change(handle, generation.retired()) };
-        // AcqRel: what was done to the object comes before, and what its next holder does comes after.
+        // AcqRel: all accesses to the object come before, and those of its next holder come after.
         let published = generation.published();
         if word.compare_exchange(published, next.cached(self.slot), Ordering::AcqRel, Ordering::Relaxed).is_err() {
             self.change(handle, next.cached(self.slot))?;
         }
-        // Pairs with the fence of a reader: one that sees what the next holder writes sees the word that says so.
+        // Pairs with the acquire fence of a reader: one that sees what the next holder writes sees this word.
         fence(Ordering::Release);
         self.push(handle.index());
         Ok(())
     }
 
-    /// Makes a published object, or an orphan, private to this cache: the way to change it. Handles to it stay good, and are
-    /// answered with [`Error::Held`] until it is published again.
+    /// Makes a published object, or an orphan, private to this cache: the way to change it. Its handles stay valid, and
+    /// return [`Error::Held`] until it is published again.
     ///
     /// Linearizable at its compare-and-swap. Lock-free.
     ///
@@ -149,7 +152,7 @@ impl RawCache {
         let word = self.shared.look_up(handle)?;
         let generation = handle.in_place();
         let held = generation.held(self.slot);
-        // Acquire: pairs with the release of whoever published it.
+        // Acquire: pairs with the release of the store that published it.
         if word.compare_exchange(generation.published(), held, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             self.change(handle, held)?;
         }
@@ -158,9 +161,9 @@ impl RawCache {
         Ok(RawPrivate::new(self, handle.index()))
     }
 
-    /// What the application calls who uses this cache: a worker, a job, a connection. Objects that this cache publishes from now on have this
-    /// [owner](RawSlab::owner), and so has what it holds when its process dies. Without effect where the slab keeps no
-    /// [owners](crate::Options::owners).
+    /// Sets the application's number for the user of this cache: a worker, a job, a connection. Objects that this cache
+    /// publishes from now on have this [owner](RawSlab::owner), and so have the objects that it holds when its process
+    /// dies. It has no effect where the slab keeps no [owners](crate::Options::owners).
     pub fn set_owner(&self, owner: u64) {
         if !self.is_ours() {
             return;
@@ -168,7 +171,7 @@ impl RawCache {
         self.shared.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
     }
 
-    /// Objects that can be allocated before the depot is asked.
+    /// The number of objects that can be allocated before the depot is asked.
     #[must_use]
     pub fn cached(&self) -> usize {
         self.count.get()
@@ -186,7 +189,8 @@ impl RawCache {
         Ok(())
     }
 
-    /// Changes the word of an object that can be had by its handle, published or orphan; if it can't be had, says why.
+    /// Changes the word of a published or orphaned object, given its handle; returns the reason if it has another
+    /// state.
     #[cold]
     fn change(&self, handle: Handle, new: u64) -> Result<(), Error> {
         let word = self.shared.look_up(handle)?;
@@ -195,7 +199,7 @@ impl RawCache {
         while found == generation.published() || found == generation.orphan() {
             match word.compare_exchange(found, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return Ok(()),
-                // Claimed and published again by somebody else meanwhile, or freed.
+                // Meanwhile another cache claimed and published it again, or freed it.
                 Err(now) => found = now,
             }
         }
@@ -204,7 +208,8 @@ impl RawCache {
 
     #[inline(always)]
     fn word(&self, index: u64) -> &AtomicU64 {
-        // SAFETY: indices come from the magazine, where only those of the slab are put, and from private objects.
+        // SAFETY: `words` has an entry for every index of the slab; the indices of the magazine and of private objects
+        // are such.
         unsafe { self.words.add(index as usize).as_ref() }
     }
 
@@ -215,7 +220,8 @@ impl RawCache {
         }
         let count = self.count.get() - 1;
         self.count.set(count);
-        // SAFETY: there are `count` entries and more; the count never exceeds the magazine.
+        // SAFETY: the magazine had more than `count` entries in use before the decrement, and never has more than its
+        // length.
         Ok(u64::from(unsafe { self.magazine.get_unchecked(count) }.get()))
     }
 
@@ -225,12 +231,12 @@ impl RawCache {
             self.spill();
         }
         let count = self.count.get();
-        // SAFETY: `spill` made room if there was none.
+        // SAFETY: `spill` has made room if the magazine was full, so `count` is below its length.
         unsafe { self.magazine.get_unchecked(count) }.set(index as u32);
         self.count.set(count + 1);
     }
 
-    /// Takes objects from the depot, or such as were never used, or from dead processes.
+    /// Takes objects from the depot, or unused ones, or those of dead processes.
     #[cold]
     #[inline(never)]
     fn refill(&self) -> Result<(), Error> {
@@ -247,7 +253,7 @@ impl RawCache {
 
     /// Takes objects that were never used, up to a chain of them.
     ///
-    /// Each by an exchange of its word, so that one half-way taken is in this cache's hands or in nobody's.
+    /// Each by an exchange of its word, so a kill half-way leaves an object either to this cache or unused.
     fn fetch_fresh(&self) -> Result<bool, Error> {
         let shared = &self.shared;
         loop {
@@ -265,7 +271,7 @@ impl RawCache {
                     self.push(index);
                 }
             }
-            // After the words: an object below the number is always in somebody's hands.
+            // After the words: an object below the number always has a holder.
             shared.fresh().fetch_max(until, Ordering::AcqRel);
             if self.count.get() > 0 {
                 return Ok(true);
@@ -277,8 +283,8 @@ impl RawCache {
     #[cold]
     #[inline(never)]
     fn spill(&self) {
-        // A damaged depot can't take them. They stay in this cache's hands by their words, and the next one that opens the
-        // slab alone finds them; this cache has forgotten them.
+        // A damaged depot can't take them. This cache has forgotten them then; by their words they are still its own,
+        // and the next process that opens the slab alone finds them.
         drop(self.give(self.magazine.len() / 2));
     }
 
@@ -305,29 +311,29 @@ impl RawCache {
             return;
         }
         let word = self.word(index);
-        // Relaxed, here and below: written by this cache last.
+        // Relaxed, here and below: this cache wrote the word last.
         let held = Word(word.load(Ordering::Relaxed));
         let Some(cached) = held.freed() else {
             return word.store(held.generation().retired(), Ordering::Release);
         };
-        // Release: what was done to the object comes before, for whoever gets it from the depot.
+        // Release: all accesses to the object come before, for the cache that gets it from the depot.
         word.store(cached, Ordering::Release);
         self.push(index);
     }
 
-    /// Ends the life of an object that somebody else held, who has left it to this cache.
+    /// Ends the life of an object whose holder has left it to this cache.
     #[inline(always)]
     pub(crate) fn free_held(&self, index: u64) {
         let word = self.word(index);
-        // Relaxed: whoever wrote it last has synchronised with this thread since. Release: as in `free_private`.
+        // Relaxed: the last writer has synchronised with this thread since. Release: as in `free_private`.
         let generation = Word(word.load(Ordering::Relaxed)).generation();
         let Some(next) = generation.next() else { return word.store(generation.retired(), Ordering::Release) };
         word.store(next.cached(self.slot), Ordering::Release);
         self.push(index);
     }
 
-    /// Allocates an object for the holder with another slot. One store: before it the object is free and this cache's, after it
-    /// allocated and the other's.
+    /// Allocates an object for the holder with another slot. One store: before it the object is free and this cache's,
+    /// after it allocated and the other holder's.
     #[inline(always)]
     pub(crate) fn alloc_for(&self, slot: u16) -> Result<u64, Error> {
         let index = self.pop()?;
@@ -335,17 +341,17 @@ impl RawCache {
         Ok(index)
     }
 
-    /// Leaves an object that this cache has to the holder with another slot. One store: before it the object is this
-    /// cache's, after it the other's.
+    /// Leaves an object of this cache to the holder with another slot. One store: before it the object is this cache's,
+    /// after it the other holder's.
     #[inline(always)]
     pub(crate) fn hand_over(&self, index: u64, slot: u16) {
         let word = self.word(index);
         let generation = Word(word.load(Ordering::Relaxed)).generation();
-        // Release, for a survivor: not before what was done to the object.
+        // Release, for a survivor: all accesses to the object come before.
         word.store(generation.held(slot), Ordering::Release);
     }
 
-    /// Takes a free object over that the holder with another slot had in its hands; likewise.
+    /// Takes over a free object of the holder with another slot, by one store as in `hand_over`.
     #[inline(always)]
     pub(crate) fn take_free(&self, index: u64) {
         let word = self.word(index);
@@ -357,13 +363,13 @@ impl RawCache {
         self.push(index);
     }
 
-    /// Takes an object over whose holder has left it to this cache; likewise.
+    /// Takes over an object that its holder has left to this cache, by one store as in `hand_over`.
     #[inline(always)]
     pub(crate) fn take_over(&self, index: u64) {
         self.hand_over(index, self.slot);
     }
 
-    /// Whether this process made it, and not one that forked this one.
+    /// Whether this process made the cache, rather than a process that forked this one.
     #[inline(always)]
     pub(crate) fn is_ours(&self) -> bool {
         self.born == fork::generation()
@@ -385,7 +391,7 @@ impl RawCache {
         &self.shared
     }
 
-    /// Makes a private object public. One store: before it the object is this cache's, after it everybody's.
+    /// Makes a private object public. One store: before it the object is this cache's, after it every process's.
     #[inline(always)]
     pub(crate) fn publish(&self, index: u64) -> Handle {
         // In a child it is the parent's to publish.
@@ -394,11 +400,12 @@ impl RawCache {
         }
         if let Some(owners) = self.owners {
             let user = self.shared.slots()[usize::from(self.slot)].user.load(Ordering::Relaxed);
-            // SAFETY: as in `word`. Relaxed: before the word, whose store is a release.
+            // SAFETY: `owners` has an entry for every index of the slab. Relaxed: the release store of the word
+            // follows.
             unsafe { owners.add(index as usize).as_ref() }.store(user, Ordering::Relaxed);
         }
         let generation = Word(self.word(index).load(Ordering::Relaxed)).generation();
-        // Release: whoever reads the object by its handle sees what was written.
+        // Release: a thread that reads the object by its handle sees what was written.
         self.word(index).store(generation.published(), Ordering::Release);
         Handle::new(self.shared.header.identity, index, generation)
     }
@@ -412,7 +419,8 @@ impl RawCache {
     /// The bytes of an object.
     #[inline(always)]
     pub(crate) fn bytes(&self, index: u64) -> NonNull<[u8]> {
-        // SAFETY: within the mapping, which has room for every index of the slab.
+        // SAFETY: the mapping has `object_bytes` bytes for every index of the slab, and private objects have such an
+        // index.
         let start = unsafe { self.objects.add(index as usize * self.object_bytes) };
         NonNull::slice_from_raw_parts(start, self.object_bytes)
     }
@@ -420,13 +428,13 @@ impl RawCache {
 
 impl Drop for RawCache {
     fn drop(&mut self) {
-        // A copy that `fork` made in a child leaves the parent's cache alone, whoever has its slot by now.
+        // A copy that `fork` made in a child leaves the parent's cache alone, whichever cache has its slot by now.
         if self.pid != std::process::id() {
             return;
         }
         if self.flush().is_ok() {
-            // Release: whoever has the slot next finds nothing of this cache.
-            self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NOBODY, Ordering::Release);
+            // Release: the next owner of the slot finds nothing of this cache.
+            self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NONE, Ordering::Release);
         }
     }
 }
@@ -438,7 +446,7 @@ impl std::fmt::Debug for RawCache {
 }
 
 impl Shared {
-    /// The word of the object that a handle names; whether the handle is still good is not looked at.
+    /// The word of the object that a handle names; the handle may be stale.
     #[inline(always)]
     pub(crate) fn look_up(&self, handle: Handle) -> Result<&AtomicU64, Error> {
         match self.words().get(handle.index() as usize) {
@@ -447,7 +455,7 @@ impl Shared {
         }
     }
 
-    /// Why an object with this word can't be had by a handle.
+    /// The reason why a handle does not give access to an object with this word.
     #[cold]
     pub(crate) fn refusal(&self, handle: Handle, found: Word) -> Error {
         let index = handle.index();

@@ -1,4 +1,4 @@
-//! Counting objects, and checking that each is in exactly one pair of hands.
+//! Counts objects by state, and checks that each is in exactly one pair of hands.
 
 use std::sync::atomic::Ordering;
 
@@ -8,28 +8,28 @@ use crate::mapped::shared::Shared;
 use crate::slot::{Intent, Slot};
 use crate::word::{State, Word};
 
-/// How the objects of a slab are used.
+/// The objects of a slab, counted by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The most there can be.
+    /// The maximum number of objects.
     pub max_objects: u64,
-    /// Those that may be used before the slab grows.
+    /// The number of objects that may be used before the slab grows.
     pub capacity: u64,
-    /// Never used.
+    /// Objects never used.
     pub virgin: u64,
-    /// Free, in the depot.
+    /// Objects free in the depot.
     pub free: u64,
-    /// Free, in the caches.
+    /// Objects free in the caches.
     pub cached: u64,
-    /// Allocated and private.
+    /// Objects allocated and private.
     pub held: u64,
-    /// Allocated and published.
+    /// Objects allocated and published.
     pub published: u64,
-    /// Allocated, and their process is dead.
+    /// Objects allocated whose holder has died.
     pub orphans: u64,
-    /// Used so often that their generations are used up.
+    /// Objects whose generations are used up.
     pub retired: u64,
-    /// Words that make no sense.
+    /// Objects whose words make no sense.
     pub damaged: u64,
     /// Caches in use.
     pub caches: u64,
@@ -53,24 +53,24 @@ impl Usage {
                 None => &mut usage.damaged,
             } += 1;
         }
-        let in_use = |owner: u64| owner != Identity::NOBODY;
+        let in_use = |owner: u64| owner != Identity::NONE;
         usage.caches = shared.slots().iter().filter(|slot| in_use(slot.owner.load(Ordering::Acquire))).count() as u64;
         usage
     }
 
-    /// Allocated, in whosever hands.
+    /// The number of allocated objects: private, published or orphaned.
     #[must_use]
     pub fn allocated(&self) -> u64 {
         self.held + self.published + self.orphans
     }
 }
 
-/// What [`RawSlab::verify`](crate::RawSlab::verify) or [`Inspection::report`](crate::Inspection::report) found.
+/// The result of [`RawSlab::verify`](crate::RawSlab::verify) or [`Inspection::report`](crate::Inspection::report).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// How the objects are used.
+    /// The objects by state.
     pub usage: Usage,
-    /// What is wrong; empty for a sound slab.
+    /// The violated invariants; empty for a sound slab.
     pub problems: Vec<String>,
 }
 
@@ -79,14 +79,14 @@ impl Report {
         Report { problems: problems(shared), usage: Usage::count(shared) }
     }
 
-    /// Whether nothing is wrong.
+    /// Whether every invariant holds.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
 }
 
-/// Whether a slab that no process uses, and that all dead ones were recovered from, is as a rebuilt one.
+/// Whether a slab that no process uses, and whose dead caches are all recovered, equals a rebuilt one.
 pub(crate) fn is_whole(shared: &Shared) -> bool {
     let head = Head::unpack(shared.head().load(Ordering::Acquire));
     let is_quiet =
@@ -99,12 +99,12 @@ pub(crate) fn is_whole(shared: &Shared) -> bool {
         && problems(shared).is_empty()
 }
 
-/// What is wrong.
+/// Lists the violated invariants.
 fn problems(shared: &Shared) -> Vec<String> {
     let mut problems = Vec::new();
     let moving = moving(shared);
     let in_depot = walk(shared, &moving, &mut problems);
-    // Its maker has died, perhaps, and the next one begins again.
+    // Its rebuilder may have died, and the next process at the gate starts over.
     let is_remade = shared.is_half_made();
     let owners: Vec<u64> = shared.slots().iter().map(|slot| slot.owner.load(Ordering::Acquire)).collect();
     let fresh = shared.fresh().load(Ordering::Acquire);
@@ -114,10 +114,10 @@ fn problems(shared: &Shared) -> Vec<String> {
             Some(State::Free) if !in_depot[index] && !moving[index] && !is_remade => {
                 problems.push(format!("object {index} is free and lost"));
             }
-            // One that is held in nobody's name was forgotten, and whoever recovers makes it an orphan.
+            // A held object of a slot without an owner was forgotten, and the next recovery makes it an orphan.
             Some(State::Cached(slot)) if !is_remade => {
-                if owners.get(usize::from(slot)).is_none_or(|&owner| owner == Identity::NOBODY) {
-                    problems.push(format!("object {index} is free in cache {slot}, which nobody has"));
+                if owners.get(usize::from(slot)).is_none_or(|&owner| owner == Identity::NONE) {
+                    problems.push(format!("object {index} is free in cache {slot}, which has no owner"));
                 }
             }
             Some(State::Held(slot)) if usize::from(slot) >= owners.len() => {
@@ -133,13 +133,14 @@ fn problems(shared: &Shared) -> Vec<String> {
     problems
 }
 
-/// Which objects are in chains that somebody has announced to give or to take.
+/// Marks the objects in chains whose move a cache has announced.
 fn moving(shared: &Shared) -> Vec<bool> {
     let depot = shared.depot();
     let mut moving = vec![false; depot.words.len()];
     for slot in depot.slots {
         if let Some(Intent::Give(first) | Intent::Take(first)) = Intent::read(slot.intent.load(Ordering::Acquire)) {
-            // A chain that leads nowhere shows when the depot is walked, or when its announcement is brought to an end.
+            // A chain that leads outside the slab shows when the depot is walked, or when its announcement is
+            // completed.
             let _ = depot.walk(first, |index, _| {
                 moving[index as usize] = true;
                 Ok(())
@@ -149,7 +150,7 @@ fn moving(shared: &Shared) -> Vec<bool> {
     moving
 }
 
-/// Which objects the depot holds, by its links.
+/// Marks the objects that the depot holds, by its links.
 fn walk(shared: &Shared, moving: &[bool], problems: &mut Vec<String>) -> Vec<bool> {
     let depot = shared.depot();
     let mut seen = vec![false; depot.words.len()];

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::fmt;
 use std::io;
@@ -6,16 +6,16 @@ use std::path::PathBuf;
 
 use crate::depot::Damage;
 
-/// Why a slab could not be made, opened or used.
+/// The reason why a slab could not be made, opened or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused.
     #[error("{what}: {source}")]
     System {
-        /// What was asked of it.
+        /// The request.
         what: String,
-        /// What it said.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// An option is outside of its range.
@@ -25,24 +25,25 @@ pub enum Error {
         what: &'static str,
         /// Its value.
         found: u64,
-        /// The smallest value there is.
+        /// The smallest valid value.
         least: u64,
-        /// The largest.
+        /// The largest valid value.
         most: u64,
     },
-    /// There is a file already where a slab was to be made.
+    /// The file to be made exists already.
     #[error("{} exists already; open it, or remove it", path.display())]
     Exists {
-        /// Where.
+        /// The file.
         path: PathBuf,
     },
-    /// It is no regular file.
+    /// The path names no regular file.
     #[error("this is {found}, and a slab is a file")]
     NotAFile {
-        /// What it is: a FIFO, a folder, a device, …
+        /// The type found: a FIFO, a folder, a device, …
         found: &'static str,
     },
-    /// The file belongs to another user, or others may write to it: they can cut it off, and every process that has mapped it dies of SIGBUS.
+    /// The file belongs to another user, or others may write to it: they can truncate it, which kills every process
+    /// that has mapped it by SIGBUS.
     #[error(
         "{} belongs to user {owner} and has mode {mode:03o}; a slab of user {user} belongs to that user or to root, and no others may write to it. To \
          trust those who may, open the file and hand it over (`open_file`, `--trust-others`)",
@@ -66,7 +67,7 @@ pub enum Error {
         /// The first eight bytes of the file.
         found: u64,
     },
-    /// The file was written by a program that knows more than this one.
+    /// The file was written by a program of a newer version than this one.
     #[error(
         "the slab has version {major}.{minor}, and this program knows versions {known_major}.0 to {known_major}.{known_minor}"
     )]
@@ -88,32 +89,32 @@ pub enum Error {
         /// The checksum that was found.
         found: u64,
     },
-    /// The header's numbers are not those of a slab, although their checksum is right.
+    /// The header's numbers do not describe a slab, although their checksum is right.
     #[error("the slab's header is wrong: {what} is {found}, expected {expected}")]
     Geometry {
         /// The number.
         what: &'static str,
-        /// What it has to be.
+        /// The value that it must have.
         expected: u64,
-        /// What it is.
+        /// The value found.
         found: u64,
     },
-    /// The file is shorter than its header says: it was cut off.
+    /// The file is shorter than its header says: it was truncated.
     #[error("the slab is cut off: the file has {found} bytes of {expected}")]
     Truncated {
-        /// What its header promises.
+        /// The length that its header promises.
         expected: u64,
-        /// How long it is.
+        /// The length found.
         found: u64,
     },
     /// The slab holds objects of another type.
     #[error("the slab holds other objects: {what} is {found}, and this type has {expected}")]
     OtherObjects {
-        /// What differs: size, alignment or tag.
+        /// The property that differs: size, alignment or tag.
         what: &'static str,
-        /// The type's.
+        /// The type's value.
         expected: u64,
-        /// The slab's.
+        /// The slab's value.
         found: u64,
     },
     /// The slab is in use, or being opened, in another PID or time namespace, whose processes this one cannot watch.
@@ -131,32 +132,32 @@ pub enum Error {
     Busy {
         /// That process.
         pid: u32,
-        /// How long this one waited.
+        /// The time for which this one has waited.
         waited_ms: u64,
-        /// What the other one is at.
+        /// The work of the other process.
         work: Work,
-        /// Whether it is stopped, by a signal or by a debugger, and so will not finish by itself.
+        /// Whether a signal or a debugger has stopped the other process, so that it will not finish by itself.
         is_stopped: bool,
     },
-    /// As many caches as the slab has room for are in use by living processes.
+    /// Live processes use all caches that the slab has room for.
     #[error("all {caches} caches of the slab are in use; make it with more of them")]
     NoCache {
-        /// How many there are.
+        /// The number of caches.
         caches: u64,
     },
     /// All objects are in use, or free in the caches of others.
     #[error("the slab is full: of {objects} objects none can be reached")]
     Full {
-        /// How many there are.
+        /// The number of objects.
         objects: u64,
     },
-    /// The cache, or the parcel, is a copy: it belongs to the process that forked this one, and goes on being used there.
+    /// The cache or parcel is a copy: the original belongs to the process that forked this one, and stays in use there.
     #[error("this cache or parcel belongs to process {pid}, which has forked this one; make one here")]
     Forked {
         /// The process that made it.
         pid: u32,
     },
-    /// The handle belongs to another slab, or is none at all.
+    /// The handle belongs to another slab, or to none.
     #[error("the handle does not belong to this slab")]
     Foreign,
     /// The object was freed since the handle was made: a use after free, or a double free.
@@ -169,31 +170,32 @@ pub enum Error {
         /// The object's.
         found: u64,
     },
-    /// The object has been claimed, and is private to somebody at the moment.
+    /// A cache has claimed the object, which is private to it at the moment.
     #[error("object {index} is private to process {pid} at the moment")]
     Held {
         /// The object.
         index: u64,
-        /// Whose it is.
+        /// The process that has it.
         pid: u32,
     },
-    /// Something is in the shared memory that this library never leaves there.
+    /// The shared memory holds a value that this library never leaves there.
     #[error("the slab is damaged: {what} ({at})")]
     Damaged {
-        /// What is wrong.
+        /// The damage.
         what: &'static str,
-        /// Where: an object, a slot or a value.
+        /// The place: an object, a slot or a value.
         at: u64,
     },
 }
 
-/// What keeps other processes waiting.
+/// The work for which other processes wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Work {
-    /// It rebuilds the free list: after a reboot, after users of another namespace, or because the list is damaged. No process has a cache meanwhile.
+    /// Rebuilds the free list: after a reboot, after users of another namespace, or because the list is damaged. No
+    /// process has a cache meanwhile.
     Rebuilding,
-    /// It acts for dead processes, whose caches it has taken over.
+    /// Recovers the caches of dead processes, which it has taken over.
     Recovering,
 }
 
@@ -226,7 +228,7 @@ impl From<Damage> for Error {
     }
 }
 
-/// Raw bytes suit every slab.
+/// Raw bytes suit every slab, so the conversion of a raw slab never fails.
 impl From<std::convert::Infallible> for Error {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}

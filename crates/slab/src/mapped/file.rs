@@ -1,4 +1,4 @@
-//! Opening files: what is no file is refused before it is read, and what belongs to others before it is mapped.
+//! Opening files: refuses anything but a regular file before it is read, and another user's file before it is mapped.
 
 use std::fs::{File, FileType};
 use std::ops::Range;
@@ -12,13 +12,14 @@ use crate::mapped::error::Error;
 
 /// The permissions of a file that only its owner may write to.
 pub(crate) const OWNER_ONLY: u32 = 0o600;
-/// Permissions to write, of those who do not own the file.
+/// The permissions to write, for users other than the owner.
 const OTHERS_WRITE: u32 = 0o022;
 const ROOT: u32 = 0;
-/// Opening a FIFO returns at once, and a terminal does not become the process's own.
+/// With these flags, opening a FIFO returns at once, and a terminal does not become the controlling one.
 const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
 
-/// Opens a file to use it as a slab. It belongs to this user or to root, and others may write to it only where `mode` has the same permission.
+/// Opens a file to use it as a slab. The file must belong to this user or to root, and other users may write to it only
+/// where `mode` has the same permission.
 pub(crate) fn open(path: &Path, mode: u32) -> Result<File, Error> {
     let file = open_trusting(path)?;
     let metadata = file.metadata().map_err(|source| Error::system(format!("look at {}", path.display()), source))?;
@@ -30,19 +31,19 @@ pub(crate) fn open(path: &Path, mode: u32) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Opens a file to use it as a slab, whomever it belongs to.
+/// Opens a file to use it as a slab, whichever user owns it.
 pub(crate) fn open_trusting(path: &Path) -> Result<File, Error> {
     let file = File::options().read(true).write(true).custom_flags(FLAGS).open(path);
     file.map_err(|source| Error::system(format!("open {}", path.display()), source))
 }
 
-/// Opens a file to look at it.
+/// Opens a file for reading only.
 pub(crate) fn open_to_read(path: &Path) -> Result<File, Error> {
     let file = File::options().read(true).custom_flags(FLAGS).open(path);
     file.map_err(|source| Error::system(format!("open {}", path.display()), source))
 }
 
-/// The ranges of a part of the file that are no holes; the whole part where the file system does not know its holes.
+/// The ranges of a part of the file that are not holes; the whole part on a file system that does not report holes.
 pub(crate) fn data(file: &File, part: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let mut at = part.start;
     std::iter::from_fn(move || {
@@ -51,7 +52,7 @@ pub(crate) fn data(file: &File, part: Range<u64>) -> impl Iterator<Item = Range<
         }
         let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
             Ok(start) => start,
-            // No more data, or no more file.
+            // No more data, or the end of the file.
             Err(Errno::NXIO) => return None,
             Err(_) => at,
         };
@@ -61,7 +62,7 @@ pub(crate) fn data(file: &File, part: Range<u64>) -> impl Iterator<Item = Range<
     })
 }
 
-/// What something is that is no file.
+/// Names the type of a file that is not a regular one.
 pub(crate) fn kind(found: FileType) -> &'static str {
     if found.is_fifo() {
         "a FIFO"

@@ -1,14 +1,14 @@
-//! The gate: a process that rebuilds the free list has the slab to itself.
+//! The gate: gives a process the slab to itself while it rebuilds the free list.
 //!
-//! Rebuilding is rare: after a reboot, after users of another namespace, and where the list is damaged. Everything else (caches, allocation, recovery,
-//! opening beside others) passes by the gate and only looks whether it is open.
+//! A rebuild is rare: after a reboot, after users of another namespace, and where the list is damaged. All other work
+//! (caches, allocation, recovery, opening beside others) passes by the gate and only checks whether it is open.
 //!
-//! The word of the gate says which process is there, *and where*: a process number means something within one boot, one PID namespace and one time
-//! namespace. The next process takes over a gate whose holder is dead. A holder of another namespace can't be watched, so it is waited for even if it is
-//! dead.
+//! The word of the gate says which process is there, *and where*: a process number identifies a process within one
+//! boot, one PID namespace and one time namespace. The next process takes over a gate whose holder is dead. A holder of
+//! another namespace can't be watched, so the next process waits for it even if it is dead.
 //!
-//! A mark says that the list is half made. If its maker dies, the next one at the gate rebuilds it before any process has a cache. The gate is shut all the
-//! time, so none has a cache until then.
+//! A mark says that the list is half rebuilt. If the process that set it dies, the next one at the gate rebuilds the
+//! list. The gate is shut all the time, so no process has a cache until then.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ use crate::mapped::wait::Wait;
 
 /// No process is at the gate.
 pub(crate) const OPEN: u128 = 0;
-/// Of the identity at the gate: the free list is half made.
+/// A bit of the identity at the gate: the free list is half rebuilt.
 const REMAKES: u128 = 1 << 63;
 
 /// Whether the process at the gate has begun to rebuild the free list.
@@ -30,19 +30,19 @@ pub(crate) fn is_remaking(word: u128) -> bool {
     word & REMAKES != 0
 }
 
-/// Being at the gate; ends when dropped.
+/// The presence of this process at the gate; it ends on drop.
 pub(crate) struct AtTheGate<'s> {
     shared: &'s Shared,
     /// Whether the last holder died while it rebuilt the free list.
     pub(crate) must_remake: bool,
     /// Whether another process was there first.
     pub(crate) has_waited: bool,
-    /// Whether the free list is half made.
+    /// Whether the free list is half rebuilt.
     is_half_made: Cell<bool>,
 }
 
 impl<'s> AtTheGate<'s> {
-    /// Waits until no other process is there.
+    /// Waits until no other process is at the gate, and enters it.
     pub(crate) fn enter(shared: &'s Shared, others: Others, patience: Duration) -> Result<Self, Error> {
         let place = shared.place()?;
         let own = u128::from(place) << 64 | u128::from(Identity::own()?.word());
@@ -66,15 +66,15 @@ impl<'s> AtTheGate<'s> {
         }
     }
 
-    /// From here on the next process at the gate rebuilds the free list if this one dies.
+    /// Marks the free list as half rebuilt: if this process dies, the next one at the gate rebuilds it.
     pub(crate) fn remakes(&self) {
         let gate = self.shared.gate();
-        // Ours: no process takes the gate from a living holder.
+        // A plain store, since no process takes the gate from a live holder.
         gate.store(gate.load(Ordering::Relaxed) | REMAKES, Ordering::SeqCst);
         self.is_half_made.set(true);
     }
 
-    /// The free list is whole again.
+    /// Marks the free list as whole again.
     pub(crate) fn has_remade(&self) {
         self.is_half_made.set(false);
     }
@@ -82,24 +82,25 @@ impl<'s> AtTheGate<'s> {
 
 impl Drop for AtTheGate<'_> {
     fn drop(&mut self) {
-        // A mark alone has the meaning of a dead holder's: the next process rebuilds the list before any has a cache.
+        // A mark alone means the same as a dead holder's: the next process rebuilds the list before any process has a
+        // cache.
         self.shared.gate().store(if self.is_half_made.get() { REMAKES } else { OPEN }, Ordering::SeqCst);
     }
 }
 
-/// A process at the gate that may live.
+/// A process at the gate that may be alive.
 enum Holder {
     Watched(Identity),
-    /// One of another namespace, by its digest.
+    /// A process of another namespace, by that namespace's digest.
     Foreign(u64),
 }
 
 impl Holder {
-    /// `None` if the gate is open, or its holder is dead.
+    /// Decodes the gate's word; `None` if the gate is open, or its holder is dead.
     fn read(word: u128, own_place: u64) -> Option<Holder> {
         let (place, identity) = ((word >> 64) as u64, Identity::read(word as u64)?);
         if process::boot_of(place) != process::boot_of(own_place) {
-            // It died with its boot, whichever process has that number and start now.
+            // The holder died with its boot, whichever process has that number and start now.
             return None;
         }
         if place != own_place {

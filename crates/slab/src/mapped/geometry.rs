@@ -1,4 +1,4 @@
-//! Where everything lies in the file.
+//! The layout of the file.
 //!
 //! | offset | bytes | what |
 //! | --- | --- | --- |
@@ -9,40 +9,41 @@
 //! | next page | 8 × max_objects, or none | their owners, if the slab keeps them |
 //! | next page, or multiple of 2 MiB with huge pages | object_bytes × max_objects | the objects |
 //!
-//! The rest of the file follows from five numbers and two flags of the header, so there are no offsets that could be wrong.
+//! The rest of the file follows from five numbers and two flags of the header, so the header stores no offset that
+//! could be wrong.
 
 use crate::mapped::error::Error;
 use crate::word::MAX_CACHES;
 
-/// Everything but huge pages begins at a multiple of this.
+/// Every part but huge pages begins at a multiple of this.
 pub(crate) const PAGE: u64 = 4096;
 pub(crate) const HUGE_PAGE: u64 = 2 << 20;
-/// The most objects a slab can have: an index has 32 bits, and one value is no object.
+/// The maximum number of objects: an index has 32 bits, and one value stands for no object.
 pub(crate) const MAX_OBJECTS: u64 = u32::MAX as u64;
-/// The largest object.
+/// The size of the largest object.
 pub(crate) const MAX_OBJECT_BYTES: u64 = 1 << 30;
-/// The most objects in a chain, and half of what a magazine holds.
+/// The maximum number of objects in a chain, and half the capacity of a magazine.
 pub(crate) const MAX_CHAIN: u64 = 64;
-/// The largest file: what a process can map beside everything else.
+/// The size of the largest file: as much as a process can map beside everything else.
 const MAX_FILE_BYTES: u64 = 1 << 46;
 const SLOT_BYTES: u64 = size_of::<crate::slot::Slot>() as u64;
 
-/// The numbers that everything else follows from.
+/// The numbers that determine the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    /// From the start of one object to the next.
+    /// The distance from the start of one object to the next.
     pub(crate) object_bytes: u64,
     pub(crate) align_bytes: u64,
     pub(crate) max_objects: u64,
     pub(crate) caches: u64,
     pub(crate) chain: u64,
     pub(crate) huge_pages: bool,
-    /// Whether the slab keeps for each object who had it last.
+    /// Whether the slab keeps the owner of each object's last holder.
     pub(crate) owners: bool,
 }
 
 impl Geometry {
-    /// Whether the numbers are those of a slab.
+    /// Checks that the numbers describe a slab.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let within = |what, found, least, most| {
             if (least..=most).contains(&found) { Ok(()) } else { Err(Error::OutOfRange { what, found, least, most }) }
@@ -80,7 +81,7 @@ impl Geometry {
     }
 
     pub(crate) fn file_bytes(&self) -> u64 {
-        // At most 2^32 objects of 2^30 bytes, and less beside them: this can't overflow.
+        // At most 2^32 objects of 2^30 bytes, and less for the other parts: this can't overflow.
         (self.objects() + self.object_bytes * self.max_objects).next_multiple_of(PAGE)
     }
 }

@@ -6,12 +6,13 @@ use crate::word::Generation;
 
 /// The name of a published object, the same in every process: which slab, which object, and which of its lives.
 ///
-/// A handle is plain data of 16 bytes. It may be sent to another process, or stored in an object of the slab to make lists
-/// and trees. It is checked whenever it is used: a handle whose object was freed, or that belongs to another slab, is an
-/// error and never reaches memory. All zero is no handle of any slab.
+/// A handle is plain data of 16 bytes. It may be sent to another process, or stored in an object of the slab to make
+/// lists and trees. Every use checks it: a handle whose object was freed, or that belongs to another slab, is an error
+/// and never reaches memory. A handle of zeros belongs to no slab.
 ///
-/// The check can't be fooled by reuse: a generation has 48 bits, and an object whose generations are used up is retired. Two
-/// slabs have the same identity with a probability of 2⁻⁴⁷, but a copy of a slab's file has the same one: a handle of the one is good in the other.
+/// Reuse can't defeat the check: a generation has 48 bits, and an object whose generations are used up is retired. Two
+/// slabs have the same identity with a probability of 2⁻⁴⁷. A copy of a slab's file, however, has the identity of the
+/// original, and accepts its handles.
 ///
 /// ```text
 /// low:   identity, upper 32 bits │ index, 32 bits
@@ -55,7 +56,7 @@ impl Handle {
         self.low & INDEX
     }
 
-    /// How often the object was freed before, plus one.
+    /// The number of times that the object was freed before, plus one.
     #[must_use]
     pub fn generation(self) -> u64 {
         self.in_place().number()

@@ -1,4 +1,4 @@
-//! The first page of a slab: what it is, and what all its users change.
+//! The first page of a slab: its description, and the words that all its users change.
 //!
 //! Words of 64 bits, little-endian.
 //!
@@ -8,23 +8,23 @@
 //! | 1 | major version in the upper half, minor in the lower | |
 //! | 2 | bytes from one object to the next | |
 //! | 3 | alignment of objects | |
-//! | 4 | the most objects | |
-//! | 5 | the most caches | |
-//! | 6 | the most objects in a chain | |
+//! | 4 | the maximum number of objects | |
+//! | 5 | the maximum number of caches | |
+//! | 6 | the maximum number of objects in a chain | |
 //! | 7 | identity: 48 bits, 47 of them random, in every handle | |
 //! | 8 | bit 0: objects begin at a multiple of 2 MiB and ask for huge pages; bit 1: there are owners (since 2.1) | |
 //! | 9 | bytes of the file | |
 //! | 10 | the application's tag for its type, 0 for none | |
 //! | 11 | FNV-1a of words 0 to 10 | |
 //! | 17 | boot: a digest of the machine's boot identifier | at opening alone |
-//! | 18 | PID namespace of those who use it (lower half), time namespace (upper half, 0 for the first) | at opening alone |
+//! | 18 | PID namespace of its users (lower half), time namespace (upper half, 0 for the first) | at opening alone |
 //! | 20, 21 | gate: 0, or the process that rebuilds the free list, bit 63 once it has begun; digests of its boot (upper half) and its namespaces | when the list is rebuilt |
 //! | 32 | capacity: objects below this number may be used | when it grows |
 //! | 33 | fresh: objects below this number have been used, or are being taken | when the depot is empty |
-//! | 48, 49 | the depot's head: first object, who exchanged it last (32 bits each); tag | per chain |
+//! | 48, 49 | the depot's head: first object, slot of the cache that exchanged it last plus one (32 bits each); tag | per chain |
 //!
-//! All others are zero. A new minor version may only give a meaning to words that were zero and whose zero means what it
-//! did before, so older files open; a file of a newer minor version does not.
+//! All other words are zero. A new minor version may only give a meaning to words that were zero and whose zero keeps
+//! the old meaning, so older files open; a file of a newer minor version does not.
 
 use crate::mapped::error::Error;
 use crate::mapped::geometry::Geometry;
@@ -32,10 +32,10 @@ use crate::mapped::geometry::Geometry;
 /// `MILLSLAB`
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"MILLSLAB");
 pub(crate) const MAJOR: u32 = 2;
-/// 1: owners.
+/// Minor version 1 added owners.
 pub(crate) const MINOR: u32 = 1;
 
-/// Words that never change.
+/// The number of words that never change.
 pub(crate) const FIXED: usize = 12;
 pub(crate) const BOOT: usize = 17;
 pub(crate) const NAMESPACE: usize = 18;
@@ -48,7 +48,7 @@ const FLAG_HUGE_PAGES: u64 = 1;
 const FLAG_OWNERS: u64 = 2;
 const FLAGS: u64 = FLAG_HUGE_PAGES | FLAG_OWNERS;
 
-/// What a slab is.
+/// The description of a slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) geometry: Geometry,
@@ -78,7 +78,7 @@ impl Header {
         words
     }
 
-    /// Reads those words of a file that is so long.
+    /// Reads the fixed words of a file of this length.
     pub(crate) fn read(words: &[u64; FIXED], file_bytes: u64) -> Result<Header, Error> {
         if words[0] != MAGIC {
             return Err(Error::NotASlab { expected: MAGIC, found: words[0] });
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_header_reads_back() {
         assert_eq!(Header::read(&header().words(), 1 << 20).unwrap(), header());
     }
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_do_not_fit_together_are_errors_in_spite_of_their_checksum() {
+    fn inconsistent_numbers_are_errors_in_spite_of_their_checksum() {
         for (word, value) in
             [(2, 0), (4, 0), (4, u64::MAX), (5, 1 << 20), (6, 100), (7, 1 << 50), (8, 2), (8, 4), (9, 5)]
         {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_off_is_told_from_a_wrong_one() {
+    fn a_truncated_file_is_told_from_a_wrong_one() {
         let bytes = header().geometry.file_bytes();
         assert!(Header::read(&header().words(), bytes).is_ok());
         assert!(matches!(Header::read(&header().words(), bytes - 1), Err(Error::Truncated { .. })));

@@ -1,4 +1,4 @@
-//! Looking at a slab without changing it.
+//! Inspecting a slab without changing it.
 
 use std::fs::File;
 use std::io;
@@ -17,12 +17,14 @@ use crate::mapped::raw::{RawSlab, read_header};
 use crate::mapped::shared::Shared;
 use crate::word::Word;
 
-/// A slab that is only looked at, as it is: nothing is recovered or rebuilt, and what dead processes had is shown as theirs.
+/// A read-only view of a slab as it is: nothing is recovered or rebuilt, and a dead process's objects are shown as its
+/// own.
 ///
-/// For a look at what a crash has left, before a process [opens](RawSlab::open) the slab and mends it; for users who may not write to the file; for files
-/// of other users; and for files that are too damaged to be opened. The file is read and never mapped, so it may be cut off meanwhile. All but
-/// the bytes of objects is of the moment at which the inspection began, or about that moment while others use the slab: 24 bytes of memory for each object
-/// that was ever used.
+/// It serves to see the aftermath of a crash before a process [opens](RawSlab::open) and repairs the slab, to users
+/// without permission to write to the file, for files of other users, and for files that are too damaged to open. The
+/// file is read and never mapped, so it may be truncated meanwhile. Everything but the bytes of objects is a copy made
+/// when the inspection began, and an approximate one while others use the slab: 24 bytes of memory for each object ever
+/// used.
 ///
 /// ```
 /// use millstream_slab::{Inspection, RawSlab};
@@ -41,13 +43,13 @@ use crate::word::Word;
 /// ```
 #[derive(Debug)]
 pub struct Inspection {
-    /// Of a copy, which has everything but the objects.
+    /// Over a copy that has everything but the objects.
     slab: RawSlab,
     file: File,
 }
 
 impl Inspection {
-    /// Of the slab in a file, which has to be readable. Never blocks.
+    /// Inspects the slab in a file, which has to be readable. Never blocks.
     ///
     /// # Errors
     /// As [`RawSlab::open`], but for [`Error::Untrusted`], [`Error::Damaged`], [`Error::Namespace`] and [`Error::Busy`].
@@ -60,27 +62,29 @@ impl Inspection {
         Ok(Inspection { slab: RawSlab::new(shared.into()), file })
     }
 
-    /// Checks every invariant. What is on its way to or from the depot is no problem, whether its process lives or has died. Where others used the slab
-    /// while it was read, what they did may show as one: inspect it again, and see what stays.
+    /// Checks every invariant. An object on its way to or from the depot is no problem, whether its process lives or
+    /// has died. A change that another process made while the file was read may show as one: inspect the slab again,
+    /// and see which problems stay.
     #[must_use]
     pub fn report(&self) -> Report {
         self.slab.verify()
     }
 
-    /// How the objects are used.
+    /// Counts the objects by state.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.slab.usage()
     }
 
-    /// How many of the caches in use are of processes that live; the others are recovered when the slab is opened. `None` if they are of
-    /// another PID or time namespace, whose processes can't be watched from here, and whose numbers mean others here.
+    /// The number of caches in use whose processes live; opening the slab recovers the others. `None` if the processes
+    /// belong to another PID or time namespace: they can't be watched from here, and their numbers name other processes
+    /// here.
     #[must_use]
     pub fn living_caches(&self) -> Option<u64> {
         self.slab.shared().living_caches()
     }
 
-    /// All objects that are allocated, in order.
+    /// Iterates over all allocated objects, in order.
     #[must_use]
     pub fn live(&self) -> Live<'_> {
         self.slab.live()
@@ -89,7 +93,7 @@ impl Inspection {
     /// Copies an object that is published, or an orphan, as it is now; see [`RawSlab::read`].
     ///
     /// # Errors
-    /// As there, and [`Error::Truncated`].
+    /// As [`RawSlab::read`], and [`Error::Truncated`].
     pub fn read(&self, handle: Handle, bytes: &mut [u8]) -> Result<(), Error> {
         self.slab.check_size(bytes)?;
         let shared = self.slab.shared();
@@ -105,7 +109,7 @@ impl Inspection {
         };
         check()?;
         read_at(&self.file, &shared.header, bytes, geometry.objects() + index * geometry.object_bytes)?;
-        // Again, as a reader of mapped memory does: the bytes are of the life that the handle names.
+        // Again, as a reader of mapped memory does: then the bytes belong to the life that the handle names.
         fence(Ordering::Acquire);
         check()
     }
@@ -129,12 +133,12 @@ impl Inspection {
     }
 }
 
-/// Copies everything but the objects; holes of the file take no room in the copy.
+/// Copies everything but the objects; holes of the file take no memory in the copy.
 fn copy(file: &File, header: &Header, memory: &mut Memory) -> Result<(), Error> {
     for range in file::data(file, 0..header.geometry.objects()) {
         read_at(file, header, memory.bytes_mut(range.clone()), range.start)?;
     }
-    // A file that is whole still had all of this.
+    // A file that is whole still has its last byte.
     read_at(file, header, &mut [0], header.geometry.file_bytes() - 1)
 }
 

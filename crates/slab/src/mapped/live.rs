@@ -1,4 +1,4 @@
-//! What is allocated.
+//! Iteration over the allocated objects.
 
 use std::sync::atomic::Ordering;
 
@@ -8,14 +8,14 @@ use crate::mapped::process::Identity;
 use crate::mapped::shared::Shared;
 use crate::word::{State, Word};
 
-/// In whose hands an allocated object is.
+/// The holder of an allocated object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// Everybody's.
+    /// None in particular: every process reaches the object by its handle.
     Published,
-    /// Was held by a process that died: to be claimed or freed by anybody.
+    /// A process that died, or a cache that has ended: any cache may claim or free the object.
     Orphan,
-    /// Private to this process.
+    /// A process, to which the object is private.
     Process {
         /// Its number.
         pid: u32,
@@ -25,11 +25,11 @@ pub enum Holder {
 /// An allocated object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Its name. Of a private object, the one that it will have.
+    /// Its handle; for a private object the one that it will have.
     pub handle: Handle,
-    /// Whose it is.
+    /// Its holder.
     pub holder: Holder,
-    /// What the application called who had it last, or has it now; see [`RawSlab::owner`](crate::RawSlab::owner).
+    /// The application's number for its present or last holder; see [`RawSlab::owner`](crate::RawSlab::owner).
     pub owner: u64,
 }
 
@@ -67,7 +67,7 @@ impl Iterator for Live<'_> {
     }
 }
 
-/// Who has an object with this word, or had it last.
+/// The owner of an object with this word: its present holder's, or its last one's.
 pub(crate) fn owner(shared: &Shared, index: u64, found: Word) -> u64 {
     match (shared.owners(), found.state()) {
         (Some(_), Some(State::Held(slot))) => {
@@ -79,7 +79,7 @@ pub(crate) fn owner(shared: &Shared, index: u64, found: Word) -> u64 {
     }
 }
 
-/// The process whose cache has a slot; 0 if it is nobody's.
+/// The process whose cache has a slot; 0 for a free slot.
 pub(crate) fn holder(shared: &Shared, slot: u16) -> u32 {
     let owner = shared.slots().get(usize::from(slot)).map(|slot| slot.owner.load(Ordering::Acquire));
     owner.and_then(Identity::read).map_or(0, Identity::pid)

@@ -1,4 +1,4 @@
-//! The mapping.
+//! The mapping of a slab into memory.
 
 use std::fs::File;
 use std::ops::Range;
@@ -10,18 +10,18 @@ use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_an
 use crate::mapped::error::Error;
 use crate::mapped::geometry::{HUGE_PAGE, PAGE};
 
-/// What is mapped.
+/// The memory behind a mapping.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A file: all who map it see what is written.
+    /// A file: every process that maps it sees all writes.
     File(File),
-    /// New memory, which a child of `fork` shares.
+    /// New memory, shared with the children of a `fork`.
     Inherited,
-    /// New memory of this process. What is not written to takes no room.
+    /// New memory of this process. Pages that are never written take no memory.
     Own,
 }
 
-/// Memory that is shared with whoever maps the same file.
+/// Memory shared with every process that maps the same file.
 #[derive(Debug)]
 pub(crate) struct Memory {
     start: NonNull<u8>,
@@ -29,14 +29,14 @@ pub(crate) struct Memory {
     source: Source,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and what lies in it is reached through atomics or by whoever
-// holds an object.
+// SAFETY: the mapping belongs to the process, not to a thread; its contents are reached through atomics, or by the
+// single holder of an object.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: `&Memory` gives access to the contents only through raw pointers; users reach them as said at `Send`.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Maps so many bytes.
+    /// Maps `bytes` bytes.
     ///
     /// The start is a multiple of 2 MiB where `huge_pages` asks for it, so that a huge page of the file can be one of the
     /// mapping.
@@ -45,7 +45,8 @@ impl Memory {
         let bytes = usize::try_from(bytes).map_err(|_| failed(rustix::io::Errno::NOMEM))?;
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         let slack = if huge_pages { HUGE_PAGE as usize } else { 0 };
-        // SAFETY: a new mapping, at a place that the kernel chooses; it keeps room where the start can be aligned.
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps no other. It reserves address space in
+        // which the start can be aligned.
         let room = unsafe {
             mmap_anonymous(ptr::null_mut(), bytes + slack, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
         };
@@ -53,7 +54,7 @@ impl Memory {
         let skipped = if huge_pages { room.addr().next_multiple_of(HUGE_PAGE as usize) - room.addr() } else { 0 };
         let start = room.wrapping_byte_add(skipped);
         let (shared, own) = (MapFlags::FIXED | MapFlags::SHARED, MapFlags::FIXED | MapFlags::PRIVATE);
-        // SAFETY: replaces a part of the room above, where there is nothing.
+        // SAFETY: this replaces a part of the reservation above, which holds no data.
         let mapped = unsafe {
             match &source {
                 Source::File(file) => mmap(start, bytes, rights, shared, file.as_fd(), 0),
@@ -62,12 +63,13 @@ impl Memory {
             }
         };
         if let Err(error) = mapped {
-            // SAFETY: the room above, which nobody uses.
+            // SAFETY: this unmaps the reservation above, to which no pointer exists.
             let _ = unsafe { munmap(room, bytes + slack) };
             return Err(failed(error));
         }
         if slack > 0 {
-            // SAFETY: what is left of the room at both ends, which nobody uses. If it can't be unmapped it is wasted.
+            // SAFETY: these are the two ends of the reservation, to which no pointer exists. If the kernel refuses,
+            // they only waste address space.
             unsafe {
                 let _ = munmap(room, skipped);
                 let _ = munmap(start.wrapping_byte_add(bytes), slack - skipped);
@@ -84,15 +86,16 @@ impl Memory {
         }
     }
 
-    /// Whether it is a copy, which no other process sees.
+    /// Whether this is a copy, which no other process sees.
     pub(crate) fn is_copy(&self) -> bool {
         matches!(self.source, Source::Own)
     }
 
-    /// The bytes of memory that no other process and no other thread has seen yet.
+    /// The bytes of a copy, which no other process and no other thread has seen yet.
     pub(crate) fn bytes_mut(&mut self, range: Range<u64>) -> &mut [u8] {
         assert!(self.is_copy() && range.start <= range.end && range.end <= self.bytes as u64);
-        // SAFETY: within the mapping, which is this process's own and borrowed exclusively.
+        // SAFETY: the assertion keeps the range within the mapping, which is private to this process and exclusively
+        // borrowed.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.start.add(range.start as usize).as_ptr(),
@@ -104,13 +107,14 @@ impl Memory {
     /// The address of a byte of the mapping.
     pub(crate) fn at(&self, offset: u64) -> NonNull<u8> {
         assert!(offset < self.bytes as u64, "offsets follow from a geometry whose file is mapped whole");
-        // SAFETY: within the mapping.
+        // SAFETY: the assertion keeps the offset within the mapping.
         unsafe { self.start.add(offset as usize) }
     }
 
-    /// Asks the kernel for huge pages; whether it took the advice.
+    /// Asks the kernel for huge pages; returns whether it took the advice.
     pub(crate) fn advise_huge_pages(&self, offset: u64) -> bool {
-        // SAFETY: within the mapping, and changes nothing but how it is backed.
+        // SAFETY: the range ends with the mapping, and the advice changes only the pages that back it, not their
+        // contents.
         unsafe { madvise(self.at(offset).as_ptr().cast(), self.bytes - offset as usize, Advice::LinuxHugepage).is_ok() }
     }
 
@@ -118,7 +122,7 @@ impl Memory {
     pub(crate) fn sync(&self, offset: u64, bytes: u64) -> Result<(), Error> {
         let from = offset / PAGE * PAGE;
         let until = (offset + bytes).next_multiple_of(PAGE).min(self.bytes as u64);
-        // SAFETY: whole pages of the mapping, which are only written out.
+        // SAFETY: these are whole pages of the mapping, and the call only writes them out.
         let outcome = unsafe { msync(self.at(from).as_ptr().cast(), (until - from) as usize, MsyncFlags::SYNC) };
         outcome.map_err(|source| Error::system("write the slab to its device", source))
     }
@@ -126,7 +130,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: our mapping, and whoever borrows from it is gone. There is nothing to do about a failure.
+        // SAFETY: this unmaps this value's own mapping, and no borrow of it outlives it. A failure has no remedy.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

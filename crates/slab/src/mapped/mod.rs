@@ -1,4 +1,5 @@
-//! A slab in mapped memory: everything but the depot's algorithm, which is also run by models, where there is no memory to map.
+//! A slab in mapped memory: everything but the depot's algorithm, which loom models also run, where no memory can be
+//! mapped.
 
 mod attach;
 mod cache;

@@ -1,4 +1,4 @@
-//! Making a slab.
+//! Creation of slabs.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -23,7 +23,7 @@ use crate::mapped::memory::Source;
 use crate::mapped::raw::RawSlab;
 use crate::mapped::shared::Shared;
 
-/// What a new slab is like; `S` is the face that it will have, [`RawSlab`] or [`Slab`](crate::Slab).
+/// The properties of a new slab; `S` is the type to make, [`RawSlab`] or [`Slab`](crate::Slab).
 ///
 /// ```
 /// use millstream_slab::Slab;
@@ -49,9 +49,9 @@ pub struct Options<S = RawSlab> {
     face: PhantomData<S>,
 }
 
-/// Reading, writing and executing: no more bits than these, among which there is none that runs a program as another user.
+/// The permissions to read, write and execute; set-user-ID and the like are not among them.
 const MAX_MODE: u32 = 0o777;
-/// Caches of a slab whose maker did not say.
+/// The number of caches by default.
 const DEFAULT_CACHES: u64 = 64;
 
 impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
@@ -73,59 +73,64 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         }
     }
 
-    /// How many objects may be used at first; the number doubles when it is needed, up to the maximum. All of them, if not
-    /// said.
+    /// Sets how many objects may be used at first; the number doubles on demand, up to the maximum. The default is the
+    /// maximum.
     ///
-    /// Objects never move. The file has its full length at once, with holes where nothing has been used.
+    /// Objects never move. The file has its full length at once, with holes where no object has been used.
     #[must_use]
     pub fn capacity(mut self, objects: u64) -> Self {
         self.capacity = Some(objects);
         self
     }
 
-    /// How many caches and [parcels](crate::RawParcel) there can be at once, in all processes, 128 bytes each. 64, if not said; at most 16384.
+    /// Sets how many caches and [parcels](crate::RawParcel) can exist at once, in all processes, 128 bytes each. The
+    /// default is 64, the maximum 16384.
     #[must_use]
     pub fn caches(mut self, caches: u64) -> Self {
         self.caches = caches;
         self
     }
 
-    /// How many objects move between a cache and the depot at once, at most 64. A cache keeps up to twice as many to itself, so
-    /// an allocation can fail while `2 × chain` objects are free for each other cache in use. 64, if not said, or less
-    /// where all caches together could keep more than a quarter of a small slab.
+    /// Sets how many objects move between a cache and the depot at once, at most 64. A cache keeps up to twice as many
+    /// to itself, so an allocation can fail while `2 × chain` objects are free for each other cache in use. The default
+    /// is 64, or less where all caches together could keep more than a quarter of a small slab.
     #[must_use]
     pub fn chain(mut self, objects: u64) -> Self {
         self.chain = Some(objects);
         self
     }
 
-    /// A number that tells this application's objects from those of others; see [`RawSlab::tag`]. 0, if not said.
+    /// Sets a number that tells this application's objects from those of others; see [`RawSlab::tag`]. The default is
+    /// 0.
     #[must_use]
     pub fn tag(mut self, tag: u64) -> Self {
         self.tag = tag;
         self
     }
 
-    /// Keeps for each object who had it last: a number that the application gives its [caches](RawCache::set_owner), written when an
-    /// object is published and when its holder is found dead. So what a dead worker left can be told from what others have; see
-    /// [`RawSlab::owner`]. 8 bytes an object, and a store more for each publication.
+    /// Keeps the owner of each object's last holder: a number that the application gives its
+    /// [caches](RawCache::set_owner), written when an object is published and when its holder is found dead. So a
+    /// supervisor can tell a dead worker's objects from those of others; see [`RawSlab::owner`]. Costs 8 bytes an
+    /// object, and one more store for each publication.
     #[must_use]
     pub fn owners(mut self) -> Self {
         self.owners = true;
         self
     }
 
-    /// The permissions of the file that [`create`](Self::create) makes, at most 0777, of which the process's umask is taken away. 0600, if not said: one
-    /// user's. A process needs to read and to write the file to use the slab. The permissions to write are also the most that
-    /// [`open_or_create`](Self::open_or_create) accepts of a file that is there.
+    /// Sets the permissions of the file that [`create`](Self::create) makes, at most 0777, from which the process's
+    /// umask is removed. The default is 0600: one user's. A process needs to read and to write the file to use the
+    /// slab. The permissions to write are also the most that [`open_or_create`](Self::open_or_create) accepts of an
+    /// existing file.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Has [`open_or_create`](Self::open_or_create) open a file that belongs to another user, or that others may write to although
-    /// [`mode`](Self::mode) does not say so. They can cut the file off, and then every process that uses the slab dies of SIGBUS, or fill it with nonsense.
+    /// Lets [`open_or_create`](Self::open_or_create) open a file that belongs to another user, or that others may write
+    /// to although [`mode`](Self::mode) does not say so. Those users can truncate the file, which kills every process
+    /// that uses the slab by SIGBUS, or fill it with garbage.
     #[must_use]
     pub fn trust_others(mut self) -> Self {
         self.trusts_others = true;
@@ -141,10 +146,10 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
-    /// Has every object backed by the file system before it can be handed out, so that a full device is an error of the
-    /// allocation that makes the slab grow, and not a SIGBUS of whoever first writes. Without it each page is
-    /// allocated by the processor that first touches it, on its own NUMA node. Processes that open the slab do not reserve what they make it
-    /// grow by: reserve all of it, or grow it here.
+    /// Has the file system back every object before it can be handed out, so that a full device is an error of the
+    /// allocation that grows the slab, and not a SIGBUS at the first write. Without it, the processor that first
+    /// touches a page allocates it, on its own NUMA node. A process that opens the slab does not reserve the objects
+    /// that it adds: reserve all of them here, or grow the slab here.
     #[must_use]
     pub fn reserve(mut self) -> Self {
         self.reserve = true;
@@ -167,7 +172,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         let slab = match rustix::fs::open(folder, flags, Mode::from_raw_mode(self.mode)) {
             Ok(file) => {
                 let file = File::from(file);
-                // Without a name until it is whole: one that is killed leaves nothing.
+                // The file has no name until it is whole: a killed process leaves nothing.
                 let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
                 let slab = self.make(Source::File(file))?;
                 let linked = rustix::fs::linkat(CWD, nameless, CWD, path, AtFlags::SYMLINK_FOLLOW);
@@ -178,17 +183,17 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => self.create_by_draft(folder, path)?,
             Err(error) => return Err(not_made(path, error.into())),
         };
-        // The name, too, is to be there after a power failure. Where a folder can't be written out, or not by us, the system does it in its
-        // time.
+        // The name, too, should survive a power failure. Where a folder can't be written out, or not by this user, the
+        // kernel does it in its own time.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
         Ok(slab)
     }
 
-    /// The same under another name first.
+    /// The same under a temporary name first.
     fn create_by_draft(&self, folder: &Path, path: &Path) -> Result<S, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // The process's number, so that two that make the same slab at once do not meet here, and random bits, so that
-        // two threads do not either.
+        // The process's number keeps apart two processes that make the same slab at once, and random bits keep apart
+        // two threads.
         let draft = folder.join(format!(".{name}.{}-{:x}", std::process::id(), identity()?));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(self.mode).open(&draft);
         let file = file.map_err(|source| Error::system(format!("make {}", draft.display()), source))?;
@@ -202,9 +207,10 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         made.and_then(|slab| removed.map(|()| slab))
     }
 
-    /// Opens the slab in this file, or makes it if there is none; processes that start together get the same one.
+    /// Opens the slab in this file, or makes it if there is none; processes that start together get the same slab.
     ///
-    /// One that is there must hold objects of this size and alignment, with this tag; in everything else it is as it was made.
+    /// An existing slab must hold objects of this size and alignment, with this tag; all its other properties stay as
+    /// they were made.
     ///
     /// # Errors
     /// [`Error::OtherObjects`]; otherwise as [`RawSlab::open`] and [`create`](Self::create).
@@ -227,7 +233,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
                 opened => return self.accept(opened?),
             }
             match self.create(path) {
-                // Somebody was faster; but a link that leads nowhere stays one.
+                // Another process was faster; but a link that leads nowhere stays one.
                 Err(Error::Exists { .. }) if !path.is_symlink() => {}
                 created => return created,
             }
@@ -251,8 +257,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         S::try_from(slab).map_err(Into::into)
     }
 
-    /// Makes the slab in memory that has a [descriptor](RawSlab::file) but no name: for processes that are handed the
-    /// descriptor. It is gone with the last of them.
+    /// Makes the slab in memory that has a [descriptor](RawSlab::file) but no name, for processes that receive the
+    /// descriptor. It disappears with the last of them.
     ///
     /// # Errors
     /// [`Error::OutOfRange`]; [`Error::System`].
@@ -262,7 +268,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         let file = rustix::fs::memfd_create("millstream-slab", flags).map_err(|errno| failed(errno.into()))?;
         let file = File::from(file);
         let slab = self.make(Source::File(file.try_clone().map_err(failed)?))?;
-        // No process that gets the descriptor can cut the memory off under the others.
+        // With the seals, no process that gets the descriptor can truncate the memory under the others.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&file, seals).map_err(|errno| failed(errno.into()))?;
         Ok(slab)
@@ -292,14 +298,15 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         shared.initialise(capacity)?;
         shared.attach(Others::Watched)?;
         if let Some(file) = shared.memory.file() {
-            // The header, before the file has a name: what has one is a slab, after a power failure, too.
+            // The header is written out before the file has a name, so a named file is a slab, after a power failure,
+            // too.
             shared.memory.sync(0, PAGE)?;
             file.sync_all().map_err(|source| Error::system("write the new slab to its device", source))?;
         }
         S::try_from(RawSlab::new(Arc::new(shared))).map_err(Into::into)
     }
 
-    /// What the slab will be like, if every option is one that there is.
+    /// The layout of the slab, if every option is within its range.
     fn geometry(&self) -> Result<Geometry, Error> {
         if self.mode > MAX_MODE {
             let (what, found) = ("mode, permissions of a file,", u64::from(self.mode));
@@ -320,7 +327,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     }
 }
 
-/// Why a file could not be given its name.
+/// The reason why a file could not be given its name.
 fn not_made(path: &Path, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::AlreadyExists {
         Error::Exists { path: path.to_owned() }
@@ -332,7 +339,7 @@ fn not_made(path: &Path, error: io::Error) -> Error {
 /// A new slab's identity, never 0: a handle of zeros belongs to no slab.
 fn identity() -> Result<u64, Error> {
     let mut bytes = [0; 8];
-    // Fewer than 256 bytes come at once, or not at all.
+    // The kernel returns fewer than 256 bytes at once, or not at all.
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .map_err(|source| Error::system("draw random bytes", source))?;
     Ok((u64::from_le_bytes(bytes) >> (64 - IDENTITY_BITS)) | 1)

@@ -1,11 +1,12 @@
 //! Private objects on their way from one thread to another of the same process.
 //!
-//! A parcel has a slot of its own, as a cache has, and holds what is in it. So objects change hands by one store of their word, as
-//! ever: from the cache that puts them in to the parcel, and from the parcel to the cache that frees them or takes them out. Nobody
-//! else changes such a word, so no compare-and-swap is needed on either side, and a parcel of a killed process is found by its slot.
+//! A parcel has a slot, as a cache has, and holds the objects in it. So its objects change hands, as ever, by one store
+//! of their word: from the cache that puts them in to the parcel, and from the parcel to the cache that frees them or
+//! takes them out. No other holder changes such a word, so neither side needs a compare-and-swap, and a survivor finds
+//! the parcel of a killed process by its slot.
 //!
-//! Like a cache, a parcel may also have free objects in its hands: those that were in it when it was cleared. So a parcel that goes to
-//! and fro is filled with the objects that were freed in it, and nothing but the parcel goes from one thread to the other.
+//! Like a cache, a parcel may also keep free objects: those that were in it when it was cleared. So a parcel that goes
+//! to and fro is filled with the objects that were freed in it, and only the parcel goes from one thread to the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -19,13 +20,14 @@ use crate::mapped::recover::Chains;
 use crate::mapped::shared::Shared;
 use crate::word::Word;
 
-/// Private objects on their way to another thread of this process, which frees them or goes on with them;
+/// Private objects on their way to another thread of this process, which frees them or continues to use them;
 /// [`Parcel`](crate::Parcel) is the typed form.
 ///
-/// Four bytes an object, a store to put it in and a store to take it out: the cheapest way to have objects freed elsewhere; cheaper still if
-/// the parcel goes to and fro, [filled](RawParcel::fill) here and [cleared](RawParcel::clear) there. To send
-/// objects to other processes, [publish](RawPrivate::publish) them. Keep parcels and use them again: each takes one of the slab's
-/// [caches](crate::Options::caches) while it lives. What is in it when it is dropped is freed; if its process dies, it becomes orphans.
+/// It costs four bytes an object, a store to put it in and a store to take it out: the cheapest way to have another
+/// thread free objects, and cheaper still if the parcel goes to and fro, [filled](RawParcel::fill) here and
+/// [cleared](RawParcel::clear) there. To send objects to other processes, [publish](RawPrivate::publish) them. Keep
+/// parcels and use them again: each takes one of the slab's [caches](crate::Options::caches) while it lives. Dropping a
+/// parcel frees the objects in it; if its process dies, they become orphans.
 ///
 /// ```
 /// use millstream_slab::RawSlab;
@@ -39,8 +41,8 @@ use crate::word::Word;
 /// std::thread::scope(|scope| {
 ///     let other = scope.spawn(|| -> Result<(), millstream_slab::Error> {
 ///         let cache = slab.cache()?;
-///         drop(parcel.pop(&cache)?); // one by one
-///         parcel.free(&cache) // all that are left
+///         drop(parcel.pop(&cache)?); // one at a time
+///         parcel.free(&cache) // all the others
 ///     });
 ///     other.join().expect("it does not panic")
 /// })?;
@@ -50,11 +52,11 @@ use crate::word::Word;
 pub struct RawParcel {
     shared: Arc<Shared>,
     slot: u16,
-    /// The process that made it.
+    /// The process that made the parcel.
     pid: u32,
-    /// What is in it, and then the free objects that it keeps.
+    /// The objects in the parcel, then the free objects that it keeps.
     indices: Vec<u32>,
-    /// How many are in it.
+    /// The number of objects in the parcel.
     len: usize,
 }
 
@@ -64,34 +66,35 @@ impl RawParcel {
         Ok(RawParcel { shared, slot, pid: std::process::id(), indices: Vec::new(), len: 0 })
     }
 
-    /// What the application calls who uses this parcel: whose orphans what is in it will be if the process dies; see
-    /// [`RawCache::set_owner`].
+    /// Sets the application's number for the user of this parcel, which will own the objects in it as orphans if the
+    /// process dies; see [`RawCache::set_owner`].
     pub fn set_owner(&self, owner: u64) {
         if self.pid == std::process::id() {
             self.shared.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
         }
     }
 
-    /// How many objects are in it.
+    /// The number of objects in the parcel.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is in it.
+    /// Whether the parcel holds no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many free objects it keeps for what will be in it.
+    /// The number of free objects that the parcel keeps for later fills.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.indices.len() - self.len
     }
 
-    /// Puts an object in; if the parcel keeps free ones, the object's cache gets one of them for it. Allocates memory when there has
-    /// not been as much in it before; otherwise a load and a store for each of the two, and what the cache does when it is full.
+    /// Puts an object in; if the parcel keeps free objects, the object's cache gets one of them in exchange. Allocates
+    /// memory when the parcel holds more objects than ever before; otherwise costs a load and a store for each of the
+    /// two objects, and the work of the cache when it is full.
     ///
     /// # Errors
     /// [`Error::Foreign`] for an object of another slab, which is freed.
@@ -106,7 +109,7 @@ impl RawParcel {
             std::mem::forget(object);
             cache.take_free(u64::from(free));
         } else {
-            // Room first: from the store on the object is the parcel's, and must be in it.
+            // Space first: from the store on the object is the parcel's, and must be in its list.
             self.indices.reserve(1);
             cache.hand_over(index, self.slot);
             std::mem::forget(object);
@@ -116,23 +119,23 @@ impl RawParcel {
         Ok(())
     }
 
-    /// Allocates an object straight into the parcel, and gives its bytes, to be written: one of those that the parcel
-    /// [keeps](RawParcel::clear), or else one of the cache's. A load and a store, as a rule.
+    /// Allocates an object straight into the parcel, and returns its bytes, to be written: one of those that the parcel
+    /// [keeps](RawParcel::clear), or else one of the cache's. Usually a load and a store.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; otherwise as [`RawCache::alloc`].
     #[inline]
     pub fn alloc(&mut self, cache: &RawCache) -> Result<&mut [u8], Error> {
         self.check(cache)?;
-        // Pairs with the fence of a reader, as in `fill`.
+        // Pairs with the acquire fence of a reader, as in `fill`.
         fence(Ordering::Release);
         self.add(cache)
     }
 
-    /// Allocates so many objects straight into the parcel; `write` is given the bytes of each, in order.
+    /// Allocates `number` objects straight into the parcel; `write` receives the bytes of each, in order.
     ///
     /// # Errors
-    /// As [`alloc`](RawParcel::alloc); what was allocated before is in the parcel.
+    /// As [`alloc`](RawParcel::alloc); the objects allocated before the error are in the parcel.
     ///
     /// ```
     /// use millstream_slab::RawSlab;
@@ -146,8 +149,8 @@ impl RawParcel {
     #[inline]
     pub fn fill(&mut self, cache: &RawCache, number: usize, mut write: impl FnMut(&mut [u8])) -> Result<(), Error> {
         self.check(cache)?;
-        // Pairs with the fence of a reader: one that sees what is written here sees in the object's word that its last life has
-        // ended, whichever thread has ended it.
+        // Pairs with the acquire fence of a reader: one that sees the bytes written here sees in the object's word that
+        // its last life has ended, whichever thread has ended it.
         fence(Ordering::Release);
         for _ in 0..number {
             write(self.add(cache)?);
@@ -155,7 +158,7 @@ impl RawParcel {
         Ok(())
     }
 
-    /// Takes out the object that was put in last; `None` if nothing is left. Wait-free, a load and a store.
+    /// Takes out the object that was put in last; `None` from an empty parcel. Wait-free, a load and a store.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; the object stays.
@@ -166,29 +169,31 @@ impl RawParcel {
         self.len = last;
         let index = u64::from(self.indices.swap_remove(last));
         cache.take_over(index);
-        // Pairs with the fence of a reader, as in `fill`.
+        // Pairs with the acquire fence of a reader, as in `fill`.
         fence(Ordering::Release);
         Ok(Some(RawPrivate::new(cache, index)))
     }
 
-    /// Frees everything in it, into this cache. A load and a store for each object; otherwise as [`RawCache::free`].
+    /// Frees all objects in the parcel, into this cache. A load and a store for each object; otherwise as
+    /// [`RawCache::free`].
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; the objects stay.
     #[inline]
     pub fn free(&mut self, cache: &RawCache) -> Result<(), Error> {
         self.check(cache)?;
-        // Pairs with the fence of a reader, as in `fill`: this cache hands them out again.
+        // Pairs with the acquire fence of a reader, as in `fill`: this cache hands the objects out again.
         fence(Ordering::Release);
         self.indices.drain(..std::mem::take(&mut self.len)).for_each(|index| cache.free_held(u64::from(index)));
         Ok(())
     }
 
-    /// Frees everything in it, and keeps the free objects for what will be in it next: as a vector that is cleared keeps its
+    /// Frees all objects in the parcel, and keeps the free objects for the next fill, as a cleared vector keeps its
     /// memory. Wait-free, a load and a store for each object.
     ///
-    /// For parcels that go to and fro between two threads: what the one allocates and the other frees goes no way but the parcel's. A parcel
-    /// keeps no more than were in it at once; others can't allocate what it keeps, until it is [flushed](RawParcel::flush) or dropped.
+    /// For parcels that go to and fro between two threads: the objects that the one allocates and the other frees move
+    /// in the parcel only. A parcel keeps at most as many objects as were in it at once; other caches can't allocate
+    /// them until the parcel is [flushed](RawParcel::flush) or dropped.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; the objects stay.
@@ -214,7 +219,7 @@ impl RawParcel {
         Ok(())
     }
 
-    /// Gives the free objects that it keeps to the depot, where all caches find them.
+    /// Gives the free objects that the parcel keeps to the depot, where all caches find them.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; [`Error::Damaged`].
@@ -230,14 +235,15 @@ impl RawParcel {
             cache.hand_over(u64::from(kept), self.slot);
             kept
         } else {
-            // Room first: from the store on the object is the parcel's, and must be in it.
+            // Space first: from the store on the object is the parcel's, and must be in its list.
             self.indices.reserve(1);
             let index = cache.alloc_for(self.slot)? as u32;
             self.indices.push(index);
             index
         };
         self.len += 1;
-        // SAFETY: within the mapping; what is in the parcel nobody else may reach, and the parcel is borrowed as long.
+        // SAFETY: the bytes are within the mapping; only the parcel reaches its objects, and it is exclusively borrowed
+        // for as long.
         Ok(unsafe { cache.bytes(u64::from(index)).as_mut() })
     }
 
@@ -250,21 +256,21 @@ impl RawParcel {
         if Arc::ptr_eq(&self.shared, cache.shared()) { Ok(()) } else { Err(Error::Foreign) }
     }
 
-    /// Ends the lives of what is in it. The objects are free, and in its hands as before.
+    /// Ends the lives of the objects in the parcel. They are free then, and in its hands as before.
     #[inline]
     fn end(&mut self) {
         let words = self.shared.words();
         let mut ended = 0;
         while ended < self.len {
             let word = &words[self.indices[ended] as usize];
-            // Relaxed: whoever wrote it last has synchronised with this thread since.
+            // Relaxed: the last writer has synchronised with this thread since.
             let generation = Word(word.load(Ordering::Relaxed)).generation();
             if let Some(next) = generation.next() {
-                // Release: what was done to the object comes before, for whoever gets it from the depot.
+                // Release: all accesses to the object come before, for the cache that gets it from the depot.
                 word.store(next.cached(self.slot), Ordering::Release);
                 ended += 1;
             } else {
-                // Its generations are used up: nobody gets it any more.
+                // Its generations are used up: no cache gets it any more.
                 word.store(generation.retired(), Ordering::Release);
                 self.len -= 1;
                 self.indices.swap(ended, self.len);
@@ -274,11 +280,11 @@ impl RawParcel {
         self.len = 0;
     }
 
-    /// Gives the free objects that it keeps to the depot.
+    /// Gives the free objects that the parcel keeps to the depot.
     fn give(&mut self) -> Result<(), Error> {
         let mut chains = Chains::new(&self.shared, self.slot);
         for index in self.indices.drain(self.len..).map(u64::from) {
-            // Relaxed: as above.
+            // Relaxed: as in `end`.
             let generation = Word(self.shared.words()[index as usize].load(Ordering::Relaxed)).generation();
             chains.push(Entry { generation, index })?;
         }
@@ -294,8 +300,8 @@ impl Drop for RawParcel {
         }
         self.end();
         if self.give().is_ok() {
-            // Release: whoever has the slot next finds nothing of this parcel.
-            self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NOBODY, Ordering::Release);
+            // Release: the next owner of the slot finds nothing of this parcel.
+            self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NONE, Ordering::Release);
         }
     }
 }

@@ -5,13 +5,13 @@ use std::ops::{Deref, DerefMut};
 use crate::mapped::cache::RawCache;
 use crate::mapped::handle::Handle;
 
-/// An allocated object of raw bytes that nobody else can reach: a box in shared memory. [`Private`](crate::Private) is the
-/// typed form.
+/// An allocated object of raw bytes that only its holder can reach, like a `Box` in shared memory.
+/// [`Private`](crate::Private) is the typed form.
 ///
-/// Dropped, it is freed. [Published](RawPrivate::publish), it can be reached by its handle. If its process dies, it becomes
-/// an orphan, with its contents. Forgotten (`std::mem::forget`), it stays allocated; once its cache has ended it is an orphan for whoever
-/// opens the slab or [recovers](crate::RawSlab::recover) next. In the child of a `fork` it is still the parent's: do not write to it there; dropping or
-/// publishing it there has no effect.
+/// Dropping it frees it. [Publishing](RawPrivate::publish) it makes it reachable by its handle. If its process dies, it
+/// becomes an orphan, with its contents. Forgotten (`std::mem::forget`), it stays allocated; once its cache has ended
+/// it is an orphan for the next process that opens the slab or [recovers](crate::RawSlab::recover). In the child of a
+/// `fork` it is still the parent's: do not write to it there; dropping or publishing it there has no effect.
 ///
 /// ```
 /// use millstream_slab::RawSlab;
@@ -53,13 +53,13 @@ impl<'c> RawPrivate<'c> {
 
     /// Makes the object public: from now on any thread of any process can read, claim and free it by the handle.
     ///
-    /// Wait-free: one store, which transfers the object from this process to the slab. A kill before it leaves an orphan,
-    /// one after it a published object, and there is no third case. What was written to the object is visible to whoever
-    /// uses the handle.
+    /// Wait-free: one store, which transfers the object from this process to the slab. A kill before it leaves an
+    /// orphan, a kill after it a published object, and no third case exists. A thread that uses the handle sees
+    /// everything written to the object before.
     ///
-    /// To link it into a structure in the slab, write its handle there afterwards; or before, from
-    /// [`handle`](RawPrivate::handle): a handle to an object that was never published, because its process died in between,
-    /// is answered as an orphan's and later as stale, so a link can dangle but never mislead.
+    /// To link it into a structure in the slab, write its handle there afterwards; or before, with
+    /// [`handle`](RawPrivate::handle). A handle to an object that was never published, because its process died in
+    /// between, is answered as an orphan's and later as stale, so a link can dangle but never mislead.
     #[inline]
     pub fn publish(self) -> Handle {
         let handle = self.cache.publish(self.index);
@@ -67,7 +67,7 @@ impl<'c> RawPrivate<'c> {
         handle
     }
 
-    /// The handle that it will have when it is published.
+    /// The handle that the object will have when it is published.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.cache.handle(self.index)
@@ -79,7 +79,7 @@ impl Deref for RawPrivate<'_> {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: within the mapping, and nobody else may reach the object while it is private.
+        // SAFETY: the bytes are within the mapping, and while the object is private only this value reaches it.
         unsafe { self.cache.bytes(self.index).as_ref() }
     }
 }
@@ -87,7 +87,7 @@ impl Deref for RawPrivate<'_> {
 impl DerefMut for RawPrivate<'_> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above.
+        // SAFETY: as for `deref`; the exclusive borrow of this value makes the access exclusive.
         unsafe { self.cache.bytes(self.index).as_mut() }
     }
 }

@@ -1,8 +1,9 @@
-//! Who a process is, and whether it lives.
+//! The identity of a process, and whether that process lives.
 //!
-//! A process number alone is worth nothing: it may belong to somebody else tomorrow. With the moment of its start it names
-//! one process of one boot of one machine, since the kernel does not give a number away twice within a clock tick. Numbers are those of a
-//! PID namespace and moments those of a time namespace, so both are compared only within the same ones.
+//! A process number alone identifies nothing: tomorrow it may belong to another process. Together with the moment of
+//! its start it names one process of one boot of one machine, since the kernel does not reuse a number within a clock
+//! tick. Numbers belong to a PID namespace and moments to a time namespace, so both are compared only within the same
+//! ones.
 
 use std::fs;
 use std::io;
@@ -19,16 +20,16 @@ const PID: u64 = (1 << PID_BITS) - 1;
 /// Set while a survivor acts for a dead cache.
 const RECOVERING: u64 = 1 << 63;
 
-/// A process, in one word so that one exchange writes it: bit 63 that it acts for a dead cache, then the clock ticks from
-/// the boot to its start, and the lowest 22 bits its number.
+/// A process, in one word so that one exchange writes it: bit 63 says that the process acts for a dead cache, then
+/// follow the clock ticks from the boot to its start, and the lowest 22 bits are its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity(u64);
 
 impl Identity {
-    /// Nobody.
-    pub(crate) const NOBODY: u64 = 0;
+    /// No process.
+    pub(crate) const NONE: u64 = 0;
 
-    /// This process. Not remembered, because a child of `fork` is another one.
+    /// This process. The result is not memoised, because a child of `fork` is another process.
     pub(crate) fn own() -> Result<Self, Error> {
         let pid = std::process::id();
         let failed = |source| Error::system("read /proc/self/stat", source);
@@ -45,9 +46,9 @@ impl Identity {
         Identity(started << PID_BITS & !RECOVERING | u64::from(pid) & PID)
     }
 
-    /// What a word of shared memory says; `None` for nobody.
+    /// Decodes a word of shared memory; `None` for no process.
     pub(crate) fn read(word: u64) -> Option<Self> {
-        (word != Self::NOBODY).then_some(Identity(word))
+        (word != Self::NONE).then_some(Identity(word))
     }
 
     pub(crate) fn word(self) -> u64 {
@@ -63,12 +64,12 @@ impl Identity {
         (self.0 & PID) as u32
     }
 
-    /// Whether it acts for a dead cache.
+    /// Whether the process acts for a dead cache.
     pub(crate) fn is_recovering(self) -> bool {
         self.0 & RECOVERING != 0
     }
 
-    /// Whether the process is stopped, by a signal or by a debugger. One whose state can't be read counts as running.
+    /// Whether a signal or a debugger has stopped the process. A process whose state can't be read counts as running.
     pub(crate) fn is_stopped(self) -> bool {
         matches!(stat(&self.pid().to_string()), Ok(Some(Stat { is_stopped: true, .. })))
     }
@@ -77,44 +78,45 @@ impl Identity {
         (self.0 & !RECOVERING) >> PID_BITS
     }
 
-    /// Whether the process still runs. One that has ended and was not waited for does not.
+    /// Whether the process still runs. A zombie, which has ended and awaits its parent, does not.
     ///
-    /// What cannot be found out counts as alive: to wait for a dead process costs some objects, to recover from a living
-    /// one would lose them.
+    /// A process whose state can't be found out counts as alive: to wait for a dead process costs some objects, to
+    /// recover a live one's objects would lose them.
     pub(crate) fn is_alive(self) -> bool {
         let Some(pid) = Pid::from_raw(self.pid() as i32) else { return false };
-        // A descriptor first: it names the process that has the number now, so that what is read of it below is not read
-        // of a successor.
+        // The descriptor comes first: it names the process that has the number now, so that the fields read below are
+        // not those of a successor.
         let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
             Err(rustix::io::Errno::SRCH) => return false,
             other => other.ok(),
         };
         match stat(&self.pid().to_string()) {
-            // Reaped, or hidden from this user: the descriptor tells. Without one only the number is left to ask for.
+            // Reaped, or hidden from this user: the descriptor tells which. Without a descriptor only the number is
+            // left to ask for.
             Ok(None) if descriptor.is_none() => return test_kill_process(pid) != Err(rustix::io::Errno::SRCH),
             Ok(Some(stat)) if Self::new(self.pid(), stat.started).started() != self.started() => return false,
             Ok(Some(stat)) if descriptor.is_none() => return !stat.is_over,
             _ => {}
         }
         let Some(descriptor) = descriptor else { return true };
-        // Readable once the process has ended, with all its threads.
+        // The descriptor is readable once the process has ended, with all its threads.
         let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
         !matches!(poll(&mut watched, Some(&Timespec::default())), Ok(1))
     }
 }
 
-/// What the kernel says of a process.
+/// The kernel's data about a process.
 struct Stat {
-    /// Its number, in the namespace of the /proc that was asked.
+    /// Its number, in the namespace of the /proc that was read.
     pid: u32,
-    /// Clock ticks from the boot to its start.
+    /// The clock ticks from the boot to its start.
     started: u64,
-    /// Whether it has ended, with all its threads, and only its parent has not asked yet.
+    /// Whether it has ended, with all its threads, and only its parent has not reaped it yet.
     is_over: bool,
     is_stopped: bool,
 }
 
-/// Of the process with this folder in /proc; `None` when there is no such process.
+/// The data of the process with this folder in /proc; `None` when the process does not exist.
 fn stat(folder: &str) -> io::Result<Option<Stat>> {
     let text = match fs::read_to_string(format!("/proc/{folder}/stat")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH) => {
@@ -123,11 +125,11 @@ fn stat(folder: &str) -> io::Result<Option<Stat>> {
         other => other?,
     };
     let malformed = || io::Error::new(io::ErrorKind::InvalidData, "/proc/…/stat is not as proc(5) says");
-    // The name, in parentheses, may hold anything; behind the last parenthesis the third field follows.
+    // The name, in parentheses, may contain anything; the third field follows the last parenthesis.
     let fields: Vec<&str> = text.rsplit_once(')').ok_or_else(malformed)?.1.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number - 3).copied().ok_or_else(malformed);
     let number = |number| field(number)?.parse::<u64>().map_err(|_| malformed());
-    // A first thread that has ended shows as a zombie although others run.
+    // A first thread that has ended shows as a zombie although other threads run.
     let is_over = matches!(field(3)?, "Z" | "X" | "x") && number(20)? <= 1;
     let is_stopped = matches!(field(3)?, "T" | "t");
     let pid = text.split_once(' ').and_then(|(pid, _)| pid.parse().ok()).ok_or_else(malformed)?;
@@ -142,21 +144,21 @@ pub(crate) fn boot() -> Result<u64, Error> {
     Ok(crate::mapped::header::checksum(&words) | 1)
 }
 
-/// The PID namespace of this process in the lower half; in the upper half its time namespace, or 0 for the one that all have who did not
-/// ask for another.
+/// The PID namespace of this process in the lower half, and its time namespace in the upper half, or 0 for the initial
+/// one, in which a process runs unless it asks for another.
 pub(crate) fn namespace() -> Result<u64, Error> {
-    /// What the kernel numbers the first time namespace with.
+    /// The kernel's inode number of the initial time namespace.
     const FIRST_TIME: u64 = 0xefff_fffa;
     let number = |path: &str| match fs::metadata(path) {
         Ok(file) => Ok(file.ino()),
-        // Kernels before 5.6 have one time only.
+        // Kernels before 5.6 have a single time namespace.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.ends_with("time") => Ok(FIRST_TIME),
         Err(source) => Err(Error::system(format!("look at {path}"), source)),
     };
     Ok(number("/proc/self/ns/pid")? | (number("/proc/self/ns/time")? ^ FIRST_TIME) << 32)
 }
 
-/// A digest of a boot in the upper half, of namespaces in the lower.
+/// A digest of a boot in the upper half, and of namespaces in the lower.
 pub(crate) fn place(boot: u64, namespace: u64) -> u64 {
     boot << 32 | crate::mapped::header::checksum(&[namespace]) & u64::from(u32::MAX)
 }
@@ -186,19 +188,19 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_number_does_not_deceive() {
+    fn a_reused_number_is_another_process() {
         let own = Identity::own().unwrap();
         assert!(!Identity::new(own.pid(), own.started() - 1).is_alive());
     }
 
     #[test]
-    fn one_that_nobody_waited_for_is_dead_and_so_is_one_that_is_gone() {
+    fn zombies_and_reaped_processes_are_dead() {
         let mut child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
         let folder = child.id().to_string();
         let identity = Identity::new(child.id(), stat(&folder).unwrap().unwrap().started);
         assert!(identity.is_alive());
         child.kill().unwrap();
-        // It becomes a zombie, and stays one until it is waited for.
+        // The child becomes a zombie, and stays one until its parent reaps it.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while identity.is_alive() {
             assert!(std::time::Instant::now() < deadline, "a killed process is alive");

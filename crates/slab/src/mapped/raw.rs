@@ -23,7 +23,8 @@ use crate::mapped::recover::Recovered;
 use crate::mapped::shared::Shared;
 use crate::word::Word;
 
-/// A slab of objects of so many raw bytes, shared by threads and processes; [`Slab`](crate::Slab) is the typed form.
+/// A slab of objects of a given number of raw bytes, shared by threads and processes; [`Slab`](crate::Slab) is the
+/// typed form.
 ///
 /// Cheap to clone: clones are the same slab. To allocate and free, each thread makes a [cache](RawSlab::cache).
 ///
@@ -47,7 +48,8 @@ pub struct RawSlab {
 }
 
 impl RawSlab {
-    /// What a new slab of at most `max_objects` objects is like. The bytes of an object are rounded up to a multiple of 8.
+    /// The options of a new slab of at most `max_objects` objects. The bytes of an object are rounded up to a multiple
+    /// of 8.
     #[must_use]
     pub fn options(object_bytes: u64, max_objects: u64) -> Options<RawSlab> {
         Options::new(object_bytes.max(1).checked_next_multiple_of(8).unwrap_or(u64::MAX), 8, max_objects)
@@ -63,26 +65,29 @@ impl RawSlab {
 
     /// Opens the slab in a file, whatever state its last users left it in.
     ///
-    /// What dead processes had in their hands is recovered, while others go on. If no process uses the slab, its free list is checked, and rebuilt from
-    /// the words of its objects if it is damaged or the machine was restarted. Either takes time in proportion to the objects ever used, some
-    /// ten milliseconds for a million.
+    /// Recovers the objects of dead processes, while others continue. If no process uses the slab, checks its free
+    /// list, and rebuilds it from the words of its objects if it is damaged or the machine was restarted. Either takes
+    /// time in proportion to the objects ever used, some ten milliseconds for a million.
     ///
-    /// Waits while another process rebuilds the free list: for ten seconds at most, or 0.1 s while that process is stopped. Waits as long for processes that
-    /// recover, and then opens all the same: what such a process recovers stays out of reach until it goes on or dies.
+    /// Waits while another process rebuilds the free list: for ten seconds at most, or 0.1 s while that process is
+    /// stopped. Waits as long for processes that recover, and then opens all the same: the objects that such a process
+    /// is recovering stay out of reach until it continues or dies.
     ///
-    /// The file belongs to this user or to root, and no others may write to it: who may write can cut it off, and then every process that has mapped it dies
-    /// of SIGBUS. To trust others, open the file and use [`open_file`](RawSlab::open_file).
+    /// The file must belong to this user or to root, and other users must not have permission to write to it: with that
+    /// permission they can truncate it, which kills every process that has mapped it by SIGBUS. To trust others, open
+    /// the file and use [`open_file`](RawSlab::open_file).
     ///
     /// # Errors
-    /// [`Error::Untrusted`] for a file that others may write to; [`Error::NotAFile`], [`Error::NotASlab`], [`Error::Version`], [`Error::Checksum`],
-    /// [`Error::Geometry`], [`Error::OutOfRange`], [`Error::Truncated`], [`Error::Damaged`] for a file that is not a sound slab, whatever its bytes are;
-    /// [`Error::Namespace`]; [`Error::Busy`]; [`Error::System`].
+    /// [`Error::Untrusted`] for a file that others may write to; [`Error::NotAFile`], [`Error::NotASlab`],
+    /// [`Error::Version`], [`Error::Checksum`], [`Error::Geometry`], [`Error::OutOfRange`], [`Error::Truncated`],
+    /// [`Error::Damaged`] for a file that is not a sound slab, whatever its bytes are; [`Error::Namespace`];
+    /// [`Error::Busy`]; [`Error::System`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_file(file::open(path.as_ref(), file::OWNER_ONLY)?)
     }
 
-    /// Opens the slab in a file that is open: a memfd that was handed over, for example. All who may write to the file are trusted, whoever its owner is. A
-    /// memfd that [`Options::memfd`] made can't be cut off.
+    /// Opens the slab in an open file, for example in a memfd received from another process. Every user who may write
+    /// to the file is trusted, whatever its owner. A memfd that [`Options::memfd`] made can't be truncated.
     ///
     /// # Errors
     /// As [`open`](RawSlab::open), but for [`Error::Untrusted`].
@@ -91,13 +96,14 @@ impl RawSlab {
     }
 
     /// Opens the slab in a file on the caller's word that no other process uses it: for a file whose last users ran in
-    /// a PID namespace that is gone, and can't be watched. What caches had in their hands is recovered.
+    /// a PID namespace that is gone, and can't be watched. Recovers the objects in their caches.
     ///
     /// # Errors
     /// As [`open`](RawSlab::open).
     ///
     /// # Safety
-    /// Nobody else uses the slab, neither another process nor this one: objects would be allocated twice, and two would hold one.
+    /// No other process uses the slab, and this one has not opened it: otherwise objects would be allocated twice, and
+    /// two caches would hold one object.
     pub unsafe fn open_alone(path: impl AsRef<Path>) -> Result<Self, Error> {
         Ok(Self::attach(file::open(path.as_ref(), file::OWNER_ONLY)?, Others::Absent)?.0)
     }
@@ -109,7 +115,7 @@ impl RawSlab {
         Ok((Self::new(Arc::new(shared)), recovered))
     }
 
-    /// Opens as [`open`](RawSlab::open), and tells what was found in the hands of the dead.
+    /// Opens as [`open`](RawSlab::open), and returns the result of the recovery.
     ///
     /// # Errors
     /// As [`open`](RawSlab::open).
@@ -117,7 +123,7 @@ impl RawSlab {
         Self::open_file_and_report(file::open(path.as_ref(), file::OWNER_ONLY)?)
     }
 
-    /// Opens as [`open_file`](RawSlab::open_file), and tells what was found in the hands of the dead.
+    /// Opens as [`open_file`](RawSlab::open_file), and returns the result of the recovery.
     ///
     /// # Errors
     /// As [`open_file`](RawSlab::open_file).
@@ -125,10 +131,10 @@ impl RawSlab {
         Self::attach(file, Others::Watched)
     }
 
-    /// A cache for a thread of this process.
+    /// Makes a cache for a thread of this process.
     ///
-    /// Takes some 10 µs. Waits while another process rebuilds the free list, and if no slot is free while others recover some; as long as
-    /// [`open`](RawSlab::open).
+    /// Takes some 10 µs. Waits while another process rebuilds the free list, and, if no slot is free, while other
+    /// processes recover some; for as long as [`open`](RawSlab::open).
     ///
     /// # Errors
     /// [`Error::NoCache`]; [`Error::Busy`]; [`Error::System`].
@@ -136,7 +142,7 @@ impl RawSlab {
         RawCache::new(Arc::clone(&self.shared))
     }
 
-    /// An empty parcel, to carry private objects from one thread of this process to another.
+    /// Makes an empty parcel, to carry private objects from one thread of this process to another.
     ///
     /// # Errors
     /// As [`cache`](RawSlab::cache).
@@ -146,49 +152,50 @@ impl RawSlab {
 
     /// Copies a published object, or an orphan.
     ///
-    /// The handle is checked again after the bytes were read, so they are never those of a later life of the object. They
-    /// can be a mixture if the object is claimed, changed and published again meanwhile, and an orphan's can be what a kill has left half
-    /// written: whoever wants to exclude the first [claims](RawCache::claim) it. Lock-free.
+    /// The handle is checked again after the bytes were read, so they never belong to a later life of the object. They
+    /// can be a mixture if the object is claimed, changed and published again meanwhile; a [claim](RawCache::claim)
+    /// excludes that. The bytes of an orphan may have been half written when its process was killed. Lock-free.
     ///
     /// # Errors
-    /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`]; [`Error::OtherObjects`] when `bytes` are not as many as
-    /// an object has.
+    /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`]; [`Error::OtherObjects`] when `bytes` has another length
+    /// than an object.
     pub fn read(&self, handle: Handle, bytes: &mut [u8]) -> Result<(), Error> {
         self.check_size(bytes)?;
         self.read_beginning(handle, bytes)
     }
 
-    /// Whether there is room for exactly an object.
+    /// Checks that the buffer has exactly the length of an object.
     pub(crate) fn check_size(&self, bytes: &[u8]) -> Result<(), Error> {
         let (expected, found) = (bytes.len() as u64, self.object_bytes());
         if expected == found { Ok(()) } else { Err(Error::OtherObjects { what: "size", expected, found }) }
     }
 
-    /// [`read`](RawSlab::read) of as many bytes as there is room for, at most those of an object.
+    /// [`read`](RawSlab::read) into a buffer that may be shorter than an object, but not longer.
     pub(crate) fn read_beginning(&self, handle: Handle, bytes: &mut [u8]) -> Result<(), Error> {
         self.check(handle)?;
         let start = self.shared.object(handle.index()).cast::<AtomicU64>();
-        // SAFETY: an object is aligned to 8 bytes and a multiple of 8 long. Whoever writes to it meanwhile makes these
-        // bytes worthless, which the check below finds out. As a rule such a writer is another process, which is none of the language's
-        // business; one of this process that has claimed the object writes plainly, a race that the language has no words for (a copy that
-        // tears, whose result is thrown away: what a sequence lock does), and that machines give a meaning to.
+        // SAFETY: an object is aligned to 8 bytes and a multiple of 8 long, so these words are within the mapping. A
+        // writer meanwhile makes the copy worthless, and the check below rejects it then. Usually such a writer is
+        // another process, beyond the scope of the language; a writer of this process, which has claimed the object,
+        // stores plainly. That is a race for which the language has no terms (a copy that may tear and is then thrown
+        // away, as with a sequence lock), but machines define it.
         let words = unsafe { std::slice::from_raw_parts(start.as_ptr(), self.object_bytes() as usize / 8) };
         for (copy, word) in bytes.chunks_mut(8).zip(words) {
             copy.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes()[..copy.len()]);
         }
-        // The loads above before the load of the word: if any of them saw a later holder's store, this one sees that the
-        // object is not published any more.
+        // The loads above come before the load of the word: if any of them saw a later holder's store, the check sees
+        // that the object is no longer published.
         fence(Ordering::Acquire);
         self.check(handle)
     }
 
-    /// Whether a handle is good, and its object neither freed nor private.
+    /// Checks that a handle is valid, and its object neither freed nor private.
     ///
     /// # Errors
     /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].
     pub fn check(&self, handle: Handle) -> Result<(), Error> {
         let generation = handle.in_place();
-        // Acquire: pairs with the release of whoever published it.
+        // Acquire: pairs with the release of the store that published the object.
         let found = self.shared.look_up(handle)?.load(Ordering::Acquire);
         if found == generation.published() || found == generation.orphan() {
             return Ok(());
@@ -196,8 +203,9 @@ impl RawSlab {
         Err(self.shared.refusal(handle, Word(found)))
     }
 
-    /// What the application called who published the object, or who held it and died: the number given to the cache by
-    /// [`set_owner`](RawCache::set_owner); 0 where none was given, or where the slab does not keep [owners](Options::owners).
+    /// The application's number for the cache that published the object, or that held it and died, as given to
+    /// [`set_owner`](RawCache::set_owner); 0 where no number was given, or where the slab does not keep
+    /// [owners](Options::owners).
     ///
     /// # Errors
     /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].
@@ -211,7 +219,7 @@ impl RawSlab {
     /// let handle = cache.alloc()?.publish();
     /// assert_eq!(slab.owner(handle)?, 7);
     ///
-    /// // What worker 7 left, once it is known to be dead:
+    /// // Frees the objects of worker 7, once it is known to be dead:
     /// for object in slab.live().filter(|object| object.owner == 7) {
     ///     cache.free(object.handle)?;
     /// }
@@ -222,13 +230,13 @@ impl RawSlab {
         let index = handle.index();
         let found = Word(self.shared.look_up(handle)?.load(Ordering::Acquire));
         let owner = live::owner(&self.shared, index, found);
-        // The number is the object's if the object is still the same.
+        // The number is the object's if the object has not changed meanwhile.
         fence(Ordering::Acquire);
         self.check(handle).map(|()| owner)
     }
 
-    /// Where a published object lies in this process, for structures whose users have an agreement of their own (atomics in
-    /// the object, a lock). The bytes must not be touched once somebody frees or claims the object.
+    /// The address of a published object in this process, for structures whose users have an agreement of their own
+    /// (atomics in the object, a lock). The bytes must not be touched once a cache frees or claims the object.
     ///
     /// # Errors
     /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].
@@ -237,48 +245,51 @@ impl RawSlab {
         Ok(self.shared.object(handle.index()))
     }
 
-    /// All objects that are allocated, in order, each as it is when it is come to.
+    /// Iterates over all allocated objects, in order, each as it is when the iterator reaches it.
     #[must_use]
     pub fn live(&self) -> Live<'_> {
         self.live_from(0)
     }
 
-    /// [`live`](RawSlab::live) from the object with this number on.
+    /// [`live`](RawSlab::live), beginning at the object with this number.
     #[must_use]
     pub fn live_from(&self, index: u64) -> Live<'_> {
         Live::new(&self.shared, index)
     }
 
-    /// Returns what dead processes had in their caches, and makes orphans of what they held, while the others go on. Opening
-    /// does that, and so does an allocation that finds no object.
+    /// Gives the free objects of dead processes to the depot, and makes the held ones orphans, while others continue.
+    /// Opening does the same, and so does an allocation that finds no object.
     ///
-    /// Lock-free as long as no other process recovers or rebuilds the free list: those are waited for, as by [`open`](RawSlab::open), so that afterwards
-    /// all is recovered of processes that were dead before.
+    /// Lock-free as long as no other process recovers or rebuilds the free list. For those it waits as
+    /// [`open`](RawSlab::open) does, so that afterwards all objects of processes that were dead before the call are
+    /// recovered.
     ///
     /// # Errors
-    /// [`Error::Busy`] when another process takes too long with what it recovers, all else is recovered then; [`Error::Namespace`]; [`Error::Damaged`];
-    /// [`Error::System`].
+    /// [`Error::Busy`] when another process takes too long over its recovery, after everything else is recovered;
+    /// [`Error::Namespace`]; [`Error::Damaged`]; [`Error::System`].
     pub fn recover(&self) -> Result<Recovered, Error> {
         self.shared.recover()
     }
 
-    /// How the objects are used: a count over all of them, exact if nobody allocates or frees meanwhile.
+    /// Counts the objects by state, exactly if no thread allocates or frees meanwhile.
     #[must_use]
     pub fn usage(&self) -> Usage {
         Usage::count(&self.shared)
     }
 
-    /// Checks every invariant. What is on its way to or from the depot is no problem; what others do while this looks may show as one.
+    /// Checks every invariant. An object on its way to or from the depot is no problem; a change that another thread
+    /// makes during the check may show as one.
     #[must_use]
     pub fn verify(&self) -> Report {
         Report::of(&self.shared)
     }
 
     /// Makes the kernel write everything to the device, and waits for it: the level at which a slab survives a power
-    /// failure. Objects that were published before are found afterwards, with their contents.
+    /// failure. Objects published before the call are found after the failure, with their contents.
     ///
-    /// Without it, a slab survives the death of any or all of its processes, but a power failure leaves of a file whatever
-    /// pages the kernel had written: it opens, but objects may be missing, and contents may be older than their words.
+    /// Without it, a slab survives the death of any or all of its processes, but a power failure leaves in a file
+    /// whichever pages the kernel had written: it opens, but objects may be missing, and contents may be older than
+    /// their words.
     ///
     /// # Errors
     /// [`Error::System`].
@@ -286,8 +297,8 @@ impl RawSlab {
         self.shared.memory.sync(0, self.shared.header.geometry.file_bytes())
     }
 
-    /// [`sync`](RawSlab::sync) of one object: once it returns, the object is there after a power failure, with its contents. Before, the kernel
-    /// may have written its word without its bytes: tell others of the handle afterwards.
+    /// [`sync`](RawSlab::sync) of one object: once it returns, the object survives a power failure, with its contents.
+    /// Before, the kernel may have written its word without its bytes, so pass the handle on only afterwards.
     ///
     /// # Errors
     /// [`Error::System`]; [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].
@@ -299,19 +310,19 @@ impl RawSlab {
         self.shared.memory.sync(geometry.words() + 8 * index, 8)
     }
 
-    /// The bytes of an object.
+    /// The size of an object in bytes.
     #[must_use]
     pub fn object_bytes(&self) -> u64 {
         self.shared.header.geometry.object_bytes
     }
 
-    /// The alignment of objects.
+    /// The alignment of objects in bytes.
     #[must_use]
     pub fn align_bytes(&self) -> u64 {
         self.shared.header.geometry.align_bytes
     }
 
-    /// The most objects there can be.
+    /// The maximum number of objects.
     #[must_use]
     pub fn max_objects(&self) -> u64 {
         self.shared.header.geometry.max_objects
@@ -323,7 +334,7 @@ impl RawSlab {
         self.shared.header.tag
     }
 
-    /// The descriptor of its memory, to be handed to another process; `None` if it has none.
+    /// The descriptor of the slab's memory, to be passed to another process; `None` if it has none.
     #[must_use]
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         self.shared.memory.file().map(AsFd::as_fd)
@@ -336,7 +347,7 @@ impl std::fmt::Debug for RawSlab {
     }
 }
 
-/// Reads the header without mapping anything: nothing of the file is believed before.
+/// Reads the header without mapping the file, which is not trusted before.
 pub(crate) fn read_header(file: &File) -> Result<Header, Error> {
     let failed = |source| Error::system("read the slab's header", source);
     let metadata = file.metadata().map_err(failed)?;

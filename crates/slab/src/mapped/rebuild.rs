@@ -1,8 +1,8 @@
-//! Rebuilding the free list, alone, from the objects' words.
+//! Rebuilding the free list from the objects' words, in a slab that no other process uses.
 //!
-//! The words alone say what is allocated; links, announcements and the depot's head are only a faster way to what is not. So
-//! whatever state those were left in (by a power failure that wrote some pages and others not), a process that has the slab
-//! to itself discards them and builds them again.
+//! The words alone say which objects are allocated; links, announcements and the depot's head are only a faster way to
+//! the other ones. So a process that has the slab to itself discards those, whatever state they are in (after a power
+//! failure that wrote some pages and not others, for example), and builds them again.
 
 use std::sync::atomic::Ordering;
 
@@ -15,8 +15,9 @@ use crate::mapped::shared::Shared;
 use crate::primitive::AtomicU64;
 use crate::word::{Generation, State, Word};
 
-/// Makes the free list anew. The caller is at the gate and no cache is in use, so nothing changes meanwhile; if it dies, the
-/// next one begins again. Calls `begins` when all is sound and before anything is changed.
+/// Rebuilds the free list. The caller is at the gate and no cache is in use, so the slab does not change meanwhile; if
+/// the caller dies, the next process at the gate starts over. Calls `begins` once the words have proved sound, before
+/// the first change.
 pub(crate) fn rebuild(shared: &Shared, others: Others, begins: impl FnOnce()) -> Result<Recovered, Error> {
     let words = check(shared)?;
     begins();
@@ -26,21 +27,22 @@ pub(crate) fn rebuild(shared: &Shared, others: Others, begins: impl FnOnce()) ->
         slot.settle();
         slot.done.store(0, Ordering::Relaxed);
         let found = slot.owner.load(Ordering::SeqCst);
-        // One that lives has come after we looked. It will see us at the gate and step back, and must not find its slot somebody else's then.
+        // A live process registered after this one looked. It will see this process at the gate and step back, and its
+        // slot must not belong to another cache by then.
         let is_gone = |owner| others == Others::Absent || !shared.lives(owner);
         let is_cleared = Identity::read(found).is_some_and(is_gone)
-            && slot.owner.compare_exchange(found, Identity::NOBODY, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+            && slot.owner.compare_exchange(found, Identity::NONE, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         recovered.caches += u64::from(is_cleared);
     }
     shared.head().store(Head { first: NONE, by: 0, tag: 0 }.pack(), Ordering::Release);
 
-    // No process has a cache, so any slot will do to act with.
+    // No process has a cache, so the slot of any cache serves to give the chains.
     let mut chains = Chains::new(shared, 0);
     for (index, word) in (0..).zip(words) {
         let found = Word(word.load(Ordering::Relaxed));
         let generation = found.generation();
         match found.state() {
-            // Among used ones, because a power failure took its word: fresh objects are those behind all used ones.
+            // A virgin word among used ones: a power failure took it, since fresh objects lie behind all used ones.
             Some(State::Virgin) => chains.push(Entry { generation: Generation::FIRST, index })?,
             Some(State::Free) => chains.push(Entry { generation, index })?,
             Some(State::Cached(_)) => {
@@ -59,7 +61,8 @@ pub(crate) fn rebuild(shared: &Shared, others: Others, begins: impl FnOnce()) ->
     Ok(recovered)
 }
 
-/// Whether every word is one that we write, before anything is changed; the words up to the last object that was ever used.
+/// Checks before the first change that the library writes every one of these words; returns the words up to the last
+/// object ever used.
 fn check(shared: &Shared) -> Result<&[AtomicU64], Error> {
     let capacity = shared.capacity_word().load(Ordering::Acquire);
     if capacity > shared.header.geometry.max_objects {

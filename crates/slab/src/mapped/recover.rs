@@ -1,11 +1,13 @@
-//! Acting for the dead, while the living go on.
+//! Recovery: a survivor acts for dead caches while live ones continue.
 //!
-//! A survivor becomes the dead cache: it takes over the slot, completes what the cache had announced to the depot, finds the cache's objects by their words,
-//! gives the free ones to the depot *in that cache's name*, marks those it held as orphans, and gives the slot up. Recovery consists of the same steps as
-//! ordinary work, so the next survivor acts for one that dies in the middle by the same rules.
+//! A survivor becomes the dead cache: it takes over the slot, completes the operation on the depot that the cache had
+//! announced, finds the cache's objects by their words, gives the free ones to the depot *in that cache's name*, marks
+//! the held ones as orphans, and gives the slot up. Recovery consists of the same steps as ordinary work, so if a
+//! survivor dies in the middle, the next one acts for it by the same rules.
 //!
-//! No lock is needed: a slot is taken over by compare-and-swap, and its objects are its owner's alone. Several survivors share the dead among them. One
-//! that is stopped keeps what it has taken over, and nothing else, until it goes on or dies.
+//! No lock is needed: a compare-and-swap takes a slot over, and only a slot's owner changes its objects. Several
+//! survivors share the dead caches among them. A stopped survivor keeps the slots that it has taken over, and no
+//! others, until it continues or dies.
 
 use std::ops::AddAssign;
 use std::sync::atomic::Ordering;
@@ -16,17 +18,17 @@ use crate::mapped::process::{self, Identity};
 use crate::mapped::shared::Shared;
 use crate::word::{State, Word};
 
-/// What was found in the hands of dead processes.
+/// The result of a recovery from the death of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Their caches.
+    /// Caches of dead processes that were recovered.
     pub caches: u64,
-    /// Free objects, which are in the depot now.
+    /// Free objects of those caches, which are in the depot now.
     pub freed: u64,
-    /// Objects that they held, or that were forgotten, which can be claimed or freed now.
+    /// Objects that were held or forgotten, which any cache can claim or free now.
     pub orphans: u64,
-    /// Caches that are left as they are, because the memory they shared makes no sense: free objects of theirs are out of reach until the slab is opened
-    /// while no process uses it.
+    /// Caches left as they are, because the memory that they shared makes no sense: their free objects are out of reach
+    /// until the slab is opened while no process uses it.
     pub damaged: u64,
 }
 
@@ -35,27 +37,29 @@ impl AddAssign for Recovered {
         self.caches += other.caches;
         self.freed += other.freed;
         self.orphans += other.orphans;
-        // Those of before were looked at again.
+        // The last recovery has looked at the same damaged caches again, so they do not add up.
         self.damaged = other.damaged;
     }
 }
 
-/// How a recovery passes the gate.
+/// The relation of a recovery to the gate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// It must be open.
+    /// The gate must be open.
     Open,
-    /// The caller is there.
+    /// The caller is at the gate.
     Ours,
 }
 
 impl Shared {
-    /// Returns what dead processes had in their caches, and marks what they held. If `thoroughly`, marks what ended caches have left, too: objects that
-    /// were forgotten (`std::mem::forget`), which takes a look at all words though no process has died. `None` if the gate is shut, or the slab was not
-    /// used since the last boot.
+    /// Gives the free objects of dead processes to the depot, and marks the held ones as orphans. If `thoroughly`, also
+    /// marks the objects that ended caches have left, because they were forgotten (`std::mem::forget`), which takes a
+    /// look at all words though no process has died. `None` if the gate is shut, or the slab was not used since the
+    /// last boot.
     pub(crate) fn recover_beside(&self, thoroughly: bool, passage: Passage) -> Result<Option<Recovered>, Error> {
         let namespace = process::namespace()?;
-        // Those who have come since this process opened the slab, when no process had a cache, may be of another namespace.
+        // Processes that came after this one opened the slab, while no process had a cache, may be of another
+        // namespace.
         self.check_namespace(namespace)?;
         if !self.may_recover(namespace, passage) {
             return Ok(None);
@@ -63,7 +67,7 @@ impl Shared {
         let mut wards =
             Wards { shared: self, own: Identity::own()?.recovering().word(), namespace, passage, slots: Vec::new() };
         wards.take_over_the_dead();
-        // Again, now that the slots are ours; see `attach.rs`.
+        // Again, now that this process owns the slots; `attach.rs` says why.
         if !self.may_recover(namespace, passage) {
             return Ok(None);
         }
@@ -78,20 +82,20 @@ impl Shared {
     }
 }
 
-/// The slots that this process has taken over. Those that are left when this is dropped are as they were before.
+/// The slots that this process has taken over. On drop, the remaining ones get their previous owner back.
 struct Wards<'s> {
     shared: &'s Shared,
-    /// This process, acting for others.
+    /// This process, acting for dead caches.
     own: u64,
     namespace: u64,
     passage: Passage,
-    /// By number, up to the last one that was asked for.
+    /// By slot number, up to the highest slot taken over.
     slots: Vec<Option<Ward<'s>>>,
 }
 
 /// A slot that was taken over.
 struct Ward<'s> {
-    /// Its owner before: a dead process, or none.
+    /// The previous owner: a dead process, or none.
     before: u64,
     /// Free objects on their way to the depot.
     chains: Chains<'s>,
@@ -108,14 +112,15 @@ impl<'s> Wards<'s> {
             if !alive.contains(&owner) && !dead.contains(&owner) {
                 if shared.lives(owner) { alive.push(owner) } else { dead.push(owner) }
             }
-            // The namespace after the owner: it can't change while any slot has one, so the owner was looked for in the right one.
+            // The namespace after the owner: it can't change while any slot has an owner, so the owner was looked up in
+            // the right one.
             if dead.contains(&owner) && shared.namespace_word().load(Ordering::SeqCst) == self.namespace {
                 self.take_over(number, found);
             }
         }
     }
 
-    /// Makes a slot ours if it has still this owner; fails if another survivor, or a new cache, was faster.
+    /// Takes a slot over if it still has this owner; fails if another survivor, or a new cache, was faster.
     fn take_over(&mut self, number: u16, before: u64) -> bool {
         let owner = &self.shared.slots()[usize::from(number)].owner;
         let is_ours = owner.compare_exchange(before, self.own, Ordering::SeqCst, Ordering::Relaxed).is_ok();
@@ -129,6 +134,8 @@ impl<'s> Wards<'s> {
 
     fn recover(mut self, thoroughly: bool) -> Recovered {
         let mut recovered = Recovered::default();
+        // The announced operations first: they give each object of a chain in the hands of a dead cache the word of that
+        // cache, by which the scan below finds it.
         for (number, ward) in (0..).zip(&mut self.slots) {
             if let Some(ward) = ward {
                 ward.is_damaged = self.shared.depot().settle(number).is_err();
@@ -140,12 +147,14 @@ impl<'s> Wards<'s> {
         for ward in self.slots.iter_mut().flatten().filter(|ward| !ward.is_damaged) {
             ward.is_damaged = ward.chains.finish().is_err();
         }
+        // The slots last: until then a survivor of this process finds the remaining objects by them.
         self.give_up(&mut recovered);
         recovered
     }
 
-    /// Frees or marks an object whose word was `found`, if its cache is a ward. A cache alone changes the words of its objects, and of a ward that is us;
-    /// a slot that becomes a ward only here may have changed `found` until then.
+    /// Frees an object, or marks it as an orphan, if its cache is a ward; `found` is its word as read before. Only a
+    /// cache changes the words of its objects, and this process acts for the wards. A slot that becomes a ward only
+    /// here, however, may have changed the word since it was read.
     fn recover_object(&mut self, index: u64, found: Word, thoroughly: bool, recovered: &mut Recovered) {
         match found.state() {
             Some(State::Cached(number)) => {
@@ -153,7 +162,8 @@ impl<'s> Wards<'s> {
                 recovered.freed += u64::from(self.free(number, entry));
             }
             Some(State::Held(number)) if self.is_ward(number) || thoroughly && self.take_over_ended(number) => {
-                // Acquire: pairs with the release of the last store to the word, which comes before the slot's last owner gave it up.
+                // Acquire: pairs with the release of the last store to the word, which precedes the release with which
+                // the slot's last owner gave it up.
                 let now = Word(self.shared.words()[index as usize].load(Ordering::Acquire));
                 if now.state() == Some(State::Held(number)) {
                     recovered.orphans += 1;
@@ -172,24 +182,24 @@ impl<'s> Wards<'s> {
         self.ward(number).is_some()
     }
 
-    /// Has a free object given to the depot if it is of a dead cache.
+    /// Has a free object given to the depot if it belongs to a dead cache.
     fn free(&mut self, number: u16, entry: Entry) -> bool {
         let Some(ward) = self.ward(number) else { return false };
-        if ward.is_damaged || ward.before == Identity::NOBODY {
+        if ward.is_damaged || ward.before == Identity::NONE {
             return false;
         }
         ward.is_damaged = ward.chains.push(entry).is_err();
         true
     }
 
-    /// Takes over a slot that has no owner although an object is held by it: one that was forgotten.
+    /// Takes over a slot that has no owner although it holds an object, which was forgotten.
     fn take_over_ended(&mut self, number: u16) -> bool {
         let slot = self.shared.slots().get(usize::from(number));
-        if slot.is_none_or(|slot| slot.owner.load(Ordering::SeqCst) != Identity::NOBODY) {
+        if slot.is_none_or(|slot| slot.owner.load(Ordering::SeqCst) != Identity::NONE) {
             return false;
         }
-        // As for the dead: first the slot, then the gate.
-        if !self.take_over(number, Identity::NOBODY) {
+        // As for dead caches: first the slot, then the gate.
+        if !self.take_over(number, Identity::NONE) {
             return false;
         }
         let may_recover = self.shared.may_recover(self.namespace, self.passage);
@@ -199,7 +209,7 @@ impl<'s> Wards<'s> {
         may_recover
     }
 
-    /// Ends the recovery: slots whose objects are all found are free, others as before.
+    /// Ends the recovery: a slot whose objects are all found is free, and any other gets its previous owner back.
     fn give_up(&mut self, recovered: &mut Recovered) {
         for number in 0..self.slots.len() {
             let Some(ward) = &self.slots[number] else { continue };
@@ -208,9 +218,9 @@ impl<'s> Wards<'s> {
                 self.hand_back(number);
                 continue;
             }
-            recovered.caches += u64::from(ward.before != Identity::NOBODY);
-            // Release: the next owner of the slot finds nothing of the old one.
-            self.replace_owner(number, Identity::NOBODY);
+            recovered.caches += u64::from(ward.before != Identity::NONE);
+            // Release: the next owner of the slot finds nothing of the previous one.
+            self.replace_owner(number, Identity::NONE);
             self.slots[number] = None;
         }
     }
@@ -221,7 +231,8 @@ impl<'s> Wards<'s> {
         }
     }
 
-    /// An exchange, because a newcomer of another namespace, which is about to step back, may have taken the slot for free.
+    /// An exchange rather than a store, because a newcomer of another namespace may have taken this process for a dead
+    /// one, and the slot with it, and is about to step back.
     fn replace_owner(&self, number: usize, new: u64) {
         let owner = &self.shared.slots()[number].owner;
         let _ = owner.compare_exchange(self.own, new, Ordering::Release, Ordering::Relaxed);
@@ -244,7 +255,7 @@ pub(crate) struct Chains<'a> {
 }
 
 impl<'a> Chains<'a> {
-    /// They are given by the cache with this slot.
+    /// The cache with this slot gives the objects.
     pub(crate) fn new(shared: &'a Shared, slot: u16) -> Self {
         Chains { shared, slot, chain: Vec::with_capacity(shared.header.geometry.chain as usize) }
     }

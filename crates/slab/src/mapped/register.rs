@@ -1,4 +1,4 @@
-//! A slot for a new cache.
+//! Registration: a new cache takes a slot.
 
 use std::sync::atomic::Ordering;
 
@@ -10,9 +10,9 @@ use crate::mapped::shared::Shared;
 use crate::mapped::wait::{PATIENCE, Wait};
 
 impl Shared {
-    /// A slot for a new cache of this process.
+    /// Takes a slot for a new cache of this process.
     pub(crate) fn register(&self) -> Result<u16, Error> {
-        // Before a slot is taken: an error afterwards would keep the slot.
+        // Before a slot is taken, because an error afterwards would keep the slot.
         let (own, namespace) = (Identity::own()?.word(), process::namespace()?);
         let mut wait = Wait::new(PATIENCE);
         let mut has_recovered = false;
@@ -35,26 +35,28 @@ impl Shared {
 
     fn take_free_slot(&self, own: u64) -> Option<u16> {
         let number = self.slots().iter().position(|slot| {
-            slot.owner.load(Ordering::Relaxed) == Identity::NOBODY
-                && slot.owner.compare_exchange(Identity::NOBODY, own, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+            slot.owner.load(Ordering::Relaxed) == Identity::NONE
+                && slot.owner.compare_exchange(Identity::NONE, own, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         });
         number.map(|number| number as u16)
     }
 
-    /// Whether this process, of the namespace `expected`, may keep the slot that it has just taken; otherwise the slot is given up.
+    /// Whether this process, of the namespace `expected`, may keep the slot that it has just taken; otherwise gives the
+    /// slot up.
     fn confirm(&self, number: u16, own: u64, expected: u64) -> Result<bool, Error> {
         let slot = &self.slots()[usize::from(number)];
         let is_open = self.gate().load(Ordering::SeqCst) == OPEN;
-        // Users of another namespace may have opened the slab since this process did, when none had a cache; and may have taken this
-        // process for a dead one in between.
+        // Users of another namespace may have opened the slab since this process did, while no process had a cache, and
+        // may have taken this process for a dead one in between.
         let found = self.namespace_word().load(Ordering::SeqCst);
         if is_open && expected == found && slot.owner.load(Ordering::SeqCst) == own {
-            // Not before: what the last user left may have become orphans just now.
+            // Only now, because a recovery may just have turned objects of the slot's last user into that user's
+            // orphans.
             slot.user.store(NO_OWNER, Ordering::Relaxed);
             return Ok(true);
         }
-        // Unless it is another's by now.
-        let _ = slot.owner.compare_exchange(own, Identity::NOBODY, Ordering::SeqCst, Ordering::Relaxed);
+        // The exchange fails if the slot belongs to another cache by now.
+        let _ = slot.owner.compare_exchange(own, Identity::NONE, Ordering::SeqCst, Ordering::Relaxed);
         if is_open && expected != found {
             return Err(Error::Namespace { expected, found });
         }

@@ -1,4 +1,4 @@
-//! A slab in memory: the mapping, and the parts of it under their types.
+//! A slab in memory: the mapping, and typed access to its parts.
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -15,13 +15,13 @@ use crate::primitive::{AtomicU64, AtomicU128};
 use crate::slot::Slot;
 use crate::word::Word;
 
-/// What all caches and faces of a slab in this process share.
+/// The state that all caches and handles of a slab in this process share.
 pub(crate) struct Shared {
     pub(crate) memory: Memory,
     pub(crate) header: Header,
-    /// Whether new objects are backed by memory before they are handed out.
+    /// Whether new objects are backed by storage before they are handed out.
     pub(crate) reserve: bool,
-    /// This machine's boot.
+    /// The digest of this machine's boot.
     pub(crate) boot: u64,
 }
 
@@ -31,13 +31,13 @@ impl Shared {
         let Geometry { huge_pages, .. } = header.geometry;
         let memory = Memory::map(source, header.geometry.file_bytes(), huge_pages)?;
         if huge_pages {
-            // Advice: where the kernel has no huge pages of this kind, small ones do the same work.
+            // Advice only: where the kernel has no huge pages of this kind, small ones do the same work.
             memory.advise_huge_pages(header.geometry.objects());
         }
         Self::new(memory, header, reserve)
     }
 
-    /// A slab whose books are in this memory.
+    /// A slab whose metadata are in this memory.
     pub(crate) fn new(memory: Memory, header: Header, reserve: bool) -> Result<Self, Error> {
         if !AtomicU128::is_lock_free() {
             let source = std::io::ErrorKind::Unsupported;
@@ -59,7 +59,8 @@ impl Shared {
 
     fn word(&self, number: usize) -> &AtomicU64 {
         debug_assert!(number < PAGE as usize / 8);
-        // SAFETY: within the header's page, aligned, alive as long as `self`; atomics may be changed by others.
+        // SAFETY: the word is within the header's page, aligned, and alive as long as `self`; other processes change it
+        // only atomically.
         unsafe { self.memory.at(8 * number as u64).cast().as_ref() }
     }
 
@@ -92,7 +93,7 @@ impl Shared {
         Head::unpack(self.head().load(Ordering::Acquire)).first
     }
 
-    /// Whether a process rebuilds the free list, or died at it.
+    /// Whether a process is rebuilding the free list, or died while it did.
     pub(crate) fn is_half_made(&self) -> bool {
         gate::is_remaking(self.gate().load(Ordering::Acquire))
     }
@@ -100,13 +101,14 @@ impl Shared {
     /// Two words that change together, the first of them even.
     fn wide(&self, number: usize) -> &AtomicU128 {
         debug_assert!(number.is_multiple_of(2) && number + 1 < PAGE as usize / 8);
-        // SAFETY: within the header's page and aligned to 16 bytes; where others change them nobody reaches the halves in another way.
+        // SAFETY: the words are within the header's page and aligned to 16 bytes; where they change, no access goes to
+        // one half alone.
         unsafe { self.memory.at(8 * number as u64).cast().as_ref() }
     }
 
     pub(crate) fn slots(&self) -> &[Slot] {
         let Geometry { caches, .. } = self.header.geometry;
-        // SAFETY: the geometry has that many there, aligned; atomics may be changed by others.
+        // SAFETY: the geometry reserves `caches` aligned slots there; other processes change them only atomically.
         unsafe {
             std::slice::from_raw_parts(self.memory.at(self.header.geometry.slots()).cast().as_ptr(), caches as usize)
         }
@@ -118,22 +120,22 @@ impl Shared {
 
     fn per_object(&self, offset: u64) -> &[AtomicU64] {
         let Geometry { max_objects, .. } = self.header.geometry;
-        // SAFETY: the geometry has that many there, aligned; atomics may be changed by others.
+        // SAFETY: the geometry reserves `max_objects` aligned words there; other processes change them only atomically.
         unsafe { std::slice::from_raw_parts(self.memory.at(offset).cast().as_ptr(), max_objects as usize) }
     }
 
-    /// What the application calls who had each object last, if the slab keeps that.
+    /// The application's number for the last holder of each object, if the slab keeps owners.
     pub(crate) fn owners(&self) -> Option<&[AtomicU64]> {
         self.header.geometry.owners.then(|| self.per_object(self.header.geometry.owners()))
     }
 
-    /// Notes that an object is an orphan of this slot's last user.
+    /// Marks an object as an orphan of this slot's last user.
     pub(crate) fn orphan(&self, index: u64, slot: u16) {
         let word = &self.words()[index as usize];
         if let (Some(owners), Some(slot)) = (self.owners(), self.slots().get(usize::from(slot))) {
             owners[index as usize].store(slot.user.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        // Release: whose orphan it is comes before.
+        // Release: the owner is written before the word.
         word.store(Word(word.load(Ordering::Relaxed)).generation().orphan(), Ordering::Release);
     }
 
@@ -147,23 +149,24 @@ impl Shared {
         }
     }
 
-    /// Where an object lies.
+    /// The address of an object.
     pub(crate) fn object(&self, index: u64) -> NonNull<u8> {
         let geometry = &self.header.geometry;
         assert!(index < geometry.max_objects, "an index was checked before");
         self.memory.at(geometry.objects() + index * geometry.object_bytes)
     }
 
-    /// How many objects may be used now; never more than there are, whatever the word says.
+    /// The number of objects that may be used now; never more than the maximum, whatever the word says.
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity_word().load(Ordering::Acquire).min(self.header.geometry.max_objects)
     }
 
-    /// The words of all objects that were ever used in this boot, and of some others: to read more would have memory set aside for holes of the file.
+    /// The words of all objects ever used in this boot, and of some others. To read more would make the kernel allocate
+    /// memory for holes of the file.
     pub(crate) fn used_words(&self) -> &[AtomicU64] {
         let used = match self.memory.is_copy() {
             true => self.capacity(),
-            // A cache takes fresh objects before it says so, at most a chain of them.
+            // A cache takes fresh objects before it raises the number, at most a chain of them.
             false => {
                 self.fresh().load(Ordering::Acquire).saturating_add(self.header.geometry.chain).min(self.capacity())
             }
@@ -171,7 +174,7 @@ impl Shared {
         &self.words()[..used as usize]
     }
 
-    /// The words of all objects that were ever used: after a power failure, what the header says of them may be older than they are.
+    /// The words of all objects ever used: after a power failure, the header may be older than they are.
     pub(crate) fn written_words(&self) -> &[AtomicU64] {
         let (words, used) = (self.words(), self.used_words().len());
         let Some(file) = self.memory.file() else { return &words[..used] };
@@ -185,7 +188,7 @@ impl Shared {
         &words[..last.map_or(used, |index| index + 1)]
     }
 
-    /// Lets more objects be used; `false` if there are no more.
+    /// Lets more objects be used; `false` at the maximum.
     pub(crate) fn grow(&self) -> Result<bool, Error> {
         let capacity = self.capacity();
         let larger = capacity.saturating_mul(2).clamp(1, self.header.geometry.max_objects);
@@ -197,7 +200,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Has a range of objects, with their words and links, backed by the file system, if that was asked for.
+    /// Has the file system back a range of objects, with their words and links, if the options ask for it.
     fn back(&self, from: u64, until: u64) -> Result<(), Error> {
         let (true, Some(file)) = (self.reserve, self.memory.file()) else { return Ok(()) };
         let geometry = &self.header.geometry;
@@ -216,9 +219,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the process in a word of shared memory lives; if not, nobody will ever act in its name again.
+    /// Whether the process in a word of shared memory lives; if not, no process will ever act in its name again.
     pub(crate) fn lives(&self, owner: Identity) -> bool {
-        // Before the last boot everybody died, whoever has that number and start now.
+        // Every process of an earlier boot is dead, whichever process has that number and start now.
         self.boot_word().load(Ordering::Acquire) == self.boot && owner.is_alive()
     }
 }

@@ -1,4 +1,4 @@
-//! The typed face: objects of one plain type.
+//! The typed interface: objects of one plain type.
 
 use std::fs::File;
 use std::marker::PhantomData;
@@ -18,8 +18,9 @@ use crate::mapped::raw::RawSlab;
 
 /// A slab of objects of type `T`, shared by threads and processes.
 ///
-/// `T` is plain old data in the sense of [`bytemuck::Pod`] (`#[derive(bytemuck::Pod, bytemuck::Zeroable)]`): any bytes are
-/// a value of it, so whatever another process leaves there is one. References to other objects are [`Handle`]s.
+/// `T` is plain old data in the sense of [`bytemuck::Pod`] (`#[derive(bytemuck::Pod, bytemuck::Zeroable)]`): any bytes
+/// are a value of it, so any bytes that another process leaves in an object are one. References to other objects are
+/// [`Handle`]s.
 ///
 /// ```
 /// use millstream_slab::{Error, Slab};
@@ -29,17 +30,17 @@ use crate::mapped::raw::RawSlab;
 /// let slab = Slab::<[f64; 2]>::options(1000).create(&path)?;
 /// let cache = slab.cache()?;
 ///
-/// // Private: a box. Changed in place, freed when dropped.
+/// // Private, like a `Box`: changed in place, freed when dropped.
 /// let mut point = cache.alloc([1.0, 2.0])?;
 /// point[0] = 3.0;
 ///
-/// // Published: any thread of any process has it by its handle.
+/// // Published: any thread of any process reaches it by its handle.
 /// let handle = point.publish();
 /// let other = Slab::<[f64; 2]>::open(&path)?;
 /// assert_eq!(other.read(handle)?, [3.0, 2.0]);
 /// other.cache()?.free(handle)?;
 ///
-/// // Freed: the handle is an error from now on, whatever becomes of the memory.
+/// // Freed: the handle is an error from now on, even once the memory is used again.
 /// assert!(matches!(slab.read(handle), Err(Error::Stale { .. })));
 /// # Ok::<(), Error>(())
 /// ```
@@ -51,10 +52,10 @@ pub struct Slab<T> {
 impl<T: Pod> Slab<T> {
     const ALIGN: u64 = if align_of::<T>() < 8 { 8 } else { align_of::<T>() as u64 };
 
-    /// From one object to the next.
+    /// The distance from one object to the next.
     const BYTES: u64 = if size_of::<T>() == 0 { 8 } else { (size_of::<T>() as u64).next_multiple_of(Self::ALIGN) };
 
-    /// What a new slab of at most `max_objects` objects is like.
+    /// The options of a new slab of at most `max_objects` objects.
     #[must_use]
     pub fn options(max_objects: u64) -> Options<Slab<T>> {
         Options::new(Self::BYTES, Self::ALIGN, max_objects)
@@ -63,12 +64,12 @@ impl<T: Pod> Slab<T> {
     /// Opens the slab in a file; see [`RawSlab::open`].
     ///
     /// # Errors
-    /// As there, and [`Error::OtherObjects`] when they have another size or alignment.
+    /// As [`RawSlab::open`], and [`Error::OtherObjects`] when the objects have another size or alignment.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::try_from(RawSlab::open(path)?)
     }
 
-    /// Opens the slab in a file that is open; see [`RawSlab::open_file`].
+    /// Opens the slab in an open file; see [`RawSlab::open_file`].
     ///
     /// # Errors
     /// As [`open`](Slab::open).
@@ -76,23 +77,24 @@ impl<T: Pod> Slab<T> {
         Self::try_from(RawSlab::open_file(file)?)
     }
 
-    /// A cache for a thread of this process; see [`RawSlab::cache`].
+    /// Makes a cache for a thread of this process; see [`RawSlab::cache`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`RawSlab::cache`].
     pub fn cache(&self) -> Result<Cache<T>, Error> {
         Ok(Cache { raw: self.raw.cache()?, objects: PhantomData })
     }
 
-    /// An empty parcel, to carry private objects from one thread of this process to another; see [`RawSlab::parcel`].
+    /// Makes an empty parcel, to carry private objects from one thread of this process to another; see
+    /// [`RawSlab::parcel`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`RawSlab::parcel`].
     pub fn parcel(&self) -> Result<Parcel<T>, Error> {
         Ok(Parcel { raw: self.raw.parcel()?, objects: PhantomData })
     }
 
-    /// A copy of a published object, or of an orphan; see [`RawSlab::read`].
+    /// Copies a published object, or an orphan; see [`RawSlab::read`].
     ///
     /// # Errors
     /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].
@@ -102,13 +104,13 @@ impl<T: Pod> Slab<T> {
         Ok(copy)
     }
 
-    /// All objects that are allocated; see [`RawSlab::live`].
+    /// Iterates over all allocated objects; see [`RawSlab::live`].
     #[must_use]
     pub fn live(&self) -> Live<'_> {
         self.raw.live()
     }
 
-    /// The slab beneath, for everything that does not depend on the type.
+    /// The slab beneath, for all operations that do not depend on the type.
     #[must_use]
     pub fn raw(&self) -> &RawSlab {
         &self.raw
@@ -130,7 +132,7 @@ impl<T> std::fmt::Debug for Slab<T> {
 impl<T: Pod> TryFrom<RawSlab> for Slab<T> {
     type Error = Error;
 
-    /// The same slab, if its objects are of this type's size and alignment.
+    /// The same slab, if its objects have this type's size and alignment.
     fn try_from(raw: RawSlab) -> Result<Self, Error> {
         for (what, expected, found) in
             [("size", Self::BYTES, raw.object_bytes()), ("alignment", Self::ALIGN, raw.align_bytes())]
@@ -164,7 +166,7 @@ impl<T: Pod> Cache<T> {
     /// Frees a published object, or an orphan; see [`RawCache::free`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`RawCache::free`].
     #[inline]
     pub fn free(&self, handle: Handle) -> Result<(), Error> {
         self.raw.free(handle)
@@ -173,7 +175,7 @@ impl<T: Pod> Cache<T> {
     /// Makes a published object, or an orphan, private to this cache; see [`RawCache::claim`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`RawCache::claim`].
     ///
     /// ```
     /// use millstream_slab::Slab;
@@ -193,7 +195,7 @@ impl<T: Pod> Cache<T> {
         Ok(Private { raw: self.raw.claim(handle)?, objects: PhantomData })
     }
 
-    /// What the application calls who uses this cache; see [`RawCache::set_owner`].
+    /// Sets the application's number for the user of this cache; see [`RawCache::set_owner`].
     pub fn set_owner(&self, owner: u64) {
         self.raw.set_owner(owner);
     }
@@ -211,7 +213,7 @@ impl<T> std::fmt::Debug for Cache<T> {
     }
 }
 
-/// An allocated object that nobody else can reach: a box in shared memory; see [`RawPrivate`].
+/// An allocated object that only its holder can reach, like a `Box` in shared memory; see [`RawPrivate`].
 #[must_use = "dropped at once, it is freed at once"]
 pub struct Private<'c, T> {
     raw: RawPrivate<'c>,
@@ -225,7 +227,7 @@ impl<T: Pod> Private<'_, T> {
         self.raw.publish()
     }
 
-    /// The handle that it will have when it is published.
+    /// The handle that the object will have when it is published.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.raw.handle()
@@ -237,8 +239,8 @@ impl<T: Pod> Deref for Private<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: a slab of this type has objects of its size and alignment; any bytes are a value; and while the object is
-        // private nobody else may reach it.
+        // SAFETY: the objects of a slab of this type have its size and alignment, any bytes are a value of it, and
+        // while the object is private only this value reaches it.
         unsafe { &*self.raw.as_ptr().cast() }
     }
 }
@@ -246,7 +248,7 @@ impl<T: Pod> Deref for Private<'_, T> {
 impl<T: Pod> DerefMut for Private<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: as for `deref`; the exclusive borrow of this value makes the access exclusive.
         unsafe { &mut *self.raw.as_mut_ptr().cast() }
     }
 }
@@ -278,7 +280,7 @@ impl<T: Pod> Parcel<T> {
     /// Puts an object in; see [`RawParcel::push`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`RawParcel::push`].
     #[inline]
     pub fn push(&mut self, object: Private<'_, T>) -> Result<(), Error> {
         self.raw.push(object.raw)
@@ -287,7 +289,7 @@ impl<T: Pod> Parcel<T> {
     /// Allocates an object with this value straight into the parcel; see [`RawParcel::alloc`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`RawParcel::alloc`].
     #[inline]
     pub fn alloc(&mut self, cache: &Cache<T>, value: T) -> Result<(), Error> {
         self.raw.alloc(&cache.raw)?[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
@@ -297,7 +299,7 @@ impl<T: Pod> Parcel<T> {
     /// Allocates an object for each value straight into the parcel; see [`RawParcel::fill`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`RawParcel::fill`].
     #[inline]
     pub fn extend(&mut self, cache: &Cache<T>, values: impl IntoIterator<Item = T>) -> Result<(), Error> {
         values.into_iter().try_for_each(|value| self.alloc(cache, value))
@@ -306,13 +308,13 @@ impl<T: Pod> Parcel<T> {
     /// Takes out the object that was put in last; see [`RawParcel::pop`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`RawParcel::pop`].
     #[inline]
     pub fn pop<'c>(&mut self, cache: &'c Cache<T>) -> Result<Option<Private<'c, T>>, Error> {
         Ok(self.raw.pop(&cache.raw)?.map(|raw| Private { raw, objects: PhantomData }))
     }
 
-    /// The parcel beneath, for what does not depend on the type.
+    /// The parcel beneath, for all operations that do not depend on the type.
     #[must_use]
     pub fn raw(&mut self) -> &mut RawParcel {
         &mut self.raw

@@ -1,4 +1,4 @@
-//! Waiting for another process, as long as that can help.
+//! Waiting for another process, for as long as the wait can help.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use crate::mapped::error::{Error, Work};
 use crate::mapped::process::Identity;
 
-/// How long a process waits for one that runs.
+/// The time that a process waits for a running one.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it waits for one that is stopped, by a signal or by a debugger.
+/// The time that it waits for one that a signal or a debugger has stopped.
 const STOPPED_PATIENCE: Duration = Duration::from_millis(100);
 const NAP: Duration = Duration::from_micros(200);
 
-/// A wait that ends with an error when it has taken too long.
+/// A wait that ends with an error after too long a time.
 pub(crate) struct Wait {
     patience: Duration,
     began: Instant,
-    /// Since when the other one has been stopped.
+    /// The moment since which the other process has been stopped.
     stopped: Option<Instant>,
 }
 
@@ -25,7 +25,7 @@ impl Wait {
         Wait { patience, began: Instant::now(), stopped: None }
     }
 
-    /// Sleeps a moment while a process is at its work.
+    /// Sleeps a moment while the other process works.
     ///
     /// # Errors
     /// [`Error::Busy`] when the process has taken too long, or has been stopped for too long.
@@ -41,7 +41,7 @@ impl Wait {
         Ok(())
     }
 
-    /// Sleeps a moment for a process that can't be watched; `false` when that has taken too long.
+    /// Sleeps a moment for a process that can't be watched; returns `false` once that has taken too long.
     pub(crate) fn nap_blindly(&self) -> bool {
         if !self.is_over() {
             sleep(NAP);

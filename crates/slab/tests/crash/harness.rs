@@ -1,12 +1,12 @@
-//! The order of the day.
+//! Selects the jobs of a run, and runs them.
 
 use std::time::Instant;
 
 use crate::workers::{Job, share};
 
-/// Runs everything that is wanted.
+/// Runs all selected jobs.
 pub(crate) fn run() {
-    // What cargo passes to a test; a list is asked for by tools that show tests.
+    // Cargo passes `--list` on behalf of tools that show tests.
     if std::env::args().any(|argument| argument == "--list") {
         return println!("every_instruction: test\nrandom_kills: test");
     }
@@ -30,7 +30,7 @@ pub(crate) fn run() {
     println!("{killed} kills in {:.1?}", began.elapsed());
 }
 
-/// How many times as long as usual.
+/// The factor by which `MILLSTREAM_STRESS` extends the run.
 pub(crate) fn stress() -> usize {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! Kills a child at every instruction of a scene, found by following another one through it.
+//! Kills a child at every instruction of a scene; a traced run of another child yields the instructions.
 
 use crate::harness::stress;
 use crate::scenes::{ALL, RECOVERIES, Recovery, Scene};
@@ -6,10 +6,10 @@ use crate::stage::{Death, Stage, Survivor, aftermath};
 use crate::tracer::{Child, Point, points, spread};
 use crate::workers::Job;
 
-/// Of each recovery, so many places at which it is killed, times the stress; or all, if there are not so many.
+/// The number of points at which each recovery is killed, times the stress; or all points, if it has fewer.
 const RECOVERY_POINTS: usize = 270;
 
-/// All scenes, and all recoveries from them, whose names are wanted; the long ones first.
+/// All selected scenes, and all selected recoveries from them; the long ones first.
 pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     // The later scenes are longer.
@@ -29,14 +29,14 @@ pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
     jobs
 }
 
-/// A child at the beginning of a scene, with the stage that it plays on.
+/// Forks a child that stops at the beginning of a scene, and returns it with its stage.
 pub(crate) fn begin(scene: &Scene) -> (Stage, Child) {
     let stage = scene.stage();
     let child = Child::start(|mark| (scene.play)(&stage, mark));
     (stage, child)
 }
 
-/// Kills a child at every instruction of a scene; how often.
+/// Kills a child at every instruction of a scene; returns the number of kills.
 fn every_instruction(scene: &Scene, survivor: Survivor) -> usize {
     let trace = begin(scene).1.trace();
     let points = points(&trace);
@@ -51,10 +51,11 @@ fn every_instruction(scene: &Scene, survivor: Survivor) -> usize {
     points.len() + 1
 }
 
-/// Kills a child in the middle of a scene, and another one at every instruction of recovering from that; how often.
+/// Kills a child in the middle of a scene, and another one at every instruction of the recovery from that; returns the
+/// number of kills.
 fn killed_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
     let trace = begin(scene).1.trace();
-    // Some places of the first death, and of each the whole recovery.
+    // A few points of the first death, and for each all points of the recovery.
     let deaths = spread(&points(&trace), 6);
     let (mut instructions, mut killed) = (0, 0);
     for death in deaths {

@@ -1,13 +1,14 @@
 //! Processes that are killed: at every instruction of every operation, and at random.
 //!
-//! A *stage* is a slab with a survivor that uses it. A child is forked, does a *scene* on it, and is killed in the middle. Then
-//! the survivor goes on working, recovers, and looks whether every object is in exactly one pair of hands; or everybody is
-//! dead, and whoever opens the slab next looks.
+//! A *stage* is a slab with a survivor that uses it. A child is forked, plays a *scene* on it, and is killed in the
+//! middle. Then the survivor works on, recovers, and checks that every object is in exactly one pair of hands; or the
+//! survivor dies, too, and a process that opens the slab afterwards checks.
 //!
-//! Others are stopped instead of killed, and go on later; and power fails, so that a file has whatever its device was given.
+//! Other children are stopped instead of killed, and continue later; and power fails, so that a file has only the data
+//! that reached its device.
 //!
-//! `MILLSTREAM_STRESS=n` makes it n times as many random kills, and n times as many places in recoveries, or all of them. `MILLSTREAM_CRASH=text` runs only scenes whose name contains
-//! the text.
+//! `MILLSTREAM_STRESS=n` multiplies the number of random kills, and that of points in recoveries up to all of them, by
+//! n. `MILLSTREAM_CRASH=text` runs only the scenes whose name contains the text.
 
 #[cfg(not(loom))]
 mod harness;
@@ -33,6 +34,6 @@ fn main() {
     harness::run();
 }
 
-/// Models have no processes.
+/// Loom models have no processes.
 #[cfg(loom)]
 fn main() {}

@@ -1,8 +1,8 @@
-//! Power failures: a device that has what was synced, and of everything else whatever the kernel happened to write.
+//! Power failures: the device has all synced data, and of the rest whatever the kernel happened to write.
 //!
-//! A child is followed instruction by instruction. Whenever the file has changed, its sectors get a further version; when the child has called `msync`, the
-//! sectors of that range are on the device. Power can fail after every instruction, and then each sector has any of its versions since it was synced. A
-//! machine that starts again finds such a file.
+//! A child is traced instruction by instruction. Whenever the file has changed, its sectors get a further version; when
+//! the child has called `msync`, the sectors of that range are on the device. Power can fail after every instruction,
+//! and then each sector has any of its versions since it was synced. A machine that restarts finds such a file.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,19 +17,20 @@ use crate::stage::{Contents, Stage, contents};
 use crate::tracer::Child;
 
 const SECTOR: usize = 512;
-/// Their words are in several sectors.
+/// Enough that their words fill several sectors.
 const OBJECTS: u64 = 200;
-/// Of each state of the file, so many devices besides the two that have all or nothing, times the stress.
+/// The number of random devices for each state of the file, times the stress, besides the two that have every version
+/// or none.
 const DEVICES: usize = 2;
-/// The most objects that are promised at once.
-const MOST_PROMISED: usize = 16;
+/// The maximum number of objects promised at once.
+const MAX_PROMISED: usize = 16;
 
-/// What the child says that a power failure must not take, in memory that its parent sees.
+/// The objects that a power failure must not take, as the child promises them in memory that its parent sees.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Promises {
     count: usize,
-    objects: [(Handle, Contents); MOST_PROMISED],
+    objects: [(Handle, Contents); MAX_PROMISED],
 }
 
 struct Promised(*mut Promises);
@@ -37,21 +38,21 @@ struct Promised(*mut Promises);
 impl Promised {
     fn new() -> Self {
         let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: new memory, of zeros, which are a value of every field.
+        // SAFETY: `mmap` returned new memory of this size; it is zeroed, and zero is a value of every field.
         Promised(unsafe { mmap_anonymous(std::ptr::null_mut(), size_of::<Promises>(), rights, flags) }.unwrap().cast())
     }
 
     fn read(&self) -> Vec<(Handle, Contents)> {
-        // SAFETY: mapped; the child that writes to it is stopped while its parent reads.
+        // SAFETY: the memory is mapped, and the child that writes to it is stopped while its parent reads.
         let promises = unsafe { self.0.read_volatile() };
         promises.objects[..promises.count].to_vec()
     }
 
     fn write(&self, promised: &[(Handle, Contents)]) {
-        let mut objects = [(Handle::default(), [0; 2]); MOST_PROMISED];
+        let mut objects = [(Handle::default(), [0; 2]); MAX_PROMISED];
         objects[..promised.len()].copy_from_slice(promised);
-        // Nothing is promised while the list is written.
-        // SAFETY: mapped, and no other process writes to it.
+        // The list promises no object while it is being written.
+        // SAFETY: the memory is mapped, and no other process writes to it.
         unsafe {
             (&raw mut (*self.0).count).write_volatile(0);
             (&raw mut (*self.0).objects).write_volatile(objects);
@@ -70,7 +71,7 @@ impl Device {
         Device { sectors: bytes.chunks_exact(SECTOR).map(|sector| vec![sector.try_into().unwrap()]).collect() }
     }
 
-    /// Adds versions of what has changed; whether anything has.
+    /// Adds versions of the changed sectors; returns whether any sector has changed.
     fn see(&mut self, bytes: &[u8]) -> bool {
         let mut changed = false;
         for (versions, sector) in self.sectors.iter_mut().zip(bytes.chunks_exact(SECTOR)) {
@@ -88,13 +89,13 @@ impl Device {
         }
     }
 
-    /// What is on it when power fails: of each sector the version that is chosen from so many.
+    /// The contents of the device when power fails: `choose` picks the version of each sector, given their number.
     fn image(&self, mut choose: impl FnMut(usize) -> usize) -> Vec<u8> {
         self.sectors.iter().flat_map(|versions| versions[choose(versions.len())]).collect()
     }
 }
 
-/// Fails after every instruction of the workload; how often.
+/// Lets power fail after every instruction of the workload; returns the number of failures.
 pub(crate) fn failures() -> usize {
     let mut random = Random::seeded("power failures");
     let stage = Stage::of(OBJECTS, 8);
@@ -112,7 +113,7 @@ pub(crate) fn failures() -> usize {
     let (mut failures, mut syncs, mut pending) = (0, 0, None);
     child.follow(|registers| {
         let changed = device.see(&read());
-        // The call of the instruction before has returned.
+        // The call of the previous instruction has returned.
         let synced = std::mem::replace(&mut pending, msync(registers, base));
         if let Some((offset, bytes)) = synced {
             device.sync(offset, bytes);
@@ -137,31 +138,31 @@ pub(crate) fn failures() -> usize {
     failures
 }
 
-/// Where the slab is mapped, here and in a child.
+/// The address of the mapping, here and in a child.
 fn base(stage: &Stage) -> usize {
     let objects = stage.slab.raw().pointer(stage.kept[0]).unwrap().addr().get();
     // Header, slots, words and links.
     objects - stage.kept[0].index() as usize * size_of::<Contents>() - 4 * 4096
 }
 
-/// The range of the file that the next instruction syncs.
+/// The range of the file that the next instruction syncs, if it does.
 fn msync(registers: &libc::user_regs_struct, base: usize) -> Option<(usize, usize)> {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     if registers.rax != libc::SYS_msync as u64 || registers.rdx != libc::MS_SYNC as u64 {
         return None;
     }
-    // SAFETY: the child is a fork of this process and has its program at the same place.
+    // SAFETY: the child is a fork of this process and has its program at the same address.
     let next = unsafe { (registers.rip as *const [u8; 2]).read_unaligned() };
     (next == SYSCALL).then(|| (registers.rdi as usize - base, registers.rsi as usize))
 }
 
-/// Syncs objects, and the slab as a whole, changes them and frees them.
+/// Syncs objects, and the slab as a whole, changes objects and frees them.
 fn workload(stage: &Stage, promised: &Promised, mark: &dyn Fn()) {
     let slab = &stage.slab;
     let cache = slab.cache().unwrap();
     let mut list: Vec<(Handle, Contents)> = Vec::new();
     mark();
-    // More than there is room for before it grows; between what is synced there are objects that are not.
+    // More objects than fit before the slab grows, with unsynced ones between the synced ones.
     let mut others = Vec::new();
     for n in 0..8 {
         others.extend((0..12).map(|_| cache.alloc(contents(50)).unwrap()));
@@ -170,7 +171,7 @@ fn workload(stage: &Stage, promised: &Promised, mark: &dyn Fn()) {
         list.push((handle, contents(n)));
         promised.write(&list);
     }
-    // Freed: nothing is promised of it from before.
+    // Freed: the earlier promise is void.
     for _ in 0..3 {
         let (handle, _) = list.remove(1);
         promised.write(&list);
@@ -187,7 +188,7 @@ fn workload(stage: &Stage, promised: &Promised, mark: &dyn Fn()) {
     list.push((handle, contents(21)));
     promised.write(&list);
     drop(others);
-    // All at once, and something after it.
+    // All objects at once, and an unsynced one after them.
     let handles: Vec<_> = (30..33).map(|n| (cache.alloc(contents(n)).unwrap().publish(), contents(n))).collect();
     slab.raw().sync().unwrap();
     list.extend(handles);
@@ -197,11 +198,11 @@ fn workload(stage: &Stage, promised: &Promised, mark: &dyn Fn()) {
     mark();
 }
 
-/// Opens what a power failure has left.
+/// Opens the file after a power failure.
 fn restart(image: &[u8], promised: &[(Handle, Contents)], number: usize) {
     let file = File::from(rustix::fs::memfd_create("device", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
     file.write_all_at(image, 0).unwrap();
-    // Another boot.
+    // The machine has booted again.
     let boot: Vec<u8> = image[8 * 17..8 * 18].iter().map(|byte| !byte).collect();
     file.write_all_at(&boot, 8 * 17).unwrap();
     let slab = RawSlab::open_file(file).unwrap_or_else(|error| panic!("failure {number}: {error}"));

@@ -14,7 +14,7 @@ const KILLS: usize = 1500;
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Says the seed, for a run to be repeated.
+    /// Prints the seed, so that a run can be repeated.
     pub(crate) fn seeded(name: &str) -> Self {
         let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -32,7 +32,8 @@ impl Random {
     }
 }
 
-/// Forks one or two children that allocate, free, publish, claim and pack parcels as chance has it, and kills them after a while.
+/// Forks one or two children that randomly allocate, free, publish, claim and pack parcels, and kills them after a
+/// while.
 pub(crate) fn kills() -> usize {
     let mut random = Random::seeded("random kills");
     let Random(seed) = random;
@@ -50,7 +51,7 @@ pub(crate) fn kills() -> usize {
             std::hint::spin_loop();
         }
         for &child in &children {
-            // SAFETY: our own child, which was not waited for.
+            // SAFETY: the process is this one's own child and not reaped yet, so no other process has its number.
             unsafe {
                 libc::kill(child, libc::SIGKILL);
                 let mut status = 0;
@@ -65,7 +66,7 @@ pub(crate) fn kills() -> usize {
     killed
 }
 
-/// Never returns, unless something is wrong.
+/// Returns only when a check has failed.
 fn work(stage: &Stage, seed: u64) {
     let mut random = Random(seed);
     loop {
@@ -95,7 +96,7 @@ fn work(stage: &Stage, seed: u64) {
                 8 if random.below(8) == 0 => parcel.raw().clear(cache.raw()).unwrap(),
                 9 if random.below(8) == 0 => parcel.raw().flush(cache.raw()).unwrap(),
                 _ => {
-                    // Both children may want the same one.
+                    // Both children may pick the same object.
                     let offered = stage.offered[random.below(2) as usize];
                     if let Ok(mut object) = cache.claim(offered) {
                         *object = contents(random.below(1000));

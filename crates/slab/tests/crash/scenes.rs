@@ -1,4 +1,4 @@
-//! What a child does while it is killed.
+//! The scenes that a child plays while it is killed.
 
 use millstream_slab::{Error, Holder, Slab};
 
@@ -9,9 +9,9 @@ pub(crate) struct Scene {
     prepare: fn() -> Stage,
     /// Calls its argument where the scene begins and where it ends.
     pub(crate) play: fn(&Stage, &dyn Fn()),
-    /// What must be true if it came to the end.
+    /// Checks the slab after a death at the end of the scene.
     pub(crate) after: After,
-    /// Whether chains go to the depot or come from there.
+    /// Whether the scene moves chains to or from the depot.
     pub(crate) moves_chains: bool,
 }
 
@@ -24,11 +24,11 @@ impl Scene {
 /// A way to recover.
 pub(crate) struct Recovery {
     pub(crate) name: &'static str,
-    /// What becomes of the stage after the first death.
+    /// Changes the stage after the first death.
     pub(crate) prepare: fn(&mut Stage),
-    /// Whether it has the slab to itself while it rebuilds the free list.
+    /// Whether the recovery has the slab to itself while it rebuilds the free list.
     pub(crate) rebuilds: bool,
-    /// Who comes after one that was killed in it: one that has the slab open, or one that opens it.
+    /// The survivor of a child killed in it: one that has the slab open, or one that opens it.
     pub(crate) survivors: &'static [Survivor],
     pub(crate) play: fn(&Stage, &dyn Fn()),
 }
@@ -189,7 +189,7 @@ pub(crate) const ALL: &[Scene] = &[
         play: |stage, mark| {
             let cache = stage.slab.cache().unwrap();
             let mut objects: Vec<_> = (0..9).map(|n| cache.alloc(contents(n)).unwrap()).collect();
-            // The magazine holds six.
+            // The magazine holds six objects.
             let last = objects.pop().unwrap();
             let before = objects.pop().unwrap();
             objects.truncate(2);
@@ -211,7 +211,7 @@ pub(crate) const ALL: &[Scene] = &[
             let objects: Vec<_> = (0..2).map(|n| from.alloc(contents(n)).unwrap()).collect();
             mark();
             objects.into_iter().for_each(|object| parcel.push(object).unwrap());
-            // What is in the parcel is nobody else's: not this cache's, and later not the parcel's.
+            // The object in the parcel belongs to the parcel alone: not to this cache, and later not to the parcel.
             drop(from);
             let kept = parcel.pop(&to).unwrap();
             parcel.raw().free(to.raw()).unwrap();
@@ -258,7 +258,7 @@ pub(crate) const ALL: &[Scene] = &[
             let object = cache.alloc(contents(1)).unwrap();
             mark();
             parcel.push(object).unwrap();
-            // What the cache got for the object is not the parcel's any more.
+            // The object that the cache got in exchange no longer belongs to the parcel.
             drop(parcel);
             mark();
         },
@@ -271,7 +271,7 @@ pub(crate) const ALL: &[Scene] = &[
         play: |stage, mark| {
             let cache = stage.slab.cache().unwrap();
             let mut parcel = stage.slab.parcel().unwrap();
-            // More than a chain.
+            // More objects than a chain holds.
             (0..5).for_each(|n| parcel.push(cache.alloc(contents(n)).unwrap()).unwrap());
             mark();
             drop(parcel);

@@ -1,4 +1,4 @@
-//! A slab with a survivor, and what must hold after somebody died on it.
+//! A slab with a survivor, and the properties that must hold after a death.
 
 use std::collections::HashSet;
 use std::os::fd::AsRawFd;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use millstream_slab::{Cache, Error, Handle, Holder, Inspection, Slab};
 
-/// Any number, and the same number disguised: contents that were written whole are told from others.
+/// Any number, and the same number disguised, which tells contents written whole from others.
 pub(crate) type Contents = [u64; 2];
 
 pub(crate) const OBJECTS: u64 = 24;
@@ -24,22 +24,22 @@ fn is_whole([number, disguised]: Contents) -> bool {
 pub(crate) enum Survivor {
     /// Works on, and recovers.
     Lives,
-    /// Is gone as well, and somebody else opens the slab.
+    /// Dies, too, and another process opens the slab.
     Dies,
 }
 
-/// A slab, the survivor's cache, and what is in the slab.
+/// A slab, the survivor's cache, and the objects in the slab.
 pub(crate) struct Stage {
     pub(crate) slab: Slab<Contents>,
     pub(crate) cache: Option<Cache<Contents>>,
-    /// Published, and nobody frees them.
+    /// Published, and never freed.
     pub(crate) kept: Vec<Handle>,
     /// Published, and the child may free or claim them.
     pub(crate) offered: Vec<Handle>,
 }
 
 impl Stage {
-    /// Every object has been the survivor's once, so what words say from before is another living process's.
+    /// The survivor has had every object once, so a word left from before names another live process.
     pub(crate) fn new(capacity: u64) -> Stage {
         Stage::of(OBJECTS, capacity)
     }
@@ -56,7 +56,7 @@ impl Stage {
         Stage { slab, cache: Some(cache), kept, offered }
     }
 
-    /// The survivor takes everything out of the depot, so that the next one needs fresh objects.
+    /// Takes all objects out of the depot with the survivor's cache, so that the next allocation needs fresh objects.
     pub(crate) fn exhaust_depot(&mut self) {
         let cache = self.cache.as_ref().unwrap();
         while self.slab.raw().usage().free > 0 {
@@ -64,7 +64,7 @@ impl Stage {
         }
     }
 
-    /// As if the machine had been started again since: every process of before is dead.
+    /// Pretends that the machine has booted again: every earlier process is dead.
     pub(crate) fn reboot(&self) {
         let file = std::fs::File::from(self.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
         let mut boot = [0; 8];
@@ -72,32 +72,32 @@ impl Stage {
         file.write_all_at(&boot.map(|byte| !byte), 8 * 17).unwrap();
     }
 
-    /// The survivor is gone; what it held is nobody's.
+    /// The survivor leaves; the objects that it held are orphans.
     pub(crate) fn leave(&mut self) {
         drop(self.cache.take());
     }
 }
 
-/// What must be true when the child had finished its scene.
+/// The properties that must hold if the child finished its scene.
 pub(crate) type After = fn(&Stage, orphans: usize);
 
-/// How the dead died.
+/// The way in which the children died.
 #[derive(Clone, Copy)]
 pub(crate) enum Death {
-    /// So many of them, each perhaps while it was writing to an object of its own.
+    /// This number of children, each perhaps while it was writing to an object of its own.
     Midway(usize),
-    /// One, which had finished its scene.
+    /// One child, which had finished its scene.
     After(After),
 }
 
-/// Looks whether nothing is lost, doubled or leaked.
+/// Checks that no object is lost, doubled or leaked.
 pub(crate) fn aftermath(mut stage: Stage, survivor: Survivor, death: Death, context: &str) {
     let file = format!("/proc/self/fd/{}", stage.slab.raw().file().unwrap().as_raw_fd());
     let found = Inspection::of(file).unwrap().report();
     assert!(found.is_sound(), "{context}: before anything was recovered: {found:#?}");
     let slab = match survivor {
         Survivor::Lives => {
-            // Works on before it recovers, so that the head of the depot has changed since.
+            // Works on before it recovers, so that the depot's head has changed since.
             if let Some(cache) = &stage.cache {
                 let taken: Vec<_> = (0..2).map_while(|n| cache.alloc(contents(500 + n)).ok()).collect();
                 drop(taken);
@@ -139,7 +139,7 @@ pub(crate) fn aftermath(mut stage: Stage, survivor: Survivor, death: Death, cont
         after(&stage, orphans);
     }
 
-    // Whatever is not allocated can be allocated, each once.
+    // Every object that is not allocated can be allocated, each once.
     let allocated = report.usage.allocated();
     let cache = slab.cache().unwrap();
     if let Some(survivor) = &stage.cache {

@@ -1,4 +1,4 @@
-//! Stops a child at the instructions of a recovery, uses the slab beside it, and lets it go on.
+//! Stops a child at instructions of a recovery, uses the slab beside it, and lets the child continue.
 
 use millstream_slab::{Error, Slab, Work};
 
@@ -9,10 +9,10 @@ use crate::stage::{Contents, Death, Stage, aftermath, contents};
 use crate::tracer::{Child, Point, points, spread};
 use crate::workers::Job;
 
-/// Of each recovery, so many places at which it is stopped, times the stress.
+/// The number of points at which each recovery is stopped, times the stress.
 const POINTS: usize = 12;
 
-/// All recoveries whose names are wanted.
+/// All selected recoveries.
 pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for scene in ALL.iter().filter(|scene| scene.moves_chains) {
@@ -26,7 +26,8 @@ pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
     jobs
 }
 
-/// Kills a child in the middle of a scene, and stops another one at instructions of recovering from that; how often.
+/// Kills a child in the middle of a scene, and stops another one at instructions of the recovery from that; returns the
+/// number of stops.
 fn stopped_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
     let trace = begin(scene).1.trace();
     let mut stopped = 0;

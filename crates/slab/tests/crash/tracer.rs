@@ -1,17 +1,17 @@
-//! A child that is stopped, followed and killed, by ptrace(2).
+//! A child that is stopped, traced and killed, by ptrace(2).
 
 use std::collections::HashMap;
 
 use crate::workers::fork;
 
-/// An instruction to be killed at: before it, when it is come to for the `hit`-th time.
+/// An instruction to be killed at: before it runs for the `hit`-th time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     At {
         address: u64,
         hit: usize,
     },
-    /// After the last one.
+    /// After the last instruction.
     End,
 }
 
@@ -20,14 +20,14 @@ pub(crate) struct Child {
     pid: libc::pid_t,
 }
 
-/// Instructions that a scene may have: more is a scene that does not end.
-const MOST_INSTRUCTIONS: usize = 1_000_000;
+/// The maximum number of instructions of a scene: a longer one does not end.
+const MAX_INSTRUCTIONS: usize = 1_000_000;
 
 impl Child {
-    /// Forks. The child calls `play`, and that its argument, first where it is to be followed from, then where to.
+    /// Forks. The child calls `play`, which calls its argument where the trace begins, and again where it ends.
     pub(crate) fn start(play: impl FnOnce(&dyn Fn())) -> Child {
         let pid = fork(|| {
-            // SAFETY: no memory is touched.
+            // SAFETY: the request only marks this process as traced by its parent; it touches no memory.
             unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
             play(&|| stop());
         });
@@ -36,18 +36,18 @@ impl Child {
         child
     }
 
-    /// Where it is at each instruction up to the end of the scene, which is the end of the child.
+    /// The address of each instruction up to the end of the scene, which is the end of the child.
     pub(crate) fn trace(self) -> Vec<u64> {
         let mut trace = Vec::new();
         self.follow(|registers| trace.push(registers.rip));
         trace
     }
 
-    /// Shows its registers before each instruction up to the end of the scene, which is the end of the child.
+    /// Shows the registers before each instruction up to the end of the scene, which is the end of the child.
     pub(crate) fn follow(self, mut see: impl FnMut(&libc::user_regs_struct)) {
         for step in 0.. {
             see(&self.registers());
-            assert!(step < MOST_INSTRUCTIONS, "the scene does not end");
+            assert!(step < MAX_INSTRUCTIONS, "the scene does not end");
             self.request(libc::PTRACE_SINGLESTEP, 0, 0);
             if self.wait() == libc::SIGSTOP {
                 break;
@@ -56,13 +56,13 @@ impl Child {
         self.kill();
     }
 
-    /// Lets it run to the point, and kills it there.
+    /// Lets the child run to the point, and kills it there.
     pub(crate) fn kill_at(self, point: Point) {
         self.run_to(point);
         self.kill();
     }
 
-    /// Lets it run to the point, where it stays, stopped; whether that is the end.
+    /// Lets the child run to the point, where it stays stopped; returns whether that is the end.
     pub(crate) fn run_to(&self, point: Point) -> bool {
         const BREAKPOINT: i64 = 0xcc;
         let Point::At { address, hit } = point else {
@@ -70,14 +70,14 @@ impl Child {
             assert_eq!(self.wait(), libc::SIGSTOP, "the scene did not end");
             return true;
         };
-        // SAFETY: reads a word of the child.
+        // SAFETY: the request reads a word of the child, not of this process.
         let original = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, address, 0) };
         let planted = original & !0xff | BREAKPOINT;
         for now in 1..=hit {
             self.request(libc::PTRACE_POKETEXT, address, planted as u64);
             self.request(libc::PTRACE_CONT, 0, 0);
             if self.wait() == libc::SIGSTOP {
-                // Another way than the one that was followed, as chance has it: it has come to the end.
+                // By chance the child took another way than the traced one, and has come to the end.
                 return true;
             }
             let mut registers = self.registers();
@@ -99,17 +99,17 @@ impl Child {
     }
 
     pub(crate) fn kill(&self) {
-        // SAFETY: our own child, which was not waited for.
+        // SAFETY: the process is this one's own child and not reaped yet, so no other process has its number.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::waitpid(self.pid, std::ptr::null_mut(), 0);
         }
     }
 
-    /// The signal that stopped it.
+    /// The signal that stopped the child.
     fn wait(&self) -> i32 {
         let mut status = 0;
-        // SAFETY: our own child; the status is written.
+        // SAFETY: the process is this one's own child, and the status points to a local variable.
         let pid = unsafe { libc::waitpid(self.pid, &raw mut status, 0) };
         assert_eq!(pid, self.pid);
         assert!(libc::WIFSTOPPED(status), "the child ended: {status:#x}");
@@ -117,13 +117,13 @@ impl Child {
     }
 
     fn request(&self, request: libc::c_uint, address: u64, data: u64) {
-        // SAFETY: changes the child only.
+        // SAFETY: the requests made here change the child only.
         let outcome = unsafe { libc::ptrace(request, self.pid, address, data) };
         assert!(outcome >= 0, "ptrace({request}): {}", std::io::Error::last_os_error());
     }
 
     fn registers(&self) -> libc::user_regs_struct {
-        // SAFETY: plain numbers, for which zero is a value.
+        // SAFETY: all fields are plain integers, of which zero is a value.
         let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
         self.request(libc::PTRACE_GETREGS, 0, &raw mut registers as u64);
         registers
@@ -136,11 +136,11 @@ impl Child {
 
 #[inline(never)]
 fn stop() {
-    // SAFETY: stops this process until its parent lets it go on.
+    // SAFETY: the signal stops this process until its parent continues it.
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
-/// Every instruction of a trace, when it is come to first, second and last.
+/// Every instruction of a trace, on its first, second and last run.
 pub(crate) fn points(trace: &[u64]) -> Vec<Point> {
     let mut hits: HashMap<u64, usize> = HashMap::new();
     trace.iter().for_each(|&address| *hits.entry(address).or_default() += 1);
@@ -155,7 +155,7 @@ pub(crate) fn points(trace: &[u64]) -> Vec<Point> {
     points
 }
 
-/// About so many of them, evenly.
+/// About `most` of them, evenly spread.
 pub(crate) fn spread(points: &[Point], most: usize) -> Vec<Point> {
     points.iter().step_by(points.len().div_ceil(most).max(1)).copied().collect()
 }

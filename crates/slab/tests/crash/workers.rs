@@ -1,17 +1,18 @@
-//! Jobs that several processes share: each forks, follows and kills children of its own, and needs to be alone in its process for that.
+//! Jobs shared by several processes: each forks, traces and kills children of its own, and needs to be alone in its
+//! process for that.
 
 use std::io::{PipeWriter, Read, Write, pipe};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Kills, and says how often.
+/// Kills children, and returns the number of kills.
 pub(crate) type Job = Box<dyn Fn() -> usize>;
 
-/// Does all jobs, the first ones first, on all processors; the sum of what they say.
+/// Runs all jobs, the first ones first, on all processors; returns the sum of their results.
 ///
 /// # Panics
-/// If one of them has.
+/// When a job has panicked.
 pub(crate) fn share(jobs: &[Job]) -> usize {
-    // Whoever has nothing to do takes the next number out of a pipe.
+    // An idle worker takes the next number out of a pipe.
     let (todo, mut list) = pipe().unwrap();
     for number in 0..jobs.len() {
         list.write_all(&number.to_ne_bytes()).unwrap();
@@ -22,10 +23,11 @@ pub(crate) fn share(jobs: &[Job]) -> usize {
         .map(|_| fork(|| work(jobs, &todo, &telling)))
         .collect();
     drop(telling);
-    // Before their answers, which fit into the pipe: who fails may leave children that hold its other end.
+    // The workers end before their answers are read, which fit into the pipe: a failed worker may leave children that
+    // hold its other end.
     for worker in workers {
         let mut status = 0;
-        // SAFETY: our own child; the status is written.
+        // SAFETY: the process is this one's own child, and the status points to a local variable.
         let ended = unsafe { libc::waitpid(worker, &raw mut status, 0) };
         assert_eq!((ended, status), (worker, 0), "a job failed, see above");
     }
@@ -43,19 +45,19 @@ fn work(jobs: &[Job], mut todo: impl Read, mut telling: &PipeWriter) {
     }
 }
 
-/// Forks a process that does this and ends, with its parent if not before.
+/// Forks a process that runs `work` and ends, at the latest with its parent.
 pub(crate) fn fork(work: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: this test has one thread, so the child finds everything as it is here.
+    // SAFETY: this test has one thread, so the child inherits no lock held by another one.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
-        // A panic must not unwind into the parent's code, which both have now.
+        // A panic must not unwind into the parent's code, which both processes have now.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: no memory is touched.
+            // SAFETY: the request only asks for a signal at the parent's death; it touches no memory.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             work();
         }));
-        // SAFETY: ends the process at once.
+        // SAFETY: `_exit` ends the child at once and runs no code of the parent.
         unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) }
     }
     pid
