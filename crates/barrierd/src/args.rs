@@ -7,29 +7,31 @@ use clap::Parser;
 /// Tells every process, by one page of memory, when each processor last passed a barrier of its own accord.
 ///
 /// Programs on this machine that use asymmetric fences (`Fence::CHEAP`) then know within milliseconds that all
-/// processors have passed, without a system call and without an interrupt to anybody. Needs root to load its program into
-/// the kernel (BPF); without, it runs on slower fall-backs and says so. It stays in the foreground until it is ended.
+/// processors have passed, without a system call and without interrupting any processor. Needs root to load its program
+/// into the kernel (BPF); without root it runs on slower fall-backs and says so. It stays in the foreground until it is
+/// ended.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "millstream-barrierd", version, max_term_width = 100)]
 pub struct Args {
-    /// Where the page, the socket and the lock are; one daemon to a folder.
+    /// The folder of the page, the socket and the lock; one daemon per folder.
     #[arg(long, value_name = "DIR", default_value = "/run/millstream-barrierd")]
     pub folder: PathBuf,
-    /// Run the program on this tracepoint (raw, by its name alone); may be given several times [default: those that are
-    /// found to fire often enough].
+    /// Run the program on this tracepoint (raw, by its name alone); may be given several times [default: the
+    /// tracepoints that fire often enough in a trial].
     #[arg(long = "tracepoint", value_name = "NAME")]
     pub tracepoints: Vec<String>,
-    /// Load nothing into the kernel: fall-backs alone.
+    /// Load no program into the kernel: use fall-backs only.
     #[arg(long, conflicts_with = "tracepoints")]
     pub without_bpf: bool,
     /// The user to become after set-up, if started by root.
     #[arg(long, value_name = "USER", default_value = "nobody")]
     pub user: String,
-    /// What the daemon may cost, in percent of one processor. Users that ask have equal parts of it; a user that has used up its part
-    /// is heard later.
+    /// The processor time that the daemon may use, in percent of one processor. Users that make requests have equal
+    /// parts of it; a user that has used up its part is served later.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.8, value_parser = share)]
     pub share: f64,
-    /// How many connections a user may have; each process that uses the daemon has one. All together have at most 1000.
+    /// The maximum number of connections of a user; each process that uses the daemon has one. All users together have
+    /// at most 1000.
     #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub connections: u16,
 }

@@ -1,4 +1,4 @@
-//! The kernel's own barrier on all processors, made by a thread on behalf of all who wait.
+//! The kernel's own barrier on all processors, made by a thread on behalf of all waiting clients.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use millstream_fence::barrierd::View;
 use crate::event::Event;
 use crate::statement::new_moment;
 
-/// The thread.
+/// The thread that makes barriers.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     ask: SyncSender<()>,
@@ -21,7 +21,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// Starts the thread; the error says why this kernel lets nobody have such a barrier.
+    /// Starts the thread; the error says why this kernel refuses such a barrier.
     pub(crate) fn start(view: &Arc<View>) -> io::Result<Barrier> {
         membarrier()?;
         let (ask, asked) = sync_channel(1);
@@ -29,7 +29,7 @@ impl Barrier {
         let (busy, done) = (Arc::new(AtomicBool::new(false)), Arc::new(Event::new()?));
         let (view, is_busy, is_done) = (Arc::clone(view), Arc::clone(&busy), Arc::clone(&done));
         let serve = move || {
-            // What a thread calls when it starts is not among what the daemon may call later.
+            // The system calls at the start of a thread are not among those that the daemon may make later.
             let _ = ready.send(());
             while asked.recv().is_ok() {
                 pass_all(&view, membarrier);
@@ -46,12 +46,12 @@ impl Barrier {
     /// Asks for a barrier that begins after this call, unless one is under way.
     pub(crate) fn ask(&self) {
         if !self.busy.swap(true, Ordering::Relaxed) {
-            // There is room: who finds the thread idle is the only one to ask.
+            // The channel has room: only the caller that finds the thread idle asks.
             let _ = self.ask.try_send(());
         }
     }
 
-    /// To be called when the descriptor is readable.
+    /// Clears the event once the descriptor is readable.
     pub(crate) fn clear(&self) {
         self.done.clear();
     }
@@ -64,10 +64,10 @@ impl AsFd for Barrier {
     }
 }
 
-/// Has all processors pass a barrier, and states it of a moment that was drawn before.
+/// Has all processors pass a barrier, and states it for a moment taken before.
 fn pass_all(view: &View, barrier: impl FnOnce() -> io::Result<()>) {
     let moment = new_moment(view);
-    // Refused, it is as if it never ended; the other fall-back goes on.
+    // A refusal is like a barrier that never ends; the other fall-back continues.
     if barrier().is_ok() {
         view.page().all_time.store(moment.time, Ordering::Release);
         view.page().all_virtual.store(moment.virtual_time, Ordering::Release);
@@ -75,7 +75,7 @@ fn pass_all(view: &View, barrier: impl FnOnce() -> io::Result<()>) {
 }
 
 fn membarrier() -> io::Result<()> {
-    // SAFETY: membarrier takes integers and touches no memory of ours.
+    // SAFETY: membarrier takes integers and accesses no memory of this process.
     let outcome = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -88,22 +88,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stated_of_a_barrier_is_a_moment_before_it() {
+    fn a_barrier_is_stated_for_a_moment_before_it() {
         let [page, times] = [page_bytes(1), times_bytes(1)].map(|bytes| {
             let file = tempfile::tempfile().unwrap();
             file.set_len(bytes as u64).unwrap();
             file
         });
-        // SAFETY: both are as long as the layout, and nobody shortens them.
+        // SAFETY: both files are as long as the layout requires, and no process shortens them.
         let view = unsafe { View::map((page.as_fd(), Access::Write), (times.as_fd(), Access::Write), 1) }.unwrap();
         let stated = || (view.time(0), view.virtual_time(0));
 
         pass_all(&view, || Err(io::ErrorKind::PermissionDenied.into()));
-        assert_eq!(stated(), (0, 0), "nothing is known of a barrier that was refused");
+        assert_eq!(stated(), (0, 0), "a refused barrier states nothing");
 
         let mut within = None;
         pass_all(&view, || {
-            assert_eq!(stated(), (0, 0), "nor of one that is not over");
+            assert_eq!(stated(), (0, 0), "nor does one that is under way");
             within = Some(new_moment(&view));
             Ok(())
         });

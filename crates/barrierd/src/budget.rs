@@ -1,26 +1,27 @@
-//! What the daemon may cost, a share of one processor, and which part of that each user has.
+//! The processor time that the daemon may use, a share of one processor, and each user's part of it.
 //!
-//! Every user with a connection has an account. What the share earns is divided equally among the accounts that are not full. The processor time of a
-//! turn of the loop is paid for by the users it was spent on, in proportion to the work. An account in debt stays in debt until it has earned that much, so over
-//! any time the daemon uses the share and what was saved before, whatever clients do.
+//! Every user with a connection has an account. The share's earnings are divided equally among the accounts that are
+//! not full. The users for whom a turn of the loop did work pay for its processor time, in proportion to the work. An
+//! account in debt stays in debt until it has earned that much, so over any time the daemon uses at most the share and
+//! earlier savings, whatever clients do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a user may save for bursts: some hundred barriers.
+/// The maximum savings of a user, for bursts: some hundred barriers.
 const MAX_SAVED_NS: f64 = 5e6;
-/// What newcomers may save: as many as there may be are taken in without delay.
+/// The maximum savings of newcomers: enough to accept the maximum number of connections without delay.
 const MAX_NEWCOMERS_NS: f64 = 20e6;
-/// The debt up to which a user's connection that was not heard lately is heard all the same, so that a connection that asks without end leaves
-/// something to the others of its user.
+/// The maximum debt with which a user's connection that was not served lately is still served, so that a connection
+/// that asks without end leaves a part to the others of its user.
 const MAX_OVERDRAFT_NS: f64 = 0.5e6;
 
-/// An account's owner.
+/// The owner of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Payer {
     /// All processes that connect: a connection has to be accepted before its user is known.
     Newcomers,
-    /// A user by its number.
+    /// A user, by its number.
     User(u32),
 }
 
@@ -35,28 +36,28 @@ impl Payer {
 
 #[derive(Debug, Default)]
 struct Account {
-    /// Negative: a debt.
+    /// Negative for a debt.
     credit_ns: f64,
-    /// Since the last charge.
+    /// The work since the last charge.
     work: u32,
-    /// The user has left and only pays its debt.
+    /// Whether the user has left, and the account only pays its debt.
     is_closed: bool,
 }
 
-/// Processor time used against time gone by.
+/// Accounts of processor time, earned as time passes.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// Of one processor, 0 to 1.
+    /// As a part of one processor, 0 to 1.
     share: f64,
     accounts: BTreeMap<Payer, Account>,
-    /// What no account had room for; a new one starts with half of it.
+    /// The earnings that no account had room for; a new account starts with half of them.
     spare_ns: f64,
     last_ns: u64,
     last_used_ns: u64,
 }
 
 impl Budget {
-    /// With both clocks as they are now.
+    /// A budget that starts with both clocks at these values.
     pub(crate) fn new(share: f64, now_ns: u64, used_ns: u64) -> Budget {
         let newcomers = Account { credit_ns: MAX_NEWCOMERS_NS, ..Account::default() };
         Budget {
@@ -68,7 +69,7 @@ impl Budget {
         }
     }
 
-    /// Opens an account, or opens again the one that still has a debt.
+    /// Opens an account, or reopens one that still has a debt.
     pub(crate) fn open(&mut self, payer: Payer) {
         let half = self.spare_ns / 2.0;
         let account = self.accounts.entry(payer).or_insert_with(|| {
@@ -92,7 +93,8 @@ impl Budget {
         }
     }
 
-    /// Has the accounts pay for what was used since the last charge. Work that was noted for none of them is paid for by all.
+    /// Charges the accounts for the time used since the last charge. All accounts pay for work that was noted for none
+    /// of them.
     pub(crate) fn charge(&mut self, used_ns: u64) {
         let cost = used_ns.saturating_sub(self.last_used_ns) as f64;
         self.last_used_ns = used_ns;
@@ -105,11 +107,11 @@ impl Budget {
         }
     }
 
-    /// Divides what the share has earned by now.
+    /// Divides the share's earnings up to now.
     pub(crate) fn earn(&mut self, now_ns: u64) {
         let mut earned = now_ns.saturating_sub(self.last_ns) as f64 * self.share;
         self.last_ns = now_ns;
-        // Each turn but the last fills an account.
+        // Each iteration but the last fills an account.
         while earned >= 1.0 {
             let not_full = self.not_full();
             if not_full == 0 {
@@ -134,7 +136,7 @@ impl Budget {
         self.spare_ns = (self.spare_ns + earned).min(MAX_SAVED_NS);
     }
 
-    /// Whether its debt is small enough to hear a connection that was not heard lately.
+    /// Whether its debt is small enough to serve a connection that was not served lately.
     pub(crate) fn may_overdraw(&self, payer: Payer) -> bool {
         self.debt_ns(payer) <= MAX_OVERDRAFT_NS
     }
@@ -144,7 +146,7 @@ impl Budget {
         self.debt_ns(payer) <= 0.0
     }
 
-    /// How long it takes to pay its debt, if nothing changes meanwhile.
+    /// The time that it takes to pay the debt, if nothing changes meanwhile.
     pub(crate) fn rest(&self, payer: Payer) -> Duration {
         let earns = self.share / self.not_full().max(1) as f64;
         Duration::from_nanos((self.debt_ns(payer).max(0.0) / earns) as u64)
@@ -165,7 +167,7 @@ mod tests {
 
     const SHARE: f64 = 0.008;
 
-    /// A daemon in simulated time: each request of a user costs as much as given.
+    /// A daemon in simulated time: each request of a user costs a given time.
     struct Simulation {
         budget: Budget,
         now: u64,
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_asks_seldom_rests_never_whatever_others_do() {
+    fn a_user_that_asks_seldom_never_rests() {
         let mut simulation = Simulation::new(16);
         let seldom = 0;
         for round in 0..100_000 {
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn all_pay_for_work_that_is_nobody_s() {
+    fn all_pay_for_work_without_a_user() {
         let mut simulation = Simulation::new(3);
         let before: f64 = simulation.budget.accounts.values().map(|account| account.credit_ns).sum();
         simulation.budget.charge(1_000_000);

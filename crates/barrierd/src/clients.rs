@@ -1,16 +1,16 @@
-//! Connections, their users, and how many of them there may be.
+//! Connections, their users, and the limits on their numbers.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use millstream_fence::barrierd::layout::MAX_CLIENTS;
 
-/// A client's end of the conversation.
+/// The daemon's end of a client's connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     pub(crate) user: u32,
-    /// Its requests are not heard at present.
+    /// Whether its requests are left unread at present.
     pub(crate) rests: bool,
 }
 
@@ -18,11 +18,11 @@ pub(crate) struct Connection {
 struct User {
     connections: usize,
     resting: usize,
-    /// The place behind the connection that was heard last.
+    /// The index after the connection that was served last.
     next: usize,
 }
 
-/// How many connections there may be.
+/// The limits on the number of connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// At most [`MAX_CLIENTS`].
@@ -38,7 +38,7 @@ pub(crate) struct Clients {
     limits: Limits,
 }
 
-/// Whether others of the same user are left.
+/// Whether the user of a removed connection has others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     Others,
@@ -54,7 +54,7 @@ impl Clients {
     /// The number that this user's next connection would have.
     ///
     /// # Errors
-    /// Why it can't be taken in, for a person.
+    /// The reason why the connection is refused, as text for a person.
     pub(crate) fn place_for(&self, user: u32) -> Result<usize, String> {
         let Limits { all, of_a_user } = self.limits;
         let theirs = self.users.get(&user).map_or(0, |user| user.connections);
@@ -70,7 +70,7 @@ impl Clients {
         Ok(free)
     }
 
-    /// Takes a connection in, at the number that [`place_for`](Clients::place_for) has just told.
+    /// Adds a connection, at the number that [`place_for`](Clients::place_for) has just returned.
     pub(crate) fn add(&mut self, place: usize, socket: OwnedFd, user: u32) {
         self.users.entry(user).or_default().connections += 1;
         let connection = Some(Connection { socket, user, rests: false });
@@ -97,7 +97,7 @@ impl Clients {
         Left::TheUser
     }
 
-    /// Notes that a connection is not heard at present; the connection, unless that was so before.
+    /// Marks a connection as resting; returns it, unless it rested before.
     pub(crate) fn rest(&mut self, place: usize) -> Option<&Connection> {
         let connection = self.places.get_mut(place)?.as_mut()?;
         if std::mem::replace(&mut connection.rests, true) {
@@ -107,13 +107,14 @@ impl Clients {
         Some(connection)
     }
 
-    /// Notes that this connection of this user was heard.
+    /// Notes that this connection of this user was served.
     pub(crate) fn note_heard(&mut self, user: u32, place: usize) {
         self.users.entry(user).or_default().next = place + 1;
     }
 
-    /// Notes that all connections of a user are heard again, and calls `each` for those that were not, in turn: the one that was heard last comes last.
-    pub(crate) fn rouse(&mut self, number: u32, mut each: impl FnMut(usize, &Connection)) {
+    /// Ends the rest of all connections of a user, and calls `each` for every connection that rested, in turn: the one
+    /// that was served last comes last.
+    pub(crate) fn end_rest(&mut self, number: u32, mut each: impl FnMut(usize, &Connection)) {
         let Some(user) = self.users.get_mut(&number) else { return };
         user.resting = 0;
         let next = user.next.min(self.places.len());
@@ -126,7 +127,7 @@ impl Clients {
         }
     }
 
-    /// Users with a connection that is not heard at present.
+    /// The users with a resting connection.
     pub(crate) fn resting_users(&self) -> impl Iterator<Item = u32> {
         self.users.iter().filter(|(_, user)| user.resting > 0).map(|(number, _)| *number)
     }
@@ -155,12 +156,12 @@ mod tests {
         assert!(join(&mut clients, 9).unwrap_err().contains("the daemon has 3 connections already"));
         assert_eq!(clients.remove(0), Left::Others);
         assert_eq!(clients.remove(2), Left::TheUser);
-        assert_eq!(join(&mut clients, 9), Ok(0), "places are used again");
+        assert_eq!(join(&mut clients, 9), Ok(0), "a free place is used again");
         assert_eq!(join(&mut clients, 7), Ok(2));
     }
 
     #[test]
-    fn a_user_s_connections_are_roused_together() {
+    fn the_connections_of_a_user_end_their_rest_together() {
         let mut clients = Clients::new(Limits { all: 9, of_a_user: 9 });
         for user in [7, 8, 7] {
             join(&mut clients, user).unwrap();
@@ -168,10 +169,10 @@ mod tests {
         assert!(clients.rest(0).is_some() && clients.rest(0).is_none() && clients.rest(1).is_some());
         assert!(clients.rest(2).is_some());
         assert_eq!(clients.resting_users().collect::<Vec<_>>(), [7, 8]);
-        let mut roused = Vec::new();
+        let mut served = Vec::new();
         clients.note_heard(7, 0);
-        clients.rouse(7, |place, _| roused.push(place));
-        assert_eq!(roused, [2, 0], "in turn");
+        clients.end_rest(7, |place, _| served.push(place));
+        assert_eq!(served, [2, 0], "in turn");
         assert_eq!(clients.remove(1), Left::TheUser);
         assert_eq!(clients.resting_users().count(), 0);
     }

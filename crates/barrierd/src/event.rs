@@ -1,4 +1,4 @@
-//! A bell between threads that epoll can hear.
+//! A bell between threads that epoll can wait for.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,22 +11,23 @@ pub(crate) struct Event {
 
 impl Event {
     pub(crate) fn new() -> io::Result<Event> {
-        // SAFETY: eventfd takes two integers; the descriptor it returns is new and ours.
+        // SAFETY: eventfd takes two integers.
         match unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) } {
             -1 => Err(io::Error::last_os_error()),
-            // SAFETY: as above.
+            // SAFETY: eventfd has just returned this descriptor, which has no other owner.
             descriptor => Ok(Event { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } }),
         }
     }
 
     pub(crate) fn ring(&self) {
-        // SAFETY: eight bytes that live through the call. A full counter has rung anyway.
+        // SAFETY: the call reads eight bytes of a local array. It fails only if the counter is full, and then the bell
+        // has rung.
         unsafe { libc::write(self.descriptor.as_raw_fd(), 1_u64.to_ne_bytes().as_ptr().cast(), 8) };
     }
 
     pub(crate) fn clear(&self) {
         let mut count = [0_u8; 8];
-        // SAFETY: room for eight bytes.
+        // SAFETY: `count` has room for eight bytes, the number passed.
         unsafe { libc::read(self.descriptor.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
     }
 

@@ -1,21 +1,21 @@
-//! A daemon that makes known, to any process that maps a page, when each processor last passed a full barrier of its own
-//! accord.
+//! A daemon that publishes, to every process that maps a page, when each processor last passed a full barrier of its
+//! own accord.
 //!
-//! | I want | look at |
+//! | task | see |
 //! | --- | --- |
-//! | to run it | `millstream barrierd --help`, or the program `millstream-barrierd`; `systemd/` has a unit |
-//! | to use it | `millstream_fence::Fence::CHEAP`, or `millstream_fence::barrierd::Client` |
-//! | to read the page from C | `include/barrierd.h` |
-//! | to know why it is right | `docs/barrierd.md` |
+//! | run the daemon | `millstream barrierd --help`, or the program `millstream-barrierd`; `systemd/` has a unit |
+//! | use it | `millstream_fence::Fence::CHEAP`, or `millstream_fence::barrierd::Client` |
+//! | read the page from C | `include/barrierd.h` |
+//! | follow the proof | `docs/barrierd.md` |
 //!
 //! # How it works
-//! A program of some fifty instructions, loaded into the kernel by bpf(2), runs when a processor is interrupted, turns to
-//! another thread, or goes idle. It writes the time into the processor's entry of a table that clients map, and
-//! passes a full barrier. Nobody copies anything. The daemon sleeps; it is woken when somebody asks, to look which
-//! processors are idle, and by the program when the last one that somebody waits for has passed.
+//! A program of some fifty instructions, loaded into the kernel by bpf(2), runs when a processor is interrupted,
+//! switches to another thread, or goes idle. It writes the time into the processor's entry of a table that clients map,
+//! and passes a full barrier. The table is never copied. The daemon sleeps until a client asks, and then looks which
+//! processors are idle; the program wakes it when the last processor that a client waits for has passed.
 //!
-//! Where processors keep it waiting it has the kernel make a barrier (`membarrier`), or looks at `/proc/stat`. That is all it
-//! has where BPF is not to be had.
+//! If processors keep it waiting, the daemon has the kernel make a barrier (`membarrier`), or looks at `/proc/stat`.
+//! Without BPF these are its only means.
 //!
 //! Source of the idea: Paul Khuong's `barrierd`.
 
@@ -43,10 +43,10 @@ use std::process::ExitCode;
 
 use args::Args;
 
-/// Runs the daemon in this process until it is ended.
+/// Runs the daemon in this process until the process is ended.
 ///
 /// Becomes another user, gives up all privileges and most system calls, for the whole process: call it from `main`.
-/// Returns only if the daemon can't run; then it has said why on standard error.
+/// Returns only if the daemon can't run, after it has written the reason to standard error.
 #[must_use]
 pub fn run(args: &Args) -> ExitCode {
     match start::start(args) {

@@ -1,9 +1,9 @@
-//! After set-up the daemon needs next to nothing: another user, no capability, a handful of system calls.
+//! The lock-down after set-up: another user, no capability, a handful of system calls.
 
 use std::ffi::CString;
 use std::io;
 
-/// A step of the lock-down failed; the daemon does not run without it.
+/// A failed step of the lock-down; the daemon does not run without it.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {error}")]
 pub(crate) struct LockdownError {
@@ -15,29 +15,31 @@ fn check(outcome: libc::c_long, step: &str) -> Result<(), LockdownError> {
     if outcome == 0 { Ok(()) } else { Err(LockdownError { step: step.to_owned(), error: io::Error::last_os_error() }) }
 }
 
-/// Becomes this user if we are root, gives up all capabilities, however we have come by them, and forbids to gain any. For this thread and those
-/// that it starts.
+/// Becomes this user if the daemon is root, gives up all capabilities, whichever way the process got them, and forbids
+/// gaining any. It applies to this thread and the threads that it starts.
 pub(crate) fn drop_privileges(user: &str) -> Result<(), LockdownError> {
     let (mut real, mut effective, mut saved) = (0, 0, 0);
-    // SAFETY: room for three numbers.
+    // SAFETY: the three pointers lead to local variables.
     let outcome = unsafe { libc::getresuid(&raw mut real, &raw mut effective, &raw mut saved) };
     check(outcome.into(), "own users")?;
     if [real, effective, saved].contains(&0) {
         become_user(user)?;
     }
     give_up_capabilities()?;
-    // SAFETY: prctl with integers only.
+    // SAFETY: this prctl takes integers only.
     let outcome = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     check(outcome.into(), "no new privileges")
 }
 
-/// A process that was never root keeps what its file or whoever started it gave it, and root keeps them if `SECBIT_NO_SETUID_FIXUP` is set.
+/// A process that was never root keeps the capabilities of its file or of the process that started it, and root keeps
+/// its own if `SECBIT_NO_SETUID_FIXUP` is set.
 fn give_up_capabilities() -> Result<(), LockdownError> {
-    /// As capget(2) has it: two times 32 bits of each set.
+    /// The version of capget(2) with two times 32 bits for each set.
     const VERSION_3: u32 = 0x2008_0522;
     let header = [VERSION_3, 0];
     let sets = [0_u32; 6];
-    // SAFETY: prctl with integers only; then a header and two entries of three words, which live through the call.
+    // SAFETY: the prctl takes integers only; capset reads a header and two entries of three words, which are local
+    // variables of these sizes.
     unsafe {
         let cleared = libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         check(cleared.into(), "ambient capabilities")?;
@@ -49,15 +51,15 @@ fn become_user(user: &str) -> Result<(), LockdownError> {
     let step = format!("user {user}");
     let unknown = |error| LockdownError { step: step.clone(), error };
     let name = CString::new(user).map_err(|error| unknown(error.into()))?;
-    // SAFETY: the name ends with a zero. No other thread of ours asks for users, so the entry stays as it is while we
-    // read it. Then integers only.
+    // SAFETY: the name ends with a zero. No other thread of this process looks up users, so the entry stays as it is
+    // while it is read. The other calls take integers, and setgroups with 0 reads no list.
     unsafe {
         let entry = libc::getpwnam(name.as_ptr());
         if entry.is_null() {
             return Err(unknown(io::Error::new(io::ErrorKind::NotFound, "no such user")));
         }
         let (user, group) = ((*entry).pw_uid, (*entry).pw_gid);
-        // Root may be the real or the saved user alone.
+        // Root may be only the real or the saved user.
         check(libc::seteuid(0).into(), &step)?;
         check(libc::setgroups(0, std::ptr::null()).into(), "groups")?;
         check(libc::setresgid(group, group, group).into(), &step)?;
@@ -65,7 +67,7 @@ fn become_user(user: &str) -> Result<(), LockdownError> {
     }
 }
 
-/// What the loop and its thread call, and what the allocator and the end of a process need.
+/// The system calls of the loop, of its thread, of the allocator and of the end of a process.
 const ALLOWED: &[libc::c_long] = &[
     libc::SYS_accept4,
     libc::SYS_brk,
@@ -113,11 +115,11 @@ const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
 
-/// From now on the process ends at any system call but these. For all threads.
+/// From now on any other system call ends the process. It applies to all threads.
 pub(crate) fn filter_calls() -> Result<(), LockdownError> {
     let mut filter = filter(ALLOWED);
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the program lives through the call, which copies it.
+    // SAFETY: the program and its filter outlive the call, which copies them.
     let outcome = unsafe {
         let flags = libc::SECCOMP_FILTER_FLAG_TSYNC;
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
@@ -125,9 +127,9 @@ pub(crate) fn filter_calls() -> Result<(), LockdownError> {
     check(outcome, "seccomp filter")
 }
 
-/// Allows these calls of this architecture; ends the process at any other.
+/// A filter that allows these calls on this architecture and ends the process at any other.
 fn filter(allowed: &[libc::c_long]) -> Vec<libc::sock_filter> {
-    /// Where `seccomp_data` has the architecture and the number.
+    /// The offsets of the architecture and the number in `seccomp_data`.
     const ARCHITECTURE_AT: u32 = 4;
     const NUMBER_AT: u32 = 0;
     let instruction = |code: u32, yes: usize, no: usize, k: u32| libc::sock_filter {
@@ -143,7 +145,7 @@ fn filter(allowed: &[libc::c_long]) -> Vec<libc::sock_filter> {
     let mut filter = vec![load(ARCHITECTURE_AT), equal(ARCHITECTURE, 1, 0), answer(libc::SECCOMP_RET_KILL_PROCESS)];
     filter.push(load(NUMBER_AT));
     for (place, call) in allowed.iter().enumerate() {
-        // Over the other comparisons and the refusal.
+        // Jumps over the remaining comparisons and the refusal.
         filter.push(equal(*call as u32, allowed.len() - place, 0));
     }
     filter.extend([answer(libc::SECCOMP_RET_KILL_PROCESS), answer(libc::SECCOMP_RET_ALLOW)]);

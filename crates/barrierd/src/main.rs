@@ -1,4 +1,4 @@
-//! The daemon; what it does is in the library beside it.
+//! The daemon's program; the library beside it has the work.
 
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A file of the folder could not be made.
+/// The reason why a file of the folder could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlaceError {
     #[error("{}: another barrierd has this folder", folder.display())]
@@ -15,15 +15,15 @@ pub(crate) enum PlaceError {
     Io { path: PathBuf, error: io::Error },
 }
 
-/// The folder, ours as long as this lives.
+/// The folder, which belongs to this daemon as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Place {
     folder: PathBuf,
-    /// Its lock is the kernel's, so it ends with the process however that ends.
+    /// The kernel holds this lock, so it ends with the process, however that ends.
     _lock: File,
 }
 
-/// A file in two descriptors: one for the daemon, one for clients.
+/// A file with two descriptors: one for the daemon, one for clients.
 #[derive(Debug)]
 pub(crate) struct SharedFile {
     pub(crate) ours: File,
@@ -31,7 +31,7 @@ pub(crate) struct SharedFile {
 }
 
 impl Place {
-    /// Makes the folder, if need be, and takes it.
+    /// Makes the folder, if it does not exist, and takes it.
     pub(crate) fn claim(folder: &Path) -> Result<Place, PlaceError> {
         fs::create_dir_all(folder).map_err(at(folder))?;
         let path = folder.join("lock");
@@ -47,8 +47,8 @@ impl Place {
         Ok(Place { folder: folder.to_owned(), _lock: lock })
     }
 
-    /// A new file of zeros that everybody may read. One of that name that clients of an earlier daemon have mapped
-    /// stays theirs.
+    /// Makes a file of zeros that every user may read. Clients of an earlier daemon keep the file of that name that
+    /// they have mapped.
     pub(crate) fn file(&self, name: &str, bytes: usize) -> Result<SharedFile, PlaceError> {
         let (path, fresh) = (self.folder.join(name), self.folder.join(format!("{name}.new")));
         let make = || {
@@ -63,7 +63,7 @@ impl Place {
         make().map_err(at(&path))
     }
 
-    /// Where the socket belongs, after one that an earlier daemon has left was removed.
+    /// The path of the socket, from which the socket of an earlier daemon is removed first.
     pub(crate) fn socket(&self) -> PathBuf {
         let path = self.folder.join("socket");
         let _ = fs::remove_file(&path);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_leaves_the_old_one_to_whoever_has_it() {
+    fn a_new_file_leaves_the_old_one_to_its_clients() {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::claim(folder.path()).unwrap();
         let old = place.file("page", 64).unwrap();

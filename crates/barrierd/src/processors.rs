@@ -1,4 +1,4 @@
-//! Processors: which there are, which are online, and where we run.
+//! Processors: the possible ones, the online ones, and the one that this thread runs on.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ pub(crate) fn possible() -> io::Result<usize> {
     last.map(|last| last + 1).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no possible processor"))
 }
 
-/// The online processors, asked anew each time. A read of a small file.
+/// The online processors. Each look reads a small file again.
 #[derive(Debug)]
 pub(crate) struct Online {
     file: File,
@@ -25,13 +25,13 @@ impl Online {
         Ok(Online { file: File::open(format!("{FOLDER}/online"))? })
     }
 
-    /// A list in a file of a test's own.
+    /// Reads the list from a test's own file.
     #[cfg(test)]
     pub(crate) fn of(file: File) -> Online {
         Online { file }
     }
 
-    /// A mark for each of `cpus` processors. One that goes offline meanwhile may be in it.
+    /// A mark for each of `cpus` processors. A processor that goes offline meanwhile may be marked.
     pub(crate) fn look(&self, cpus: usize) -> io::Result<Vec<bool>> {
         let mut text = [0; 4096];
         let length = self.file.read_at(&mut text, 0)?;
@@ -45,7 +45,7 @@ impl Online {
     }
 }
 
-/// A list such as "0-3,8".
+/// Parses a list such as "0-3,8".
 pub(crate) fn parse(list: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -54,21 +54,21 @@ pub(crate) fn parse(list: &str) -> Vec<usize> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
-/// Those of the first `below` processors that this process may use.
+/// The processors among the first `below` that this process may use.
 pub(crate) fn allowed(below: usize) -> Vec<usize> {
-    // SAFETY: all zeros are a valid set, and the call is told its size.
+    // SAFETY: all zeros are a valid set, and the call receives its size.
     let set = unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
         libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
         set
     };
-    // SAFETY: the number is below the set's size.
+    // SAFETY: the number is below CPU_SETSIZE, the size of the set.
     (0..libc::CPU_SETSIZE as usize).take(below).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect()
 }
 
-/// Keeps this thread on one processor, if it may.
+/// Pins this thread to one processor, if the process may use it.
 pub(crate) fn stay_on(cpu: usize) {
-    // SAFETY: all zeros are a valid set, the number came out of one, and the call is told the size.
+    // SAFETY: all zeros are a valid set, the number came out of one, and the call receives the size.
     unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
@@ -76,32 +76,32 @@ pub(crate) fn stay_on(cpu: usize) {
     }
 }
 
-/// The number by which the kernel knows this thread.
+/// The kernel's number for this thread.
 pub(crate) fn thread_number() -> libc::pid_t {
     // SAFETY: gettid has no preconditions.
     unsafe { libc::gettid() }
 }
 
-/// Lets this thread run only where nobody else wants to.
+/// Lets this thread run only where no other thread wants to.
 pub(crate) fn only_when_idle() {
     follow(0, libc::SCHED_IDLE);
 }
 
-/// Lets a thread of ours run like others again, if we may.
+/// Gives a thread of this process the normal policy again, if the kernel permits it.
 pub(crate) fn as_usual(thread: libc::pid_t) {
     follow(thread, libc::SCHED_OTHER);
 }
 
 fn follow(thread: libc::pid_t, policy: libc::c_int) {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameters live through the call.
+    // SAFETY: the parameters are a local variable, which outlives the call.
     unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) };
 }
 
-/// The processor that this thread has run on since it passed a full barrier there.
+/// The processor on which this thread has run since it passed a full barrier there.
 ///
-/// Whoever ran there before us was switched away from before, and whoever does after us will be switched to: the
-/// barrier is between. If we move meanwhile, the place where we are found the second time was switched to us.
+/// The switch from the previous thread to this one comes before that barrier, and the switch to the next one after it.
+/// If this thread migrates in between, it has been switched to on the processor that the second look finds.
 pub(crate) fn here() -> Option<usize> {
     // SAFETY: sched_getcpu has no preconditions.
     let current = || usize::try_from(unsafe { libc::sched_getcpu() }).ok();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn where_we_run_is_possible_and_online() {
+    fn this_processor_is_possible_and_online() {
         let cpus = possible().unwrap();
         let here = here().unwrap();
         assert!(here < cpus && allowed(cpus).contains(&here));

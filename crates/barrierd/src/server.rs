@@ -1,4 +1,4 @@
-//! The loop: hears requests and bells, looks which processors have passed, tells who waits.
+//! The loop: reads requests and rings, looks which processors have passed, wakes the waiting clients.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,18 +22,18 @@ use crate::stat::{self, Stat};
 use crate::statement::state_of_quiet;
 use crate::waiting::Waiting;
 
-/// Where the program writes times, processors that keep the daemon waiting for longer are helped with a fall-back.
+/// If the program writes times, processors that keep the daemon waiting for longer get help from a fall-back.
 const PATIENCE: Duration = Duration::from_millis(8);
-/// The most connections, and messages of one client, that are taken in at a time, before others have their turn.
+/// The maximum number of connections, and of messages of one client, taken at a time, before others have their turn.
 const MAX_TOGETHER: usize = 4;
-/// To take a connection in is as much work as so many messages.
+/// The cost of a new connection, in messages that take as much work.
 const GREETING: u32 = 8;
 
 const LISTENER: u64 = u64::MAX;
 const RING: u64 = u64::MAX - 1;
 const BARRIER: u64 = u64::MAX - 2;
 
-/// What the daemon hands to clients.
+/// The data that the daemon sends to a new client.
 #[derive(Debug)]
 pub(crate) struct Gift {
     pub(crate) hello: Hello,
@@ -41,7 +41,7 @@ pub(crate) struct Gift {
     pub(crate) times: OwnedFd,
 }
 
-/// Everything the loop works with.
+/// The resources of the loop.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) view: Arc<View>,
@@ -51,23 +51,23 @@ pub(crate) struct Server {
     pub(crate) barrier: Option<Barrier>,
     pub(crate) stat: Option<Stat>,
     pub(crate) online: Option<Online>,
-    /// Of one processor, 0 to 1.
+    /// As a part of one processor, 0 to 1.
     pub(crate) share: f64,
     pub(crate) limits: Limits,
     pub(crate) poll: Poll,
 }
 
-/// The loop's memory.
+/// The state of the loop.
 #[derive(Debug)]
 struct State {
     budget: Budget,
     clients: Clients,
-    /// No connection is taken in at present.
+    /// Whether new connections are left pending at present.
     is_shut: bool,
-    /// Clients that had something to say in this turn.
+    /// Clients with an event in this turn.
     named: Vec<usize>,
     waiting: Waiting,
-    /// A fall-back is under way.
+    /// Whether a fall-back is under way.
     helping: bool,
     /// The smallest virtual time at the last look.
     least: u64,
@@ -114,20 +114,20 @@ impl Server {
         }
     }
 
-    /// When to look without being called: for those who wait, or because a user is out of debt.
+    /// The time until the next look without an event: for the waiting clients, or because a user is out of debt.
     fn timeout(&self, state: &State) -> Option<Duration> {
         let budget = &state.budget;
         let muted = state.clients.resting_users().map(Payer::User).chain(state.is_shut.then_some(Payer::Newcomers));
         let unmute = muted.map(|payer| budget.rest(payer)).min();
         let look = state.waiting.oldest().map(|oldest| {
             let look = if state.helping { stat::PERIOD } else { self.patience().saturating_sub(oldest.elapsed()) };
-            // They pay for it.
+            // The waiting users pay for the look.
             look.max(state.waiting.users().map(|user| budget.rest(Payer::User(user))).min().unwrap_or_default())
         });
         unmute.into_iter().chain(look).min()
     }
 
-    /// Hears those again that are out of debt.
+    /// Serves again the payers that are out of debt.
     fn unmute_solvent(&self, state: &mut State) {
         if state.is_shut && state.budget.is_solvent(Payer::Newcomers) {
             state.is_shut = self.poll.unmute(self.listener.as_fd(), LISTENER).is_err();
@@ -135,17 +135,17 @@ impl Server {
         let solvent: Vec<u32> =
             state.clients.resting_users().filter(|user| state.budget.is_solvent(Payer::User(*user))).collect();
         for user in solvent {
-            state.clients.rouse(user, |place, connection| {
+            state.clients.end_rest(user, |place, connection| {
                 state.budget.note(Payer::User(user), 1);
-                // Refused for want of memory alone: then the client's next connection is heard.
+                // The kernel refuses only for want of memory, and then serves the client's next connection.
                 let _ = self.poll.unmute(connection.socket.as_fd(), place as u64);
                 self.view.page_client(place).rests.store(0, Ordering::Relaxed);
             });
         }
     }
 
-    /// Of those that were named in this turn, leaves those alone that are in debt now. A connection that was not heard lately is thus heard once while
-    /// others of its user are not.
+    /// Mutes the clients with an event in this turn whose users are in debt now. So a connection that was not served
+    /// lately is served once while others of its user rest.
     fn mute_debtors(&self, state: &mut State) {
         for place in std::mem::take(&mut state.named) {
             let Some(connection) = state.clients.get(place) else { continue };
@@ -153,7 +153,7 @@ impl Server {
                 continue;
             }
             let Some(connection) = state.clients.rest(place) else { continue };
-            // Paid for with the next turn.
+            // The next turn pays for it.
             state.budget.note(Payer::User(connection.user), 1);
             self.view.page_client(place).rests.store(1, Ordering::Relaxed);
             let _ = self.poll.mute(connection.socket.as_fd(), place as u64);
@@ -180,7 +180,7 @@ impl Server {
         }
     }
 
-    /// Takes a connection in or refuses it in words; whether there was one.
+    /// Accepts a connection or refuses it with a reason; returns whether one was pending.
     fn greet(&self, state: &mut State) -> bool {
         state.budget.note(Payer::Newcomers, GREETING);
         let Ok(Some(socket)) = accept(&self.listener) else { return false };
@@ -189,16 +189,16 @@ impl Server {
                 state.budget.open(Payer::User(user));
                 state.clients.add(place, socket, user);
             }
-            // A newcomer that does not take the refusal at once goes without.
+            // A newcomer that does not take the refusal at once does not get it.
             Err(reason) => _ = send_refusal(socket.as_fd(), self.gift.hello, &reason),
         }
         true
     }
 
-    /// Greets a connection; the number it is to have, and its user.
+    /// Greets a connection; returns its number and its user.
     ///
     /// # Errors
-    /// Why it can't be taken in, for a person.
+    /// The reason why the connection is refused, as text for a person.
     fn welcome(&self, socket: &OwnedFd, state: &State) -> Result<(usize, u32), String> {
         let failed = |error: io::Error| format!("the daemon can't take in a connection: {error}");
         let user = user(socket).map_err(failed)?;
@@ -211,13 +211,13 @@ impl Server {
         Ok((place, user))
     }
 
-    /// Hears a client's next request; whether there was one.
+    /// Reads a client's next request; returns whether one was pending.
     fn hear_client(&self, place: usize, state: &mut State) -> bool {
         let Some(connection) = state.clients.get(place) else { return false };
         let (user, now) = (connection.user, self.view.times().virtual_now.load(Ordering::Relaxed));
         state.budget.note(Payer::User(user), 1);
         let heard = if connection.rests {
-            // A connection that is not heard is only named when its other side has closed.
+            // A resting connection has an event only when its other side has closed.
             Heard::Leaves
         } else if state.budget.may_overdraw(Payer::User(user)) {
             hear(&connection.socket)
@@ -226,8 +226,8 @@ impl Server {
         };
         match heard {
             Heard::Asks(mut request) => {
-                // No client can have read more; a request for more would never be fulfilled. And 0 means that no client waits: it
-                // passes with 1, before the first client has come.
+                // No client can have read a larger time; a request for one would never be fulfilled. And 0 means that
+                // no client waits: such a request passes with 1, before the first client has come.
                 request.virtual_time = request.virtual_time.min(now).max(1);
                 state.waiting.add(user, request, Instant::now());
                 state.clients.note_heard(user, place);
@@ -244,7 +244,8 @@ impl Server {
         }
     }
 
-    /// Looks until nothing new has passed, tells who waits, and leaves the bell armed for what has not.
+    /// Looks until no further processor has passed, wakes the clients of the fulfilled requests, and leaves the bell
+    /// armed for the others.
     fn look(&mut self, state: &mut State) {
         if state.waiting.oldest().is_none() {
             self.arm(Bell::Off);
@@ -268,7 +269,8 @@ impl Server {
                 break;
             }
             self.arm(if state.waiting.agree() { Bell::ForAll } else { Bell::ForEach });
-            // Either the program finds the bell armed, or we find what it has written: see there.
+            // Either the program finds the bell armed, or this loop finds the time that it has written;
+            // `bpf/program.rs` says why.
             fence(Ordering::SeqCst);
             if !state.waiting.fulfil(&self.virtual_times()) {
                 break;
@@ -282,7 +284,8 @@ impl Server {
         self.bpf.iter().for_each(|bpf| bpf.control.set_bell(bell));
     }
 
-    /// Helps processors along that keep clients waiting for too long, if one of the users that wait can pay for it.
+    /// Has fall-backs report processors that keep clients waiting for too long, if one of the waiting users can pay for
+    /// it.
     fn help(&mut self, state: &mut State) {
         let late = state.waiting.oldest().is_some_and(|since| since.elapsed() >= self.patience());
         if late && !state.helping {
@@ -292,7 +295,7 @@ impl Server {
         if late && state.waiting.users().any(|user| state.budget.is_solvent(Payer::User(user))) {
             self.barrier.iter().for_each(Barrier::ask);
             if let Some(stat) = &mut self.stat {
-                // Unreadable it says nothing, and clients have a limit of their own.
+                // An unreadable file proves nothing, and clients have a time limit of their own.
                 let _ = stat.look(&self.view);
             }
         }
@@ -302,7 +305,7 @@ impl Server {
         (0..self.view.cpus()).map(|cpu| self.view.virtual_time(cpu)).collect()
     }
 
-    /// Writes the minima, and wakes who sleeps.
+    /// Publishes the minima, and wakes sleeping clients.
     fn publish(&self, state: &mut State, fulfilled: bool) {
         let page = self.view.page();
         let least = self.virtual_times().into_iter().min().unwrap_or(0);
@@ -319,10 +322,10 @@ impl Server {
     }
 }
 
-/// Moves a futex on and wakes all who sleep on it.
+/// Advances a futex and wakes all its sleepers.
 fn turn(word: &AtomicU32) {
-    // Release: whoever sees the new turn sees what was stated before.
+    // Release: a client that sees the new turn sees the earlier statements.
     word.fetch_add(1, Ordering::Release);
-    // SAFETY: the word lives through the call, which reads nothing else.
+    // SAFETY: the word outlives the call, which accesses nothing else.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
 }

@@ -1,4 +1,4 @@
-//! The listening socket, and what comes in on a connection.
+//! The listening socket, and the messages of a connection.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -7,9 +7,9 @@ use std::path::Path;
 
 use millstream_fence::barrierd::{MAX_REQUEST_BYTES, Request};
 
-/// A socket that listens at this path, to which everybody may connect.
+/// A socket that listens at this path, to which every user may connect.
 pub(crate) fn listen(path: &Path) -> io::Result<OwnedFd> {
-    // SAFETY: socket takes three integers; the descriptor it returns is new and ours.
+    // SAFETY: socket takes three integers; it has just returned this descriptor, which has no other owner.
     let socket = unsafe {
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         match libc::socket(libc::AF_UNIX, kind, 0) {
@@ -17,7 +17,7 @@ pub(crate) fn listen(path: &Path) -> io::Result<OwnedFd> {
             socket => OwnedFd::from_raw_fd(socket),
         }
     };
-    // SAFETY: all zeros are a valid address.
+    // SAFETY: all fields are integers, of which zero is a value.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as _;
     let name = path.as_os_str().as_bytes();
@@ -27,7 +27,7 @@ pub(crate) fn listen(path: &Path) -> io::Result<OwnedFd> {
     for (to, from) in address.sun_path.iter_mut().zip(name) {
         *to = *from as _;
     }
-    // SAFETY: the address lives through the calls, and its size is told.
+    // SAFETY: the address is a local variable, which outlives the calls, and bind receives its size.
     unsafe {
         if libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as u32) != 0 {
             return Err(io::Error::last_os_error());
@@ -40,24 +40,24 @@ pub(crate) fn listen(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The next connection; `None` if there is none.
+/// The next connection; `None` if none is pending.
 pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no address is asked for; the descriptor it returns is new and ours.
+    // SAFETY: with null pointers the call writes no address.
     let socket = unsafe { libc::accept4(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) };
     if socket >= 0 {
-        // SAFETY: as above.
+        // SAFETY: accept4 has just returned this descriptor, which has no other owner.
         return Ok(Some(unsafe { OwnedFd::from_raw_fd(socket) }));
     }
     let error = io::Error::last_os_error();
     if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
 }
 
-/// The user under whom the other side has connected.
+/// The user whom the kernel names for the other side of the connection.
 pub(crate) fn user(socket: &OwnedFd) -> io::Result<u32> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut bytes = size_of_val(&credentials) as u32;
-    // SAFETY: room for the credentials, whose size the call is told.
+    // SAFETY: the credentials are a local variable, whose size the call receives.
     let outcome = unsafe {
         let room = (&raw mut credentials).cast();
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, room, &raw mut bytes)
@@ -65,21 +65,21 @@ pub(crate) fn user(socket: &OwnedFd) -> io::Result<u32> {
     if outcome != 0 { Err(io::Error::last_os_error()) } else { Ok(credentials.uid) }
 }
 
-/// What a connection has to say.
+/// The state of a connection after a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// A request.
+    /// A request has come.
     Asks(Request),
-    /// Nothing at present.
+    /// No message is pending.
     Silence,
-    /// It is over, or spoke nonsense.
+    /// The other side has closed, or has sent an invalid message.
     Leaves,
 }
 
-/// The next message.
+/// Reads the next message.
 pub(crate) fn hear(socket: &OwnedFd) -> Heard {
     let mut bytes = [0_u8; MAX_REQUEST_BYTES + 1];
-    // SAFETY: room for as many bytes as the call is told.
+    // SAFETY: `bytes` has room for the number of bytes passed.
     let length = unsafe { libc::recv(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT) };
     match usize::try_from(length) {
         Ok(length) => Request::from_bytes(&bytes[..length]).map_or(Heard::Leaves, Heard::Asks),

@@ -1,4 +1,4 @@
-//! From arguments to a locked-down server.
+//! Start: from arguments to a locked-down server.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -25,14 +25,14 @@ use crate::server::{Gift, Server};
 use crate::socket::listen;
 use crate::stat::Stat;
 
-/// Why the daemon does not run.
+/// The reason why the daemon does not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error(transparent)]
     Place(#[from] PlaceError),
     #[error("this machine can have {0} processors, more than the {MAX_CPUS} of the page's layout")]
     TooManyProcessors(usize),
-    #[error("no fall-back works here, and so nothing tells when processors pass: {0}")]
+    #[error("no fall-back works here, so nothing reports when processors pass: {0}")]
     Nothing(String),
     #[error(transparent)]
     Lockdown(#[from] LockdownError),
@@ -64,7 +64,7 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     };
     let source = if bpf.is_ok() { SOURCE_BPF } else { SOURCE_NONE };
     write_head(&page.ours, cpus, source).map_err(io_error("the page"))?;
-    // SAFETY: both are as long as the layout, and nobody shortens them.
+    // SAFETY: both files are as long as the layout requires, and no process shortens them.
     let view =
         unsafe { View::map((page.ours.as_fd(), Access::Write), our_times, cpus) }.map_err(io_error("the page"))?;
     let view = Arc::new(view);
@@ -75,7 +75,7 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     let all = descriptors::room_for(MAX_CLIENTS).map_err(io_error("the limit of open files"))?;
     drop_privileges(&args.user)?;
 
-    // What follows needs no privilege, and a thread that starts here has none.
+    // The rest needs no privilege, and a thread that starts here has none.
     let barrier = Barrier::start(&view);
     let stat = Stat::open(cpus);
     if let (Err(_), Err(barrier), Err(stat)) = (&bpf, &barrier, &stat) {
@@ -102,7 +102,7 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     server.serve().map_err(io_error("waiting for events"))
 }
 
-/// The error is for people: why there is no program.
+/// Loads the program; the error is text for a person and says why there is none.
 fn load(args: &Args, cpus: usize) -> Result<Bpf, String> {
     if args.without_bpf {
         return Err("not asked for".to_owned());
@@ -110,7 +110,7 @@ fn load(args: &Args, cpus: usize) -> Result<Bpf, String> {
     Bpf::start(cpus, &args.tracepoints).map_err(|error| error.to_string())
 }
 
-/// The words that stay as they are.
+/// Writes the constant words of the page's head.
 fn write_head(page: &File, cpus: usize, source: u32) -> io::Result<()> {
     use std::mem::offset_of;
     let mut head = [0; size_of::<PageHead>()];
@@ -124,7 +124,7 @@ fn write_head(page: &File, cpus: usize, source: u32) -> io::Result<()> {
     page.write_all_at(&head, 0)
 }
 
-/// Says what is in force.
+/// Reports the mechanisms in force.
 fn tell<B, S>(args: &Args, bpf: &Result<Bpf, String>, barrier: &io::Result<B>, stat: &io::Result<S>) {
     let folder = args.folder.display();
     say(&match bpf {
@@ -141,7 +141,7 @@ fn tell<B, S>(args: &Args, bpf: &Result<Bpf, String>, barrier: &io::Result<B>, s
     });
 }
 
-/// On standard error. A daemon does not end because nobody listens.
+/// Writes a line to standard error. A failure is no reason to end: the daemon runs without a reader, too.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "barrierd: {line}");
 }

@@ -1,9 +1,9 @@
 //! The fall-back that always works: `/proc/stat` counts, for each processor, hundredths of a second of each kind.
 //!
-//! If a processor's idle time grew between two looks, it was idle at a moment between them, and what ran there before
-//! was switched away from. If its time in user programs or the kernel grew, a tick was counted there between the looks;
-//! not so on a tickless processor (`nohz_full`), whose time is reckoned without disturbing it, so there only idle time
-//! counts. Coarse and slow: 10 to 20 ms.
+//! If a processor's idle time grew between two looks, the processor was idle at a moment between them, and switched
+//! away from all earlier threads. If its time in user programs or the kernel grew, a tick was counted there between the
+//! looks. A tickless processor (`nohz_full`) is the exception: its time is computed without disturbing it, so there
+//! only idle time counts. Coarse and slow: 10 to 20 ms.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use millstream_fence::barrierd::View;
 use crate::processors;
 use crate::statement::{Moment, new_moment, state};
 
-/// How often to look: the counts grow every 10 ms.
+/// The period of the looks: the counts grow every 10 ms.
 pub(crate) const PERIOD: Duration = Duration::from_millis(5);
 
 /// The counts of a processor, and the moment before they were read.
@@ -26,7 +26,7 @@ struct Look {
     busy: u64,
 }
 
-/// The file, and what was seen in it last.
+/// The file, and the last look at each processor.
 #[derive(Debug)]
 pub(crate) struct Stat {
     file: File,
@@ -42,16 +42,16 @@ impl Stat {
         for cpu in processors::parse(&list).into_iter().filter(|cpu| *cpu < cpus) {
             tickless[cpu] = true;
         }
-        // A line for each processor, at most some 120 bytes, and the first lines are all that matters.
+        // A line for each processor has at most some 120 bytes, and only these first lines matter.
         Ok(Stat { file: File::open("/proc/stat")?, tickless, looks: vec![None; cpus], text: vec![0; (cpus + 1) * 128] })
     }
 
-    /// Forgets what was seen: who begins to wait must not be served by an old look.
+    /// Forgets earlier looks: an old look must not serve a client that begins to wait.
     pub(crate) fn forget(&mut self) {
         self.looks.fill(None);
     }
 
-    /// Looks, and states what follows from the difference to the last look.
+    /// Looks, and states the passes that follow from the difference to the last look.
     pub(crate) fn look(&mut self, view: &View) -> io::Result<()> {
         let moment = new_moment(view);
         let length = self.file.read_at(&mut self.text, 0)?;
@@ -73,7 +73,7 @@ impl Stat {
 
 /// The processor, its idle time and its busy time, of a line `cpu3 user nice system idle iowait …`.
 ///
-/// Time waiting for a disk is idle time, but the kernel says that it may shrink, so it is left out.
+/// Time waiting for a disk is idle time, but the kernel says that it may decrease, so it is left out.
 fn counts(line: &str) -> Option<(usize, u64, u64)> {
     let mut words = line.strip_prefix("cpu")?.split(' ');
     let cpu = words.next()?.parse().ok()?;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_s_line_is_read_and_no_other() {
+    fn only_lines_of_single_processors_are_read() {
         assert_eq!(counts("cpu3 1 2 3 40 5 6 7 0 0 0"), Some((3, 40, 6)));
         assert_eq!(counts("cpu  1 2 3 40 5 6 7 0 0 0"), None, "the sum of all");
         assert_eq!(counts("intr 1 2 3"), None);

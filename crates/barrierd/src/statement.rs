@@ -1,4 +1,4 @@
-//! What the daemon itself says of processors, beside what the program writes.
+//! The daemon's own statements about processors, beside those of the program.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -8,7 +8,7 @@ use millstream_fence::barrierd::layout::SOURCE_NONE;
 use crate::clock::monotonic_ns;
 use crate::processors::{self, Online};
 
-/// A processor without an event for so long may be offline; an event costs nothing to look at, the list of online
+/// A processor without an event for this time may be offline. To look at its events costs nothing, the list of online
 /// processors a system call.
 const QUIET_NS: u64 = 10_000_000;
 
@@ -21,9 +21,9 @@ pub(crate) struct Moment {
 
 /// A moment after every smaller virtual time that any client has read.
 ///
-/// What is found to be so after this call may be stated of it: a client that read a smaller virtual time did so before
-/// the counter had this value, so its writes before its full fence are visible to whatever comes behind our fence. Where
-/// the program moves the counter, that is all; otherwise it is moved on here.
+/// A fact found after this call may be stated for this moment: a client that read a smaller virtual time did so before
+/// the counter had this value, so its writes before its full fence are visible to all code after this function's fence.
+/// If the program advances the counter, reading it suffices; otherwise this function advances it.
 pub(crate) fn new_moment(view: &View) -> Moment {
     let time = monotonic_ns();
     let virtual_now = &view.times().virtual_now;
@@ -35,24 +35,28 @@ pub(crate) fn new_moment(view: &View) -> Moment {
     Moment { time, virtual_time }
 }
 
-/// States that a processor passed a full barrier after a moment. One thread calls it; an older moment changes nothing.
+/// States that a processor passed a full barrier after a moment. Only one thread calls it; an older moment changes
+/// nothing.
 pub(crate) fn state(view: &View, cpu: usize, moment: Moment) {
     let entry = view.page_cpu(cpu);
     if moment.virtual_time > entry.virtual_time.load(Ordering::Relaxed) {
-        // Release: what ran there before is visible to whoever reads it.
+        // Release: accesses that ran there before are visible to a client that reads the time.
         entry.time.store(moment.time, Ordering::Release);
         entry.virtual_time.store(moment.virtual_time, Ordering::Release);
     }
 }
 
-/// Looks for wanted processors that need not be waited for, and says so: the one we run on, idle ones, offline ones.
+/// Looks for wanted processors that need no waiting, and states their passing: the daemon's own, idle ones, offline
+/// ones.
 ///
-/// *Idle.* The program clears the mark before the full barriers that come before anything else runs there. We read the
-/// mark behind our full fence, so if it is still set, what will run there is behind those barriers, which are behind our
-/// moment. And it was set behind barriers, so what had run there is visible. That the program runs when the processor
-/// leaves idleness is certain because we live: the kernel keeps it attached as long.
+/// *Idle.* The program clears the mark before the full barriers that precede everything else that runs there. The
+/// daemon reads the mark after its full fence. If it is still set, all code that will run there comes after those
+/// barriers, which come after the moment. And the mark was set after barriers, so all accesses that had run there are
+/// visible. The program certainly runs when the processor leaves idleness, because the kernel keeps it attached as long
+/// as this daemon lives.
 ///
-/// *Offline.* Nothing runs there. What will run there, when it comes back, is switched to, which is a full barrier.
+/// *Offline.* No code runs there. When the processor comes back, code starts there with a switch, which is a full
+/// barrier.
 pub(crate) fn state_of_quiet(view: &View, wanted: &[u64], online: Option<&Online>) {
     let moment = new_moment(view);
     let is_wanted = |cpu: usize| wanted[cpu] != 0;
@@ -69,7 +73,7 @@ pub(crate) fn state_of_quiet(view: &View, wanted: &[u64], online: Option<&Online
         }
     }
     if let (true, Some(online)) = (silent, online) {
-        // An unreadable list says nothing, so the processors are waited for.
+        // An unreadable list proves nothing, so the clients keep waiting for these processors.
         let Ok(online) = online.look(view.cpus()) else { return };
         for cpu in (0..view.cpus()).filter(|cpu| is_wanted(*cpu) && !online[*cpu]) {
             state(view, cpu, moment);
@@ -89,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_silent_processor_is_stated_if_the_list_says_that_it_is_offline() {
-        // Two more than there are, so that we run on neither.
+        // Two processors more than exist, so that this thread runs on neither.
         let cpus = processors::possible().unwrap() + 2;
         let (online, offline) = (cpus - 2, cpus - 1);
         let [page, times] = [page_bytes(cpus), times_bytes(cpus)].map(|bytes| {
@@ -97,7 +101,7 @@ mod tests {
             file.set_len(bytes as u64).unwrap();
             file
         });
-        // SAFETY: both are as long as the layout, and nobody shortens them.
+        // SAFETY: both files are as long as the layout requires, and no process shortens them.
         let view = unsafe { View::map((page.as_fd(), Access::Write), (times.as_fd(), Access::Write), cpus) }.unwrap();
         let mut list = tempfile::tempfile().unwrap();
         write!(list, "0-{online}").unwrap();

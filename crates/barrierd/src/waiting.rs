@@ -1,10 +1,10 @@
-//! Which users wait, for which processors, since when.
+//! The waiting users: for which processors, and since when.
 
 use std::time::Instant;
 
 use millstream_fence::barrierd::Request;
 
-/// A request, and whose.
+/// A request of a user.
 #[derive(Debug, Clone)]
 struct Waiter {
     user: u32,
@@ -19,18 +19,19 @@ impl Waiter {
     }
 }
 
-/// Requests that are not fulfilled.
+/// The requests that are not fulfilled.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     waiters: Vec<Waiter>,
 }
 
-/// A user's requests are told apart by this many sets of processors; with one more, they become requests for all.
+/// The maximum number of sets of processors in a user's requests; a request with a further set becomes one for all
+/// processors.
 const MAX_SETS: usize = 8;
 
 impl Waiting {
-    /// Notes a request that came at `now`. Of a user's requests for the same processors it keeps the oldest, whose
-    /// turn comes first, and the latest, whose fulfilment fulfils all between.
+    /// Notes a request that came at `now`. Of a user's requests for the same processors it keeps the oldest, whose turn
+    /// comes first, and the latest, whose fulfilment fulfils all in between.
     pub(crate) fn add(&mut self, user: u32, mut request: Request, now: Instant) {
         let mut sets: Vec<&[u64]> = self.of(user).map(|waiter| &waiter.request.cpus[..]).collect();
         sets.sort_unstable();
@@ -55,7 +56,7 @@ impl Waiting {
         self.waiters.retain(|waiter| waiter.user != user);
     }
 
-    /// Takes out those whose processors have all passed, by their virtual times; tells whether there were any.
+    /// Removes the requests whose processors have all passed, by their virtual times; returns whether any were removed.
     pub(crate) fn fulfil(&mut self, virtual_times: &[u64]) -> bool {
         let before = self.waiters.len();
         self.waiters.retain(|waiter| {
@@ -67,9 +68,10 @@ impl Waiting {
         self.waiters.len() < before
     }
 
-    /// For each processor the smallest virtual time that somebody wants it to exceed and it does not; 0 if nobody.
+    /// For each processor, the smallest virtual time that a request waits for and that the processor has not exceeded;
+    /// 0 if no request waits for it.
     ///
-    /// A request for time 0 can't be told from none, and there is none: see the server.
+    /// A request for time 0 would look like none; the server makes sure that there is none.
     pub(crate) fn wanted(&self, virtual_times: &[u64]) -> Vec<u64> {
         let wanted = |(cpu, time): (usize, &u64)| {
             let mine = self.waiters.iter().filter(|waiter| waiter.wants(cpu)).map(|waiter| waiter.request.virtual_time);
@@ -78,17 +80,17 @@ impl Waiting {
         virtual_times.iter().enumerate().map(wanted).collect()
     }
 
-    /// Whether all wait for the same processors, so that one bell for all of them wakes nobody late.
+    /// Whether all requests wait for the same processors, so that one bell for all of them wakes no client late.
     pub(crate) fn agree(&self) -> bool {
         self.waiters.windows(2).all(|pair| pair[0].request.cpus == pair[1].request.cpus)
     }
 
-    /// Since when the oldest waits.
+    /// The time at which the oldest request came.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         self.waiters.iter().map(|waiter| waiter.since).min()
     }
 
-    /// Who waits; a user may be named several times.
+    /// The waiting users; a user may appear several times.
     pub(crate) fn users(&self) -> impl Iterator<Item = u32> {
         self.waiters.iter().map(|waiter| waiter.user)
     }
@@ -131,7 +133,7 @@ mod tests {
         assert_eq!(waiting.waiters.len(), 2);
         assert_eq!(waiting.wanted(&[1]), [5]);
         assert!(waiting.fulfil(&[6]));
-        assert_eq!(waiting.wanted(&[6]), [9], "who asked for 7 is not forgotten");
+        assert_eq!(waiting.wanted(&[6]), [9], "the request for 7 is not forgotten");
     }
 
     #[test]

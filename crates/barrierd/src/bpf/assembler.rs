@@ -1,4 +1,4 @@
-//! Instructions of the kernel's BPF machine, put together by hand: there is no compiler, at build time or at run time.
+//! An assembler for the kernel's BPF machine: no compiler is needed, neither at build time nor at run time.
 
 /// A register. `R1` to `R5` are arguments and lost in calls, `R0` is the result, `R10` the frame.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ pub(super) enum Helper {
     RingbufOutput = 130,
 }
 
-/// A place that jumps lead to, made by [`Assembler::label`].
+/// A target of jumps, made by [`Assembler::label`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Label(usize);
 
@@ -52,13 +52,13 @@ pub(super) struct Instruction {
 
 const FROM_REGISTER: u8 = 0x08;
 
-/// A program in the making.
+/// A program under construction.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     code: Vec<Instruction>,
-    /// Where each label was placed.
+    /// The position of each label, once placed.
     labels: Vec<Option<usize>>,
-    /// Jumps, with the label they lead to.
+    /// The jumps, each with its label.
     jumps: Vec<(usize, Label)>,
 }
 
@@ -128,7 +128,7 @@ impl Assembler {
         self.push(0xdb, base, register as u8, small(offset), 0xe1);
     }
 
-    /// `base[offset] += register`, and `register` becomes what was there, 64 bits. A full barrier likewise.
+    /// `base[offset] += register`, and `register` becomes the previous value, 64 bits. A full barrier likewise.
     pub(super) fn fetch_add(&mut self, base: Register, offset: usize, register: Register) {
         self.push(0xdb, base, register as u8, small(offset), 0x01);
     }
@@ -138,13 +138,13 @@ impl Assembler {
         self.push(0x85, Register::R0, 0, 0, helper as i32);
     }
 
-    /// `to` = the map behind this descriptor, for a call.
+    /// `to` = the map of this descriptor, for a call.
     pub(super) fn map(&mut self, to: Register, descriptor: i32) {
         self.push(0x18, to, 1, 0, descriptor);
         self.push(0, Register::R0, 0, 0, 0);
     }
 
-    /// `to` = the address of the only entry of an array map, so many bytes on.
+    /// `to` = the address of the only entry of an array map, plus `offset` bytes.
     pub(super) fn map_value(&mut self, to: Register, descriptor: i32, offset: usize) {
         self.push(0x18, to, 2, 0, descriptor);
         self.push(0, Register::R0, 0, 0, offset as i32);
@@ -166,25 +166,25 @@ impl Assembler {
         self.labels[label.0] = Some(self.code.len());
     }
 
-    /// Goes on at the label.
+    /// Jumps to the label.
     pub(super) fn jump(&mut self, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(0x05, Register::R0, 0, 0, 0);
     }
 
-    /// Goes on at the label if `left` is … `right`.
+    /// Jumps to the label if the comparison of `left` with `right` holds.
     pub(super) fn jump_if(&mut self, left: Register, is: Is, right: Register, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(0x05 | is as u8 | FROM_REGISTER, left, right as u8, 0, 0);
     }
 
-    /// Goes on at the label if `left` is … `value`.
+    /// Jumps to the label if the comparison of `left` with `value` holds.
     pub(super) fn jump_if_value(&mut self, left: Register, is: Is, value: i32, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(0x05 | is as u8, left, 0, 0, value);
     }
 
-    /// The program, its jumps resolved.
+    /// The program, with its jumps resolved.
     pub(super) fn finish(mut self) -> Vec<Instruction> {
         for (at, label) in self.jumps {
             let target = self.labels[label.0].expect("a label that is jumped to is placed");

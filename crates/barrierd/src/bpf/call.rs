@@ -19,12 +19,12 @@ const LICENSE: &std::ffi::CStr = c"Dual MIT/GPL";
 /// The verifier's log of a program of a hundred instructions is a few KiB.
 const LOG_BYTES: usize = 256 << 10;
 
-/// The kernel refused something of BPF.
+/// The kernel's refusal of a BPF request.
 #[derive(Debug)]
 pub(crate) struct BpfError {
     what: String,
     error: io::Error,
-    /// What the verifier said about a program.
+    /// The verifier's log, if it refused a program.
     log: String,
 }
 
@@ -52,17 +52,17 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> BpfError {
 }
 
 /// # Safety
-/// The attributes fit the command, and what they point to lives through the call.
+/// The attributes must fit the command, and their pointers must be valid for the call.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
-    // SAFETY: by contract; the size is that of the attributes.
+    // SAFETY: the caller promises attributes that fit the command; the size passed is theirs.
     let outcome = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome as libc::c_int) }
 }
 
 /// # Safety
-/// As for [`bpf`], with a command that returns a new descriptor.
+/// As for [`bpf`], and the command must return a new descriptor.
 unsafe fn open<T>(command: libc::c_int, attributes: &mut T) -> io::Result<OwnedFd> {
-    // SAFETY: by contract.
+    // SAFETY: the caller makes the promise of `bpf`, and the new descriptor has no other owner.
     unsafe { bpf(command, attributes).map(|descriptor| OwnedFd::from_raw_fd(descriptor)) }
 }
 
@@ -75,30 +75,30 @@ struct MapAttributes {
     flags: u32,
 }
 
-/// An array of one entry of so many bytes, that can be mapped.
+/// A mappable array with one entry of `bytes` bytes.
 pub(super) fn array(bytes: usize) -> Result<OwnedFd, BpfError> {
     let mut attributes =
         MapAttributes { kind: MAP_ARRAY, key_bytes: 4, value_bytes: bytes as u32, entries: 1, flags: MAPPABLE };
-    // SAFETY: the attributes are those of MAP_CREATE.
+    // SAFETY: the attributes are those of MAP_CREATE, contain no pointer, and the command returns a new descriptor.
     unsafe { open(MAP_CREATE, &mut attributes) }.map_err(failed("an array that can be mapped (Linux 5.5)"))
 }
 
-/// A ring buffer of so many bytes: a power of two and whole pages.
+/// A ring buffer of `bytes` bytes: a power of two and whole pages.
 pub(super) fn ring_buffer(bytes: usize) -> Result<OwnedFd, BpfError> {
     let mut attributes =
         MapAttributes { kind: MAP_RINGBUF, key_bytes: 0, value_bytes: 0, entries: bytes as u32, flags: 0 };
-    // SAFETY: the attributes are those of MAP_CREATE.
+    // SAFETY: the attributes are those of MAP_CREATE, contain no pointer, and the command returns a new descriptor.
     unsafe { open(MAP_CREATE, &mut attributes) }.map_err(failed("a ring buffer (Linux 5.8)"))
 }
 
-/// From now on no process can write to the map, by a call or by memory; programs in the kernel can. Who has the
-/// descriptor can only read.
+/// Takes from all processes the permission to write to the map, by a call or by memory; programs in the kernel keep it.
+/// A process with the descriptor can only read.
 ///
-/// (A descriptor that was opened for reading would do, if the kernel let it be mapped: it takes such a mapping for a
-/// private one, which maps of BPF refuse.)
+/// (A descriptor opened for reading would do, if the kernel permitted mapping it: it takes such a mapping for a private
+/// one, which BPF maps refuse.)
 pub(super) fn freeze(map: BorrowedFd<'_>) -> Result<(), BpfError> {
     let mut attributes = map.as_raw_fd() as u32;
-    // SAFETY: the attributes are those of the command.
+    // SAFETY: the attributes are those of MAP_FREEZE, and contain no pointer.
     unsafe { bpf(MAP_FREEZE, &mut attributes) }.map(drop).map_err(failed("a map that only the kernel writes"))
 }
 
@@ -113,7 +113,7 @@ struct LoadAttributes {
     log: u64,
 }
 
-/// Loads a program for raw tracepoints. If the kernel refuses it, the verifier's log comes with the error.
+/// Loads a program for raw tracepoints. If the kernel refuses it, the error has the verifier's log.
 pub(super) fn load(code: &[Instruction]) -> Result<OwnedFd, BpfError> {
     let load = |log: &mut [u8]| {
         let mut attributes = LoadAttributes {
@@ -125,7 +125,8 @@ pub(super) fn load(code: &[Instruction]) -> Result<OwnedFd, BpfError> {
             log_bytes: log.len() as u32,
             log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
         };
-        // SAFETY: the attributes are those of the command, and what they point to lives on.
+        // SAFETY: the attributes are those of PROG_LOAD; the code, the license and the log outlive the call, which
+        // returns a new descriptor.
         unsafe { open(PROG_LOAD, &mut attributes) }
     };
     load(&mut []).or_else(|_| {
@@ -147,7 +148,8 @@ pub(super) fn attach(program: BorrowedFd<'_>, tracepoint: &str) -> Result<OwnedF
     let what = || format!("tracepoint {tracepoint}");
     let name = CString::new(tracepoint).map_err(|error| failed(what())(io::Error::other(error)))?;
     let mut attributes = AttachAttributes { name: name.as_ptr() as u64, program: program.as_raw_fd() as u32 };
-    // SAFETY: the attributes are those of the command, and the name lives on.
+    // SAFETY: the attributes are those of RAW_TRACEPOINT_OPEN; the name outlives the call, which returns a new
+    // descriptor.
     unsafe { open(RAW_TRACEPOINT_OPEN, &mut attributes) }.map_err(failed(what()))
 }
 
@@ -157,8 +159,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_program_comes_with_the_verifier_s_words() {
-        // Returns a register that nothing was put into.
+    fn a_refused_program_has_the_verifiers_log() {
+        // Returns a register that was never set.
         let mut assembler = Assembler::default();
         assembler.copy(Register::R0, Register::R7);
         assembler.exit();

@@ -1,4 +1,4 @@
-//! What the daemon tells the program: a map that only it has.
+//! The daemon's instructions to the program: a map that only the daemon has.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::call::{self, BpfError};
 use crate::memory::Words;
 
-/// When the program wakes the daemon.
+/// The condition on which the program wakes the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Bell {
-    /// Never: nobody waits.
+    /// Never: no client waits.
     Off = 0,
     /// When no processor is wanted any more, except idle ones.
     ForAll = 1,
-    /// For each processor that is wanted and passes.
+    /// For each wanted processor that passes.
     ForEach = 2,
 }
 
-/// The words of an entry of the map: as many bytes as an entry of the times has, so that both are found by one offset.
+/// The words of an entry of the map: as many bytes as an entry of the times has, so that one offset finds both.
 pub(super) const ENTRY_WORDS: usize = 8;
 
-/// The map: an entry with the bell, and an entry for each processor with the virtual time that somebody wants it to
-/// exceed, or 0.
+/// The map: an entry with the bell, and for each processor an entry with the virtual time that a request waits for it
+/// to exceed, or 0.
 #[derive(Debug)]
 pub(crate) struct Control {
     map: OwnedFd,
@@ -37,12 +37,12 @@ impl Control {
         Ok(Control { map, words })
     }
 
-    /// Relaxed, as all here: see the program for the fences around.
+    /// Relaxed, as all stores here: the fences that order them are described with the program.
     pub(crate) fn set_bell(&self, bell: Bell) {
         self.words.get(0).store(bell as u64, Ordering::Relaxed);
     }
 
-    /// The virtual time that this processor is wanted to exceed; 0: it is not wanted.
+    /// Sets the virtual time that this processor is wanted to exceed; 0 if it is not wanted.
     pub(crate) fn set_wanted(&self, cpu: usize, virtual_time: u64) {
         self.wanted(cpu).store(virtual_time, Ordering::Relaxed);
     }

@@ -18,9 +18,9 @@ pub(crate) use ring::Ring;
 
 /// Fires when a processor goes idle, and when it leaves idleness.
 const IDLE: &str = "cpu_idle";
-/// Fires when a processor turns to another thread.
+/// Fires when a processor switches to another thread.
 const SWITCH: &str = "sched_switch";
-/// Fire when a processor is interrupted; those that a machine does not have are left out.
+/// Fire when a processor is interrupted; a machine may lack some of them.
 const INTERRUPTS: [&str; 7] = [
     "local_timer_entry",
     "reschedule_entry",
@@ -36,19 +36,19 @@ const IN_INTERRUPTS: [&str; 2] = ["hrtimer_expire_entry", "softirq_entry"];
 /// The loaded program on its events: it runs until this is dropped, or the process ends.
 #[derive(Debug)]
 pub(crate) struct Bpf {
-    /// Closed, they end the program.
+    /// Closing them detaches the program.
     _links: Vec<OwnedFd>,
     times: OwnedFd,
-    /// What the daemon tells the program.
+    /// The daemon's instructions to the program.
     pub(crate) control: Control,
-    /// Rings when what the daemon waits for has passed.
+    /// Rings when the processors that the daemon waits for have passed.
     pub(crate) ring: Ring,
-    /// What the program runs on, for people.
+    /// The program's tracepoints, as text for a person.
     pub(crate) about: String,
 }
 
 impl Bpf {
-    /// Loads the program and attaches it to these tracepoints; to those found best by trying if none are named.
+    /// Loads the program and attaches it to these tracepoints; if none are named, to those that prove best in a trial.
     pub(crate) fn start(cpus: usize, tracepoints: &[String]) -> Result<Bpf, BpfError> {
         let times = call::array(times_bytes(cpus))?;
         call::freeze(times.as_fd())?;
@@ -74,7 +74,7 @@ impl Bpf {
             return Ok(Bpf { _links: links, times, control, ring, about: tracepoints.join(", ") });
         };
         let mut about = vec![about];
-        // Without them it works, more slowly.
+        // Without them the daemon works, more slowly.
         for name in [SWITCH, IDLE] {
             match attach(name) {
                 Ok(link) => {
@@ -87,7 +87,7 @@ impl Bpf {
         Ok(Bpf { _links: links, times, control, ring, about: about.join(", ") })
     }
 
-    /// The times, which nobody can write.
+    /// The times, which no process can write.
     pub(crate) fn times(&self) -> BorrowedFd<'_> {
         self.times.as_fd()
     }

@@ -1,7 +1,7 @@
-//! Which tracepoints fire often enough: found by trying them all while every processor is busy.
+//! Finds the tracepoints that fire often enough, in a trial of all of them while every processor is busy.
 //!
-//! An idle processor is another matter: the daemon knows that it is idle. What counts is how long a busy one can
-//! go without an event.
+//! Idle processors need no event, since the daemon knows that they are idle. The time that matters is the longest that
+//! a busy processor goes without an event.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,13 @@ use super::{IN_INTERRUPTS, INTERRUPTS, program};
 use crate::memory::Words;
 use crate::processors;
 
-/// How long the trial lasts.
+/// The duration of the trial.
 const TRIAL: Duration = Duration::from_millis(120);
-/// Interrupts on the processor that has the fewest, a second: half of the slowest tick that Linux can be built with.
+/// The minimum rate of interrupts, per second, on the processor with the fewest: half of the slowest tick that Linux
+/// can be built with.
 const OFTEN_HZ: f64 = 50.0;
 
-/// The tracepoints to use, and for people how often they fire.
+/// The tracepoints to use, and their rates as text for a person.
 pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), BpfError> {
     let candidates: Vec<&str> = INTERRUPTS.into_iter().chain(IN_INTERRUPTS).collect();
     let words = call::array(candidates.len() * cpus * size_of::<u64>())?;
@@ -39,7 +40,7 @@ pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), B
 
     let busy = processors::allowed(cpus);
     let on = |place: usize, cpu: usize| counts.get(place * cpus + cpu).load(Ordering::Relaxed);
-    // The events of these candidates on the processor that has the fewest, a second.
+    // The rate of these candidates' events on the processor with the fewest.
     let fewest = |from: usize, to: usize| {
         let sums = busy.iter().map(|cpu| (from..to).map(|place| on(place, *cpu)).sum::<u64>());
         sums.min().unwrap_or(0) as f64 / seconds
@@ -53,7 +54,7 @@ pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), B
     Ok((names, about))
 }
 
-/// Keeps every processor that we may use busy, below everybody else's priority; returns the seconds.
+/// Keeps every allowed processor busy, at a priority below all other threads; returns the seconds that it took.
 fn keep_busy() -> f64 {
     let over = AtomicBool::new(false);
     let start = Instant::now();
@@ -62,10 +63,10 @@ fn keep_busy() -> f64 {
     thread::scope(|scope| {
         for cpu in cpus {
             let (over, started) = (&over, started.clone());
-            // A thread that can't be had leaves its processor as it is.
+            // If a thread can't be started, its processor stays as it is.
             let _ = thread::Builder::new().spawn_scoped(scope, move || {
                 processors::stay_on(cpu);
-                // Before it gives way to everybody, who may be the one that waits for this.
+                // Before it yields to all other threads, one of which may be waiting for this message.
                 let _ = started.send(processors::thread_number());
                 drop(started);
                 processors::only_when_idle();
@@ -77,7 +78,7 @@ fn keep_busy() -> f64 {
         drop(started);
         let threads: Vec<i32> = numbers.iter().collect();
         thread::sleep(TRIAL);
-        // Beside busy others, they would not hear of the end for seconds.
+        // At their low priority, beside other busy threads, they would not see the end for seconds.
         threads.iter().for_each(|thread| processors::as_usual(*thread));
         over.store(true, Ordering::Relaxed);
     });

@@ -9,24 +9,24 @@ use super::assembler::Register::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use super::assembler::{Assembler, Helper, Instruction, Is, Label};
 use super::control::{Bell, ENTRY_WORDS};
 
-/// What an event says of its processor.
+/// The meaning of an event for its processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It is in the kernel.
+    /// The processor is in the kernel.
     Passes,
-    /// It goes idle or leaves idleness, by the first argument of the tracepoint `cpu_idle`.
+    /// The processor goes idle or leaves idleness, by the first argument of the tracepoint `cpu_idle`.
     Idles,
 }
 
-/// The state that `cpu_idle` gives when a processor leaves idleness: all ones, in 32 bits.
+/// The state that `cpu_idle` reports when a processor leaves idleness: all ones, in 32 bits.
 const LEAVES: i32 = -1;
 const WAKE_NOW: i32 = 2;
 /// log2 of an entry's size.
 const ENTRY_BITS: u32 = size_of::<TimesCpu>().trailing_zeros();
-/// Bytes of the control before its entries.
+/// The bytes of the control map before its entries.
 const CONTROL_HEAD: usize = ENTRY_WORDS * size_of::<u64>();
 const _: () = assert!(size_of::<TimesCpu>() == CONTROL_HEAD && CONTROL_HEAD == 1 << ENTRY_BITS);
-/// Where the state that `cpu_idle` gave is kept, below the frame.
+/// The place of the state that `cpu_idle` reported, below the frame.
 const STATE: i16 = 16;
 
 /// The maps that the program works on.
@@ -37,7 +37,7 @@ pub(super) struct Maps {
     pub(super) ring: RawFd,
 }
 
-/// The program for events of this kind, for so many processors.
+/// The program for events of this kind, for `cpus` processors.
 ///
 /// In short, on the processor that the event fires on:
 ///
@@ -52,15 +52,16 @@ pub(super) struct Maps {
 /// if 0 < wanted < v, and no other processor that is not idle is wanted:  wake the daemon
 /// ```
 ///
-/// *Why in this order.* What ran here before comes before the exchanges, so it is visible to whoever sees the new times;
-/// and what runs here later comes after them, and they after the reading of `virtual_now` and of the clock, whose values
-/// they write. `idle` is cleared before the barriers, so whoever still sees it set is ahead of all that runs here later;
-/// and set behind them, so all that ran here is visible to whoever sees it set.
+/// *Why this order.* All code that ran here before precedes the exchanges, so its accesses are visible to a client that
+/// sees the new times. All code that runs here later follows the exchanges, and these follow the reads of `virtual_now`
+/// and of the clock, whose values they write. `idle` is cleared before the barriers, so a daemon that still sees it set
+/// is ahead of all code that runs here later; and it is set after them, so all accesses that came before are visible to
+/// a daemon that sees it set.
 ///
-/// *Why nobody is left asleep.* The daemon writes `wanted` and the bell, passes a full barrier and reads the virtual
-/// times; this writes the virtual time, passes a full barrier (the exchange itself) and reads `wanted` and the bell. One
-/// of them sees the other. And of two processors that are the last to pass, at least one sees the other's virtual time
-/// for the same reason.
+/// *Why no client stays asleep.* The daemon writes `wanted` and the bell, passes a full barrier and reads the virtual
+/// times; this program writes the virtual time, passes a full barrier (the exchange itself) and reads `wanted` and the
+/// bell. One of them sees the other's write. And of two processors that are the last to pass, at least one sees the
+/// other's virtual time for the same reason.
 pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let out = a.label();
@@ -69,7 +70,7 @@ pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> 
         a.load(R2, R1, 0);
         a.store_in_frame(STATE, R2);
     }
-    // R6 the time, R7 the processor's entry, R8 the head, R9 the entry's offset behind the head.
+    // R6 is the time, R7 the processor's entry, R8 the head, R9 the entry's offset after the head.
     a.call(Helper::GetSmpProcessorId);
     a.jump_if_value(R0, Is::AtLeast, cpus as i32, out);
     a.copy(R9, R0);
@@ -81,7 +82,7 @@ pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> 
     a.store_value(R7, offset_of!(TimesCpu, idle), 0);
     a.call(Helper::KtimeGetNs);
     a.copy(R6, R0);
-    // R9 the processor's entry of the control.
+    // From here on R9 is the processor's entry of the control map.
     a.map_value(R1, maps.control, CONTROL_HEAD);
     a.add_register(R9, R1);
     virtual_time(&mut a);
@@ -89,7 +90,7 @@ pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> 
     a.exchange(R7, offset_of!(TimesCpu, time), R2);
     a.copy(R2, R1);
     a.exchange(R7, offset_of!(TimesCpu, virtual_time), R2);
-    // R6 the virtual time.
+    // From here on R6 is the virtual time.
     a.copy(R6, R1);
     if kind == Kind::Idles {
         let busy = a.label();
@@ -108,13 +109,13 @@ pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> 
     a.finish()
 }
 
-/// R1 = virtual time, moved on if it is due at time R6 or if somebody waits for that.
+/// R1 = virtual time, advanced if it is due at time R6 or if a request waits for that.
 fn virtual_time(a: &mut Assembler) {
     let (advance, have) = (a.label(), a.label());
     a.load(R1, R8, offset_of!(TimesHead, advanced_at));
     a.copy(R2, R6);
     a.subtract(R2, R1);
-    // Unsigned: should the clock of another processor be ahead, it is due as well.
+    // Unsigned: if the clock of another processor is ahead, the difference is large, and the advance is due as well.
     a.jump_if_value(R2, Is::Above, ADVANCE_NS as i32, advance);
     a.load(R1, R8, offset_of!(TimesHead, virtual_now));
     a.load(R2, R9, 0);
@@ -138,7 +139,7 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.jump_if_value(R1, Is::Equal, Bell::Off as i32, out);
     a.jump_if_value(R1, Is::Equal, Bell::ForEach as i32, each);
 
-    // Is any processor still wanted that is not idle? R1 its times, R2 its control, R3 its number.
+    // Is a processor still wanted that is not idle? R1 points to its times, R2 to its control entry, R3 is its number.
     let (next, passed, last) = (a.label(), a.label(), a.label());
     a.copy(R1, R8);
     a.add(R1, size_of::<TimesHead>() as i32);
@@ -150,7 +151,7 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.jump_if_value(R0, Is::Equal, 0, passed);
     a.load(R5, R1, offset_of!(TimesCpu, virtual_time));
     a.jump_if(R5, Is::Above, R0, passed);
-    // An idle one is for the daemon to look at.
+    // The daemon itself looks at idle processors.
     a.load(R5, R1, offset_of!(TimesCpu, idle));
     a.jump_if_value(R5, Is::Equal, 0, out);
     a.place(passed);
@@ -160,7 +161,7 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.jump_if_value(R3, Is::AtLeast, cpus as i32, last);
     a.jump(next);
     a.place(last);
-    // Of several that find so, one wakes.
+    // If several processors find so, the exchange lets one of them wake the daemon.
     a.set(R5, Bell::Off as i32);
     a.exchange(R4, 0, R5);
     a.jump_if_value(R5, Is::Above, Bell::Off as i32, ring);

@@ -1,4 +1,4 @@
-//! The bell by which the program wakes the daemon: a BPF ring buffer of which only the arrival matters.
+//! The bell with which the program wakes the daemon: a BPF ring buffer of which only the arrivals matter.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::call::{self, BpfError};
 
-/// 4096 rings; those that nobody hears meanwhile say nothing new.
+/// Room for 4096 rings; further ones that come before the daemon wakes carry no news.
 const BYTES: usize = 64 << 10;
 
 /// The receiving end.
 #[derive(Debug)]
 pub(crate) struct Ring {
     map: OwnedFd,
-    /// How far we have read, in a page that the kernel reads.
+    /// The position up to which the daemon has read, in a page that the kernel reads.
     consumed: NonNull<AtomicU64>,
-    /// How far the kernel has written, in a page of its own.
+    /// The position up to which the kernel has written, in a page of its own.
     produced: NonNull<AtomicU64>,
 }
 
@@ -25,7 +25,7 @@ impl Ring {
         let map = call::ring_buffer(BYTES)?;
         let page = page_bytes();
         let word = |rights, offset| {
-            // SAFETY: a new mapping of one page at a place of the kernel's choice.
+            // SAFETY: a new mapping of one page at an address that the kernel chooses overlaps no other.
             let start = unsafe {
                 libc::mmap(ptr::null_mut(), page, rights, libc::MAP_SHARED, map.as_raw_fd(), offset as libc::off_t)
             };
@@ -37,9 +37,10 @@ impl Ring {
         Ok(Ring { map, consumed, produced })
     }
 
-    /// Forgets what has come.
+    /// Discards all rings so far.
     pub(crate) fn clear(&self) {
-        // SAFETY: both words are mapped as long as the ring lives. Acquire: what the program wrote before it rang.
+        // SAFETY: both words are mapped as long as the ring lives. Acquire: pairs with the kernel's release of the
+        // position, and makes visible what the program wrote before it rang.
         unsafe { self.consumed.as_ref().store(self.produced.as_ref().load(Ordering::Acquire), Ordering::Release) };
     }
 }
@@ -53,7 +54,7 @@ impl AsFd for Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         for word in [self.consumed, self.produced] {
-            // SAFETY: the page is ours, and nobody refers to it any more.
+            // SAFETY: this unmaps a page that `new` mapped, and no reference to it outlives `self`.
             unsafe { libc::munmap(word.as_ptr().cast(), page_bytes()) };
         }
     }

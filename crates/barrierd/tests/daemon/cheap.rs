@@ -1,4 +1,4 @@
-//! `Fence::CHEAP` on the daemon's page. A back-end is chosen once in a process, so each test is one of its own.
+//! `Fence::CHEAP` on the daemon's page. A process chooses its back-end once, so each test is a process of its own.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use crate::support::{Daemon, LIMIT, With, stress};
 /// Names the test in the child.
 const INSIDE: &str = "MILLSTREAM_TEST_INSIDE";
 
-/// Runs this test again in a child that finds the daemon; `true` in the child.
+/// Runs this test again in a child that finds the daemon; returns `true` in the child.
 fn inside(test: &str, daemons: &[With]) -> bool {
     if std::env::var(INSIDE).is_ok_and(|inside| inside == test) {
         return true;
@@ -39,10 +39,10 @@ fn inside(test: &str, daemons: &[With]) -> bool {
     false
 }
 
-/// The greeting took longer than a client waits: said by the child, which is then started again.
+/// The greeting took longer than a client waits: the child prints this, and is started again.
 const TOO_LATE: &str = "did not answer within";
 
-/// Whether the cheap wish is granted by the page here: elsewhere light fences are full ones, and nothing is to be tried.
+/// Whether `Fence::CHEAP` uses the page here: elsewhere light fences are full ones, and the test has no subject.
 fn is_by_page() -> bool {
     let about = Fence::CHEAP.describe();
     if about.contains(TOO_LATE) {
@@ -55,11 +55,11 @@ fn is_by_page() -> bool {
 
 fn kill_the_daemon() {
     let process: i32 = std::env::var("MILLSTREAM_TEST_DAEMON").unwrap().parse().unwrap();
-    // SAFETY: the daemon is this test's own.
+    // SAFETY: kill takes two integers, and the daemon is this test's own.
     unsafe { libc::kill(process, libc::SIGKILL) };
 }
 
-/// How often, in so many rounds, a light fence and this one both missed what the other side wrote.
+/// Counts how often, in `rounds` rounds, a light fence and this one both missed the other side's write.
 fn both_missed(rounds: u32, heavy: impl Fn()) -> u32 {
     let (hot, cold, round, hot_missed) =
         (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
@@ -101,22 +101,22 @@ fn the_cheap_fence_pairs_with_the_light_one() {
 }
 
 #[test]
-fn a_ticket_is_done_in_its_time() {
-    if !inside("a_ticket_is_done_in_its_time", &[With::Bpf, With::FallBacks]) || !is_by_page() {
+fn a_ticket_is_done_within_the_bound() {
+    if !inside("a_ticket_is_done_within_the_bound", &[With::Bpf, With::FallBacks]) || !is_by_page() {
         return;
     }
     let waited = (0..20).any(|_| {
         let ticket = Fence::CHEAP.ticket();
         let was_done = ticket.is_done();
         assert!(ticket.wait_until(Instant::now() + Duration::from_secs(60)));
-        assert!(ticket.is_done(), "once done, always");
+        assert!(ticket.is_done(), "a done ticket stays done");
         !was_done
     });
-    assert!(waited, "no fence is passed while its ticket is drawn");
+    assert!(waited, "no fence passes while its ticket is drawn");
     let ticket = Fence::CHEAP.ticket();
     let begun = Instant::now();
     while !ticket.is_done() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "asking alone is enough");
+        assert!(begun.elapsed() < Duration::from_secs(60), "asking suffices");
     }
 }
 
@@ -153,16 +153,16 @@ fn tickets_are_served_within_the_bound_when_the_daemon_is_killed() {
         })
         .collect();
     times.sort_unstable();
-    assert!(times[10] < Duration::from_millis(15), "who has noticed does not wait again: {times:?}");
+    assert!(times[10] < Duration::from_millis(15), "a process that has noticed does not wait again: {times:?}");
 }
 
 #[test]
-fn a_daemon_that_is_stopped_holds_nobody_up() {
-    if !inside("a_daemon_that_is_stopped_holds_nobody_up", &[With::FallBacks]) || !is_by_page() {
+fn a_stopped_daemon_delays_no_fence() {
+    if !inside("a_stopped_daemon_delays_no_fence", &[With::FallBacks]) || !is_by_page() {
         return;
     }
     let process: i32 = std::env::var("MILLSTREAM_TEST_DAEMON").unwrap().parse().unwrap();
-    // SAFETY: the daemon is this test's own; it is killed by who started it.
+    // SAFETY: kill takes two integers, and the daemon is this test's own, which is killed at the end.
     unsafe { libc::kill(process, libc::SIGSTOP) };
     let begun = Instant::now();
     Fence::CHEAP.heavy();
@@ -170,12 +170,12 @@ fn a_daemon_that_is_stopped_holds_nobody_up() {
 }
 
 #[test]
-fn a_child_of_fork_goes_on_with_the_page() {
-    if !inside("a_child_of_fork_goes_on_with_the_page", &[With::Bpf, With::FallBacks]) || !is_by_page() {
+fn a_child_of_fork_continues_with_the_page() {
+    if !inside("a_child_of_fork_continues_with_the_page", &[With::Bpf, With::FallBacks]) || !is_by_page() {
         return;
     }
     Fence::CHEAP.heavy();
-    // SAFETY: the child passes fences, whose back-end is chosen, and leaves.
+    // SAFETY: the child passes fences, whose back-end is chosen already, and exits.
     let status = unsafe {
         let child = libc::fork();
         if child == 0 {
@@ -194,8 +194,8 @@ fn a_child_of_fork_goes_on_with_the_page() {
 }
 
 #[test]
-fn without_a_daemon_the_wish_is_granted_otherwise() {
-    let test = "without_a_daemon_the_wish_is_granted_otherwise";
+fn without_a_daemon_another_fence_serves() {
+    let test = "without_a_daemon_another_fence_serves";
     if std::env::var(INSIDE).is_ok_and(|inside| inside == test) {
         let about = Fence::CHEAP.describe();
         assert!(!about.starts_with("barrierd: "), "{about}");

@@ -1,4 +1,4 @@
-//! Ends: of clients, of the daemon, in the middle of things.
+//! Ends of clients and of the daemon, in the middle of their work.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ fn killed_clients_are_forgotten() {
     let before = open();
     for _ in 0..20 {
         // SAFETY: the child makes system calls on memory of its own until it is killed; it takes no lock that a thread
-        // of its parent may have held.
+        // of its parent may have held at the fork.
         unsafe {
             let mut ready = [0; 2];
             assert_eq!(libc::pipe2(ready.as_mut_ptr(), libc::O_CLOEXEC), 0);
@@ -35,7 +35,7 @@ fn killed_clients_are_forgotten() {
                 });
                 libc::_exit(i32::from(outcome.is_err()));
             }
-            // Without it, a child that dies early would not end the pipe.
+            // Without the kill, a child that dies early would leave the pipe open.
             libc::close(ready[1]);
             let mut byte = 0_u8;
             assert_eq!(libc::read(ready[0], (&raw mut byte).cast(), 1), 1);
@@ -61,7 +61,7 @@ fn a_client_notices_within_the_bound_that_the_daemon_was_killed() {
         assert!(client.is_alive());
         drop(daemon.kill());
         assert!(!client.is_alive());
-        // What was stated stays readable, and nothing new is.
+        // Earlier statements stay readable, and no new ones appear.
         let since = client.now();
         let begun = Instant::now();
         // A wait takes 20 ms at most, unless its thread is kept from running.
@@ -76,7 +76,7 @@ fn a_client_notices_within_the_bound_that_the_daemon_was_killed() {
 }
 
 #[test]
-fn a_sleeper_is_not_left_behind_when_the_daemon_is_killed() {
+fn a_sleeper_wakes_when_the_daemon_is_killed() {
     let daemon = Daemon::start(With::FallBacks).unwrap();
     let client = daemon.client();
     thread::scope(|scope| {
@@ -91,7 +91,7 @@ fn a_sleeper_is_not_left_behind_when_the_daemon_is_killed() {
         drop(daemon.kill());
         let begun = Instant::now();
         sleeper.join().unwrap();
-        // Left behind, it would sleep for the whole of it.
+        // A missed wake-up would let it sleep for the whole time.
         assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
     });
 }
@@ -107,13 +107,13 @@ fn a_new_daemon_takes_the_folder_of_a_killed_one_and_old_clients_keep_their_page
     let daemon = Daemon::start_in(folder, With::FallBacks, &[]);
     let new = daemon.client();
     pass(&new);
-    assert_eq!(old.view().page().least_virtual.load(Relaxed), before, "nobody writes to the old page");
+    assert_eq!(old.view().page().least_virtual.load(Relaxed), before, "no process writes to the old page");
     assert_eq!((old.view().page().daemon, new.view().page().daemon), (process, daemon.process()));
     assert!(!old.is_alive() && new.is_alive());
 }
 
 #[test]
-fn nonsense_ends_its_connection_and_nothing_else() {
+fn an_invalid_message_ends_only_its_connection() {
     let daemon = Daemon::start(With::FallBacks).unwrap();
     let client = daemon.client();
     assert!(UnixStream::connect(daemon.socket()).is_err(), "another kind of socket");
@@ -138,7 +138,8 @@ fn a_folder_without_a_daemon_refuses() {
 fn seqpacket(daemon: &Daemon) -> std::fs::File {
     use std::os::fd::FromRawFd;
     use std::os::unix::ffi::OsStrExt;
-    // SAFETY: the address is zeros and a path that fits, and lives through the call; the descriptor is new and ours.
+    // SAFETY: the address is zeros and a path that fits, and outlives the call; the descriptor is new and has no other
+    // owner.
     unsafe {
         let socket = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0);
         let mut address: libc::sockaddr_un = std::mem::zeroed();

@@ -14,9 +14,9 @@ use millstream_fence::barrierd::{Client, Refused, Request};
 
 use crate::support::{Daemon, Ends, LIMIT, With, pass};
 
-/// What the daemon may use in percent of a processor, as it is documented.
+/// The documented share of a processor that the daemon may use, in percent.
 const SHARE: f64 = 0.8;
-/// What it has saved when it starts, and what users may overdraw.
+/// The daemon's savings at the start, and the overdraft of its users.
 const SAVED: Duration = Duration::from_millis(25 + 5);
 
 /// The first of the users that the tests become.
@@ -39,12 +39,12 @@ fn one_client_that_asks_without_end_uses_the_share_and_no_more() {
 #[test]
 fn nine_hundred_connections_use_the_share_and_no_more() {
     for with in [With::Bpf, With::FallBacks] {
-        // With a larger share it takes so many in sooner.
+        // With a larger share it accepts all of them sooner.
         let Some(daemon) = reachable(with, &["--share", "4"]) else { continue };
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let _end = Ends(&over);
-            // None of them takes its greeting out.
+            // None of the connections reads its greeting.
             let sockets: Vec<File> = (0..9)
                 .flat_map(|user| as_user(user, || (0..100).map(|_| daemon.connection()).collect::<Vec<_>>()))
                 .collect();
@@ -71,9 +71,9 @@ fn clients_that_come_and_go_without_end_use_the_share_and_no_more() {
 }
 
 #[test]
-fn a_client_that_asks_seldom_is_heard_at_once_beside_another_user_s_flood() {
+fn a_client_that_asks_seldom_is_served_at_once_beside_another_users_flood() {
     if !may_become(FIRST_USER) {
-        return println!("skipped: this user becomes no other one");
+        return println!("skipped: this user can't become another one");
     }
     for with in [With::Bpf, With::FallBacks] {
         let Some(daemon) = reachable(with, &[]) else { continue };
@@ -92,7 +92,7 @@ fn a_client_that_asks_seldom_is_heard_at_once_beside_another_user_s_flood() {
             let begun = Instant::now();
             let mut asked = 0;
             while asked < 12 || rested.load(Relaxed) == 0 {
-                assert!(begun.elapsed() < LIMIT, "{with:?}: the flood is heard without end");
+                assert!(begun.elapsed() < LIMIT, "{with:?}: the flood is served without end");
                 // So seldom that its part of the share pays for it, with a wide margin.
                 thread::sleep(Duration::from_millis(100));
                 assert!(!seldom.rests(), "{with:?}: {asked} requests");
@@ -103,13 +103,13 @@ fn a_client_that_asks_seldom_is_heard_at_once_beside_another_user_s_flood() {
     }
 }
 
-/// Set, it says that nothing else runs on this machine.
+/// When set, promises that nothing else runs on this machine.
 const QUIET: &str = "MILLSTREAM_QUIET";
 
 #[test]
 fn a_client_that_asks_seldom_waits_as_long_beside_floods_as_beside_other_work() {
     if std::env::var_os(QUIET).is_none() || !may_become(FIRST_USER) {
-        return println!("skipped: {QUIET} is not set, or this user becomes no other one");
+        return println!("skipped: {QUIET} is not set, or this user can't become another one");
     }
     let Some(daemon) = reachable(With::Bpf, &[]) else { return };
     let seldom: Client = as_user(100, || daemon.client());
@@ -124,7 +124,7 @@ fn a_client_that_asks_seldom_waits_as_long_beside_floods_as_beside_other_work() 
         times[100]
     };
     println!("alone: {:?}", median());
-    // Its sends are refused at once, so it takes a processor as a flood does, and nothing from the daemon.
+    // Its sends are refused at once, so it takes a processor as a flood does, but no time of the daemon.
     let beside = |sockets: Vec<File>| {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -145,7 +145,7 @@ fn a_client_that_asks_seldom_waits_as_long_beside_floods_as_beside_other_work() 
     }
 }
 
-/// A socket that nobody reads and that is full.
+/// A full socket without a reader.
 fn closed() -> File {
     let (ours, theirs) = std::os::unix::net::UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -155,7 +155,7 @@ fn closed() -> File {
 }
 
 #[test]
-fn a_newcomer_that_is_refused_hears_why() {
+fn a_refused_newcomer_gets_the_reason() {
     let Some(daemon) = reachable(With::FallBacks, &["--connections", "3"]) else { return };
     // The test itself may have had one a moment ago.
     let clients: Vec<Client> = std::iter::repeat_with(|| daemon.client()).take(3).collect();
@@ -178,11 +178,11 @@ fn reachable(with: With, args: &[&str]) -> Option<Daemon> {
     Daemon::start_with(folder, with, args)
 }
 
-/// Sends requests by all of these, whether they are heard or not.
+/// Sends requests by all these sockets, whether the daemon reads them or not.
 fn flood(sockets: &[File], over: &AtomicBool) {
     let request = Request { virtual_time: u64::MAX, cpus: Vec::new() }.to_bytes();
     for socket in sockets {
-        // SAFETY: fcntl with integers, on a descriptor of ours.
+        // SAFETY: fcntl takes integers, on a descriptor of this process.
         unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     }
     while !over.load(Relaxed) {
@@ -192,7 +192,7 @@ fn flood(sockets: &[File], over: &AtomicBool) {
     }
 }
 
-/// Watches for a while what the daemon uses.
+/// Watches the daemon's processor time for a while.
 fn assert_within(daemon: &Daemon, percent: f64) {
     let (begun, before) = (Instant::now(), used(daemon));
     thread::sleep(Duration::from_secs(2));
@@ -204,7 +204,7 @@ fn assert_within(daemon: &Daemon, percent: f64) {
 /// The processor time that the daemon has used.
 fn used(daemon: &Daemon) -> Duration {
     let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
-    // SAFETY: room for a clock's name and for a time.
+    // SAFETY: both calls write to a local variable of the type that they expect.
     unsafe {
         assert_eq!(libc::clock_getcpuclockid(daemon.process() as libc::pid_t, &raw mut clock), 0);
         assert_eq!(libc::clock_gettime(clock, &raw mut time), 0);
@@ -216,14 +216,14 @@ fn may_become(user: u32) -> bool {
     thread::spawn(move || become_user(user)).join().unwrap()
 }
 
-/// This thread alone becomes another user; whether it may.
+/// Makes this thread alone another user's; returns whether the kernel permits it.
 fn become_user(user: u32) -> bool {
     let unchanged = u32::MAX;
-    // SAFETY: the bare system call with integers, which concerns the calling thread alone.
+    // SAFETY: the bare system call takes integers and concerns the calling thread alone.
     unsafe { libc::syscall(libc::SYS_setresuid, unchanged, user, unchanged) == 0 }
 }
 
-/// Does it in a thread that becomes another user, if it may.
+/// Runs `work` in a thread that becomes another user, if the kernel permits it.
 fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let work = move || {
@@ -241,9 +241,10 @@ impl Daemon {
     }
 }
 
-/// Waits until the daemon has room for it.
+/// Waits until the daemon has room for the connection.
 fn seqpacket(path: &Path) -> File {
-    // SAFETY: the address is zeros and a path that fits, and lives through the call; the descriptor is new and ours.
+    // SAFETY: the address is zeros and a path that fits, and outlives the call; the descriptor is new and has no other
+    // owner.
     unsafe {
         let socket = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
         let mut address: libc::sockaddr_un = std::mem::zeroed();

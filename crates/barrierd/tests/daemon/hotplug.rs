@@ -1,11 +1,12 @@
-//! Processors that come and go. Taking one away disturbs the whole machine, so it has to be asked for.
+//! Processors that go offline and come back. To take one away disturbs the whole machine, so the test runs only on
+//! request.
 
 use std::fs;
 use std::time::Duration;
 
 use crate::support::{Daemon, With, pass};
 
-/// Set, it allows to take a processor offline for a moment.
+/// When set, permits the test to take a processor offline for a moment.
 const ALLOWED: &str = "MILLSTREAM_HOTPLUG";
 const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
 
@@ -19,7 +20,7 @@ impl Drop for Online {
 }
 
 #[test]
-fn an_offline_processor_holds_nobody_up_and_one_that_comes_back_is_waited_for() {
+fn fences_skip_offline_processors_and_wait_for_returning_ones() {
     if std::env::var_os(ALLOWED).is_none() {
         return println!("skipped: {ALLOWED} is not set, so no processor is taken offline");
     }

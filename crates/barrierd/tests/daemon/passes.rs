@@ -1,4 +1,4 @@
-//! What the page says is so: the race that fences decide, whatever the daemon works with.
+//! The page's statements are true: the race that fences decide, with every mechanism of the daemon.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, compiler_fence};
 use std::sync::{Arc, mpsc};
@@ -13,8 +13,8 @@ use crate::support::{Daemon, Ends, LIMIT, WITHOUT_BPF, With, pass, stress};
 #[repr(align(128))]
 struct Word(AtomicU32);
 
-/// Two threads write one word each and read the other's, `rounds` times: the hot one with nothing between, the cold one
-/// with what `fence` does. How often did both miss what the other wrote?
+/// Two threads write one word each and read the other's, `rounds` times: the hot one with no fence in between, the cold
+/// one with `fence`. Counts how often both missed the other's write.
 fn both_missed(rounds: u32, fence: impl Fn()) -> usize {
     let [a, b] = [(); 2].map(|()| Word(AtomicU32::new(0)));
     let side = |own: &Word, other: &Word, fence: &dyn Fn(), round: u32| {
@@ -63,7 +63,7 @@ fn polling_alone_is_a_heavy_fence() {
 }
 
 #[test]
-fn a_moment_passes_on_every_processor_and_not_when_it_is_drawn() {
+fn a_moment_passes_on_every_processor_and_not_before_it_is_drawn() {
     for with in [With::Bpf, With::FallBacks] {
         let Some(daemon) = Daemon::start(with) else { continue };
         let client = daemon.client();
@@ -81,25 +81,25 @@ fn a_moment_passes_on_every_processor_and_not_when_it_is_drawn() {
                 }
                 assert!(begun.elapsed() < LIMIT, "{with:?}: {passed:?}");
                 client.ask(client.now());
-                // Questions without end would keep the daemon from answering where it has to share a core with who asks.
+                // Requests without end would keep the daemon from answering where it shares a core with the client.
                 thread::sleep(Duration::from_micros(200));
             }
         }
-        assert_eq!(waited, (true, true), "{with:?}: no fence is passed while its moment is drawn");
+        assert_eq!(waited, (true, true), "{with:?}: no fence passes while its moment is drawn");
     }
 }
 
-/// Behind a full fence.
+/// The time after a full fence.
 fn monotonic_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-    // SAFETY: room for a time.
+    // SAFETY: the call writes to a local variable of the type that it expects.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[test]
-fn the_clock_s_fence_holds_as_well() {
+fn the_fence_by_the_clock_holds_as_well() {
     let Some(daemon) = Daemon::start(With::Bpf) else { return };
     let client = daemon.client();
     let by_clock = || {
@@ -154,7 +154,7 @@ fn a_moment_passes_within_the_bound_idle_and_busy() {
                 times.sort_unstable();
                 times[100]
             };
-            // A tick is 10 ms at most; scheduling delays on a machine that does other things as well go on top.
+            // A tick takes 10 ms at most; scheduling delays on a machine with other work come on top.
             let limit = Duration::from_millis(20);
             let median = least(&daemon, limit, median);
             assert!(median < limit, "{busy} busy threads: median {median:?}");
@@ -162,8 +162,8 @@ fn a_moment_passes_within_the_bound_idle_and_busy() {
     });
 }
 
-/// The first of these times that is below the limit, or the least. They are measured by a thread that runs, as the
-/// daemon's, whenever it wants to; where the system refuses that, once.
+/// The first of these times that is below the limit, or the smallest. They are measured by a thread that, like the
+/// daemon's, runs whenever it wants to; where the system refuses that, once.
 fn least(daemon: &Daemon, limit: Duration, mut time: impl FnMut() -> Duration + Send) -> Duration {
     let measure = || {
         let mut least = Duration::MAX;
@@ -178,22 +178,22 @@ fn least(daemon: &Daemon, limit: Duration, mut time: impl FnMut() -> Duration + 
     thread::scope(|scope| scope.spawn(measure).join().unwrap())
 }
 
-/// Puts this thread and all of a process before those of others; tells whether it may.
+/// Gives this thread and all threads of a process priority over others; returns whether the kernel permits it.
 fn goes_first(process: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let numbers = threads.map(|thread| thread.unwrap().file_name().to_str().unwrap().parse().unwrap());
     let first = libc::sched_param { sched_priority: 1 };
-    // SAFETY: a policy and its parameter, of threads that are ours; 0 is the calling one.
+    // SAFETY: the parameter is a local variable, and the threads are this test's own; 0 is the calling one.
     let may = |thread| unsafe { libc::sched_setscheduler(thread, libc::SCHED_RR, &raw const first) == 0 };
     let all_may = numbers.chain([0]).all(may);
     if !all_may {
-        println!("no thread goes first: {}", std::io::Error::last_os_error());
+        println!("no thread gets priority: {}", std::io::Error::last_os_error());
     }
     all_may
 }
 
 #[test]
-fn a_fulfilled_request_moves_the_futexes_on() {
+fn a_fulfilled_request_advances_the_futexes() {
     for with in [With::Bpf, With::FallBacks] {
         let Some(daemon) = Daemon::start(with) else { continue };
         let client = daemon.client();
@@ -207,7 +207,7 @@ fn a_fulfilled_request_moves_the_futexes_on() {
 }
 
 #[test]
-fn a_moment_that_nobody_can_have_drawn_is_taken_for_the_present() {
+fn a_moment_of_the_future_is_taken_for_the_present() {
     for with in [With::Bpf, With::FallBacks] {
         let Some(daemon) = Daemon::start(with) else { continue };
         for moment in [u64::MAX, 0] {
@@ -222,7 +222,7 @@ fn a_moment_that_nobody_can_have_drawn_is_taken_for_the_present() {
 #[test]
 fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
     const KEPT: usize = 40;
-    // With a share that it never uses up, so that it hears each request at once.
+    // With a share that it never uses up, so that it serves each request at once.
     let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), With::Bpf, &["--share", "100"]);
     if !daemon.about.contains("times by BPF") {
         println!("skipped: {}", daemon.about);
@@ -232,8 +232,8 @@ fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
     let turn = || client.view().page().turn.load(Acquire);
     thread::scope(|scope| {
         let _busy = Busy::everywhere(scope);
-        // Daemon and client on one processor: the others pass with their next tick, unless the scheduler moves something there. By
-        // itself the daemon looks at once and after 8 ms.
+        // Daemon and client run on one processor: the others pass with their next tick, unless the scheduler moves a
+        // thread there. By itself the daemon looks at once and after 8 ms.
         let cpu = (0..client.view().cpus()).find(|cpu| stay_on(*cpu, daemon.process())).expect("one that is allowed");
         let median = || {
             stay_on(cpu, 0);
@@ -260,8 +260,8 @@ fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
 }
 
 #[test]
-fn while_the_daemon_rests_who_waits_looks_for_itself() {
-    // So small a share that it rests after nearly each request.
+fn while_the_daemon_rests_a_waiting_client_looks_for_itself() {
+    // So small a share that the daemon leaves the client unserved after nearly each request.
     let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), With::Bpf, &["--share", "0.01"]);
     if !daemon.about.contains("times by BPF") {
         println!("skipped: {}", daemon.about);
@@ -280,7 +280,7 @@ fn while_the_daemon_rests_who_waits_looks_for_itself() {
             alone >= 10
         });
 
-        // Who asks all the same is heard when the rest is over.
+        // A client that asks all the same is served when the rest is over.
         let (turn, begun) = (head.turn.load(Acquire), Instant::now());
         while begun.elapsed() < Duration::from_millis(200) || head.turn.load(Acquire) == turn {
             assert!(begun.elapsed() < LIMIT, "requests during a rest are lost");
@@ -290,13 +290,13 @@ fn while_the_daemon_rests_who_waits_looks_for_itself() {
         let heard = head.turn.load(Acquire).wrapping_sub(turn);
         assert!(
             u128::from(heard) < begun.elapsed().as_millis() / 10,
-            "it was heard {heard} times in {:?}",
+            "it was served {heard} times in {:?}",
             begun.elapsed()
         );
     });
 }
 
-/// Keeps every processor busy, until dropped, with a thread that goes behind whoever wakes up.
+/// Keeps every processor busy, until dropped, with a thread that yields to every thread that wakes up.
 struct Busy {
     over: Arc<AtomicBool>,
     threads: Vec<libc::pid_t>,
@@ -323,7 +323,7 @@ impl Busy {
 
     fn follow(&self, policy: libc::c_int) {
         for thread in &self.threads {
-            // SAFETY: a policy and its parameter, of threads of this process.
+            // SAFETY: the parameter is a local variable, and the threads are of this process.
             unsafe { libc::sched_setscheduler(*thread, policy, &libc::sched_param { sched_priority: 0 }) };
         }
     }
@@ -331,13 +331,13 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // Behind everybody else they might not hear of the end for seconds.
+        // At their low priority they might not see the end for seconds.
         self.follow(libc::SCHED_OTHER);
         self.over.store(true, Relaxed);
     }
 }
 
-/// Waits until it is so.
+/// Waits until `is_so` holds.
 #[track_caller]
 fn until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -355,7 +355,7 @@ fn a_client_of_one_processor_looks_at_that_alone() {
         let client = daemon.client().on_cpus([cpu]);
         for _ in 0..50 {
             let since = client.now();
-            // The processor passes, whatever the others do: this thread is switched to there.
+            // The processor passes, whatever the others do: the switch to this thread happens there.
             pinned_to(cpu, || thread::sleep(Duration::from_micros(200)));
             assert!(client.view().times_cpu(cpu).virtual_time.load(Relaxed) > since.0);
             assert!(client.has_passed(since));
@@ -386,7 +386,7 @@ fn many_clients_are_served_together() {
     }
 }
 
-/// Runs it on this processor alone; `false` in place of an answer if the thread may not run there.
+/// Runs `run` on this processor alone; returns the default if the thread may not run there.
 fn pinned_to<T: Default + Send>(cpu: usize, run: impl FnOnce() -> T + Send) -> T {
     let pinned = move || {
         if stay_on(cpu, 0) { run() } else { T::default() }
@@ -394,9 +394,9 @@ fn pinned_to<T: Default + Send>(cpu: usize, run: impl FnOnce() -> T + Send) -> T
     thread::scope(|scope| scope.spawn(pinned).join().unwrap())
 }
 
-/// Keeps a thread, 0 for the calling one, on this processor; `false` if it may not run there.
+/// Pins a thread, 0 for the calling one, to this processor; `false` if it may not run there.
 fn stay_on(cpu: usize, thread: u32) -> bool {
-    // SAFETY: all zeros are a valid set, and the call is told its size.
+    // SAFETY: all zeros are a valid set, and the call receives its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);

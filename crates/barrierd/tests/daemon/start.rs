@@ -1,4 +1,4 @@
-//! What the daemon says and does before it serves.
+//! The daemon's messages and steps before it serves.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -17,7 +17,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn it_says_what_it_runs_without() {
+fn it_reports_the_missing_mechanisms() {
     let daemon = Daemon::start(With::FallBacks).unwrap();
     assert!(daemon.about.contains("without BPF (not asked for): fall-backs alone"), "{}", daemon.about);
     let daemon = Daemon::start(With::StatAlone).unwrap();
@@ -38,7 +38,7 @@ fn an_unknown_tracepoint_is_named() {
 }
 
 #[test]
-fn chosen_tracepoints_are_enough() {
+fn chosen_tracepoints_suffice() {
     let folder = tempfile::tempdir().unwrap();
     let daemon = Daemon::start_in(folder, With::Bpf, &["--tracepoint", "sched_switch"]);
     if !daemon.about.contains("times by BPF on sched_switch") {
@@ -72,7 +72,7 @@ fn one_daemon_has_a_folder() {
 }
 
 #[test]
-fn it_gives_up_what_it_does_not_need() {
+fn it_gives_up_privileges() {
     for with in [With::Bpf, With::FallBacks] {
         let Some(daemon) = Daemon::start(with) else { continue };
         pass(&daemon.client());
@@ -90,14 +90,14 @@ fn it_gives_up_what_it_does_not_need() {
 }
 
 #[test]
-fn it_gives_up_capabilities_that_a_user_who_is_not_root_was_given() {
+fn it_gives_up_capabilities_granted_to_a_user_other_than_root() {
     if !is_root() {
         return println!("skipped: only root gives capabilities away");
     }
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::chown(folder.path(), Some(NOT_ROOT), None).unwrap();
     let mut command = command(folder.path(), With::FallBacks, &[]);
-    // SAFETY: system calls on memory of the closure's own.
+    // SAFETY: between fork and exec the closure only makes system calls on memory of its own.
     unsafe { command.pre_exec(|| become_user_with_capability(NOT_ROOT)) };
     let mut child = match command.spawn() {
         Ok(child) => Killed(child),
@@ -105,7 +105,7 @@ fn it_gives_up_capabilities_that_a_user_who_is_not_root_was_given() {
     };
     let child = &mut child.0;
     let mut said = BufReader::new(child.stderr.take().unwrap());
-    // It says what it works with when it has given everything up.
+    // It reports its mechanisms after it has given up all privileges.
     let mut about = String::new();
     said.read_line(&mut about).unwrap();
     let given = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -113,7 +113,7 @@ fn it_gives_up_capabilities_that_a_user_who_is_not_root_was_given() {
     assert_no_capability(child.id());
 }
 
-/// Killed when dropped, also by an assertion that fails.
+/// Kills its process when dropped, also by an assertion that fails.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -123,7 +123,7 @@ impl Drop for Killed {
     }
 }
 
-/// A user that has nothing.
+/// A user without permissions.
 const NOT_ROOT: u32 = 65_534;
 
 /// Becomes this user and keeps a capability through an exec.
@@ -132,7 +132,7 @@ fn become_user_with_capability(user: u32) -> io::Result<()> {
     let header = [0x2008_0522_u32, 0];
     let all_three = [1_u32 << NET_ADMIN, 1 << NET_ADMIN, 1 << NET_ADMIN, 0, 0, 0];
     let raise = libc::PR_CAP_AMBIENT_RAISE;
-    // SAFETY: integers, and two arrays that live through the call.
+    // SAFETY: the calls take integers, and two arrays of the expected sizes that outlive them.
     let refused = unsafe {
         libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0
             || libc::setresuid(user, user, user) != 0
@@ -154,7 +154,7 @@ fn assert_no_capability(process: u32) {
 }
 
 #[test]
-fn nobody_else_can_write_what_clients_read() {
+fn only_the_daemon_can_write_the_clients_memory() {
     for with in [With::Bpf, With::FallBacks] {
         let Some(daemon) = Daemon::start(with) else { continue };
         for name in ["page", "times"] {
@@ -162,7 +162,7 @@ fn nobody_else_can_write_what_clients_read() {
                 assert_eq!(file.permissions().mode() & 0o777, 0o644, "{name}");
             }
         }
-        // What a client was handed, it can't map for writing; not even root can, where it is the program's.
+        // A client can't map its descriptors for writing; not even root can, where the memory is the program's.
         let client = daemon.client();
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         let places = [(&raw const *client.view().page()).addr(), (&raw const *client.view().times()).addr()];
@@ -192,9 +192,9 @@ fn a_user_that_does_not_exist_ends_it() {
 }
 
 #[test]
-fn the_last_words_name_the_fall_backs() {
+fn its_later_output_names_the_fall_backs() {
     let daemon = Daemon::start(With::StatAlone).unwrap();
-    // SAFETY: ends the daemon, which is ours.
+    // SAFETY: kill takes two integers, and the daemon is this test's own.
     unsafe { libc::kill(daemon.process() as i32, libc::SIGTERM) };
     let words = daemon.last_words();
     assert!(words.contains("no fall-back membarrier(GLOBAL): "), "{words}");

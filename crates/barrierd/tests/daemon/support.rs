@@ -1,4 +1,4 @@
-//! A daemon in a temporary folder, and what this machine lets it do.
+//! A daemon in a temporary folder, with the mechanisms that this machine permits.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use millstream_fence::barrierd::Client;
 use tempfile::TempDir;
 
-/// Nothing here takes so long.
+/// A limit far above the time that any step here takes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// What the daemon works with.
+/// The daemon's mechanisms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum With {
     /// Its program in the kernel.
@@ -30,13 +30,14 @@ pub(crate) const WITHOUT_BPF: [With; 2] = [With::FallBacks, With::StatAlone];
 pub(crate) struct Daemon {
     child: Child,
     said: BufReader<ChildStderr>,
-    /// Its first line.
+    /// Its first line of output.
     pub(crate) about: String,
     folder: TempDir,
 }
 
 impl Daemon {
-    /// Starts one that others may find; `None`, and the reason is printed, where it can't have what it needs.
+    /// Starts a daemon that other processes may find; `None`, after the reason is printed, where it can't have its
+    /// mechanisms.
     pub(crate) fn start(with: With) -> Option<Daemon> {
         Daemon::start_with(tempfile::tempdir().unwrap(), with, &[])
     }
@@ -84,14 +85,14 @@ impl Daemon {
         self.child.id()
     }
 
-    /// As `kill -9`; gives the folder back, with what is left in it.
+    /// Kills the daemon as `kill -9`; returns the folder, with the files left in it.
     pub(crate) fn kill(mut self) -> TempDir {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
     }
 
-    /// What it has said since its first line; waits for its end.
+    /// The output since its first line; waits for its end.
     pub(crate) fn last_words(mut self) -> String {
         let mut words = String::new();
         self.said.read_to_string(&mut words).unwrap();
@@ -106,22 +107,22 @@ impl Drop for Daemon {
     }
 }
 
-/// The daemon's program, not started yet.
+/// The command of the daemon, not started yet.
 pub(crate) fn command(folder: &Path, with: With, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millstream-barrierd"));
     command.arg("--folder").arg(folder).args(args).stderr(Stdio::piped());
     match with {
         With::Bpf => {}
         With::FallBacks => drop(command.arg("--without-bpf")),
-        // SAFETY: two system calls on memory of the closure's own.
+        // SAFETY: between fork and exec the closure only makes two system calls on memory of its own.
         With::StatAlone => drop(unsafe { command.pre_exec(|| forbid(&[libc::SYS_membarrier, libc::SYS_bpf])) }),
     }
     command
 }
 
-/// From now on these system calls are answered with EPERM.
+/// Makes the kernel answer these system calls with EPERM from now on.
 fn forbid(calls: &[libc::c_long]) -> std::io::Result<()> {
-    const NUMBER: u32 = 0; // where seccomp_data has the system call's number
+    const NUMBER: u32 = 0; // the offset of the system call's number in seccomp_data
     let instruction = |code: u32, jt: usize, k: u32| libc::sock_filter { code: code as u16, jt: jt as u8, jf: 0, k };
     let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, NUMBER)];
     for (place, call) in calls.iter().enumerate() {
@@ -130,7 +131,7 @@ fn forbid(calls: &[libc::c_long]) -> std::io::Result<()> {
     filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
     filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32));
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the program lives as long as the calls, which copy it.
+    // SAFETY: the program and its filter outlive the calls, which copy them.
     let refused = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
             || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
@@ -138,7 +139,7 @@ fn forbid(calls: &[libc::c_long]) -> std::io::Result<()> {
     if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits until a moment has passed; how long it took.
+/// Waits until a moment has passed; returns the time that it took.
 pub(crate) fn pass(client: &Client) -> Duration {
     let begun = Instant::now();
     let since = client.now();
@@ -158,7 +159,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// How many times more than usual a stress test runs.
+/// The factor by which `MILLSTREAM_STRESS` extends a stress test.
 pub(crate) fn stress() -> u32 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
