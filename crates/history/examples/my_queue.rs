@@ -1,4 +1,4 @@
-//! Records a queue of your own under four threads, which are stopped in the middle of it now and then, checks it, and draws what was found.
+//! Records a queue of your own under four threads with random preemptions, checks it, and draws the result.
 //!
 //! `cargo run -p millstream-history --example my_queue`, then open `my_queue.html`.
 
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 for n in 0..10_000 {
                     let value = 4 * n + thread;
                     log.record(Op::ENQUEUE, value, || queue.lock().unwrap().push_back(value));
-                    // So that it is not always empty: a queue of one value is a stack, too.
+                    // This keeps it from being empty all the time: a queue of one value is a stack, too.
                     if n % 3 > 0 {
                         log.record(Op::DEQUEUE, (), || queue.lock().unwrap().pop_front());
                     }

@@ -1,7 +1,7 @@
-//! Limits on a check: memory, time, and how much of them is left.
+//! Limits on a check: memory, time, and the remainder of both.
 //!
-//! [`Options::time`] is wall-clock time, because a caller waits for the answer that long. A task within a check gets
-//! processor time or steps. The size of a counter-example therefore depends on the work, and not on the load of the machine.
+//! [`Options::time`] is wall-clock time, because a caller waits that long for the answer. A task within a check gets
+//! processor time or steps, so the size of a counter-example depends on the work, and not on the load of the machine.
 
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
@@ -19,20 +19,20 @@ use crate::verdict::Limit;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The most memory in bytes that a check uses beside the history itself. Default: 1 GiB.
+    /// The maximum memory in bytes that a check uses beside the history itself. Default: 1 GiB.
     pub memory_bytes: u64,
-    /// The longest that a check takes by the clock on the wall, explanation included. Default: no limit.
+    /// The maximum wall-clock time of a check, explanation included. Default: no limit.
     pub time: Option<Duration>,
     /// Whether a failing history is explained: the earliest failure is located, and its counter-example shrunk.
     /// Default: yes.
     ///
-    /// The verdict is known before the explanation begins. An explanation that reaches one of its limits ends with what
-    /// it has: a larger counter-example, or one without [`prefix`](crate::Counterexample::prefix).
+    /// The verdict is known before the explanation begins. An explanation that reaches one of its limits ends with its
+    /// result so far: a larger counter-example, or one without [`prefix`](crate::Counterexample::prefix).
     pub explain: bool,
-    /// The most processor time that an explanation takes. Default: one second, or twice the time that the verdict took if
-    /// that is longer.
+    /// The maximum processor time of an explanation. Default: one second, or twice the time of the verdict if that is
+    /// longer.
     pub explain_time: Option<Duration>,
-    /// The most memory in bytes that an explanation uses, within [`memory_bytes`](Self::memory_bytes). Default: 256 MiB.
+    /// The maximum memory in bytes of an explanation, within [`memory_bytes`](Self::memory_bytes). Default: 256 MiB.
     pub explain_memory_bytes: u64,
 }
 
@@ -51,11 +51,11 @@ impl Default for Options {
 /// The default of [`Options::explain_time`] after a quick verdict.
 const EXPLAIN_TIME: Duration = Duration::from_secs(1);
 
-/// A limit was hit.
+/// The limit that was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted(pub(crate) Limit);
 
-/// What is left of the limits.
+/// The remainder of the limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     bytes: u64,
@@ -63,14 +63,14 @@ pub(crate) struct Budget {
     /// The processor time of this thread at which the budget is used up.
     thread_deadline: Option<Duration>,
     ticks: u32,
-    /// How many looks at the clock the turn has left before the one that ends it.
+    /// The number of further looks at the clock in this turn.
     looks: u64,
-    /// Not to be sent to another thread, which has had another time.
+    /// Keeps the budget on this thread, since another one has had another processor time.
     of_this_thread: PhantomData<*const ()>,
 }
 
 impl Budget {
-    /// The clock is looked at once in so many ticks.
+    /// The number of ticks between two looks at the clock.
     const TICKS: u32 = 4096;
 
     pub(crate) fn new(options: &Options) -> Self {
@@ -90,21 +90,21 @@ impl Budget {
         self.clone()
     }
 
-    /// The same, and no more than so much processor time of this thread.
+    /// The same limits, and at most this much processor time of this thread.
     pub(crate) fn lend_for(&self, time: Duration) -> Budget {
         let until = thread_time().saturating_add(time);
         let until = self.thread_deadline.map_or(until, |deadline| deadline.min(until));
         Budget { thread_deadline: Some(until), ..self.clone() }
     }
 
-    /// The same limits, and no more than so many ticks, rounded up to a look at the clock.
+    /// The same limits, and at most this many ticks, rounded up to a look at the clock.
     ///
-    /// A turn that ends reports [`Limit::Time`]; the clock of the budget that lent it tells the two apart.
+    /// At its end a turn reports [`Limit::Time`]; the clock of the lending budget tells the two cases apart.
     pub(crate) fn lend_turn(&self, ticks: u64) -> Budget {
         Budget { looks: ticks.div_ceil(u64::from(Self::TICKS)).saturating_sub(1), ticks: 0, ..self.clone() }
     }
 
-    /// One of so many parts of the processor time that is left.
+    /// The same limits, and one of `parts` parts of the remaining processor time.
     pub(crate) fn lend_share(&self, parts: u32) -> Budget {
         match self.thread_deadline {
             Some(deadline) => self.lend_for(deadline.saturating_sub(thread_time()) / parts),
@@ -112,32 +112,32 @@ impl Budget {
         }
     }
 
-    /// The budget of an explanation, of a check that began when its thread had had `began` of processor time.
+    /// The budget of an explanation, for a check that began when its thread had used `began` of processor time.
     pub(crate) fn for_explaining(&self, options: &Options, began: Duration) -> Budget {
         let decided_in = thread_time().saturating_sub(began);
         let time = options.explain_time.unwrap_or_else(|| EXPLAIN_TIME.max(2 * decided_in));
         Budget { bytes: self.bytes.min(options.explain_memory_bytes), ..self.lend_for(time) }
     }
 
-    /// Takes memory.
+    /// Takes memory out of the budget.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.bytes = self.bytes.checked_sub(bytes as u64).ok_or(Exhausted(Limit::Memory))?;
         Ok(())
     }
 
-    /// Gives memory back.
+    /// Gives memory back to the budget.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
 
-    /// A moment passed; cheap enough for an inner loop.
+    /// Counts a step; cheap enough for an inner loop.
     #[inline]
     pub(crate) fn tick(&mut self) -> Result<(), Exhausted> {
         self.ticks += 1;
         if self.ticks < Self::TICKS { Ok(()) } else { self.look_at_the_clock() }
     }
 
-    /// Whether there is time left: a look at the clock, for steps that are long.
+    /// Whether time is left: a look at the clock, for steps that are long.
     #[cold]
     pub(crate) fn look_at_the_clock(&mut self) -> Result<(), Exhausted> {
         self.ticks = 0;
@@ -149,10 +149,10 @@ impl Budget {
     }
 }
 
-/// How much processor time this thread has had.
+/// The processor time that this thread has used.
 pub(crate) fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes a time to the structure. It does not fail: every Linux has this clock.
+    // SAFETY: the call writes a time to a local variable of that type. Every Linux has this clock, so it does not fail.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -177,10 +177,10 @@ mod tests {
     }
 
     #[test]
-    fn time_that_is_lent_passes_only_while_the_thread_runs() {
+    fn lent_time_passes_only_while_the_thread_runs() {
         let mut budget = Budget::new(&Options::default()).lend_for(Duration::from_millis(20));
         std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(budget.look_at_the_clock(), Ok(()), "it has slept");
+        assert_eq!(budget.look_at_the_clock(), Ok(()), "sleep takes no processor time");
         assert_eq!((0_u64..1 << 40).find_map(|_| budget.tick().err()), Some(Exhausted(Limit::Time)));
     }
 
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_is_no_more_than_what_is_left() {
+    fn a_loan_never_exceeds_the_remainder() {
         let used_up = Budget::new(&Options::default()).lend_for(Duration::ZERO);
         assert_eq!(used_up.lend_for(Duration::from_secs(60)).look_at_the_clock(), Err(Exhausted(Limit::Time)));
         let over = Budget::new(&Options { time: Some(Duration::ZERO), ..Options::default() });

@@ -1,4 +1,4 @@
-//! Building a history, and what it refuses.
+//! Construction of a history, and the contradictions that it refuses.
 
 use std::collections::HashMap;
 
@@ -16,14 +16,14 @@ pub enum Contradiction {
     /// An operation returned before it was called.
     #[error("the operation returned at {ret}, before it was called at {call}")]
     ReturnBeforeCall {
-        /// Its number.
+        /// The number of the operation.
         operation: usize,
-        /// When it was called.
+        /// The time of its call.
         call: u64,
-        /// When it returned.
+        /// The time of its return.
         ret: u64,
     },
-    /// A process called an operation before its last one had returned.
+    /// A process called an operation before its previous one had returned.
     #[error(
         "process {process} called an operation at {call}, and the one it called at {earlier_call} had not returned"
     )]
@@ -32,29 +32,29 @@ pub enum Contradiction {
         process: u32,
         /// The number of the operation that was called first.
         earlier: usize,
-        /// When that was.
+        /// The time of that call.
         earlier_call: u64,
         /// The number of the operation that was called second.
         operation: usize,
-        /// When that was.
+        /// The time of that call.
         call: u64,
     },
-    /// A time is the one that stands for "never".
+    /// A time equals the value that stands for "never".
     #[error("the time {PENDING} stands for \"never\"")]
     TimeTooLarge {
-        /// The operation's number.
+        /// The number of the operation.
         operation: usize,
     },
-    /// There are more operations than rows can be numbered.
+    /// The history has more operations than rows can number.
     #[error("a history holds at most {} operations", u32::MAX)]
     TooMany {
-        /// The number of the operation that no longer fits.
+        /// The number of the first operation that does not fit.
         operation: usize,
     },
 }
 
 impl Contradiction {
-    /// The number of the operation that contradicts, in the order of pushing.
+    /// The number of the contradicting operation, in the order of pushing.
     pub fn operation(&self) -> usize {
         match *self {
             Contradiction::ReturnBeforeCall { operation, .. }
@@ -64,7 +64,7 @@ impl Contradiction {
         }
     }
 
-    /// The same with so many operations before those that are numbered.
+    /// The same contradiction, renumbered after `operations` earlier operations.
     pub(crate) fn after(mut self, operations: usize) -> Self {
         match &mut self {
             Contradiction::TwoAtOnce { earlier, operation, .. } => {
@@ -99,17 +99,17 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Nothing yet.
+    /// An empty builder.
     pub fn new() -> Self {
         Builder::default()
     }
 
-    /// How many operations were pushed.
+    /// The number of pushed operations.
     pub fn len(&self) -> usize {
         self.history.len()
     }
 
-    /// Whether none was.
+    /// Whether no operation was pushed.
     pub fn is_empty(&self) -> bool {
         self.history.is_empty()
     }
@@ -119,7 +119,7 @@ impl Builder {
         &mut self.history.values
     }
 
-    /// The number of an operation's name; a name of your own is entered.
+    /// The number of an operation's name; enters a name that is not built in.
     ///
     /// # Panics
     /// With more than 65 000 different names.
@@ -133,9 +133,10 @@ impl Builder {
         Op(u16::try_from(number).expect("operations have few names"))
     }
 
-    /// The processes' clocks differ by at most this much (0 at first; what is said later does not make it less), in the unit of the times.
+    /// Sets the maximum difference between the processes' clocks, in the unit of the times. It is 0 at first, and a
+    /// later call never decreases it.
     ///
-    /// [`History::ret`] is later by it; what one process does, by one clock, must be in order without it.
+    /// [`History::ret`] is later by it. Operations of one process, which has one clock, must be in order without it.
     pub fn skew(&mut self, skew: u64) {
         self.history.skew = self.history.skew.max(skew);
     }
@@ -148,7 +149,7 @@ impl Builder {
         &self.history.values
     }
 
-    /// Takes an operation.
+    /// Adds an operation.
     ///
     /// # Errors
     /// If it contradicts itself.
@@ -181,7 +182,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Takes what another builder has, as if it had been pushed here.
+    /// Adds the operations of another builder, as if they had been pushed here.
     pub(crate) fn append(&mut self, next: Builder) -> Result<(), Contradiction> {
         let next = next.history;
         let number = self.len();
@@ -209,7 +210,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The history.
+    /// Makes the history.
     ///
     /// # Errors
     /// If a process has two operations at once.
@@ -236,7 +237,7 @@ impl Builder {
 }
 
 impl History {
-    /// Row `i` becomes what row `order[i]` was.
+    /// Moves row `order[i]` to row `i`.
     fn reorder(&mut self, order: &[u32]) {
         fn column<T: Copy>(column: &mut Vec<T>, order: &[u32]) {
             *column = order.iter().map(|&row| column[row as usize]).collect();
@@ -253,7 +254,7 @@ impl History {
         column(&mut self.ret, order);
     }
 
-    /// Two rows of one process of which the second was called before the first returned, if there are any.
+    /// Fails with two rows of one process of which the second was called before the first returned.
     fn check_processes(&self) -> Result<(), (usize, usize)> {
         let mut last = LastRows::default();
         for row in 0..self.len() {
@@ -268,7 +269,7 @@ impl History {
     }
 }
 
-/// The last row of each process: by index where numbers are small, as they mostly are.
+/// The last row of each process: indexed for small process numbers, the usual case.
 #[derive(Default)]
 struct LastRows {
     small: Vec<u32>,
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_is_as_if_it_had_been_pushed() {
+    fn appending_equals_pushing() {
         let operation = |builder: &mut Builder, number: u64| {
             let (name, text) = (["write", "rotate", "turn"][number as usize % 3], format!("text {}", number * 7 % 5));
             let op = builder.op(name);
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_ones_own_are_kept() {
+    fn custom_names_are_kept() {
         let mut builder = Builder::new();
         assert_eq!(builder.op("dequeue"), Op::DEQUEUE);
         let rotate = builder.op("rotate");

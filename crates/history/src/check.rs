@@ -1,4 +1,4 @@
-//! The way of a check: validate, part, [decide], [explain].
+//! The stages of a check: validate, partition, [decide], [explain].
 
 mod decide;
 mod explain;
@@ -16,25 +16,25 @@ use crate::verdict::{Progress, Verdict};
 use decide::{Deciding, returned};
 use explain::Explaining;
 
-/// A history that a specification says nothing about.
+/// An operation that the specification does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("operation {row}: {misuse}")]
 pub struct CheckError {
     /// The row of the operation.
     pub row: u32,
-    /// What is wrong with it.
+    /// The reason why the specification refuses it.
     #[source]
     pub misuse: Misuse,
 }
 
-/// Decides whether the history is linearizable: whether each operation can have happened at one moment between its call and
-/// its return, so that together they do what the model says.
+/// Decides whether the history is linearizable: whether each operation can have taken effect at one moment between its
+/// call and its return, so that the operations in this order do what the model says.
 ///
-/// Histories of distinct values are decided in near-linear time where there is a procedure (see the crate's table), all
-/// others by the general search, whose time is exponential in the worst case. The limits are in `options`.
+/// A near-linear procedure decides histories of distinct values where one exists (see the crate's table), and the
+/// general search decides all others, in exponential time in the worst case. `options` has the limits.
 ///
 /// # Errors
-/// If the model has no such operations.
+/// If the model does not have one of the operations.
 ///
 /// ```
 /// use millstream_history::{Builder, Kind, Op, Operation, Options, Value, check};
@@ -46,7 +46,7 @@ pub struct CheckError {
 /// builder.push(Operation { call: 20, ret: Some(30), output: Value::NULL, ..dequeue })?;
 /// let history = builder.finish()?;
 /// let verdict = check(&history, &Kind::Queue.into(), &Options::default())?;
-/// assert_eq!(verdict.holds(), Some(false), "it found the queue empty, and there was a value in it");
+/// assert_eq!(verdict.holds(), Some(false), "it found the queue empty while a value was in it");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn check(history: &History, model: &Model, options: &Options) -> Result<Verdict, CheckError> {
@@ -54,13 +54,13 @@ pub fn check(history: &History, model: &Model, options: &Options) -> Result<Verd
     Ok(run(&Part::whole(history), model, |call| [call.key, None], options))
 }
 
-/// Decides whether the history is linearizable by a specification of your own: see [`spec`](crate::spec).
+/// Decides whether the history is linearizable by a custom specification: see [`spec`](crate::spec).
 pub fn check_spec<S: Spec>(history: &History, spec: &S, options: &Options) -> Verdict {
-    // The specification alone tells objects apart.
+    // Only the specification tells objects apart.
     run(&Part::whole(history), &Own(spec), |_| [None, None], options)
 }
 
-/// Decides the keys of the whole and explains the failure, if there is one.
+/// Decides the keys of the whole and explains a failure.
 fn run(whole: &Part<'_>, subject: &impl Subject, key: impl Fn(&Call<'_>) -> Object, options: &Options) -> Verdict {
     let began = thread_time();
     let mut budget = Budget::new(options);
@@ -80,7 +80,7 @@ fn run(whole: &Part<'_>, subject: &impl Subject, key: impl Fn(&Call<'_>) -> Obje
     })
 }
 
-/// Whether the kind has the history's operations.
+/// Checks that the kind has all operations of the history.
 pub(crate) fn validate(history: &History, kind: Kind) -> Result<(), CheckError> {
     for row in 0..history.len() {
         let operation = history.get(row);

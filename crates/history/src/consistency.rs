@@ -1,14 +1,15 @@
 //! Weaker and stronger conditions beside linearizability, for comparing them on one history.
 //!
-//! - A history is *sequential* if no operation is called before the last one returned: there is nothing to reorder.
-//! - It is *linearizable* if its operations can be put into an order that respects time: what returned before another was
-//!   called comes before it.
-//! - It is *sequentially consistent* if they can be put into an order that respects each process's own order.
+//! - A history is *sequential* if no operation is called before the previous one returned: nothing can be reordered.
+//! - It is *linearizable* if its operations have an order that respects time: an operation that returned before another
+//!   was called comes before it.
+//! - It is *sequentially consistent* if they have an order that respects each process's own order.
 //!
-//! Every correct sequential history is linearizable, and every linearizable one is sequentially consistent; neither holds
-//! the other way round. (One exception: where a process's operations touch in time, linearizability, which looks at times alone,
-//! leaves their order open, and sequential consistency, which looks at the process, does not.) Linearizability of several objects is linearizability of each, and so it is checked. Sequential
-//! consistency is not: each of two queues can be fine, and both together wrong. So all objects are searched as one.
+//! Every correct sequential history is linearizable, and every linearizable one is sequentially consistent; neither
+//! holds the other way round. (One exception: if a process's operations touch in time, linearizability, which looks
+//! only at times, leaves their order open, and sequential consistency, which looks at the process, does not.)
+//! Linearizability of several objects is linearizability of each, and is checked so. Sequential consistency is not:
+//! each of two queues can be correct, and both together wrong. So all objects are searched as one.
 
 use std::collections::HashMap;
 
@@ -22,9 +23,10 @@ use crate::search::{Outcome, Reach, decide_by_process};
 use crate::spec::{Product, Spec, Task, with_spec};
 use crate::verdict::{Counterexample, Progress, Verdict, Witness};
 
-/// Whether each operation returned before the next was called, so that the history is one operation after the other.
+/// Checks that each operation returned before the next was called, so that the history is one operation after the
+/// other.
 ///
-/// Operations of two processes that touch, as far as their clocks tell, overlap; those of one process come one after the other.
+/// Operations of two processes that touch, within the accuracy of their clocks, overlap; those of one process do not.
 ///
 /// # Errors
 /// The first two rows that overlap.
@@ -50,27 +52,27 @@ pub fn sequential(history: &History) -> Result<(), (u32, u32)> {
     overlap.map_or(Ok(()), |row| Err((row as u32 - 1, row as u32)))
 }
 
-/// Whether the history is sequentially consistent: whether its operations can be put into an order in which each process's
+/// Decides whether the history is sequentially consistent: whether its operations have an order in which each process's
 /// operations come as it called them, and which does what the model says.
 ///
-/// An operation whose outcome is unknown comes after those its process called before it, if it comes at all. The problem is
-/// NP-complete, and there is no shortcut: the time is exponential in the worst case, within the limits of `options`.
+/// A pending operation comes after those that its process called before it, if it comes at all. The problem is
+/// NP-complete, and no shortcut is known: the time is exponential in the worst case, within the limits of `options`.
 ///
 /// # Errors
-/// If the model has no such operations.
+/// If the model does not have one of the operations.
 pub fn sequentially_consistent(history: &History, model: &Model, options: &Options) -> Result<Verdict, CheckError> {
     validate(history, model.kind)?;
     let whole = Part::whole(history);
     Ok(with_spec(model, &whole, ByProcess { part: &whole, options }))
 }
 
-/// [`sequentially_consistent`] where it is known already whether the history is linearizable: an order that respects time mostly respects each
-/// process's own, too, and then nothing is searched.
+/// [`sequentially_consistent`] for a history whose linearizability is known already: an order that respects time
+/// usually respects each process's own, too, and then no search is needed.
 ///
-/// The verdict is believed: it must be of this history by this model.
+/// The verdict is trusted: it must belong to this history and this model.
 ///
 /// # Errors
-/// If the model has no such operations.
+/// If the model does not have one of the operations.
 ///
 /// # Panics
 /// If the verdict has rows that the history has not.
@@ -89,7 +91,7 @@ pub fn sequentially_consistent_beside(
     }
 }
 
-/// Whether each process's operations stand in the order in which it called them, which is that of their rows.
+/// Whether each process's operations come in the order in which it called them, which is that of their rows.
 fn respects_processes(history: &History, order: &[u32]) -> bool {
     let mut last = HashMap::new();
     order.iter().all(|&row| last.insert(history.process(row as usize), row).is_none_or(|before| before < row))
@@ -144,17 +146,17 @@ pub struct Comparison {
     pub sequentially_consistent: Verdict,
 }
 
-/// Looks at all three conditions.
+/// Checks all three conditions.
 ///
 /// # Errors
-/// If the model has no such operations.
+/// If the model does not have one of the operations.
 ///
 /// ```
 /// use millstream_history::consistency::compare;
 /// use millstream_history::format::{Format, read};
 /// use millstream_history::{Kind, Options};
 ///
-/// // The second process reads what was there before the write that had returned.
+/// // The second process reads the value from before a write that had returned.
 /// let late = "{\"process\":0,\"op\":\"write\",\"in\":1,\"call\":0,\"return\":5}\n\
 ///             {\"process\":1,\"op\":\"read\",\"out\":null,\"call\":6,\"return\":8}\n";
 /// let history = read(late.as_bytes(), Format::Json, None)?;

@@ -1,7 +1,7 @@
-//! Why a history fails: the earliest event that cannot be explained (of what a procedure refused, see [`first`]), and as few operations as
-//! show it.
+//! Explains a failure: the earliest event without an explanation (for a failure found by a procedure, see [`first`]),
+//! and as few operations as show it.
 //!
-//! Each step has a budget and ends with what it has when that is used up: what is left always fails.
+//! Each step has a budget, and ends with its result so far when that is used up: the remaining operations always fail.
 
 mod first;
 
@@ -17,41 +17,41 @@ use crate::verdict::Counterexample;
 
 pub(crate) use first::earliest;
 
-/// What a procedure has found may be made smaller in this share of the time: it is a proof already.
+/// One of this many parts of the time goes to making a procedure's finding smaller, which is a proof already.
 const VIEWING: u32 = 10;
 
-/// A counter-example of at most so many operations can be taken in at a glance.
+/// The maximum size of a counter-example that can be taken in at a glance.
 const AT_A_GLANCE: usize = 10;
 
-/// So many of the states that a counter-example may start from are told; more are no explanation.
+/// The maximum number of states listed as starts of a counter-example; more are no explanation.
 const STARTS: usize = 4;
 
-/// Operations that fail, and when they first do, as far as it is known.
+/// Operations that fail, and the time at which they first do, as far as it is known.
 pub(crate) struct Failure {
     pub(crate) example: Counterexample,
-    /// When the first event that cannot be explained happens.
+    /// The time of the first event without an explanation.
     pub(crate) time: u64,
-    /// The row whose event it is.
+    /// The row of that event.
     pub(crate) culprit: u32,
-    /// Whether it is the first that fails.
+    /// Whether no earlier event fails.
     pub(crate) first: bool,
 }
 
 impl Failure {
-    /// The same, shown by these operations, which start from `start`.
+    /// The same failure, shown by these operations, which start from `start`.
     fn shown_by(self, operations: Vec<u32>, start: Option<String>) -> Self {
         let subject = self.example.subject.filter(|subject| operations.contains(subject));
         Failure { example: Counterexample { operations, subject, start, ..self.example }, ..self }
     }
 }
 
-/// The violation of a procedure, without looking for an earlier one.
+/// The violation of a procedure, without a search for an earlier one.
 pub(crate) fn as_it_is(part: &Part<'_>, violation: Violation) -> Failure {
     let (time, culprit) = last_return(part, &violation.operations);
     failure(violation.operations, violation.reason, violation.subject, time, culprit)
 }
 
-/// The operations up to the culprit's return, all of them.
+/// All operations up to the culprit's return.
 pub(crate) fn up_to(part: &Part<'_>, culprit: Option<u32>) -> Failure {
     let (time, culprit) = culprit
         .map_or_else(|| last_return(part, part.rows()), |culprit| (part.history().ret(culprit as usize), culprit));
@@ -74,7 +74,7 @@ fn reason(part: &Part<'_>, culprit: u32) -> String {
     format!("process {process}: {shown} fits into no order of what happened by then")
 }
 
-/// The last of the rows' returns that the part has seen, and its row.
+/// The last of the rows' returns within the part, and its row.
 fn last_return(part: &Part<'_>, rows: &[u32]) -> (u64, u32) {
     let history = part.history();
     let returned = rows.iter().filter(|&&row| history.ret(row as usize) <= part.cut());
@@ -82,13 +82,14 @@ fn last_return(part: &Part<'_>, rows: &[u32]) -> (u64, u32) {
     last.unwrap_or((part.cut(), rows.last().copied().unwrap_or_default()))
 }
 
-/// The first return that cannot be explained, and all operations up to it. `culprit` is the return that the search did not get past,
-/// if it told.
+/// The first return without an explanation, and all operations up to it. `culprit` is the return that the search did
+/// not pass, if it reported one.
 pub(crate) fn locate<S: Spec>(part: &Part<'_>, spec: &S, culprit: Option<u32>, budget: &Budget) -> Failure {
     let history = part.history();
     let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
     let mut budget = budget.lend();
-    // The search knows what operations answer that return only later; what had happened by then may have an order still.
+    // The search uses answers that come only after that return; without them, the operations up to it may still have an
+    // order.
     let fails_by_then = |culprit: &u32, budget: &mut Budget| {
         matches!(decide(&part.until(history.ret(*culprit as usize)), budget), Ok(Outcome::Fails { .. }))
     };
@@ -99,7 +100,7 @@ pub(crate) fn locate<S: Spec>(part: &Part<'_>, spec: &S, culprit: Option<u32>, b
     Failure { first, ..up_to(part, Some(culprit)) }
 }
 
-/// The failure with few operations, if few are found. The operations of `failure` are all up to its time.
+/// The failure with few operations, if few are found. The operations of `failure` are all those up to its time.
 pub(crate) fn shrink<S: Spec>(part: &Part<'_>, spec: &S, failure: Failure, budget: &Budget) -> Failure {
     let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
     let part = part.until(failure.time);
@@ -109,7 +110,7 @@ pub(crate) fn shrink<S: Spec>(part: &Part<'_>, spec: &S, failure: Failure, budge
     failure.shown_by(operations, start)
 }
 
-/// The row of the earliest return up to which the part fails, and whether it is certain that there is no earlier one.
+/// The row of the earliest return up to which the part fails, and whether an earlier one is certainly impossible.
 fn first_failure(
     part: &Part<'_>,
     budget: &mut Budget,
@@ -130,10 +131,11 @@ fn first_failure(
     (returns[fails].1, true)
 }
 
-/// Leaves out what can be left out: operations that change nothing, and groups that stand and fall together.
+/// Leaves out superfluous operations: those that change no state, and groups that can only be left out as a whole.
 ///
-/// What is left fails, and follows from the whole: had the whole an order, what is left would have it, too. Groups come
-/// first, for they are large, and once more at the end, because an operation that tells of all of them may be gone by then.
+/// The remaining operations fail, and stand for the whole: an order of the whole would contain an order of them. Groups
+/// come first, because they are large, and once more at the end, because an operation that pins all groups may be gone
+/// by then.
 pub(crate) fn reduce<S: Spec>(
     part: &Part<'_>,
     spec: &S,
@@ -156,7 +158,7 @@ pub(crate) fn reduce<S: Spec>(
     rows
 }
 
-/// The rows without the groups that can be spared; all of them if one tells of all groups.
+/// The rows without superfluous groups; all rows if one of them pins all groups.
 fn without_groups<S: Spec>(
     part: &Part<'_>,
     spec: &S,
@@ -180,7 +182,7 @@ fn without_groups<S: Spec>(
     groups.into_iter().flatten().chain(kept).collect()
 }
 
-/// Leaves out units, many at a time and then one by one, as long as what is left still `fails`.
+/// Leaves out units, many at a time and then one at a time, as long as the remaining ones satisfy `fails`.
 fn fewest(mut units: Vec<Vec<u32>>, mut fails: impl FnMut(&[Vec<u32>]) -> bool) -> Vec<Vec<u32>> {
     let mut chunk = units.len().div_ceil(2);
     while chunk > 0 {
@@ -195,16 +197,16 @@ fn fewest(mut units: Vec<Vec<u32>>, mut fails: impl FnMut(&[Vec<u32>]) -> bool) 
     units
 }
 
-/// Whether a failure has more operations than can be taken in at a glance.
+/// Whether a failure has too many operations to be taken in at a glance.
 pub(crate) fn is_large(failure: &Failure) -> bool {
     failure.example.operations.len() > AT_A_GLANCE
 }
 
-/// A failure becomes one of fewer operations, where that is possible.
+/// Reduces a failure to fewer operations, where that is possible.
 ///
-/// `part` is of the failure's rows with all that is known of them in the end: an answer that came after the failure may tell that the
-/// operation has nothing to do with it. What is left fails by the time of the failure, without such answers: one of a value that nobody
-/// here has inserted would be a failure by itself.
+/// `part` has the failure's rows with their final outcomes: an answer that came after the failure may show that its
+/// operation is unrelated. The remaining operations fail by the time of the failure, without such answers: an answer
+/// with a value that no remaining operation inserted would be a failure of its own.
 pub(crate) fn fewer<S: Spec>(
     part: &Part<'_>,
     failure: Failure,
@@ -212,7 +214,7 @@ pub(crate) fn fewer<S: Spec>(
     procedure: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
     budget: &Budget,
 ) -> Failure {
-    // What the procedure leaves open is kept: a search for every attempt would take longer than all else.
+    // A case that the procedure leaves open is kept: a search for every attempt would take longer than all else.
     let decide = |part: &Part<'_>, budget: &mut Budget| match procedure(part, budget) {
         Some(Err(exhausted)) => Err(exhausted),
         Some(Ok(Decision::Fails(_))) => Ok(Outcome::Fails { culprit: None }),
@@ -233,8 +235,8 @@ pub(crate) fn fewer<S: Spec>(
     failure.shown_by(operations, None)
 }
 
-/// The rows without operations that had not answered at that time and then gave a value that no other row knows: they took no part in
-/// what happened to the values that others know.
+/// The rows without strangers: operations that had not answered by that time, and later returned a value that no other
+/// row has. They did not touch the values of the others.
 fn without_strangers(part: &Part<'_>, time: u64) -> Vec<u32> {
     let mut known = HashMap::new();
     for p in 0..part.len() {
@@ -249,7 +251,7 @@ fn without_strangers(part: &Part<'_>, time: u64) -> Vec<u32> {
     (0..part.len()).filter(|&p| !is_stranger(p)).map(|p| part.row(p)).collect()
 }
 
-/// A failure becomes that of its last operations, where that is possible. `part` ends with it.
+/// Reduces a failure to its last operations, where that is possible. `part` ends with the failure.
 pub(crate) fn latest<S: Spec>(part: &Part<'_>, failure: Failure, spec: &S, budget: &Budget) -> Failure {
     match window(part, spec, budget) {
         Some((operations, start)) => failure.shown_by(operations, Some(start)),
@@ -257,7 +259,7 @@ pub(crate) fn latest<S: Spec>(part: &Part<'_>, failure: Failure, spec: &S, budge
     }
 }
 
-/// The last operations of the part, and the states that they start from: all that the others can lead to.
+/// The last operations of the part, and the states from which they start: all states to which the others can lead.
 fn window<S: Spec>(part: &Part<'_>, spec: &S, budget: &Budget) -> Option<(Vec<u32>, String)> {
     let entries = entries(part, spec, &mut budget.lend()).ok()?;
     let best = entries.iter().enumerate().filter_map(|(passed, entries)| {
@@ -321,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_finds_the_first_failure_wherever_it_is() {
+    fn bisection_finds_the_first_failure_wherever_it_is() {
         let history = at_once();
         for first in 0..COUNT {
             let fails = |part: &Part<'_>, _: &mut Budget| {

@@ -1,7 +1,7 @@
 //! A history: operations in columns, in order of their calls.
 //!
-//! Ten million operations take about 400 MB: a column for each field, and none for keys where no operation has
-//! one. Row `i` is the `i`-th operation by time of call; equal times keep the order in which they were pushed.
+//! Ten million operations take about 400 MB: a column for each field, and no column for keys if no operation has one.
+//! Row `i` is the `i`-th operation by time of call; equal times keep the order in which they were pushed.
 
 use std::fmt;
 
@@ -13,9 +13,10 @@ pub const PENDING: u64 = u64::MAX;
 
 /// Operations on an object, with the times of their calls and returns.
 ///
-/// Operation `a` came before `b` if it returned at an earlier time than `b` was called. Equal times leave the
-/// order open: a clock that stands still between two events has not seen which came first. That holds for operations of
-/// one process, too: times that touch excuse, and never accuse. Count up a number for each event if your clock is coarse.
+/// Operation `a` precedes `b` if it returned at an earlier time than `b` was called. Equal times leave the order open:
+/// a clock that stands still between two events has not seen which came first. That holds for operations of one
+/// process, too: equal times can excuse a history, but never refute it. If your clock is coarse, number the events
+/// instead.
 ///
 /// Made by a [`Builder`](crate::Builder), by [`format::read`](crate::format::read) or by a recorder.
 #[derive(Clone, Debug, Default)]
@@ -28,88 +29,88 @@ pub struct History {
     pub(crate) input: Vec<Value>,
     pub(crate) output: Vec<Value>,
     pub(crate) call: Vec<u64>,
-    /// `PENDING` if there is no return.
+    /// `PENDING` if the operation has not returned.
     pub(crate) ret: Vec<u64>,
-    /// How much the processes' clocks may differ.
+    /// The maximum difference between the processes' clocks.
     pub(crate) skew: u64,
     pub(crate) values: Values,
-    /// Names beyond the constants of [`Op`].
+    /// Operation names beyond the constants of [`Op`].
     pub(crate) names: Vec<String>,
 }
 
 impl History {
-    /// How many operations there are.
+    /// The number of operations.
     pub fn len(&self) -> usize {
         self.call.len()
     }
 
-    /// Whether there is none.
+    /// Whether the history has no operations.
     pub fn is_empty(&self) -> bool {
         self.call.is_empty()
     }
 
-    /// Whose operation it is.
+    /// The process of the operation.
     #[inline]
     pub fn process(&self, row: usize) -> u32 {
         self.process[row]
     }
 
-    /// What it does.
+    /// The name of the operation.
     #[inline]
     pub fn op(&self, row: usize) -> Op {
         self.op[row]
     }
 
-    /// The object it is about, where there are several.
+    /// The object of the operation, in a history of several.
     #[inline]
     pub fn key(&self, row: usize) -> Option<Value> {
         self.key.get(row).copied().flatten()
     }
 
-    /// Its input.
+    /// The input of the operation.
     #[inline]
     pub fn input(&self, row: usize) -> Value {
         self.input[row]
     }
 
-    /// Its output; means nothing unless the status is [`Status::Ok`].
+    /// The output of the operation; meaningless unless the status is [`Status::Ok`].
     #[inline]
     pub fn output(&self, row: usize) -> Value {
         self.output[row]
     }
 
-    /// When it was called.
+    /// The time of the call.
     #[inline]
     pub fn call(&self, row: usize) -> u64 {
         self.call[row]
     }
 
-    /// The time by which it has had its effect, whichever clock is asked: its return and the [`skew`](Self::skew), or
-    /// [`PENDING`] if its outcome is not known.
+    /// The time by which the operation has taken effect on every process's clock: its return plus the
+    /// [`skew`](Self::skew), or [`PENDING`] if its outcome is unknown.
     #[inline]
     pub fn ret(&self, row: usize) -> u64 {
         if self.status[row] == Status::Info { PENDING } else { self.ret[row].saturating_add(self.skew) }
     }
 
-    /// How much the clocks of the processes may differ: an operation that returned less than this before another was
-    /// called may have come after it.
+    /// The maximum difference between the processes' clocks: an operation that returned less than this before the call
+    /// of another may have come after it.
     pub fn skew(&self) -> u64 {
         self.skew
     }
 
-    /// When its caller went on by its own clock, even without knowing the outcome.
+    /// The time at which its caller continued by its own clock, even without knowing the outcome.
     #[inline]
     pub fn returned_at(&self, row: usize) -> Option<u64> {
         (self.ret[row] != PENDING).then_some(self.ret[row])
     }
 
-    /// What is known of its outcome.
+    /// The status of its outcome.
     #[inline]
     pub fn status(&self, row: usize) -> Status {
         self.status[row]
     }
 
-    /// The operation.
+    /// The whole operation.
     pub fn get(&self, row: usize) -> Operation {
         Operation {
             process: self.process[row],
@@ -128,7 +129,7 @@ impl History {
         &self.values
     }
 
-    /// The operation's name in files.
+    /// The name of an operation in files.
     pub fn op_name(&self, op: Op) -> &str {
         op_name(&self.names, op)
     }
@@ -141,7 +142,7 @@ impl History {
         processes
     }
 
-    /// The operation as a call: `enqueue(17)`, `dequeue() -> 17`, `read() -> ?`.
+    /// Shows the operation as a call: `enqueue(17)`, `dequeue() -> 17`, `read() -> ?`.
     pub fn show(&self, row: usize) -> impl fmt::Display + '_ {
         Shown { history: self, row }
     }
@@ -178,7 +179,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Whether null is an answer of the operation and not the lack of one.
+/// Whether null is an answer of the operation rather than the lack of one.
 fn answers(op: Op) -> bool {
     matches!(op, Op::READ | Op::DEQUEUE | Op::POP | Op::DELETE_MIN | Op::ALLOC | Op::GET | Op::FETCH_ADD | Op::CONSUME)
 }

@@ -1,8 +1,8 @@
-//! A linearizability checker that finishes, and the recorder that feeds it.
+//! A linearizability checker that terminates, and the recorder that feeds it.
 //!
-//! A concurrent object is correct if each operation seems to happen at one moment between its call and its return
-//! (*linearizability*, Herlihy and Wing 1990). Record what your threads asked and were answered, and [`check`] tells whether
-//! such moments exist. If so it names an order; if not, a few operations that cannot be explained.
+//! A concurrent object is correct if each operation seems to take effect at one moment between its call and its return,
+//! its linearization point (*linearizability*, Herlihy and Wing 1990). Record the calls and answers of your threads,
+//! and [`check`] decides whether such moments exist. If so it names an order; if not, a few operations that have none.
 //!
 //! ```
 //! use millstream_history::format::{Format, read};
@@ -31,20 +31,21 @@
 //! | a usual object | [`check`] with a [`Kind`] |
 //! | an object of your own | [`check_spec`] with a [`Spec`] |
 //! | a condition other than linearizability | [`consistency`] |
-//! | a verdict to look at | [`timeline`] |
+//! | a verdict to visualise | [`timeline`] |
 //!
 //! # How long does it take?
 //!
-//! To decide is NP-complete in general. Histories whose values are all different are easier: those of registers, queues,
-//! stacks, sets, priority queues, allocators and locks without bounds are decided in near-linear time, a million operations
-//! in about a second. So use distinct values in a test where you can. All other histories go to a general search. It is
-//! exponential in the number of operations at once in the worst case, and bounded by [`Options`]: when a limit is hit, the
-//! answer is [`Verdict::Unknown`], with how far it got.
+//! The problem is NP-complete in general. Histories whose values are all different are easier: those of registers,
+//! queues, stacks, sets, priority queues, allocators and locks without bounds are decided in near-linear time, a
+//! million operations in about a second. So use distinct values in a test where you can. All other histories go to a
+//! general search. In the worst case it is exponential in the number of overlapping operations, and [`Options`] bounds
+//! it: at a limit, the answer is [`Verdict::Unknown`], with the search's progress.
 //!
-//! # What is known of an operation
+//! # Pending operations
 //!
-//! One that has returned happened before its return. One that has not may have happened, or not. The same goes for one whose
-//! outcome is unknown ([`Status::Info`]): it may even happen later. One that failed ([`Status::Fail`]) did not happen.
+//! An operation that has returned took effect before its return. A pending one, which has not returned, may have taken
+//! effect, or not. The same holds for an operation whose outcome is unknown ([`Status::Info`]): it may even take effect
+//! later. A failed operation ([`Status::Fail`]) took no effect.
 
 mod budget;
 mod builder;

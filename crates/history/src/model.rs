@@ -20,14 +20,14 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: &'static [Kind] = &[$(Kind::$kind),*];
 
-            /// The name, as the command takes it.
+            /// The name, as the command accepts it.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Kind::$kind => $name,)*
                 }
             }
 
-            /// The operations it has.
+            /// The operations of the kind.
             pub fn operations(self) -> &'static [Op] {
                 match self {
                     $(Kind::$kind => &[$(Op::$op),*],)*
@@ -38,7 +38,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// One value: a read gives what was written last.
+    /// One value: a read returns the value written last.
     Register = "register", [READ, WRITE];
     /// A register with compare-and-set.
     CasRegister = "cas-register", [READ, WRITE, CAS];
@@ -46,11 +46,11 @@ kinds! {
     KeyValue = "key-value", [READ, WRITE, CAS, APPEND, DELETE];
     /// Registers that are read and written several at a time.
     MultiRegister = "multi-register", [TXN];
-    /// A number that goes up and down.
+    /// A number with addition and subtraction.
     Counter = "counter", [ADD, GET];
-    /// A number whose addition tells the value before it.
+    /// A number whose addition returns the previous value.
     FetchAdd = "fetch-and-add", [FETCH_ADD, READ];
-    /// A lock that one process has at a time.
+    /// A lock that at most one process has.
     Mutex = "mutex", [ACQUIRE, RELEASE];
     /// A lock that one writer has, or any number of readers.
     RwLock = "rw-lock", [ACQUIRE, RELEASE, ACQUIRE_READ, RELEASE_READ];
@@ -60,18 +60,18 @@ kinds! {
     Stack = "stack", [PUSH, POP];
     /// The smallest first.
     PriorityQueue = "priority-queue", [INSERT, DELETE_MIN];
-    /// Each element once.
+    /// Each element at most once.
     Set = "set", [ADD, REMOVE, CONTAINS];
-    /// No object is given twice, none freed twice.
+    /// No object is allocated twice, none is freed twice.
     Allocator = "allocator", [ALLOC, FREE];
     /// A number of permits.
     Semaphore = "semaphore", [ACQUIRE, RELEASE];
-    /// A count to wait for.
+    /// A count that processes wait for.
     EventCount = "event-count", [READ, ADVANCE, WAIT];
-    /// Every consumer sees every event, in the order of publication. The consumers are those that the history has; they are there
-    /// from the start.
+    /// Every consumer sees every event, in the order of publication. The consumers are those that occur in the history;
+    /// they exist from the start.
     Ring = "ring", [PUBLISH, CONSUME];
-    /// Entries are added at the end, and stay.
+    /// Entries are added at the end, and keep their places.
     Log = "log", [APPEND, READ];
 }
 
@@ -92,29 +92,29 @@ impl fmt::Display for Kind {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Model {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// How many values a queue, stack, priority queue or ring holds, objects an allocator has, permits a semaphore. Without:
-    /// as many as needed (a semaphore then has one).
+    /// The capacity of a queue, stack, priority queue or ring, the number of an allocator's objects, or of a
+    /// semaphore's permits. Without it they are unbounded (a semaphore then has one permit).
     pub capacity: Option<u64>,
-    /// What a register, each register of several or each key of a store holds at first (null unless given), or where a counter,
-    /// a fetch-and-add or an event count starts (0 unless given).
+    /// The initial value of a register, each register of several or each key of a store (null unless given), or of a
+    /// counter, a fetch-and-add or an event count (0 unless given).
     pub initial: Value,
 }
 
 impl Model {
-    /// The kind, without capacity, starting from nothing or zero.
+    /// The kind, without capacity, starting from null or zero.
     pub const fn new(kind: Kind) -> Self {
         Model { kind, capacity: None, initial: Value::NULL }
     }
 
-    /// With room for so many.
+    /// The same model with a capacity.
     #[must_use]
     pub const fn with_capacity(self, capacity: u64) -> Self {
         Model { capacity: Some(capacity), ..self }
     }
 
-    /// Starting from this value.
+    /// The same model with an initial value.
     #[must_use]
     pub const fn with_initial(self, initial: Value) -> Self {
         Model { initial, ..self }
@@ -138,26 +138,26 @@ impl fmt::Display for Model {
     }
 }
 
-/// A name that no built-in specification has, or a number that the one named cannot use.
+/// A name that no built-in specification has, or a number that the named specification cannot use.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnknownModel {
     /// No specification has this name.
     #[error("there is no specification `{0}`; there are {names}", names = names())]
     Name(String),
-    /// What follows the colon is not a number.
+    /// The text after the colon is not a number.
     #[error("`{number}` in `{model}` is not a number")]
     Number {
-        /// What was asked for.
+        /// The requested name.
         model: String,
         /// The part after the colon.
         number: String,
     },
-    /// What follows the colon is no initial value.
+    /// The text after the colon is no initial value.
     #[error(
         "`{initial}` in `{model}` is no initial value: it is an integer of 63 bits, true, false, null or \"\" (a text without letters)"
     )]
     Initial {
-        /// What was asked for.
+        /// The requested name.
         model: String,
         /// The part after the colon.
         initial: String,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_models_are_refused() {
         assert_eq!("quue".parse::<Model>(), Err(UnknownModel::Name("quue".into())));
         assert_eq!("mutex:3".parse::<Model>(), Err(UnknownModel::NoParameter { kind: Kind::Mutex }));
         for text in ["queue:", "queue:-1", "queue:x", "counter:9223372036854775807", "counter:\"\""] {

@@ -1,4 +1,4 @@
-//! One operation of a history: who asked for what, when, and what came of it.
+//! One operation of a history: its process, its request, its times, and its outcome.
 
 use crate::value::Value;
 
@@ -26,11 +26,12 @@ macro_rules! ops {
 }
 
 ops! {
-    /// `read`: the output is the value (of an event count: the count; of a log: the entry at the index `in`, or all of them).
+    /// `read`: the output is the value (of an event count: the count; of a log: the entry at the index `in`, or all of
+    /// them).
     READ = "read";
     /// `write`: the input is the new value.
     WRITE = "write";
-    /// `cas`: the input is `[old, new]`, the output whether it was done.
+    /// `cas`: the input is `[old, new]`, the output whether it succeeded.
     CAS = "cas";
     /// `enqueue`: the output is `false` if the queue was full.
     ENQUEUE = "enqueue";
@@ -42,9 +43,9 @@ ops! {
     POP = "pop";
     /// `add`: of a set, the output is whether the element is new; of a counter, the input is the difference.
     ADD = "add";
-    /// `remove`: the output is whether the element was there.
+    /// `remove`: the output is whether the element was present.
     REMOVE = "remove";
-    /// `contains`: the output is whether the element is there.
+    /// `contains`: the output is whether the element is present.
     CONTAINS = "contains";
     /// `insert`: the input is the priority.
     INSERT = "insert";
@@ -54,19 +55,19 @@ ops! {
     ALLOC = "alloc";
     /// `free`: the input is the object.
     FREE = "free";
-    /// `acquire`: the output is `false` if it was not got; of a semaphore, the input is the number of permits.
+    /// `acquire`: the output is `false` if the attempt failed; of a semaphore, the input is the number of permits.
     ACQUIRE = "acquire";
-    /// `release`: what `acquire` got is given back.
+    /// `release`: undoes an `acquire`.
     RELEASE = "release";
     /// `acquire_read`: the shared side of a reader-writer lock.
     ACQUIRE_READ = "acquire_read";
-    /// `release_read`: the shared side is given back.
+    /// `release_read`: undoes an `acquire_read`.
     RELEASE_READ = "release_read";
     /// `get`: the output is the counter's value.
     GET = "get";
     /// `fetch_add`: the input is the difference, the output the value before it.
     FETCH_ADD = "fetch_add";
-    /// `advance`: an event count goes up by the input (null: one).
+    /// `advance`: increments an event count by the input (null: one).
     ADVANCE = "advance";
     /// `wait`: returns when the event count differs from the input.
     WAIT = "wait";
@@ -74,23 +75,24 @@ ops! {
     PUBLISH = "publish";
     /// `consume`: the input is the consumer (null: the process is), the output its next event, null if there is none.
     CONSUME = "consume";
-    /// `append`: to a log, the output is the index, null if it is not told; to a key's text, the input is what is added.
+    /// `append`: to a log, the output is the index, null if it is not reported; to a key's text, the input is the added
+    /// text.
     APPEND = "append";
-    /// `delete`: the key has no value afterwards.
+    /// `delete`: afterwards the key has no value.
     DELETE = "delete";
-    /// `txn`: a list of `["read", key, value]` and `["write", key, value]` that happen at one moment.
+    /// `txn`: a list of `["read", key, value]` and `["write", key, value]` that take effect at one moment.
     TXN = "txn";
 }
 
-/// What is known of an operation's outcome.
+/// The status of an operation's outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It returned, and the output is what it answered.
+    /// It returned, and the output is its answer.
     #[default]
     Ok,
-    /// It certainly had no effect. It is shown in pictures and otherwise left out.
+    /// It certainly had no effect. Pictures show it, and everything else leaves it out.
     Fail,
-    /// It may have had its effect, at any time after its call, or may have it still, or never.
+    /// It may have had its effect, at any time after its call, or may have it later, or never.
     Info,
 }
 
@@ -117,21 +119,21 @@ impl Status {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Who asked. A process has one operation at a time.
+    /// The process that called it. A process has one operation at a time.
     pub process: u32,
-    /// What for.
+    /// The name of the operation.
     pub op: Op,
-    /// The object, when the history is of several: each is checked alone.
+    /// The object, in a history of several: each is checked alone.
     pub key: Option<Value>,
-    /// With what.
+    /// The input.
     pub input: Value,
-    /// The answer; means nothing unless the status is [`Status::Ok`].
+    /// The answer; meaningless unless the status is [`Status::Ok`].
     pub output: Value,
-    /// When it was called, in any unit that only goes up (nanoseconds, cycles, numbers of events).
+    /// The time of the call, in any unit that only increases (nanoseconds, cycles, numbers of events).
     pub call: u64,
-    /// When it returned, in the same unit; `None` if it has not.
+    /// The time of the return, in the same unit; `None` for a pending operation.
     pub ret: Option<u64>,
-    /// What is known of its outcome; an operation without return counts as [`Status::Info`] unless it failed.
+    /// The status of the outcome; a pending operation counts as [`Status::Info`] unless it failed.
     pub status: Status,
 }
 

@@ -1,7 +1,7 @@
-//! The history of one object: what a decision procedure looks at.
+//! The history of one object, as the decision procedures see it.
 //!
-//! Objects are independent: a history is linearizable exactly if its restriction to each object is (Herlihy and
-//! Wing call this locality). So the operations are parted by their keys first, and failed ones are left out.
+//! Objects are independent: a history is linearizable if and only if its restriction to each object is (Herlihy and
+//! Wing call this locality). So the operations are first partitioned by their keys, and failed ones are left out.
 
 use std::borrow::Cow;
 
@@ -12,17 +12,17 @@ use crate::value::Value;
 
 /// Operations of one object in order of call, up to a moment.
 ///
-/// Positions are numbers in `0..len()`; [`row`](Self::row) leads to the history's row.
+/// Positions are the numbers `0..len()`; [`row`](Self::row) maps them to the history's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Part<'a> {
     history: &'a History,
     rows: Cow<'a, [u32]>,
-    /// What happened later has not happened.
+    /// Later events do not exist.
     cut: u64,
 }
 
 impl<'a> Part<'a> {
-    /// The rows, which are ascending and of operations that did not fail.
+    /// A part of these rows, which are ascending and belong to operations that did not fail.
     pub(crate) fn new(history: &'a History, rows: impl Into<Cow<'a, [u32]>>) -> Self {
         let rows = rows.into();
         debug_assert!(rows.is_sorted());
@@ -36,13 +36,13 @@ impl<'a> Part<'a> {
         Part::new(history, rows)
     }
 
-    /// The prefix of what happened at `cut` or before: later calls are gone, later returns are still to come.
+    /// The prefix of events at `cut` or before: later calls are gone, and operations with a later return are pending.
     pub(crate) fn until(&self, cut: u64) -> Part<'_> {
         let called = self.rows.partition_point(|&row| self.history.call(row as usize) <= cut);
         Part { history: self.history, rows: Cow::Borrowed(&self.rows[..called]), cut }
     }
 
-    /// The prefix of these rows that happened at `cut` or before.
+    /// The prefix of these rows' events at `cut` or before.
     pub(crate) fn of_rows<'b>(&self, rows: &'b [u32], cut: u64) -> Part<'b>
     where
         'a: 'b,
@@ -51,7 +51,7 @@ impl<'a> Part<'a> {
         Part { history: self.history, rows: Cow::Borrowed(&rows[..called]), cut: cut.min(self.cut) }
     }
 
-    /// The same moment, fewer operations.
+    /// A part with other rows and the same cut.
     pub(crate) fn with_rows<'b>(&self, rows: impl Into<Cow<'b, [u32]>>) -> Part<'b>
     where
         'a: 'b,
@@ -59,7 +59,7 @@ impl<'a> Part<'a> {
         Part { history: self.history, rows: rows.into(), cut: self.cut }
     }
 
-    /// The moment up to which it goes.
+    /// The moment up to which the part goes.
     pub(crate) fn cut(&self) -> u64 {
         self.cut
     }
@@ -97,7 +97,7 @@ impl<'a> Part<'a> {
         self.history.input(self.rows[position] as usize)
     }
 
-    /// The output, `None` while it is not known.
+    /// The output; `None` for a pending operation.
     #[inline]
     pub(crate) fn output(&self, position: usize) -> Option<Value> {
         (self.ret(position) != PENDING).then(|| self.history.output(self.rows[position] as usize))
@@ -108,7 +108,7 @@ impl<'a> Part<'a> {
         self.history.call(self.rows[position] as usize)
     }
 
-    /// When it returned, [`PENDING`] if that is not known or still to come.
+    /// The time of the return, [`PENDING`] if it is unknown or still to come.
     #[inline]
     pub(crate) fn ret(&self, position: usize) -> u64 {
         self.ret_of(self.rows[position] as usize)
@@ -125,7 +125,7 @@ impl<'a> Part<'a> {
         self.call_of(self.rows[position])
     }
 
-    /// The same, of one of the part's rows.
+    /// The same, for one of the part's rows.
     pub(crate) fn call_of(&self, row: u32) -> Call<'a> {
         let row = row as usize;
         Call {

@@ -1,4 +1,4 @@
-//! Parting a history by objects, and putting the parts' witnesses together again.
+//! Partition of a history by objects, and the merge of the parts' witnesses.
 
 use rustc_hash::FxHashMap;
 
@@ -7,16 +7,16 @@ use crate::history::History;
 use crate::part::Part;
 use crate::spec::{Call, Object};
 
-/// Rows parted by their objects.
+/// Rows partitioned by their objects.
 pub(crate) struct Split {
-    /// Object after object, ascending in each.
+    /// Object after object, ascending within each.
     rows: Vec<u32>,
-    /// Where each object's rows end.
+    /// The end of each object's rows.
     ends: Vec<usize>,
 }
 
 impl Split {
-    /// The part's rows by object, in the order in which the objects come up.
+    /// Partitions the part's rows by object, in the order of the objects' first appearance.
     pub(crate) fn new(
         part: &Part<'_>,
         object: impl Fn(&Call<'_>) -> Object,
@@ -56,22 +56,23 @@ impl Split {
         Ok(Split { rows, ends: places })
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The rows of the object of this number.
+    /// The rows of the object with this number.
     pub(crate) fn rows(&self, number: usize) -> &[u32] {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.rows[start..self.ends[number]]
     }
 }
 
-/// One order of all the rows from orders of disjoint parts, one after the other in `orders`.
+/// Merges orders of disjoint parts, one after the other in `orders`, into one order of all rows.
 ///
-/// An operation takes effect as early as its part's order lets it: when it is called, or when its predecessor takes effect if
-/// that is later. That is before it returns, so taking effect in order of these moments is an order of all parts.
+/// An operation takes effect as early as its part's order permits: when it is called, or when its predecessor takes
+/// effect if that is later. That moment is before its return, so the order of these moments is a legal order of the
+/// whole.
 pub(crate) fn merge(history: &History, orders: Vec<Vec<u32>>) -> Vec<u32> {
     let mut orders = orders;
     if orders.len() <= 1 {

@@ -1,8 +1,8 @@
-//! Values of operations: what goes in and what comes out.
+//! Values of operations: their inputs and outputs.
 //!
-//! A checker looks at a value a million times to ask one question: is it the same as that other one? So a
-//! [`Value`] is one word. Integers of 63 bits lie in the word; whatever else there is (nothing, booleans, text,
-//! lists, larger integers) lies once in the history's table, and the word is its number there.
+//! A checker looks at a value a million times to ask one question: does it equal another one? So a [`Value`] is one
+//! word. The word holds an integer of 63 bits itself; any other value (null, a boolean, a text, a list, a larger
+//! integer) is stored once in the history's table, and the word is its number there.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,8 +12,8 @@ use indexmap::{Equivalent, IndexSet};
 
 /// A value in one word; within one history, equal words are equal values.
 ///
-/// `Ord` sorts integers numerically, and everything else in the order in which it was first seen; to sort by
-/// meaning, see [`Values::compare`].
+/// `Ord` sorts integers numerically, and all other values in the order of their first appearance; to sort by meaning,
+/// see [`Values::compare`].
 ///
 /// ```
 /// use millstream_history::Value;
@@ -28,13 +28,13 @@ pub struct Value(i64);
 const ODD: i64 = 1;
 
 impl Value {
-    /// Nothing: no input, no output, or the answer of an empty container.
+    /// Null: no input, no output, or the answer of an empty container.
     pub const NULL: Value = Value::entry(0);
-    /// No.
+    /// False.
     pub const FALSE: Value = Value::entry(1);
-    /// Yes.
+    /// True.
     pub const TRUE: Value = Value::entry(2);
-    /// The text without letters: what a store of texts answers where nothing was written.
+    /// The empty text: the answer of a store of texts before the first write.
     pub const EMPTY_TEXT: Value = Value::entry(3);
 
     /// The largest integer that fits into the word.
@@ -60,7 +60,7 @@ impl Value {
         Value(int << 1)
     }
 
-    /// The integer, if it is one that lies in the word.
+    /// The integer, if the word holds one.
     #[inline]
     pub const fn as_int(self) -> Option<i64> {
         if self.0 & ODD == 0 { Some(self.0 >> 1) } else { None }
@@ -76,7 +76,7 @@ impl Value {
         }
     }
 
-    /// Whether it is nothing.
+    /// Whether the value is null.
     #[inline]
     pub fn is_null(self) -> bool {
         self == Value::NULL
@@ -123,12 +123,12 @@ impl fmt::Debug for Value {
     }
 }
 
-/// What a [`Value`] means.
+/// The meaning of a [`Value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Datum<'a> {
-    /// Nothing.
+    /// Null.
     Null,
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
     /// An integer.
     Int(i128),
@@ -198,12 +198,12 @@ impl Default for Values {
 }
 
 impl Values {
-    /// A table with nothing in it but what every history has.
+    /// A table with only the values that every history has.
     pub fn new() -> Self {
         Values::default()
     }
 
-    /// An integer of any size.
+    /// Enters an integer of any size.
     pub fn int(&mut self, int: impl Into<i128>) -> Value {
         let int = int.into();
         match i64::try_from(int) {
@@ -212,12 +212,12 @@ impl Values {
         }
     }
 
-    /// A text.
+    /// Enters a text.
     pub fn text(&mut self, text: &str) -> Value {
         self.enter(Datum::Text(text))
     }
 
-    /// A list, such as the two values of a compare-and-set.
+    /// Enters a list, such as the two values of a compare-and-set.
     pub fn list(&mut self, list: &[Value]) -> Value {
         self.enter(Datum::List(list))
     }
@@ -230,11 +230,11 @@ impl Values {
         Value::entry(index)
     }
 
-    /// Enters what another table has.
+    /// Enters the values of another table.
     pub(crate) fn absorb(&mut self, other: &Values) -> Translation {
         let known = Values::default().entries.len();
         let mut translation = Translation { known, entries: Vec::new() };
-        // A list stands behind its values.
+        // A list comes after its values.
         for entry in other.entries.iter().skip(known) {
             let here = match entry.datum() {
                 Datum::List(list) => {
@@ -248,10 +248,10 @@ impl Values {
         translation
     }
 
-    /// What the value means.
+    /// The meaning of a value.
     ///
     /// # Panics
-    /// If the value is of another history and this one has none of its number.
+    /// If the value belongs to another history and has no entry here.
     pub fn get(&self, value: Value) -> Datum<'_> {
         match value.index() {
             None => Datum::Int(i128::from(value.0 >> 1)),
@@ -272,7 +272,7 @@ impl Values {
         self.as_list(value)?.try_into().ok()
     }
 
-    /// Order by meaning: nothing, booleans, integers by size, text by its bytes, lists by their values.
+    /// Compares by meaning: null, booleans, integers by size, text by its bytes, lists by their values.
     pub fn compare(&self, a: Value, b: Value) -> Ordering {
         match (a.as_int(), b.as_int()) {
             (Some(a), Some(b)) => a.cmp(&b),
@@ -293,17 +293,17 @@ impl Values {
         }
     }
 
-    /// The value as JSON writes it.
+    /// Shows the value as JSON writes it.
     pub fn show(&self, value: Value) -> impl fmt::Display + '_ {
         Shown { values: self, value }
     }
 }
 
-/// What the values of one table are in another.
+/// The translation of one table's values into another's.
 pub(crate) struct Translation {
-    /// So many entries are the same in every table.
+    /// The number of entries that are the same in every table.
     known: usize,
-    /// What the others are.
+    /// The translations of the other entries.
     entries: Vec<Value>,
 }
 

@@ -1,18 +1,18 @@
-//! Answers: a witness, a counter-example, or how far it got.
+//! Verdicts: a witness, a counter-example, or the progress up to a limit.
 
 /// The answer of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The history satisfies the condition; here is an order that shows it.
+    /// The history satisfies the condition; the order shows it.
     Holds(Witness),
-    /// It does not; here are a few of its operations that show it.
+    /// The history violates the condition; a few of its operations show it.
     Fails(Counterexample),
-    /// A limit was hit before it was decided.
+    /// The check hit a limit before it was decided.
     Unknown(Progress),
 }
 
 impl Verdict {
-    /// Whether the condition holds; `None` if that is not known.
+    /// Whether the condition holds; `None` if the check did not decide it.
     pub fn holds(&self) -> Option<bool> {
         match self {
             Verdict::Holds(_) => Some(true),
@@ -22,26 +22,25 @@ impl Verdict {
     }
 }
 
-/// An order in which the operations, one after the other, give the answers they gave.
+/// An order in which the operations, one after the other, give their answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Witness {
-    /// Rows of the history. Failed operations are not among them, nor are those whose outcome is unknown and that
-    /// had no effect in this order.
+    /// Rows of the history. Failed operations are left out, and so are pending ones that had no effect in this order.
     pub order: Vec<u32>,
 }
 
-/// Operations that cannot be explained, whatever the others did.
+/// Operations that have no order, whatever the others did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
     /// The rows, ascending: no order of them satisfies the condition.
     pub operations: Vec<u32>,
-    /// What is wrong, in one sentence.
+    /// The violation, in one sentence.
     pub reason: String,
     /// The row, one of `operations`, that the reason is about; `None` if it is about several alike.
     pub subject: Option<u32>,
-    /// The state that `operations` start from, if what came before them is summed up in it.
+    /// The state from which `operations` start, if it sums up the operations before them.
     pub start: Option<String>,
-    /// How far the history is in order.
+    /// The longest prefix of the history that satisfies the condition.
     pub prefix: Option<Prefix>,
 }
 
@@ -50,22 +49,22 @@ pub struct Counterexample {
 pub struct Prefix {
     /// The time of the prefix's last event.
     pub until: u64,
-    /// How many operations had returned by then.
+    /// The number of operations that had returned by then.
     pub operations: usize,
-    /// The row whose return is the first event that cannot be explained.
+    /// The row whose return is the first event without an explanation.
     pub culprit: u32,
 }
 
-/// How far a check got before it hit a limit.
+/// The progress of a check up to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Which limit.
+    /// The limit.
     pub limit: Limit,
-    /// How many operations' returns were explained, in the best attempt.
+    /// The number of operations whose returns were explained, in the best attempt.
     pub decided: usize,
-    /// How many operations there are to explain.
+    /// The number of operations to explain.
     pub total: usize,
-    /// How many different situations were looked at.
+    /// The number of distinct configurations that the search visited.
     pub configurations: u64,
 }
 
@@ -76,6 +75,6 @@ pub enum Limit {
     Memory,
     /// [`Options::time`](crate::Options::time).
     Time,
-    /// More than 65 536 operations at once: the general search goes no wider.
+    /// More than 65 536 operations at once: the maximum width of the general search.
     Concurrency,
 }

@@ -1,4 +1,4 @@
-//! Limits are kept: a check that would take too long, or too much memory, ends and says how far it got.
+//! Limits are kept: a check that would take too long, or too much memory, ends and reports its progress.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 
 use millstream_history::{Builder, History, Kind, Limit, Op, Operation, Options, Value, Verdict, check};
 
-/// The system's allocator, counted.
+/// The system's allocator, with counters.
 struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is passed on to the system's allocator.
+// SAFETY: every call is passed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Counters of their own: nothing is published through them.
+        // Relaxed counters: they publish no other data.
         let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(live, Ordering::Relaxed);
-        // SAFETY: the caller's contract is the system's.
+        // SAFETY: the caller's contract is that of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's contract is the system's.
+        // SAFETY: the caller's contract is that of the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -32,8 +32,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Enqueues that all overlap, and dequeues after them in an order that a wrong choice finds out about last. The last
-/// dequeue finds the queue empty, which it is not: every order has to be tried.
+/// Enqueues that all overlap, and dequeues after them in an order that exposes a wrong choice last. The last dequeue
+/// finds the queue empty, which it is not: every order has to be tried.
 fn hopeless(width: u32) -> History {
     let mut builder = Builder::new();
     let (enqueues, dequeues) = (2 * width, 2 * width - 1);
@@ -57,7 +57,7 @@ fn unknown(history: &History, options: &Options) -> millstream_history::Progress
     }
 }
 
-/// One test, so that nothing else allocates meanwhile.
+/// One test, so that no other test allocates meanwhile.
 #[test]
 fn memory_and_time_are_bounded() {
     let history = hopeless(15);

@@ -1,4 +1,4 @@
-//! Recordings: nothing missing, nothing in an order that was not so.
+//! Recordings are complete, and claim no order that was not so.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use millstream_history::format::{Format, read, write_json};
 use millstream_history::record::Recorder;
 use millstream_history::{History, Op, Status, Value};
 
-/// How many times the usual length the stress tests run.
+/// The factor by which stress tests run longer.
 fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
-/// Threads that count on one counter: each operation's output is its place in the true order.
+/// Threads that increment one counter: each operation's output is its place in the true order.
 fn count(threads: usize, operations: u64) -> History {
     let counter = AtomicU64::new(0);
     let recorder = Recorder::new();
@@ -33,7 +33,7 @@ fn count(threads: usize, operations: u64) -> History {
     recorder.finish()
 }
 
-/// The operations that the history says came one after the other did: no return precedes the call of a smaller number.
+/// Asserts that the history orders operations only as they came: no return precedes the call of a smaller number.
 fn assert_true_order(history: &History) {
     let place = |row: usize| history.output(row).as_int().unwrap();
     let mut returns: Vec<usize> = (0..history.len()).collect();
@@ -51,7 +51,7 @@ fn assert_true_order(history: &History) {
             history.get(row)
         );
     }
-    // And the order is not empty, which would be true as well.
+    // An empty order would satisfy that as well.
     assert!(returned > history.len() / 2, "only {returned} of {} returned before another call", history.len());
 }
 
@@ -96,7 +96,7 @@ fn an_operation_that_panics_is_pending() {
 }
 
 #[test]
-fn who_gives_an_operation_up_goes_on_as_a_new_process_each_time() {
+fn a_thread_that_abandons_an_operation_continues_as_a_new_process() {
     let recorder = Recorder::new();
     let mut logs = [recorder.log(), recorder.log()];
     for n in 0..3 {
@@ -114,7 +114,7 @@ fn who_gives_an_operation_up_goes_on_as_a_new_process_each_time() {
 }
 
 #[test]
-fn an_operation_that_failed_is_told_apart() {
+fn a_failed_operation_is_marked() {
     let recorder = Recorder::new();
     let mut log = recorder.log();
     log.begin(Op::ENQUEUE, 1);
@@ -126,7 +126,7 @@ fn an_operation_that_failed_is_told_apart() {
 }
 
 #[test]
-fn a_recording_ends_for_all_when_a_log_is_full() {
+fn a_full_log_ends_the_recording_for_all_threads() {
     let recorder = Recorder::new().room(3).limit(8);
     let (mut short, mut long) = (recorder.log(), recorder.log());
     for n in 0..5 {
@@ -135,7 +135,7 @@ fn a_recording_ends_for_all_when_a_log_is_full() {
     for n in 5..15 {
         long.record(Op::ENQUEUE, n, || ());
     }
-    // The end was when the first operation found no room, and not when others did.
+    // The end was when the first operation found no space, and not when others did.
     for n in 15..18 {
         short.record(Op::ENQUEUE, n, || ());
         long.record(Op::ENQUEUE, 100 + n, || ());
@@ -147,7 +147,7 @@ fn a_recording_ends_for_all_when_a_log_is_full() {
 }
 
 #[test]
-fn objects_and_operations_of_ones_own_are_kept_apart() {
+fn objects_and_custom_operations_are_kept_apart() {
     let recorder = Recorder::new();
     let rotate = recorder.op("rotate");
     assert_eq!(recorder.op("rotate"), rotate);
@@ -177,13 +177,13 @@ fn threads_without_a_scope_take_their_logs_along() {
 
 #[test]
 #[should_panic(expected = "a log is still in use")]
-fn a_log_that_is_still_in_use_is_found_out() {
+fn a_log_still_in_use_is_refused() {
     let recorder = Recorder::new();
     let _log = recorder.log();
     recorder.finish();
 }
 
-/// A plain store is seen by others only when it has left the core. The second stamp waits for that.
+/// A plain store is visible to others only when it has left the core. The second stamp waits for that.
 #[test]
 fn an_operation_has_returned_when_its_store_is_seen() {
     let value = AtomicU64::new(0);
@@ -215,7 +215,7 @@ fn an_operation_has_returned_when_its_store_is_seen() {
 }
 
 #[test]
-fn a_recording_is_the_same_history_after_a_file() {
+fn a_recording_survives_a_file() {
     let history = count(2, 1000);
     let mut file = Vec::new();
     write_json(&history, &mut file).unwrap();

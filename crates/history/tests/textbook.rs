@@ -1,8 +1,8 @@
 //! Textbook structures, each beside a twin that lacks one thing, recorded and checked: a free list with and without the
 //! generation in its head, Peterson's lock with and without its fence, a stack's pop with and without its second look.
 //!
-//! The sound one holds, the twin is caught. With `MILLSTREAM_PICTURES=folder` what was caught is drawn there;
-//! `MILLSTREAM_STRESS=n` makes the sound ones run n times longer.
+//! The sound structure holds, and the twin is caught. With `MILLSTREAM_PICTURES=folder` the twin's history is drawn
+//! there; `MILLSTREAM_STRESS=n` makes the sound ones run n times longer.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
-/// Records what `threads` threads do.
+/// Records the operations of `threads` threads.
 fn record(threads: u32, work: impl Fn(u32, &mut Log) + Sync) -> History {
     let recorder = Recorder::new();
     thread::scope(|scope| {
@@ -35,10 +35,10 @@ fn assert_holds(history: &History, model: &Model) {
     assert_eq!(verdict.holds(), Some(true), "{model}: {verdict:?}");
 }
 
-/// How often a twin may get away.
-const RUNS_MOST: u32 = 200;
+/// The maximum number of runs in which a twin may stay undetected.
+const MAX_RUNS: u32 = 200;
 
-/// It may do so more often within this: where the machine is busy, its threads seldom run at once.
+/// Within this time it may stay so for more runs: on a busy machine its threads seldom run at once.
 const LONG: Duration = Duration::from_secs(120);
 
 /// The first run in which the twin is caught.
@@ -46,11 +46,11 @@ fn caught(title: &str, model: &Model, run: impl FnMut(u32) -> History) -> Histor
     let quick = Options { explain: false, ..Options::default() };
     let fails = |history: &History| check(history, model, &quick).unwrap().holds() == Some(false);
     let began = Instant::now();
-    let history = (0..).take_while(|&number| number < RUNS_MOST || began.elapsed() < LONG).map(run).find(fails);
-    history.unwrap_or_else(|| panic!("{title} was not caught in {RUNS_MOST} runs and {LONG:?}"))
+    let history = (0..).take_while(|&number| number < MAX_RUNS || began.elapsed() < LONG).map(run).find(fails);
+    history.unwrap_or_else(|| panic!("{title} was not caught in {MAX_RUNS} runs and {LONG:?}"))
 }
 
-/// The counter-example is small, and drawn if pictures are asked for.
+/// Asserts that the counter-example is small, and draws it if pictures are requested.
 fn assert_explained(name: &str, title: &str, model: &Model, history: &History) {
     let verdict = check(history, model, &Options::default()).unwrap();
     let Verdict::Fails(found) = &verdict else { panic!("{verdict:?}") };
@@ -60,7 +60,7 @@ fn assert_explained(name: &str, title: &str, model: &Model, history: &History) {
     }
 }
 
-/// A stop in the middle of an operation, now and then: the scheduler's work, done more often.
+/// Preempts the operation now and then: the scheduler's work, done more often.
 fn preempted() {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     match TURN.fetch_add(1, Ordering::Relaxed) % 61 {
@@ -70,7 +70,7 @@ fn preempted() {
     }
 }
 
-/// A free list of numbered objects: the top of a linked stack and, if `GENERATION`, how often it has changed.
+/// A free list of numbered objects: the top of a linked stack and, if `GENERATION`, the number of its changes.
 struct FreeList<const GENERATION: bool> {
     head: AtomicU64,
     next: Vec<AtomicU32>,
@@ -90,7 +90,7 @@ impl<const GENERATION: bool> FreeList<GENERATION> {
         generation << 32 | u64::from(top)
     }
 
-    /// `between` happens between the look and the swap.
+    /// `between` runs between the look and the swap.
     fn alloc(&self, mut between: impl FnMut()) -> Option<u32> {
         let mut head = self.head.load(Ordering::Acquire);
         loop {
@@ -99,7 +99,7 @@ impl<const GENERATION: bool> FreeList<GENERATION> {
                 return None;
             }
             let below = self.next[top as usize].load(Ordering::Relaxed);
-            // Here another thread may take `top`, take `below`, and give `top` back: the head looks as before, and `below`,
+            // Here another thread may take `top`, take `below`, and free `top`: the head looks as before, and `below`,
             // which is in use, becomes the top.
             between();
             match self.head.compare_exchange(head, Self::with_top(head, below), Ordering::AcqRel, Ordering::Acquire) {
@@ -133,7 +133,7 @@ fn allocations<const GENERATION: bool>(threads: u32, rounds: u64) -> History {
                 log.record(Op::FREE, object, || list.free(object));
             }
         }
-        // A twin's list may have become a ring, in which all is free for ever: the rounds end, not the list.
+        // A twin's list may have become a cycle, which never runs out: the rounds end, not the list.
     })
 }
 
@@ -151,8 +151,8 @@ fn a_free_list_without_generations_is_caught() {
     caught(title, &Kind::Allocator.into(), |_| allocations::<false>(4, 2000));
 }
 
-/// The same, step by step: while one allocation is stopped between its look and its swap, another process takes that object and
-/// the next, and gives the first one back.
+/// The same, step by step: while one allocation is stopped between its look and its swap, another process takes that
+/// object and the next, and frees the first one.
 fn stopped_allocation<const GENERATION: bool>() -> History {
     let list = FreeList::<GENERATION>::new(4);
     let recorder = Recorder::new();
@@ -203,8 +203,8 @@ impl<const FENCE: bool> Peterson<FENCE> {
         self.wants[me].store(true, Ordering::Relaxed);
         self.turn.store(1 - me, Ordering::Release);
         if FENCE {
-            // Both stores are seen before the other's are looked at. Without, each core's stores may still be in its store
-            // buffer while it looks, and both find the lock free.
+            // Both stores are visible before the other thread's are looked at. Without the fence, each core's stores
+            // may still be in its store buffer while it looks, and both threads find the lock free.
             fence(Ordering::SeqCst);
         }
         wait(|| !self.wants[1 - me].load(Ordering::Acquire) || self.turn.load(Ordering::Acquire) == me);
@@ -216,8 +216,8 @@ impl<const FENCE: bool> Peterson<FENCE> {
     }
 }
 
-/// Spins, and sleeps when it takes long: who wakes up gets a processor sooner than who yields one, and so two who
-/// wait for each other soon run at once.
+/// Spins, and sleeps when it takes long: a thread that wakes up gets a processor sooner than one that yields it, so two
+/// threads that wait for each other soon run at once.
 fn wait(mut until: impl FnMut() -> bool) {
     let mut looks = 0_u32;
     while !until() {
@@ -234,13 +234,13 @@ fn lockings<const FENCE: bool>(rounds: u64) -> History {
     let arrived = AtomicU64::new(0);
     record(2, |me, log| {
         for round in 0..rounds {
-            // One alone, while the other has no processor, shows nothing: they meet now and then.
+            // One thread alone, while the other has no processor, shows nothing: they meet now and then.
             if round % 500 == 0 {
                 arrived.fetch_add(1, Ordering::Relaxed);
                 wait(|| arrived.load(Ordering::Relaxed) >= 2 * (round / 500 + 1));
             }
             log.record(Op::ACQUIRE, (), || lock.acquire(me as usize));
-            // Long enough that two who are inside at once are seen to be, whatever their clocks differ by.
+            // Long enough that two threads inside at once overlap in the history, whatever their clocks differ by.
             (0..10 + round % 20).for_each(|_| std::hint::spin_loop());
             log.record(Op::RELEASE, (), || lock.release(me as usize));
         }
@@ -260,7 +260,7 @@ fn petersons_lock_without_its_fence_is_caught() {
     assert_explained("no-fence", title, &Kind::Mutex.into(), &history);
 }
 
-/// A stack of numbers in an array under a sequence lock of sorts: `pop` finds out how many there are, and takes the last.
+/// A stack of numbers in an array under a kind of sequence lock: `pop` reads their number, and takes the last.
 struct LookTwice<const AGAIN: bool> {
     len: AtomicUsize,
     values: Vec<AtomicU64>,
@@ -297,7 +297,7 @@ impl<const AGAIN: bool> LookTwice<AGAIN> {
         })
     }
 
-    /// Looks before it locks, to spare the lock when there is nothing.
+    /// Looks before it locks, to spare the lock if the stack is empty.
     fn pop(&self) -> Option<u64> {
         let seen = self.len.load(Ordering::Acquire);
         if seen == 0 {
@@ -305,7 +305,7 @@ impl<const AGAIN: bool> LookTwice<AGAIN> {
         }
         preempted();
         self.locked(|| {
-            // What was seen may have gone meanwhile: look again.
+            // The value seen may be gone by now: look again.
             let len = if AGAIN { self.len.load(Ordering::Relaxed) } else { seen };
             let last = len.checked_sub(1)?;
             self.len.store(last, Ordering::Relaxed);

@@ -1,8 +1,9 @@
 //! Decides every key, and ends with the first failure found.
 //!
-//! A procedure for unambiguous histories decides a key at once. What it leaves open goes to the general search, object by object, and
-//! one hard object must not keep the others from an answer. So each has a short turn first. Objects that are still open then take turns
-//! that grow by a factor: starting over each time costs a seventh more steps than one long search, and no memory meanwhile.
+//! A procedure for unambiguous histories decides a key at once. Objects that it leaves open go to the general search,
+//! one at a time, and one hard object must not keep the others from an answer. So each object has a short turn first.
+//! Then the remaining objects take turns that grow by a constant factor. Each turn starts over, which costs a seventh
+//! more steps than one long search, and no memory in between.
 
 use std::collections::VecDeque;
 
@@ -19,27 +20,27 @@ use crate::verdict::{Limit, Progress, Verdict, Witness};
 /// The steps of an object's first turn.
 const FIRST_TURN: u64 = 1 << 12;
 
-/// How many times as long as the last one a turn is.
+/// The factor by which each turn is longer than the previous one.
 const GROWTH: u64 = 8;
 
-/// Operations that have no order, and what shows it.
+/// Operations that have no order, and the proof.
 pub(super) struct Found {
     /// The number of their key.
     pub(super) key: usize,
-    /// Their rows; of a procedure, all rows of the key.
+    /// Their rows; for a procedure, all rows of the key.
     pub(super) rows: Vec<u32>,
-    /// The moment up to which they were looked at.
+    /// The moment up to which they were considered.
     pub(super) cut: u64,
     pub(super) proof: Proof,
 }
 
-/// What shows that operations have no order.
+/// The proof that operations have no order.
 pub(super) enum Proof {
-    /// The general search tried all, and did not get past this row's return, if it can tell.
+    /// The general search tried all orders; none passes this row's return, if the search can tell.
     Search { culprit: Option<u32> },
     /// A procedure found a violation.
     Procedure(Violation),
-    /// The accepted operations of a bounded container fail without the bound, too.
+    /// The accepted operations of a bounded container violate the container without the bound, too.
     WithoutBound(Violation),
 }
 
@@ -47,7 +48,7 @@ pub(super) enum Proof {
 struct Open {
     key: usize,
     rows: Vec<u32>,
-    /// How many returns the best attempt passed.
+    /// The number of returns that the best attempt passed.
     passed: usize,
 }
 
@@ -57,11 +58,11 @@ pub(super) struct Deciding<'a, 'h, S> {
     subject: &'a S,
     keys: &'a Split,
     budget: Budget,
-    /// What happens later is not looked at.
+    /// Later events are not considered.
     cut: u64,
     next_key: usize,
     open: VecDeque<Open>,
-    /// The orders of what holds, until a failure is found.
+    /// The orders of the decided keys, until a failure is found.
     orders: Option<Vec<Vec<u32>>>,
     exhausted: Option<Exhausted>,
     progress: Progress,
@@ -83,18 +84,18 @@ impl<'a, 'h, S: Subject> Deciding<'a, 'h, S> {
         }
     }
 
-    /// From now on, failures before `time` alone are of interest.
+    /// From now on, looks only for failures before `time`.
     pub(super) fn only_before(&mut self, time: u64, budget: Budget) {
         self.cut = time.saturating_sub(1);
         self.budget = budget;
     }
 
-    /// Whether every key was decided so far.
+    /// Whether every key so far was decided.
     pub(super) fn is_complete(&self) -> bool {
         self.exhausted.is_none()
     }
 
-    /// The verdict when there is no failure.
+    /// The verdict of a history without a failure.
     pub(super) fn verdict(self) -> Verdict {
         match self.exhausted {
             Some(Exhausted(limit)) => Verdict::Unknown(Progress { limit, ..self.progress }),
@@ -105,7 +106,7 @@ impl<'a, 'h, S: Subject> Deciding<'a, 'h, S> {
         }
     }
 
-    /// Goes on until a failure is found, or nothing is left to decide.
+    /// Continues until a failure is found, or no key is left to decide.
     pub(super) fn next_failure(&mut self) -> Option<Found> {
         let found = loop {
             if self.next_key == self.keys.len() {
@@ -140,7 +141,7 @@ impl<'a, 'h, S: Subject> Deciding<'a, 'h, S> {
         Some(Found { key, rows, cut: self.cut, proof })
     }
 
-    /// The answer of a procedure, if there is one.
+    /// The answer of a procedure, if one applies.
     fn procedure(&self, part: &Part<'_>) -> Option<Result<Decided, Exhausted>> {
         let model = self.subject.model()?;
         if let Some(decision) = monitor::try_decide(part, model, &mut self.budget.lend()) {
@@ -156,13 +157,13 @@ impl<'a, 'h, S: Subject> Deciding<'a, 'h, S> {
         }
     }
 
-    /// Lets the objects that are open take turns.
+    /// Lets the open objects take turns.
     fn take_turns(&mut self) -> Option<Found> {
         let mut ticks = FIRST_TURN;
         while !self.open.is_empty() {
             ticks = ticks.saturating_mul(GROWTH);
             for _ in 0..self.open.len() {
-                // The last one need not give way to another.
+                // A single object need not yield to another.
                 let ticks = if self.open.len() == 1 { u64::MAX } else { ticks };
                 let open = self.open.pop_front()?;
                 let part = self.whole.of_rows(self.keys.rows(open.key), self.cut);
@@ -217,7 +218,8 @@ enum Decided {
     Fails(Proof),
 }
 
-/// The accepted operations of a bounded container, and the container without the bound: what fails there fails with the bound, too.
+/// The accepted operations of a bounded container, and the container without the bound: a violation without the bound
+/// is one with it.
 pub(super) fn without_bound(part: &Part<'_>, model: &Model) -> Option<(Vec<u32>, Model)> {
     let (insert, _) = monitor::operations(model.kind).filter(|_| model.capacity.is_some())?;
     let refused = |p: usize| part.op(p) == insert && part.output(p) == Some(Value::FALSE);
@@ -225,12 +227,12 @@ pub(super) fn without_bound(part: &Part<'_>, model: &Model) -> Option<(Vec<u32>,
     Some((accepted, Model { capacity: None, ..*model }))
 }
 
-/// How many operations of the part returned.
+/// The number of operations of the part that returned.
 pub(super) fn returned(part: &Part<'_>) -> usize {
     (0..part.len()).filter(|&p| part.output(p).is_some()).count()
 }
 
-/// The first turn of each of a key's objects, all with one specification.
+/// The first turn of each object of a key, all with one specification.
 struct Objects<'d, 'a, 'h, 'p, S> {
     deciding: &'d mut Deciding<'a, 'h, S>,
     key: usize,

@@ -13,11 +13,12 @@ use crate::spec::{Spec, Subject, Task, with_spec};
 use crate::split::Split;
 use crate::verdict::{Counterexample, Prefix};
 
-/// What fails without its bound, and has no more operations than this, is searched within its bound. If that finds the failure, its
-/// earliest return is located as of any other.
+/// The maximum number of operations of a failure without its bound that is searched again within the bound. If that
+/// search fails, too, the earliest return is located as in any other failure.
 const MAX_SEARCHED: usize = 10_000;
 
-/// An explanation under way. Half of its time goes to finding the earliest failure, and the rest to showing it by few operations.
+/// An explanation under way. Half of its time goes to finding the earliest failure, and the rest to showing it by few
+/// operations.
 pub(super) struct Explaining<'a, 'h, S> {
     pub(super) whole: &'a Part<'h>,
     pub(super) subject: &'a S,
@@ -26,7 +27,7 @@ pub(super) struct Explaining<'a, 'h, S> {
 }
 
 impl<S: Subject> Explaining<'_, '_, S> {
-    /// The operations found, without looking for an earlier failure or for fewer operations.
+    /// The operations found, without a search for an earlier failure or for fewer operations.
     pub(super) fn as_it_is(&self, found: Found) -> Counterexample {
         let part = self.whole.of_rows(&found.rows, found.cut);
         match found.proof {
@@ -36,11 +37,11 @@ impl<S: Subject> Explaining<'_, '_, S> {
         .example
     }
 
-    /// The earliest failure of all keys. `deciding` has found the first one, and goes on with the others.
+    /// The earliest failure of all keys. `deciding` has found the first one, and continues with the others.
     pub(super) fn earliest(&self, found: Found, mut deciding: Deciding<'_, '_, S>) -> Counterexample {
         let mut found = found;
         let mut failure = self.locate(&found, &self.budget.lend_share(2));
-        // A failure that may be earlier than it was located may be earlier than those found after it.
+        // A failure that may be earlier than its located time may also precede the failures found after it.
         let mut is_first = failure.first;
         let others = self.budget.lend_share(2);
         loop {
@@ -64,7 +65,7 @@ impl<S: Subject> Explaining<'_, '_, S> {
         (self.whole.of_rows(&found.rows, found.cut), self.whole.of_rows(self.keys.rows(found.key), found.cut))
     }
 
-    /// When the failure first shows.
+    /// The first time at which the failure shows.
     fn locate(&self, found: &Found, budget: &Budget) -> Failure {
         let (part, key) = self.parts(found);
         match (&found.proof, self.subject.model()) {
@@ -76,7 +77,7 @@ impl<S: Subject> Explaining<'_, '_, S> {
                 searched.unwrap_or_else(|| {
                     let (accepted, unbounded) = without_bound(&part, model).expect("the proof is without the bound");
                     let failure = earliest(&part.with_rows(accepted), violation, &unbounded, budget);
-                    // That what came before has an order does not say that it has one within the bound.
+                    // An order of the operations before it is not necessarily an order within the bound.
                     Failure { first: false, ..failure }
                 })
             }
@@ -85,7 +86,7 @@ impl<S: Subject> Explaining<'_, '_, S> {
         }
     }
 
-    /// The failure with as few operations as are found in the time that is left.
+    /// The failure with as few operations as the remaining time permits.
     fn shrink(&self, found: &Found, failure: Failure) -> Failure {
         let (part, key) = self.parts(found);
         match (&found.proof, self.subject.model()) {
@@ -98,7 +99,7 @@ impl<S: Subject> Explaining<'_, '_, S> {
         }
     }
 
-    /// A procedure's failure that can be taken in at a glance, if there is one.
+    /// Reduces a procedure's failure to a size that can be taken in at a glance, if it finds one.
     fn in_view(&self, part: &Part<'_>, model: &Model, failure: Failure) -> Failure {
         if !explain::is_large(&failure) {
             return failure;
@@ -110,7 +111,7 @@ impl<S: Subject> Explaining<'_, '_, S> {
         if !explain::is_large(&failure) {
             return failure;
         }
-        // What was not known by then is unknown to the specification, too.
+        // Outcomes unknown at that time are pending for the specification, too.
         let shown = shown.until(failure.time);
         with_spec(model, &shown, Latest { part: &shown, failure, budget })
     }
@@ -122,7 +123,7 @@ fn earliest(part: &Part<'_>, violation: &Violation, model: &Model, budget: &Budg
     explain::earliest(part, violation.clone(), monitor::operations(model.kind), decide, budget)
 }
 
-/// The longest prefix in order, when the event at `time` is the first that is not.
+/// The longest prefix in order, if the event at `time` is the first that is not.
 fn prefix(history: &History, time: u64, culprit: u32) -> Prefix {
     let rows = 0..history.len();
     let events = rows.clone().flat_map(|row| [history.call(row), history.ret(row)]);

@@ -1,10 +1,12 @@
-//! When a history that a procedure refused first fails.
+//! Finds the time at which a history that a procedure refused first fails.
 //!
-//! The procedure's proof does not tell. Something else may have failed long before it was complete. And what is complete may yet have an order:
-//! a removal that is open by then may have taken the value that is in the way, until it answers that it took another.
+//! The procedure's proof does not tell that time. A different failure may have been complete long before it. And a
+//! complete violation may still have an order: a removal that is pending by then may have taken the value that is in
+//! the way, until it answers that it took another.
 //!
-//! So two times are known: before the one all is in order, and by the other something fails. The history is decided up to times in between,
-//! until no return is left there. Of a container, a few operations guess the time, and mostly one look is enough: right before that.
+//! So two times are known: everything before the first is in order, and by the second the history fails. The history is
+//! decided up to times in between, until no return is left there. For a container, a few operations suggest the time,
+//! and one look right before it usually suffices.
 
 use std::ops::Range;
 
@@ -18,23 +20,25 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
-/// How often the next look is right before the last failure; then halves do. A fault mostly shows in some values at once, and each such look
-/// passes half of those that are left; halves would take twenty steps through the whole history.
+/// The number of looks right before the last failure, before bisection takes over. A fault usually shows in several
+/// values at once, and each such look passes half of the remaining ones; bisection would take twenty steps through the
+/// whole history.
 const LEAPS: usize = if cfg!(test) { 2 } else { 8 };
 
-/// So many failures in a row are found by a few operations only.
+/// The maximum number of consecutive failures that are found by a few operations only.
 const STEPS: usize = if cfg!(test) { 2 } else { 32 };
 
-/// So many of the latest operations are looked at with the suspects: what is open may excuse less if what is around it is there.
+/// The number of latest operations that are looked at with the suspects: in the company of their neighbours, pending
+/// operations may excuse less.
 const LATEST: usize = if cfg!(test) { 1 } else { 100 };
 
-/// A violation that is complete may wait for so many answers to be one.
+/// The maximum number of further answers that may turn a complete violation into a failure.
 const ANSWERS: usize = if cfg!(test) { 2 } else { 32 };
 
-/// The failure by the earliest time at which there is one. `violation` is what `decide` has found in `part`.
+/// The failure at the earliest time. `violation` is the finding of `decide` in `part`.
 ///
-/// With the operations that insert and remove the values of a container: there all operations of a value may be left out, what is in order stays
-/// so. Then few operations can show that all fail.
+/// `container` gives the operations that insert and remove the values of a container. There all operations of a value
+/// may be left out, and a history in order stays in order. So a few failing operations show that the whole fails.
 pub(crate) fn earliest(
     part: &Part<'_>,
     violation: Violation,
@@ -55,14 +59,14 @@ struct Search<'a, D> {
     budget: &'a Budget,
 }
 
-/// What is known of the time at which the part first fails.
+/// The knowledge about the time at which the part first fails.
 struct Known {
     in_order_before: u64,
-    /// A return, by which something fails for certain.
+    /// A return by which the part certainly fails.
     fails_by: u64,
-    /// Whose return it is.
+    /// The row of that return.
     culprit: u32,
-    /// What fails by then.
+    /// The violation by that time.
     violation: Violation,
     /// The operations of all violations so far, ascending.
     suspects: Vec<u32>,
@@ -104,7 +108,7 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
             let until = if by_few {
                 last
             } else if complete < between.start {
-                // What is complete is in order, yet fails when somebody has answered: soon.
+                // The complete operations are in order, but fail once further operations have answered: soon.
                 answers *= 2;
                 self.nth_return(&between, answers / 2)
             } else if complete < between.end {
@@ -127,7 +131,7 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         }
     }
 
-    /// When the `n`-th operation of those returned that did in between, of which there is one, or the last if they are fewer.
+    /// The `n`-th smallest return of those in between, of which at least one exists, or the last if they are fewer.
     fn nth_return(&self, between: &Range<u64>, n: usize) -> u64 {
         let returns = (0..self.part.len()).map(|p| self.part.ret(p));
         let mut returns: Vec<u64> = returns.filter(|ret| between.contains(ret)).collect();
@@ -135,8 +139,8 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         *returns.select_nth_unstable(last.min(n - 1)).1
     }
 
-    /// The time before the failure at which the suspects and the latest operations fail for themselves, and what fails then: looks when the
-    /// violation is complete, and when each of the next has answered.
+    /// A time before the failure at which the suspects and the latest operations fail by themselves, with their
+    /// violation. Looks at the time when the violation is complete, and at each of the next answers.
     fn few_fail_soon(&self, known: &Known, complete: u64) -> Option<(u64, Violation)> {
         let (insert, remove) = self.container?;
         let before = self.part.until(known.fails_by - 1);
@@ -152,7 +156,8 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         let at = before.until(from);
         let start = at.call(at.len().checked_sub(1)?.saturating_sub(LATEST));
         let soon = before.until(*answers.last().expect("there is one"));
-        // Whatever is open at one of the looks returns after the start, and is there. Of each value all operations are there, or none.
+        // Every operation pending at one of the looks returns after the start, and is included. Of each value all
+        // operations are included, or none.
         let value = |p: usize| match soon.op(p) {
             op if op == insert => Some(soon.input(p)),
             op if op == remove => soon.output(p).filter(|value| !value.is_null()),
@@ -167,11 +172,11 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         latest.dedup();
         let latest = soon.with_rows(latest);
         let fails_by = |ret: u64| match (self.decide)(&latest.until(ret), &mut self.budget.lend()) {
-            // That these were in order says nothing of the others.
+            // These operations being in order says nothing about the others.
             Some(Ok(Decision::Fails(violation))) => Some((ret, Violation { in_order_before: 0, ..violation })),
             _ => None,
         };
-        // What fails by an answer does so by those that follow, too.
+        // A failure by one answer is a failure by each later one.
         let (mut holds, mut fails) = (0, answers.len() - 1);
         let mut found = fails_by(answers[fails])?;
         while holds < fails {
@@ -197,8 +202,8 @@ mod tests {
         Violation { operations: vec![operation as u32], reason: String::new(), subject: None, in_order_before }
     }
 
-    /// The failure that is found, and after how many looks, where each return from `first` on is a failure and the procedure tells of the
-    /// operation that `told` makes of the last that returned.
+    /// The failure found, and the number of looks, where each return from `first` on is a failure and the procedure
+    /// reports the violation that `told` makes of the last returned operation.
     fn found(first: u64, told: impl Fn(u64) -> Violation) -> (Failure, usize) {
         let history = at_once();
         let looks = Cell::new(0);
@@ -214,20 +219,20 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_is_found_wherever_the_procedure_tells_of() {
+    fn the_first_failure_is_found_whichever_failure_the_procedure_reports() {
         for first in 0..COUNT {
             for told in 0..COUNT {
                 let of = |failure: Failure| (failure.time, failure.culprit, failure.first);
                 let expected = (RETURNS + first, first as u32, true);
-                assert_eq!(of(found(first, |last| violation(told.min(last), 0)).0), expected, "it tells of {told}");
-                // This one leads nowhere soon.
-                assert_eq!(of(found(first, |last| violation(last, 0)).0), expected, "it tells of the last");
+                assert_eq!(of(found(first, |last| violation(told.min(last), 0)).0), expected, "it reports {told}");
+                // This violation leads to no earlier one soon.
+                assert_eq!(of(found(first, |last| violation(last, 0)).0), expected, "it reports the last");
             }
         }
     }
 
     #[test]
-    fn a_first_look_is_enough_where_the_procedure_tells_of_the_first_failure_and_what_was_in_order() {
+    fn one_look_suffices_where_the_procedure_reports_the_first_failure_and_the_order_before_it() {
         for first in 0..COUNT - 1 {
             assert_eq!(found(first, |_| violation(first, RETURNS + first)).1, 1, "{first}");
             assert_eq!(found(first, |_| violation(first, 0)).1, if first == 0 { 1 } else { 2 }, "{first}");
@@ -240,6 +245,6 @@ mod tests {
         let history = at_once();
         let budget = Budget::new(&Options::default());
         let found = earliest(&Part::whole(&history), violation(7, 0), None, |_, _| None, &budget);
-        assert_eq!((found.culprit, found.first), (COUNT as u32 - 1, false), "that it fails in the end is certain");
+        assert_eq!((found.culprit, found.first), (COUNT as u32 - 1, false), "the failure at the end is certain");
     }
 }

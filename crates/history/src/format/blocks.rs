@@ -1,25 +1,26 @@
-//! A stream in blocks of whole lines, worked on by several cores and taken in order.
+//! A stream in blocks of whole lines, processed by several cores and taken in order.
 //!
-//! The blocks go round the workers, a few ahead of what is taken, so a stream needs no more memory than that, however many lines it has. The
-//! price is that an error is told when its block is taken, and not before a block is full.
+//! The blocks go round the workers, a few ahead of the taker, so a stream needs no more memory than that, however many
+//! lines it has. The price is that an error is reported when its block is taken, and not before a block is full.
 
 use std::io::{self, BufRead, Read};
 use std::iter;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// A block has so many bytes and the rest of its last line: enough that handing it over costs nothing beside the work on it.
+/// The size of a block, to which the rest of its last line is added: large enough that passing it on costs nothing
+/// beside the work.
 const BLOCK: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
-/// So many blocks may wait at a worker, and as many of its results.
+/// The maximum number of blocks that wait at a worker, and of its results.
 const AHEAD: usize = 2;
 
-/// More workers than this wait for the one that reads.
-const WORKERS_MOST: usize = 8;
+/// The maximum number of workers: more of them wait for the reader.
+const MAX_WORKERS: usize = 8;
 
-/// Does the work on each block, and gives the results in order to `take`, until that has an error.
+/// Does the work on each block, and passes the results in order to `take`, until that returns an error.
 ///
-/// The last block ends where the stream ends or fails; how it failed is the result's second half.
+/// The last block ends where the stream ends or fails; the second half of the result is that failure.
 ///
 /// # Errors
 /// Those of `take`.
@@ -41,8 +42,8 @@ pub(super) fn in_order<T: Send, E>(
             let works = move || to_do.into_iter().map(work).try_for_each(|result| done.send(result));
             thread::Builder::new().spawn_scoped(scope, works).ok().map(|_| Worker { blocks, results })
         };
-        // As many as the system lets be.
-        let workers: Vec<Worker<T>> = (0..cores.min(WORKERS_MOST)).map_while(spawn).collect();
+        // As many as the system permits.
+        let workers: Vec<Worker<T>> = (0..cores.min(MAX_WORKERS)).map_while(spawn).collect();
         let mut blocks = iter::once(first).chain(&mut blocks);
         if workers.is_empty() {
             return blocks.try_for_each(|block| take(work(block)));
@@ -73,7 +74,7 @@ impl<T> Worker<T> {
     }
 }
 
-/// The blocks of a stream. Of a line that a failure cuts short nothing is known.
+/// The blocks of a stream. A line that a failure cuts short is dropped.
 struct Blocks<R> {
     input: R,
     ended: io::Result<()>,
@@ -86,7 +87,7 @@ impl<R: BufRead> Iterator for Blocks<R> {
         if self.ended.is_err() {
             return None;
         }
-        // Room for what is mostly left of the last line.
+        // Space for the usual remainder of the last line.
         let mut block = Vec::with_capacity(BLOCK as usize + BLOCK as usize / 16);
         self.ended = self.input.by_ref().take(BLOCK).read_to_end(&mut block).and_then(|read| {
             if read as u64 == BLOCK && !block.ends_with(b"\n") {
@@ -105,7 +106,7 @@ impl<R: BufRead> Iterator for Blocks<R> {
 mod tests {
     use super::*;
 
-    /// Lines of growing length.
+    /// Lines of increasing length.
     fn lines(bytes: u64) -> Vec<u8> {
         let lines = (0..).flat_map(|n: usize| [n.to_string().repeat(n % 40), "\n".to_owned()]);
         let mut text = Vec::new();
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_taker_ends_it() {
+    fn an_error_of_the_taker_ends_the_stream() {
         let mut taken = 0;
         let ended = in_order(
             &lines(40 * BLOCK)[..],
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_a_failure_is_taken() {
+    fn blocks_before_a_failure_are_taken() {
         struct Fails;
         impl Read for Fails {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

@@ -1,4 +1,4 @@
-//! Clojure's data notation, as much of it as histories use.
+//! Clojure's data notation, to the extent that histories use it.
 
 use crate::value::{Value, Values};
 
@@ -8,7 +8,7 @@ pub(super) enum Form {
     Nil,
     Bool(bool),
     Int(i128),
-    /// A number that is no integer.
+    /// A number other than an integer.
     Other(String),
     Text(String),
     /// Without its colon.
@@ -21,12 +21,12 @@ pub(super) enum Form {
     Tagged(String, Box<Form>),
 }
 
-/// Why there is no form.
+/// The reason why no form could be read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum EdnError {
     /// The text ends within the form.
     Incomplete,
-    /// The text is wrong.
+    /// The text is malformed.
     Wrong(String),
 }
 
@@ -37,7 +37,7 @@ impl Form {
         fields.iter().find(|(key, _)| matches!(key, Form::Keyword(keyword) if keyword == name)).map(|(_, value)| value)
     }
 
-    /// The form as an operation's value. Keywords keep their colon, so that they are no texts.
+    /// The form as an operation's value. Keywords keep their colon, which tells them from texts.
     pub(super) fn value(&self, values: &mut Values) -> Result<Value, String> {
         Ok(match self {
             Form::Nil => Value::NULL,
@@ -61,33 +61,33 @@ pub(super) struct Reader<'a> {
     rest: &'a str,
 }
 
-/// Deeper nesting is refused: no history needs it, and the parser goes as deep as its input.
-const DEEPEST: usize = 100;
+/// The maximum nesting depth: no history needs more, and the parser's stack grows with its input's depth.
+const MAX_DEPTH: usize = 100;
 
 impl<'a> Reader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Reader { rest: text }
     }
 
-    /// What is left to read.
+    /// The unread text.
     pub(super) fn unread(&self) -> &'a str {
         self.rest
     }
 
-    /// What is left to read, from the next form on.
+    /// The unread text, from the next form on.
     pub(super) fn rest(&mut self) -> Result<&'a str, EdnError> {
-        self.skip(DEEPEST)?;
+        self.skip(MAX_DEPTH)?;
         Ok(self.rest)
     }
 
     /// The next form.
     pub(super) fn form(&mut self) -> Result<Form, EdnError> {
-        self.nested(DEEPEST)
+        self.nested(MAX_DEPTH)
     }
 
     fn nested(&mut self, depth: usize) -> Result<Form, EdnError> {
         if depth == 0 {
-            return Err(EdnError::Wrong(format!("nested more than {DEEPEST} deep")));
+            return Err(EdnError::Wrong(format!("nested more than {MAX_DEPTH} deep")));
         }
         self.skip(depth)?;
         let mut chars = self.rest.chars();
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         self
     }
 
-    /// Blanks, commas, comments and discarded forms.
+    /// Skips blanks, commas, comments and discarded forms.
     fn skip(&mut self, depth: usize) -> Result<(), EdnError> {
         loop {
             self.rest = self.rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
@@ -250,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_incomplete() {
+    fn a_truncated_form_is_incomplete() {
         for text in ["{:a", "[1 2", "\"abc", "\"abc\\", "#tag", "", "(", "\\"] {
             assert_eq!(read(text), Err(EdnError::Incomplete), "{text}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_refused() {
+    fn malformed_forms_are_refused() {
         for text in ["]", "{:a}", ": a", r#""\q""#, r#""\uD800""#, "[1 }"] {
             assert!(matches!(read(text), Err(EdnError::Wrong(_))), "{text}");
         }

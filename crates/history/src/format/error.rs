@@ -1,4 +1,4 @@
-//! What can be wrong with a file, and where.
+//! Errors of files, with their lines.
 
 use std::io;
 
@@ -18,21 +18,21 @@ pub struct UnknownFormat(pub String);
 pub struct FormatError {
     /// The line, from 1.
     pub line: u64,
-    /// What is wrong there.
+    /// The problem of that line.
     #[source]
     pub problem: Problem,
 }
 
-/// What is wrong with a line.
+/// The problem of a line.
 #[derive(Debug, Error)]
 pub enum Problem {
-    /// It cannot be read.
+    /// The line cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is not what the format says.
+    /// The line violates the format.
     #[error("{0}")]
     Syntax(String),
-    /// It contradicts itself.
+    /// The operation contradicts itself or others.
     #[error(transparent)]
     Contradiction(#[from] Contradiction),
     /// The process called again before its operation returned.
@@ -43,7 +43,7 @@ pub enum Problem {
     TwoAtOnce {
         /// The process.
         process: u32,
-        /// Where its first operation was called.
+        /// The line of its first operation's call.
         earlier: u64,
     },
     /// An operation returned that was never called.
@@ -57,11 +57,11 @@ pub enum Problem {
     ReturnFromAnother {
         /// The process.
         process: u32,
-        /// What it returned from.
+        /// The operation from which it returned.
         returned: String,
-        /// What it had called.
+        /// The operation that it had called.
         called: String,
-        /// Where.
+        /// The line of that call.
         earlier: u64,
     },
     /// The specification has no such operation.
@@ -70,7 +70,7 @@ pub enum Problem {
 }
 
 impl FormatError {
-    /// The same error of a text that has so many lines and operations before this one.
+    /// The same error in a text with this many earlier lines and operations.
     pub(super) fn after(self, lines: u64, operations: usize) -> Self {
         let problem = match self.problem {
             Problem::Contradiction(contradiction) => Problem::Contradiction(contradiction.after(operations)),

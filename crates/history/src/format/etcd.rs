@@ -1,7 +1,7 @@
 //! The log of Jepsen's etcd test: `INFO  jepsen.util - 0 :invoke :cas [4 1]`, with tabs or spaces between the fields.
 //!
-//! A compare-and-set that is said to fail found another value and returned `false`. Everything else that is said to fail had
-//! no effect. Lines without `jepsen.util` are other messages.
+//! A compare-and-set reported as failed found another value and returned `false`. Any other operation reported as
+//! failed had no effect. Lines without `jepsen.util` are other messages.
 
 use std::io::BufRead;
 
@@ -36,7 +36,7 @@ pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, F
 }
 
 fn parse(text: &str, events: &mut Events) -> Result<(Event, Operation), String> {
-    // Tabs or spaces stand between the fields; the type is the first that begins with a colon, the value the rest.
+    // Tabs or spaces separate the fields; the type is the first that begins with a colon, the value the rest.
     let type_at =
         text.match_indices(':').find(|(at, _)| text[..*at].ends_with([' ', '\t'])).map_or(text.len(), |(at, _)| at);
     let (head, fields) = text.split_at(type_at);
@@ -63,7 +63,7 @@ fn parse(text: &str, events: &mut Events) -> Result<(Event, Operation), String> 
     Ok((event, Operation { output, ..Operation::new(process, op, value) }))
 }
 
-/// The first word, and what comes after it.
+/// The first word, and the text after it.
 fn first_word(text: &str) -> (&str, &str) {
     let (word, rest) = text.trim().split_once([' ', '\t']).unwrap_or((text.trim(), ""));
     (word, rest.trim())
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_at_its_line() {
+    fn malformed_lines_are_refused_with_their_number() {
         for (log, message) in [
             ("INFO  jepsen.util - x\t:invoke\t:read\tnil", "line 1: `x` is no process number"),
             ("\nINFO  jepsen.util - 1\t:invoke\t:read", "line 2: no value"),

@@ -1,4 +1,4 @@
-//! Calls and returns by process, put together to operations. The number of an event is its time.
+//! Calls and returns by process, paired to operations. The number of an event is its time.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::operation::{Op, Operation, Status};
 use crate::spec::takes_nothing;
 use crate::value::Value;
 
-/// How an event changes an operation.
+/// The effect of an event on an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Call,
@@ -30,7 +30,7 @@ impl Events {
         Events { builder: Builder::new(), kind, open: HashMap::new(), time: 0 }
     }
 
-    /// What the history is of, if that is known.
+    /// The kind of the history, if it is known.
     pub(super) fn kind(&self) -> Option<Kind> {
         self.kind
     }
@@ -39,7 +39,7 @@ impl Events {
         &mut self.builder
     }
 
-    /// The process's next event. `operation` has the input of a call, or the output of a return.
+    /// Takes the process's next event. `operation` has the input of a call, or the output of a return.
     pub(super) fn event(&mut self, event: Event, operation: Operation, line: u64) -> Result<(), FormatError> {
         self.time += 1;
         match event {
@@ -80,7 +80,7 @@ impl Events {
         Ok(self.builder.push(operation)?)
     }
 
-    /// The history. What has not returned is pending.
+    /// Makes the history, in which operations without return are pending.
     pub(super) fn finish(mut self, line: u64) -> Result<History, FormatError> {
         let mut open: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
         open.sort_by_key(|(operation, _)| operation.call);
@@ -91,7 +91,7 @@ impl Events {
     }
 }
 
-/// What an operation answered, by the convention that a return repeats the input of what has no answer but success.
+/// The answer of an operation, by the convention that a return without an answer but success repeats the input.
 fn output(called: &Operation, value: Value) -> Value {
     match called.op {
         Op::CAS if value == called.input => Value::TRUE,

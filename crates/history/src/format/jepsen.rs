@@ -1,12 +1,13 @@
-//! Jepsen's `history.edn`: an event a line, or one vector of events.
+//! Jepsen's `history.edn`: an event per line, or one vector of events.
 //!
-//! `{:process 0, :type :invoke, :f :cas, :value [1 2], :time 3, :index 0}`: `:invoke` is a call, `:ok` a return, `:fail` an
-//! operation that certainly had no effect, `:info` one of which nobody knows. The values of Jepsen's independent keys
-//! (`#jepsen.independent.Tuple [key value]`) are taken apart; where they are printed as plain vectors, `[key value]`, only who
-//! wrote the test can tell, and says so by the format's name. What processes without a number do (`:nemesis`) is left out.
+//! `{:process 0, :type :invoke, :f :cas, :value [1 2], :time 3, :index 0}`: `:invoke` is a call, `:ok` a return,
+//! `:fail` an operation that certainly had no effect, `:info` one whose outcome is unknown. The values of Jepsen's
+//! independent keys (`#jepsen.independent.Tuple [key value]`) are taken apart; where they are printed as plain vectors,
+//! `[key value]`, only the author of the test can tell, and says so by the format's name. Events of processes without a
+//! number (`:nemesis`) are left out.
 //!
-//! The logs of porcupine's key-value tests are of this kind, with a field `:key` and the operations `:get`, `:put` and `:append`. Knossos
-//! writes the answer of a read at its call, too: `:type :invoke, :f :read, :value 4`.
+//! The logs of porcupine's key-value tests have this form, with a field `:key` and the operations `:get`, `:put` and
+//! `:append`. Knossos writes the answer of a read at its call, too: `:type :invoke, :f :read, :value 4`.
 
 use std::io::BufRead;
 
@@ -19,10 +20,10 @@ use crate::model::Kind;
 use crate::operation::{Operation, Status};
 use crate::value::Value;
 
-/// A form is read anew with each line that it goes on for, so there is a limit to its length.
+/// The maximum length of a form, because every further line parses it from its beginning.
 const LONGEST_FORM: usize = 1 << 16;
 
-/// How the keys of independent objects are written.
+/// The notation of independent objects' keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keys {
     /// By a tag or a field, if there are any.
@@ -34,7 +35,7 @@ pub(super) enum Keys {
 pub(super) fn read(input: impl BufRead, kind: Option<Kind>, keys: Keys) -> Result<History, FormatError> {
     let mut lines = Lines::new(input);
     let mut events = Events::new(kind);
-    // Forms that have begun and not ended, and the line they began on.
+    // Forms that have begun and not ended, and the line on which they began.
     let mut begun = (String::new(), 1);
     // Whether the events are in one vector: known from the first bracket on.
     let mut vector = Vector::NotSeen;
@@ -83,7 +84,7 @@ impl From<String> for Stop {
     }
 }
 
-/// Takes the complete forms of the text, and tells how many bytes are left over.
+/// Takes the complete forms of the text, and returns the number of bytes left over.
 fn forms(
     text: &str,
     vector: &mut Vector,
@@ -139,7 +140,7 @@ fn event(form: &Form, keys: Keys, events: &mut Events, line: u64) -> Result<(), 
         Form::List(pair) if pair.len() == 2 => Ok((Some(pair[0].clone()), pair[1].clone())),
         _ => Err(syntax("the value of an independent object must be a vector of the key and the value".into())),
     };
-    // What a call that did not succeed is said to have returned is its error.
+    // The value at the end of an unsuccessful call is its error.
     let read = !matches!(kind, Event::Return(Status::Fail | Status::Info));
     let (key, value) = match (form.field("key"), form.field("value").unwrap_or(&Form::Nil)) {
         (None, Form::Tagged(tag, tuple)) if tag == "jepsen.independent.Tuple" => pair(tuple)?,
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_is_refused_at_its_line() {
+    fn contradictions_are_refused_with_their_line() {
         let call = "{:process 0, :type :invoke, :f :read, :value nil}\n";
         assert!(shown(&[call, call].concat()).unwrap_err().starts_with("line 2: process 0 called"));
         assert!(shown("\n{:process 0, :type :ok, :f :read}").unwrap_err().starts_with("line 2: process 0 returned"));

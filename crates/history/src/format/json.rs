@@ -1,4 +1,4 @@
-//! JSON lines: an operation a line.
+//! JSON lines: an operation per line.
 
 use std::fmt;
 use std::io::{self, BufRead, Write};
@@ -79,14 +79,14 @@ impl Block {
     }
 }
 
-/// How much the processes' clocks may differ: a line of its own.
+/// The maximum difference between the processes' clocks: a line of its own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Skew {
     skew: u64,
 }
 
-/// How such a line begins.
+/// The beginning of such a line.
 const SKEW: &[u8] = b"{\"skew\"";
 
 fn parse(bytes: &[u8], builder: &mut Builder) -> Result<Operation, serde_json::Error> {
@@ -104,7 +104,7 @@ fn syntax(error: &serde_json::Error) -> Problem {
 }
 
 impl Builder {
-    /// Whether the kind has the operation.
+    /// Checks that the kind has the operation.
     pub(super) fn accept(&self, kind: Kind, operation: &Operation) -> Result<(), crate::spec::Misuse> {
         accept(kind, operation, self.op_name(operation.op), self.known_values())
     }
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for OperationSeed<'_> {
         let output = output.unwrap_or(Value::NULL);
         if ret.is_none() && !output.is_null() {
             return Err(A::Error::custom(
-                "there is an `out`, and no `return`: nobody has seen the answer of an operation that has not returned",
+                "there is an `out`, and no `return`: an operation that has not returned has no answer",
             ));
         }
         Ok(Operation {
@@ -274,7 +274,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 /// Writes the history as JSON lines, which [`read`](super::read) reads back.
 ///
 /// # Errors
-/// Those of the writer.
+/// The writer's.
 ///
 /// ```
 /// use millstream_history::format::{Format, read, write_json};
@@ -318,7 +318,7 @@ mod tests {
 
     use super::*;
 
-    /// Many lines of every kind: blank ones, keys that begin late, names and values of one's own, more than one of each.
+    /// Many lines of every kind: blank ones, keys that begin late, custom names and values, more than one of each.
     fn lines() -> Vec<String> {
         let line = |n: usize| {
             let (call, ret) = (10 * n, 10 * n + 5);

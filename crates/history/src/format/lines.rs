@@ -16,7 +16,7 @@ impl<R: BufRead> Lines<R> {
         Lines { input, buffer: Vec::new(), line: 0 }
     }
 
-    /// The next line without its end and without blanks around it; `None` at the end.
+    /// The next line without its end and without surrounding blanks; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, FormatError> {
         self.buffer.clear();
         self.line += 1;
@@ -33,10 +33,10 @@ pub(super) fn text(line: u64, bytes: &[u8]) -> Result<&str, FormatError> {
     std::str::from_utf8(bytes).map_err(|error| Problem::Syntax(format!("not UTF-8: {error}")).at(line))
 }
 
-/// Which line each operation is on: one more than the one before, except where noted.
+/// The line of each operation: one more than that of its predecessor, except where noted.
 #[derive(Default)]
 pub(super) struct LineTable {
-    /// An operation's number and its line, where it is not on the line after its predecessor's.
+    /// The number and the line of each operation that is not on the line after its predecessor's.
     jumps: Vec<(usize, u64)>,
 }
 
@@ -47,7 +47,7 @@ impl LineTable {
         }
     }
 
-    /// Takes the table of what comes next: of operations from number `operations` on, on the lines after `lines`.
+    /// Appends the table of a later text, whose operations begin with number `operations`, on the lines after `lines`.
     pub(super) fn append(&mut self, operations: usize, lines: u64, next: &LineTable) {
         self.note(operations, lines + next.line(0));
         for &(operation, line) in &next.jumps {

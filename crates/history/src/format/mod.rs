@@ -1,6 +1,6 @@
 //! Histories in files: JSON lines, Jepsen's EDN, and the text logs of Jepsen's etcd test that porcupine ships.
 //!
-//! JSON lines have an operation a line:
+//! JSON lines have an operation per line:
 //!
 //! ```json
 //! {"process":3,"op":"enqueue","in":17,"out":null,"call":1200,"return":1875}
@@ -8,21 +8,23 @@
 //!
 //! | field | meaning |
 //! | --- | --- |
-//! | `process` | who asked: a number; one operation at a time |
+//! | `process` | the calling process: a number; one operation at a time |
 //! | `op` | the operation's name |
 //! | `in`, `out` | input and output: null (or absent), booleans, integers, texts, lists |
-//! | `call`, `return` | times in any unit; `return` null or absent: it has not returned |
-//! | `key` | the object, where there are several |
-//! | `status` | `"ok"`; `"fail"`: certainly without effect; `"info"`: nobody knows |
+//! | `call`, `return` | times in any unit; `return` null or absent: the operation has not returned |
+//! | `key` | the object, in a history of several |
+//! | `status` | `"ok"`; `"fail"`: certainly without effect; `"info"`: outcome unknown |
 //!
-//! An `out` other than null, and the status `"ok"`, are of an operation that has returned: without `return` they are refused.
+//! An `out` other than null, and the status `"ok"`, belong to an operation that has returned: without `return` they are
+//! refused.
 //!
-//! A line `{"skew":52}` says that the clocks of the processes differ by at most so much, in the unit of the times: an operation that
-//! returned less than that before another was called may have come after it. A recording has such a line; of several the largest counts.
+//! A line `{"skew":52}` says that the clocks of the processes differ by at most that much, in the unit of the times: an
+//! operation that returned less than that before another was called may have come after it. A recording has such a
+//! line; of several the largest counts.
 //!
-//! The other formats have an event a line, and the events' order is their time. Files are read as a stream: what is
-//! kept is the history. Long files of JSON lines are parsed by several cores, a block of lines each;
-//! so an error in a pipe that stays open is told a block or two later.
+//! The other formats have an event per line, and the events' order is their time. Files are read as a stream, and only
+//! the history is kept. Several cores parse long files of JSON lines, a block of lines each, so an error in a pipe that
+//! stays open is reported a block or two later.
 
 mod blocks;
 mod edn;
@@ -47,11 +49,11 @@ use crate::model::Model;
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// An operation a line, as a JSON object.
+    /// An operation per line, as a JSON object.
     Json,
     /// Jepsen's `history.edn`.
     Jepsen,
-    /// The same of independent objects, whose values are plain vectors `[key value]`.
+    /// The same for independent objects, whose values are plain vectors `[key value]`.
     JepsenIndependent,
     /// The log of Jepsen's etcd test.
     Etcd,
@@ -61,7 +63,7 @@ impl Format {
     /// All formats.
     pub const ALL: &'static [Format] = &[Format::Json, Format::Jepsen, Format::JepsenIndependent, Format::Etcd];
 
-    /// The name, as the command takes it.
+    /// The name, as the command accepts it.
     pub fn name(self) -> &'static str {
         match self {
             Format::Json => "json",
@@ -87,7 +89,7 @@ impl FromStr for Format {
     }
 }
 
-/// What some editors write before UTF-8.
+/// The mark that some editors write before UTF-8.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// The format of a file that begins with these bytes, as far as they tell.
@@ -108,10 +110,10 @@ pub fn guess(start: &[u8]) -> Option<Format> {
     }
 }
 
-/// Reads a history. With a model, operations that it does not have are refused at their line.
+/// Reads a history. With a model, an operation that it does not have is refused at its line.
 ///
 /// # Errors
-/// If the file cannot be read, is malformed or truncated, or contradicts itself; the error has the line.
+/// If the file cannot be read, is malformed or truncated, or contradicts itself; the error names the line.
 ///
 /// ```
 /// use millstream_history::format::{Format, read};

@@ -1,6 +1,6 @@
-//! Every procedure against an exhaustive search: on all small histories, and on many random ones.
+//! Compares every procedure with an exhaustive search: on all small histories, and on many random ones.
 //!
-//! `MILLSTREAM_STRESS=n` makes the random runs n times as long and the exhaustive ones go one operation further.
+//! `MILLSTREAM_STRESS=n` makes the random runs n times as long and the exhaustive ones one operation longer.
 
 mod bounds;
 mod oracle;
@@ -20,12 +20,12 @@ use crate::spec::{Spec, Task, with_spec};
 use crate::value::Value;
 use oracle::Oracle;
 
-/// An operation of a test history; every one has a process of its own unless it says otherwise.
+/// An operation of a test history; each has a process of its own unless it says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Act {
     op: Op,
     input: Option<i64>,
-    /// What it answers if it returns.
+    /// Its answer if it returns.
     output: Answer,
     call: u64,
     ret: Option<u64>,
@@ -64,7 +64,7 @@ fn history(acts: &[Act]) -> History {
     builder.finish().expect("no contradiction")
 }
 
-/// What was seen, so that a test can tell that it saw enough.
+/// Counts of the cases seen, so that a test can assert that it saw enough.
 #[derive(Debug, Default)]
 struct Seen {
     held: u64,
@@ -79,7 +79,7 @@ impl Seen {
         self.compare_part(model, acts, &Part::whole(&history(acts)));
     }
 
-    /// The same, and the general search's answer besides.
+    /// The same, and compares the general search's answer as well.
     fn compare_both(&mut self, model: &Model, acts: &[Act]) {
         self.compare(model, acts);
         let history = history(acts);
@@ -88,7 +88,7 @@ impl Seen {
         assert_eq!(found, Some(expected), "the search: {model} {acts:?}");
     }
 
-    /// What [`compare`](Self::compare) does for what happened until `cut`, as a prefix of the whole.
+    /// Compares as [`compare`](Self::compare) does, for the prefix of the whole until `cut`.
     fn compare_prefix(&mut self, model: &Model, acts: &[Act], cut: u64) {
         self.compare_part(model, &until(acts, cut), &Part::whole(&history(acts)).until(cut));
     }
@@ -102,13 +102,13 @@ impl Seen {
             None => self.open += 1,
             Some(Decision::Holds(order)) => {
                 self.held += 1;
-                assert!(expected, "held, but nothing explains it: {model} {acts:?}");
+                assert!(expected, "held without a legal order: {model} {acts:?}");
                 let order: Vec<usize> = order.into_iter().map(|row| row as usize).collect();
                 oracle.check_order(&order);
             }
             Some(Decision::Fails(violation)) => {
                 self.failed += 1;
-                assert!(!expected, "failed with {violation:?}, but can be explained: {model} {acts:?}");
+                assert!(!expected, "failed with {violation:?}, but has a legal order: {model} {acts:?}");
                 let rows: Vec<usize> = violation.operations.iter().map(|&row| row as usize).collect();
                 assert!(rows.is_sorted_by(|a, b| a < b), "{violation:?}");
                 self.largest_core = self.largest_core.max(rows.len());
@@ -116,14 +116,14 @@ impl Seen {
                 if let Some(cut) = violation.in_order_before.checked_sub(1) {
                     let before = until(acts, cut);
                     let explained = Oracle::new(model, &before).explains(&(0..before.len()).collect::<Vec<_>>());
-                    assert!(explained, "what happened before is not in order, {violation:?}: {model} {acts:?}");
+                    assert!(explained, "the prefix is not in order, {violation:?}: {model} {acts:?}");
                 }
             }
         }
     }
 }
 
-/// Compares when an explanation says that the history fails with when the oracle finds that it does.
+/// Compares the time at which an explanation says that the history fails with the oracle's.
 fn compare_first(model: &Model, acts: &[Act]) {
     let history = history(acts);
     let verdict = check(&history, model, &Options::default()).expect("the model's operations");
@@ -139,13 +139,13 @@ fn compare_first(model: &Model, acts: &[Act]) {
     assert!(!explained(time), "it has an order until {time}, {prefix:?}: {model} {acts:?}");
 }
 
-/// What happened until `cut`.
+/// The prefix until `cut`.
 fn until(acts: &[Act], cut: u64) -> Vec<Act> {
     let called = acts.iter().take_while(|act| act.call <= cut);
     called.map(|act| Act { ret: act.ret.filter(|&ret| ret <= cut), ..*act }).collect()
 }
 
-/// Whether the general search explains the history.
+/// Whether the general search finds an order of the history.
 struct Search<'a>(&'a History);
 
 impl Task for Search<'_> {
@@ -156,7 +156,7 @@ impl Task for Search<'_> {
     }
 }
 
-/// `MILLSTREAM_STRESS`, or one.
+/// The value of `MILLSTREAM_STRESS`, or one.
 fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
 }

@@ -1,14 +1,14 @@
-//! Allocators: no object is given twice, none is taken back twice.
+//! Allocators: no object is allocated twice, and none is freed twice.
 //!
-//! Each object is allocated or free, and goes from one to the other and back (see [`switch`](super::switch)). An
-//! allocation of unknown outcome may have taken any object. Where the number of objects is known, an allocation
-//! that finds none left needs a moment at which all are allocated (see [`exhaustion`](super::exhaustion)).
+//! Each object alternates between allocated and free (see [`switch`](super::switch)). A pending allocation may have
+//! taken any object. If the number of objects is known, an allocation that finds none left needs a moment at which all
+//! are allocated (see [`exhaustion`](super::exhaustion)).
 
 use rustc_hash::FxHashMap;
 
 use super::evidence::evidence;
 use super::exhaustion::Exhaustion;
-use super::span::{OPERATIONS_MOST, Spans};
+use super::span::{MAX_OPERATIONS, Spans};
 use super::switch::{Act, Operation, sweep};
 use super::{Attempt, Decision, Undecided, Violation};
 use crate::budget::Budget;
@@ -19,11 +19,11 @@ use crate::value::Value;
 
 /// Decides a history of an allocator.
 ///
-/// With the number of objects given, it is open if more objects are seen than there are and they might not all
-/// have had room, and if allocations that find nothing depend on which of several concurrent changes of one
-/// object came first, or on which object an allocation of unknown outcome took and gave back.
+/// With the number of objects given, the history is open if it has more objects than that and they might not all have
+/// fitted. It is also open if allocations that find none left depend on the order of several overlapping changes of one
+/// object, or on the object that a pending allocation took and gave back.
 pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Attempt {
-    if part.len() > OPERATIONS_MOST {
+    if part.len() > MAX_OPERATIONS {
         return Err(Undecided::Open);
     }
     let mut number_of: FxHashMap<u64, u32> = FxHashMap::default();
@@ -31,7 +31,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
     let mut operations = Vec::with_capacity(part.len());
     let mut refused = Vec::new();
     for p in 0..part.len() {
-        // What concerns no object is of an object that is never allocated, and always seen free.
+        // An operation without an object belongs to an object that is never allocated, and always seen free.
         let (object, act) = match (part.op(p), part.output(p)) {
             (Op::ALLOC, Some(Value::NULL)) => (Value::NULL, Act::See(false)),
             (Op::ALLOC, Some(object)) => (object, Act::Change(true)),
@@ -83,7 +83,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
     }
 }
 
-/// How many objects are allocated at once in this order.
+/// The maximum number of objects allocated at once in this order.
 fn most_allocated(operations: &[Operation], order: &[u32]) -> u64 {
     let mut allocated = 0u64;
     let mut most = 0;

@@ -4,7 +4,7 @@ use super::life::{Core, Life, Step, after_the_end};
 use super::numbers::Numbers;
 use super::pending::{Answer, Pending};
 use super::shrink::shrink;
-use super::span::{OPERATIONS_MOST, Span, Spans};
+use super::span::{MAX_OPERATIONS, Span, Spans};
 use super::{Attempt, Decision, Undecided, Violation, priority, queue, stack};
 use crate::budget::Budget;
 use crate::history::PENDING;
@@ -12,7 +12,7 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
-/// What kind of container it is.
+/// The kind of the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Container {
     Queue,
@@ -48,7 +48,7 @@ impl Container {
 /// No position.
 const NONE: u32 = u32::MAX;
 
-/// The lives of a history's values, with the positions of the operations that make them.
+/// The lives of a history's values, with the positions of the operations that delimit them.
 struct Paired {
     lives: Vec<Life>,
     inserted_at: Vec<u32>,
@@ -59,16 +59,16 @@ struct Paired {
     /// The calls of the pending removals.
     pending: Vec<u32>,
     pending_at: Vec<u32>,
-    /// For each pending removal the life that it ends later on, where that is known.
+    /// For each pending removal the life that it ends later, if that is known.
     hints: Vec<Option<u32>>,
     end: u32,
 }
 
 impl Paired {
-    /// Finds each value's insertion and removal: open if a value is inserted twice or an operation is none of
-    /// the two, a violation if a removal cannot be explained at all.
+    /// Finds each value's insertion and removal. The history is open if a value is inserted twice or an operation is
+    /// neither of the two, and a violation if a removal has no legal cause.
     fn of(container: Container, part: &Part<'_>, budget: &mut Budget) -> Result<Result<Self, Violation>, Undecided> {
-        if part.len() > OPERATIONS_MOST {
+        if part.len() > MAX_OPERATIONS {
             return Err(Undecided::Open);
         }
         let (insert, _) = container.operations();
@@ -130,7 +130,7 @@ impl Paired {
                 Some(value) => value,
             };
             let Some(i) = inserted.get(value) else {
-                return Err(Violation::new(part, [p], "returns a value that nobody inserted").about(part, p));
+                return Err(Violation::new(part, [p], "returns a value that was never inserted").about(part, p));
             };
             let before = std::mem::replace(&mut removal[i as usize], p);
             if before != NONE {
@@ -145,10 +145,10 @@ impl Paired {
         Ok(removal)
     }
 
-    /// Makes the lives, of a priority queue in order of priority.
+    /// Makes the lives, for a priority queue in order of priority.
     fn live(&mut self, container: Container, part: &Part<'_>, spans: &[Span], removal: &[u32]) {
         let (insert, _) = container.operations();
-        // A value whose insertion did not return and that nobody removed may as well not exist.
+        // A pending insertion of a value that is never removed may as well not exist.
         self.inserted_at = (0..part.len() as u32)
             .filter(|&p| part.op(p as usize) == insert)
             .filter(|&p| part.ret(p as usize) != PENDING || removal[p as usize] != NONE)
@@ -168,7 +168,7 @@ impl Paired {
         self.lives = lives.collect();
     }
 
-    /// Looks up what the pending removals took after the moment at which the part ends.
+    /// Looks up the values that the pending removals took after the end of the part.
     fn hint(&mut self, part: &Part<'_>, inserted: &Numbers) {
         let history = part.history();
         let later = |&p: &u32| {
@@ -180,7 +180,7 @@ impl Paired {
         self.hints = self.pending_at.iter().map(later).collect();
     }
 
-    /// Decides all of it; where no removal is pending, a failure tells what is in order before it.
+    /// Decides all lives; without pending removals, a failure says up to which time the history is in order.
     fn decide_all(&self, container: Container, budget: &mut Budget) -> Result<Answer, Undecided> {
         let outcome = match container {
             Container::Queue if self.pending.is_empty() => queue::decide_and_tell(&self.lives, &self.empties),
@@ -209,7 +209,7 @@ impl Paired {
         }
     }
 
-    /// The rows of `steps`, of those that are operations.
+    /// The rows of the `steps` that are operations.
     fn rows(&self, part: &Part<'_>, steps: &[Step], taken: &[Option<u32>]) -> Vec<u32> {
         let mut removed_at = self.removed_at.clone();
         for (&pending, life) in self.pending_at.iter().zip(taken) {
@@ -232,7 +232,7 @@ impl Paired {
                     Step::Empty(e) => empties.push(self.empties[e as usize]),
                 }
             }
-            // Without time nothing is left out any more.
+            // Without time, the remaining operations stay.
             let answer = budget.look_at_the_clock().map_err(Undecided::from);
             let answer = answer.and_then(|()| self.decide(container, &lives, &empties, &[], budget));
             answer.is_ok_and(|answer| answer.outcome.is_err())
@@ -248,7 +248,7 @@ impl Paired {
                 Step::Empty(e) => positions.push(self.empty_at[e as usize]),
             }
         }
-        // A pending removal that was called when all else was over cannot have mattered.
+        // A pending removal that was called when all others were over has no influence.
         let over = positions.iter().map(|&p| part.ret(p as usize)).filter(|&ret| ret != PENDING).max().unwrap_or(0);
         positions.extend(self.pending_at.iter().filter(|&&p| part.call(p as usize) <= over));
         let in_order_before =
@@ -257,7 +257,7 @@ impl Paired {
         Violation { in_order_before: in_order_before.unwrap_or(0), ..violation }
     }
 
-    /// Why the core fails, and the position that the reason is about.
+    /// The reason why the core fails, and the position that it is about.
     fn reason(&self, container: Container, core: &[Step]) -> (&'static str, Option<u32>) {
         let empty = core.iter().find(|step| matches!(step, Step::Empty(_)));
         let removed = |i: u32| Some(self.removed_at[i as usize]).filter(|&p| p != NONE);
@@ -291,7 +291,7 @@ impl Paired {
         }
     }
 
-    /// Where the step stands, if it is an operation.
+    /// The position of the step, if it is an operation.
     fn position(&self, step: Step, removed_at: &[u32]) -> Option<u32> {
         match step {
             Step::Insert(i) => Some(self.inserted_at[i as usize]),
@@ -313,7 +313,7 @@ fn by_priority(part: &Part<'_>, inserted_at: &[u32]) -> Vec<u32> {
     values.into_iter().map(|(_, p)| p).collect()
 }
 
-/// Where each value is inserted; open if one is twice, or if an operation is not the container's.
+/// The position of each value's insertion; open if a value has two, or if an operation is not the container's.
 fn insertions(container: Container, part: &Part<'_>) -> Result<Numbers, Undecided> {
     let (insert, remove) = container.operations();
     let mut inserted = Numbers::of((0..part.len()).filter(|&p| part.op(p) == insert).map(|p| part.input(p)));

@@ -1,10 +1,10 @@
-//! When something is surely there: the times that the values' sure presence covers.
+//! Cover: the times at which some value is surely present.
 //!
-//! A value is surely there after its insertion returned and before its removal was called: an open interval. An
-//! observation "nothing is there" needs a moment that no interval covers, within its own span. And that is
-//! enough, for every container at once and for all such moments together: at a moment that nothing covers the
-//! history can be cut in two. Values whose removal was called before go left, all others right, and each side
-//! can be squeezed against the cut without leaving any operation's span.
+//! A value is surely present after its insertion returned and before its removal was called: an open interval. An
+//! observation "empty" needs a moment within its own span that no interval covers. That suffices, for every container
+//! and for all such moments together: at an uncovered moment the history can be cut in two. Values whose removal was
+//! called before go left, all others right, and each side can be squeezed against the cut without leaving any
+//! operation's span.
 
 use super::life::Life;
 use super::span::Span;
@@ -15,7 +15,7 @@ pub(crate) struct Cover {
 }
 
 impl Cover {
-    /// The times at which some life covers. O(n log n).
+    /// The times covered by some life. O(n log n).
     pub(crate) fn of(lives: &[Life]) -> Self {
         let sure = lives.iter().map(|life| (life.insert.ret, life.remove.call));
         Self::of_intervals(sure.filter(|(after, before)| after < before).collect())
@@ -35,7 +35,7 @@ impl Cover {
         Cover { intervals }
     }
 
-    /// The first moment of `span` that nothing covers. O(log n).
+    /// The first uncovered moment of `span`. O(log n).
     pub(crate) fn gap(&self, span: Span) -> Option<u32> {
         let next = self.intervals.partition_point(|&(after, _)| after < span.call);
         let gap = match next.checked_sub(1).map(|i| self.intervals[i]) {
@@ -46,7 +46,7 @@ impl Cover {
     }
 }
 
-/// The fewest of `lives` that cover every moment of `span`, in order of time; all of it must be covered.
+/// The fewest of `lives` that cover every moment of `span`, in order of time; they must cover all of it.
 ///
 /// Both the insertions' returns and the removals' calls ascend along the chain. O(n log n).
 pub(crate) fn chain(lives: &[Life], among: impl Iterator<Item = u32>, span: Span) -> Vec<u32> {

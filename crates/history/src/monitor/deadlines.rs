@@ -1,19 +1,21 @@
-//! Pending removals of a priority queue: which values had to be gone, and by when.
+//! Pending removals of a priority queue: the values that they had to take, and by when.
 //!
-//! A removal needs a moment at which nothing smaller is there. The values that stay, are smaller and are there at that moment
-//! must have been taken by pending removals: the moment is their *deadline*. All deadlines can be met exactly if they are when the values, in
-//! order of their deadlines, go to the pending removals in order of their calls: each was called by then. A value that
-//! is taken by its deadline needs no other moment of its own: nothing smaller than the removal's value is there at the deadline, and
-//! so nothing smaller than this one.
+//! A removal needs a moment at which no smaller value is present. Smaller values that stay and are present at that
+//! moment must have been taken by pending removals: the moment is their *deadline*. All deadlines can be met if and
+//! only if this assignment meets them: the values, in order of their deadlines, go to the pending removals in order of
+//! their calls, each of which must be called by the deadline. A value that is taken by its deadline needs no other
+//! moment of its own: no value smaller than the removal's is present at the deadline, and so none smaller than this
+//! one.
 //!
-//! Which moments? Take the removal of the *largest* value. Later moments are better, until one more value is there that stays; so
-//! there are no more to choose from than pending removals, and one. Whatever is chosen serves every removal of a smaller value whose span
-//! contains it. The others lie before it or after it, and all that they have to know of each other is how many values are gone by then:
-//! those that were there and matter are. So a stretch of time between two moments, with that number, is a
-//! question of its own, and there are polynomially many.
+//! The choice of the moments: take the removal of the *largest* value. Later moments are better, until one more value
+//! that stays is present; so it has at most one more candidate than there are pending removals. The chosen moment
+//! serves every removal of a smaller value whose span contains it. The other removals lie before it or after it, and
+//! depend on each other only through the number of values gone by then: those that were present and matter are gone. So
+//! a stretch of time between two moments, with that number, is a question of its own, and the number of stretches is
+//! polynomial.
 //!
-//! Only the removals that are stuck otherwise are looked at: those that are stuck with what was taken so far, until none is. Bounds on
-//! how many these are, and on the stretches, leave a question open; it is the search's then.
+//! Only removals that are stuck otherwise are considered: those that are stuck with the values taken so far, until none
+//! is. Limits on their number, and on that of the stretches, leave a question open, and the search decides it.
 
 use rustc_hash::FxHashMap;
 
@@ -26,17 +28,17 @@ use super::shrink::shrink;
 use super::span::Span;
 use crate::budget::Budget;
 
-/// How often the values are gone through before the question is left open.
-const ROUNDS_MOST: usize = 16;
+/// The maximum number of passes over the values before the question is left open.
+const MAX_ROUNDS: usize = 16;
 
-/// How many removals are looked at more in the first round, and twice as many in each that follows: the first ones that are stuck.
+/// The number of stuck removals that the first round adds, the first ones; each later round adds twice as many.
 const REMOVALS: usize = if cfg!(test) { 1 } else { 64 };
 
-/// How many smaller values that stay the removals may ask for, all together, before the question is left open.
-const STAYING_MOST: usize = 1 << 22;
+/// The maximum number of smaller values that stay, over all removals, before the question is left open.
+const MAX_STAYING: usize = 1 << 22;
 
-/// How many stretches of time are looked at in a round before the question is left open.
-const STRETCHES_MOST: usize = 100_000;
+/// The maximum number of stretches of time in a round before the question is left open.
+const MAX_STRETCHES: usize = 100_000;
 
 impl Pending<'_> {
     /// Decides a history of a priority queue, or leaves the question open; `lives` ascend in priority.
@@ -51,17 +53,17 @@ impl Pending<'_> {
         }
         let mut taken = self.hinted(lives);
         let mut removals: Vec<Removal> = Vec::new();
-        for round in 0..=ROUNDS_MOST {
+        for round in 0..=MAX_ROUNDS {
             let mut stuck = match moments(&self.without(lives, &taken), empties) {
                 Ok(steps) => return Ok(Answer { outcome: Ok(steps), taken }),
                 Err(unplaced) => unplaced.stuck,
             };
             budget.look_at_the_clock()?;
-            // A pending removal that is stuck just takes nothing, or something else.
+            // A pending removal that is stuck may take no value, or another one.
             stuck.retain(|removal| removal.has_returned(lives));
             stuck.sort_by_key(|removal| removal.span.ret);
             removals.extend(stuck.into_iter().take(REMOVALS << round));
-            if round == ROUNDS_MOST || removals.len() * (self.calls.len() + 1) > STAYING_MOST {
+            if round == MAX_ROUNDS || removals.len() * (self.calls.len() + 1) > MAX_STAYING {
                 break;
             }
             removals.sort_by_key(|removal| removal.below);
@@ -78,23 +80,23 @@ impl Pending<'_> {
     }
 }
 
-/// What a removal asks for.
+/// The needs of a removal.
 #[derive(Debug, Clone)]
 struct Want {
     removal: Removal,
-    /// The smaller values that stay, with the ranks when they are there; one more than there are pending removals at most, first
-    /// come first.
+    /// The smaller values that stay, with the ranks of their presence, in order of their beginning; at most one more
+    /// than there are pending removals.
     staying: Vec<(u32, u32)>,
-    /// The moments at which no smaller value is there but of those: the latest at which none of them is, the latest at which the first is, and
-    /// so on.
+    /// The moments at which no smaller value is present but those: the latest at which none of them is, the latest at
+    /// which only the first is, and so on.
     moments: Vec<u32>,
 }
 
-/// What the removals, which ascend in their values, ask for.
+/// The needs of the removals, which ascend in their values.
 fn wants(pending: &Pending<'_>, lives: &[Life], removals: &[Removal]) -> Vec<Want> {
     let first = removals.iter().map(|removal| removal.span.call).min().unwrap_or(0);
     let last = removals.iter().map(|removal| removal.span.ret).max().unwrap_or(0);
-    // The latest free moment is looked for, so time runs backwards.
+    // The latest free moment is wanted, so time runs backwards.
     let back = |rank: u32| last + 1 - rank.clamp(first.saturating_sub(1), last + 1);
     let mut free = Free::new(back(0));
     let mut staying: Vec<(u32, u32)> = Vec::new();
@@ -126,22 +128,22 @@ fn wants(pending: &Pending<'_>, lives: &[Life], removals: &[Removal]) -> Vec<Wan
     wants
 }
 
-/// A moment for each of the wants, so that enough removals are pending at each.
+/// A moment for each need, such that enough removals are pending at each.
 struct Plan<'a> {
     pending: &'a Pending<'a>,
-    /// Ascend in their values.
+    /// In ascending order of their values.
     wants: &'a [Want],
-    /// The moment of the removal of the largest value in a stretch, `None` if no moment does.
+    /// The moment of the removal of the largest value in a stretch; `None` if no moment fits.
     chosen: FxHashMap<Stretch, Option<u32>>,
 }
 
 /// A stretch of time between two chosen moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Stretch {
-    /// What was there before this is gone, or never matters in here.
+    /// Values present before this are gone, or never matter within the stretch.
     from: u32,
     to: u32,
-    /// How many values are gone before.
+    /// The number of values gone before.
     gone: usize,
 }
 
@@ -158,7 +160,7 @@ impl Stretch {
         want.staying.iter().filter(move |&&(there, _)| from <= there && there < moment).map(|&(_, i)| i)
     }
 
-    /// What is before a moment, and what is after it.
+    /// The stretches before and after a moment.
     fn cut(&self, want: &Want, moment: u32) -> (Stretch, Stretch) {
         let gone = self.gone + self.due(want, moment).count();
         (Stretch { to: moment, ..*self }, Stretch { from: moment, gone, ..*self })
@@ -166,13 +168,13 @@ impl Stretch {
 }
 
 impl<'a> Plan<'a> {
-    /// `None` if there is none.
+    /// `None` if no plan exists.
     fn of(pending: &'a Pending<'a>, wants: &'a [Want]) -> Result<Option<Self>, Undecided> {
         let mut plan = Plan { pending, wants, chosen: FxHashMap::default() };
         Ok(plan.fits(Stretch::WHOLE)?.then_some(plan))
     }
 
-    /// What the removal of the largest value in a stretch asks for.
+    /// The need of the removal of the largest value in a stretch.
     fn largest(&self, stretch: Stretch) -> Option<&'a Want> {
         self.wants.iter().rev().find(|want| stretch.contains(want.removal.span))
     }
@@ -182,7 +184,7 @@ impl<'a> Plan<'a> {
         if let Some(chosen) = self.chosen.get(&stretch) {
             return Ok(chosen.is_some());
         }
-        if self.chosen.len() == STRETCHES_MOST {
+        if self.chosen.len() == MAX_STRETCHES {
             return Err(Undecided::Open);
         }
         let mut chosen = None;
@@ -198,7 +200,8 @@ impl<'a> Plan<'a> {
         Ok(chosen.is_some())
     }
 
-    /// What each pending removal takes: the first to be called the value with the first deadline.
+    /// The value that each pending removal takes: the first removal to be called takes the value with the first
+    /// deadline.
     fn taken(&self, removals: usize) -> Vec<Option<u32>> {
         let mut taken = Vec::with_capacity(removals);
         self.collect(Stretch::WHOLE, &mut taken);
@@ -208,7 +211,7 @@ impl<'a> Plan<'a> {
 
     fn collect(&self, stretch: Stretch, taken: &mut Vec<Option<u32>>) {
         let Some(want) = self.largest(stretch) else { return };
-        let moment = self.chosen.get(&stretch).copied().flatten().expect("what fits has a moment");
+        let moment = self.chosen.get(&stretch).copied().flatten().expect("a stretch that fits has a moment");
         let (before, after) = stretch.cut(want, moment);
         self.collect(before, taken);
         for value in stretch.due(want, moment) {
@@ -220,7 +223,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// As few of the wants as have no plan either.
+/// A subset of the needs, as small as possible, that has no plan either.
 fn fewest(pending: &Pending<'_>, wants: &[Want]) -> Vec<Want> {
     let indices = shrink((0..wants.len()).collect(), |indices| {
         let fewer: Vec<Want> = indices.iter().map(|&i| wants[i].clone()).collect();
@@ -229,7 +232,7 @@ fn fewest(pending: &Pending<'_>, wants: &[Want]) -> Vec<Want> {
     indices.into_iter().map(|i| wants[i].clone()).collect()
 }
 
-/// All that is in the way of the removals.
+/// All values that are in the way of the removals.
 fn core(lives: &[Life], wants: &[Want]) -> Core {
     let mut all = Core::default();
     for want in wants {

@@ -1,21 +1,21 @@
-//! Few operations of one element that already show what is wrong with it.
+//! Evidence: a few operations of one element that already show the violation.
 
 use super::shrink::shrink;
 use super::span::{Span, Spans};
 use super::switch::{Act, Operation, sweep};
 
-/// The most places at which a long history is cut, latest first.
-const CUTS_MOST: usize = 32;
+/// The maximum number of places at which a long history is cut, latest first.
+const MAX_CUTS: usize = 32;
 
-/// Positions of operations, `failing` among them, that no order explains: those of its element that were called
-/// before it returned, without what can be left out.
+/// Positions of operations, `failing` among them, without a legal order: those of its element that were called before
+/// it returned, without superfluous ones.
 ///
-/// At a moment when no change is open, every order has the element the same way: on if more changes to on than
-/// to off were called. So what lies between two such moments that agree can be left out, and so can every
+/// At a moment without an open change, the element has the same state in every order: on if more changes to on than to
+/// off were called. So the operations between two such moments with the same state can be left out, and so can every
 /// observation.
 ///
-/// Changes that may be of any element belong to every evidence. If they would do for this element, but others
-/// needed them too, the evidence is of all these.
+/// Changes that may be of any element belong to every evidence. If they would suffice for this element, but others
+/// needed them too, the evidence consists of all these.
 pub(crate) fn evidence(operations: &[Operation], spans: &Spans, failing: u32) -> Vec<u32> {
     let over = spans.spans[failing as usize].ret;
     let before = (0..operations.len() as u32).filter(|&p| spans.spans[p as usize].call < over);
@@ -47,12 +47,12 @@ pub(crate) fn evidence(operations: &[Operation], spans: &Spans, failing: u32) ->
     [seen, changes, unknown].concat()
 }
 
-/// What is left of `positions` when the operations between two moments at which nothing was going on are left
-/// out; the shortest first.
+/// The remaining `positions` when the operations between two quiet moments are left out; the shortest first.
 fn without_middle(operations: &[Operation], spans: &Spans, positions: &[u32], failing: u32) -> Vec<Vec<u32>> {
     let span = |p: u32| spans.spans[p as usize];
     let is_change = |p: u32| matches!(operations[p as usize].act, Act::Change(_));
-    // Moments are calls of changes: before them no change is open. With the number of changes to on, less off.
+    // A moment is the call of a change, before which no change is open, with the number of changes to on minus that to
+    // off.
     let mut quiet: Vec<(u32, i32)> = Vec::new();
     let mut open_until = 0;
     let mut on = 0;
@@ -66,7 +66,7 @@ fn without_middle(operations: &[Operation], spans: &Spans, positions: &[u32], fa
     if open_until < span(failing).call {
         quiet.push((span(failing).call, on));
     }
-    let latest = quiet.iter().rev().filter(|&&(moment, _)| moment <= span(failing).call).take(CUTS_MOST);
+    let latest = quiet.iter().rev().filter(|&&(moment, _)| moment <= span(failing).call).take(MAX_CUTS);
     let without = |&(to, on): &(u32, i32)| {
         let &(from, _) = quiet.iter().find(|&&(_, other)| other == on)?;
         let stays = |&&p: &&u32| {
@@ -80,8 +80,7 @@ fn without_middle(operations: &[Operation], spans: &Spans, positions: &[u32], fa
     shorter
 }
 
-/// The operations at these positions, their spans and the number of their elements, as those of a history of
-/// their own.
+/// The operations at these positions, their spans and the number of their elements, as a history of their own.
 fn alone(operations: &[Operation], spans: &Spans, positions: &[u32]) -> (Vec<Operation>, Spans, u32) {
     let all: Vec<Span> = positions.iter().map(|&p| spans.spans[p as usize]).collect();
     let mut ranks: Vec<u32> = all.iter().flat_map(|span| [span.call, span.ret]).filter(|&r| r < spans.end).collect();

@@ -1,13 +1,13 @@
-//! Allocations that find nothing left: the moments at which all objects are allocated.
+//! Exhaustion: allocations that find no object left, and the moments at which all objects are allocated.
 //!
-//! Objects are stretched in the order of their changes: taken as early as the calls allow, given back as late as
-//! the returns do. What is left between are moments at which that object must be free, in this order. An
-//! allocation of unknown outcome may have taken an object that is free from some moment on. The earlier they are
-//! called, the earlier those moments they are given: then at no moment could more be taken.
+//! Objects are stretched in the order of their changes: allocated as early as the calls permit, freed as late as the
+//! returns do. The remaining gaps are moments at which the object must be free, in this order. A pending allocation may
+//! have taken an object that is free from some moment to the end. The earliest such moments go to the pending
+//! allocations in order of their calls; no other assignment takes more objects at any moment.
 //!
-//! That is exact for the given order of each object's changes. Whether the order matters is asked in the other
-//! direction: an object is free in every order at a moment by which no more allocations of it had been called
-//! than frees of it had returned.
+//! That is exact for the given order of each object's changes. Whether the order matters is decided in the other
+//! direction: an object is free in every order at a moment by which no more of its allocations had been called than
+//! frees of it had returned.
 
 use super::cover::Cover;
 use super::life::{Life, after_the_end};
@@ -15,24 +15,24 @@ use super::span::{Span, Spans};
 use super::stretch::Stretched;
 use super::switch::{Act, Operation};
 
-/// How often the changes of an object are gone through. A change moves to the left by one place of its kind in each,
-/// and has no further to go than there are others at once.
-const PASSES_MOST: usize = 16;
+/// The maximum number of passes over the changes of an object. Each pass moves a change left by one place of its kind,
+/// and a change moves no further than the number of overlapping ones.
+const MAX_PASSES: usize = 16;
 
-/// Allocations that found nothing, among operations on objects numbered from one.
+/// Allocations that found no object, among operations on objects numbered from one.
 pub(super) struct Exhaustion<'a> {
     pub(super) operations: &'a [Operation],
     pub(super) spans: &'a Spans,
     pub(super) refused: &'a [u32],
     pub(super) objects: u32,
-    /// How many objects there are that no operation names.
+    /// The number of objects that no operation names.
     pub(super) unseen: u64,
 }
 
 impl Exhaustion<'_> {
-    /// Puts the refused where all objects are allocated, or finds one for which there is no such moment.
+    /// Places each refused allocation where all objects are allocated, or returns one without such a moment.
     ///
-    /// In `order` no allocation of unknown outcome is needed.
+    /// In `order` no pending allocation is needed.
     pub(super) fn place(&self, order: &[u32]) -> Result<Vec<u32>, u32> {
         let mut changes: Vec<Vec<u32>> = vec![Vec::new(); self.objects as usize];
         for &p in order {
@@ -83,13 +83,13 @@ impl Exhaustion<'_> {
         Ok(timed.into_iter().map(|(_, _, p)| p).collect())
     }
 
-    /// The changes of one object, its allocations in order of their calls and its frees in order of their returns
-    /// as far as that is possible: the closer to that, the less time is left between.
+    /// The changes of one object, its allocations in order of their calls and its frees in order of their returns as
+    /// far as possible: the closer to that, the shorter the gaps.
     ///
     /// Neighbours of a kind change places while all changes still fit into their spans.
     fn tightest(&self, changes: &[u32]) -> Vec<u32> {
         let mut changes = changes.to_vec();
-        for _ in 0..PASSES_MOST {
+        for _ in 0..MAX_PASSES {
             let mut done = true;
             let mut earliest = 0;
             for at in 0..changes.len() {
@@ -109,15 +109,15 @@ impl Exhaustion<'_> {
         changes
     }
 
-    /// Whether a change comes before another of its kind in the tightest order, if both can: allocations stand at even
+    /// Whether a change comes before another of its kind in the tightest order, if both can: allocations have even
     /// places.
     fn is_better_first(&self, change: u32, other: u32, place: usize) -> bool {
         let key = |p| if place.is_multiple_of(2) { self.later(p).call } else { self.later(p).ret };
         key(change) < key(other)
     }
 
-    /// Whether these changes can come one after the other from a moment on. What comes after them is as free as before, whatever their
-    /// order: it waits for the last of their calls.
+    /// Whether these changes can follow one another from a moment on. Their order leaves later changes as free as
+    /// before: those wait for the last of the three calls.
     fn fits(&self, changes: [u32; 3], from: u32) -> bool {
         let mut earliest = from;
         changes.iter().all(|&p| {
@@ -127,7 +127,7 @@ impl Exhaustion<'_> {
         })
     }
 
-    /// The span in ranks that are one more: gaps are open intervals, and the first begin before the first event.
+    /// The span in ranks that are one larger: gaps are open intervals, and the first begin before the first event.
     fn later(&self, p: u32) -> Span {
         let Span { call, ret } = self.spans.spans[p as usize];
         Span { call: call + 1, ret: ret + 1 }
@@ -139,8 +139,8 @@ impl Exhaustion<'_> {
         Life::new(self.later(pair[0]), free)
     }
 
-    /// Operations that show, in whatever order the changes came, that at each moment of a refused allocation more
-    /// objects were free than allocations of unknown outcome could have taken.
+    /// Operations which show, for every order of the changes, that at each moment of a refused allocation more objects
+    /// were free than pending allocations could have taken.
     pub(super) fn certainly_free(&self, refused: u32) -> Option<Vec<u32>> {
         let span = self.spans.spans[refused as usize];
         let free = self.certain_times(span);
@@ -148,7 +148,7 @@ impl Exhaustion<'_> {
             |p: &u32| self.operations[*p as usize].act == Act::SomeOn && self.spans.spans[*p as usize].call < span.ret;
         let unknown: Vec<u32> = (0..self.operations.len() as u32).filter(unknown).collect();
         let mut evidence = [&[refused], unknown.as_slice()].concat();
-        // Between the moments at which one of these times ends or an allocation is called, nothing changes.
+        // Between the ends of these times and the calls of allocations, no count changes.
         let mut moments: Vec<u32> = free.iter().map(|time| time.until).collect();
         moments.extend(unknown.iter().map(|&p| self.spans.spans[p as usize].call));
         moments.push(span.call);
@@ -192,7 +192,7 @@ impl Exhaustion<'_> {
             for &(moment, change, p) in changes.iter() {
                 allocated += change;
                 match since {
-                    // At its call an allocation can happen; after the return of a free it has happened.
+                    // An allocation may take effect at its call; a free has taken effect after its return.
                     Some((start, freed)) if allocated > 0 => {
                         free.push(Certain { since: start, until: moment, shown: [freed, Some(p)] });
                         since = None;
@@ -212,7 +212,7 @@ impl Exhaustion<'_> {
 /// A time at which an object is certainly free, and the operations that show it.
 struct Certain {
     since: u32,
-    /// Not included.
+    /// Exclusive.
     until: u32,
     shown: [Option<u32>; 2],
 }

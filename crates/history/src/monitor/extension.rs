@@ -1,11 +1,12 @@
-//! How far a history is in order that is known to fail.
+//! Extension: the time up to which a failing history is certainly in order.
 //!
-//! What is in the way of a removal may have been taken by one that is still open, until that answers that it took something else. So a failure is
-//! certain only when these have answered, some time after a procedure is stuck.
+//! A pending removal may have taken the value that is in the way of another removal, until it answers that it took a
+//! different one. So a failure is certain only when the pending removals have answered, some time after a procedure is
+//! stuck.
 //!
-//! Given an order of all up to some moment before: what is there then, and what comes after it, is a history of its own, and a
-//! short one if only the next answers are looked at. An order of it goes on where the other ends. So the whole is in order as far as
-//! the short one is.
+//! Given an order of the whole up to some moment before, the values present then and the later operations form a
+//! history of their own, a short one if only the next answers are considered. An order of it continues where the given
+//! one ends. So the whole is in order as far as the short history is.
 
 use std::ops::RangeInclusive;
 
@@ -13,14 +14,17 @@ use super::life::{Life, Step, after_the_end};
 use super::pending::Pending;
 use super::span::{NEVER, Span};
 
-/// A history of more values and removals that found nothing is not looked at; few in tests, whose histories are short.
-const LOOKED_AT_MOST: usize = if cfg!(test) { 5 } else { 1 << 16 };
+/// The maximum size of such a history, in values and removals that found nothing; small in tests, whose histories are
+/// short.
+const MAX_REST: usize = if cfg!(test) { 5 } else { 1 << 16 };
 
-/// A removal before whose return all is in order, for certain: the last that is found among those that return `during` a time; the first of
-/// these if there is much to look at. What happened before that time is in order already, and one of them returns when it begins.
+/// A removal before whose return the history is certainly in order: the last one found among those that return `during`
+/// a time; the first of them if there is much to look at. Everything before that time must be in order already, and one
+/// of them must return at its beginning.
 ///
-/// `done` is an order of what takes effect before the rank `from`, which is that of a call: of all that returned before it, and of nothing that was called
-/// later. What `holds` is asked of are pending removals, values in the order in which they stand among `lives`, and removals that found nothing.
+/// `done` is an order of the steps that take effect before the rank `from`, which is that of a call: of all operations
+/// that returned before it, and of none called later. `holds` decides pending removals, values in the order of `lives`,
+/// and removals that found nothing.
 pub(super) fn first_failure(
     lives: &[Life],
     empties: &[Span],
@@ -47,20 +51,20 @@ fn removals(lives: &[Life], empties: &[Span]) -> impl Iterator<Item = (Span, Ste
     removed.chain((0..).zip(empties).map(|(e, &empty)| (empty, Step::Empty(e))))
 }
 
-/// When all removals have returned that were called by a time.
+/// The time at which all removals called by a time have returned.
 pub(super) fn answered(lives: &[Life], empties: &[Span], called: u32) -> u32 {
     let returns = removals(lives, empties).filter(|(span, _)| span.call <= called).map(|(span, _)| span.ret);
     returns.max().unwrap_or(called)
 }
 
-/// The first call of what was open at the time of a call.
-pub(super) fn first_call_of_what_is_open(lives: &[Life], empties: &[Span], at: u32) -> u32 {
+/// The first call among the operations open at the time of a call.
+pub(super) fn first_call_among_open(lives: &[Life], empties: &[Span], at: u32) -> u32 {
     let spans = lives.iter().flat_map(|life| [life.insert, life.remove]).chain(empties.iter().copied());
     let calls = spans.filter(|span| span.call <= at && at <= span.ret).map(|span| span.call);
     calls.min().unwrap_or(at)
 }
 
-/// Of an order of steps those that take effect before the rank of a call, if each does as soon as it can.
+/// The steps of an order that take effect before the rank of a call, if each does as soon as it can.
 pub(super) fn done_before<'s>(from: u32, steps: &'s [Step], lives: &[Life], empties: &[Span]) -> &'s [Step] {
     let called = |step: &Step| match *step {
         Step::Insert(i) => lives[i as usize].insert.call,
@@ -71,20 +75,20 @@ pub(super) fn done_before<'s>(from: u32, steps: &'s [Step], lives: &[Life], empt
     &steps[..done]
 }
 
-/// What happens from a rank on, with ranks of its own.
+/// The history from a rank on, with ranks of its own.
 struct Rest {
-    /// In the order of the whole. Those that are there before are inserted first, one by one.
+    /// In the order of the whole. The values present before are inserted first, one at a time.
     lives: Vec<Life>,
     empties: Vec<Span>,
     from: u32,
-    /// How many are there before.
+    /// The number of values present before.
     there: u32,
 }
 
 impl Rest {
-    /// `None` if that is much.
+    /// `None` for a large rest.
     fn of(lives: &[Life], empties: &[Span], done: &[Step], from: u32, to: u32) -> Option<Self> {
-        // For each value in which turn it was inserted, if it is there.
+        // For each value the turn of its insertion, if it is present.
         let mut turn: Vec<Option<u32>> = vec![None; lives.len()];
         let mut is_gone = vec![false; lives.len()];
         let mut is_told = vec![false; empties.len()];
@@ -98,7 +102,7 @@ impl Rest {
         let left = |&i: &usize| !is_gone[i] && lives[i].insert.call <= to;
         let left: Vec<usize> = (0..lives.len()).filter(left).collect();
         let untold: Vec<usize> = (0..empties.len()).filter(|&e| !is_told[e] && empties[e].call <= to).collect();
-        if left.len() + untold.len() > LOOKED_AT_MOST {
+        if left.len() + untold.len() > MAX_REST {
             return None;
         }
         let mut turns: Vec<u32> = left.iter().filter_map(|&i| turn[i]).collect();
@@ -113,7 +117,7 @@ impl Rest {
         Some(rest)
     }
 
-    /// What was called before takes effect later nevertheless, and may as well have been called now.
+    /// An earlier call takes effect later all the same, and may as well have come now.
     fn rank(&self, rank: u32) -> u32 {
         if rank == NEVER { NEVER } else { rank.max(self.from) - self.from + self.there }
     }
@@ -122,7 +126,7 @@ impl Rest {
         Span { call: self.rank(span.call), ret: self.rank(span.ret) }
     }
 
-    /// Whether all is in order if neither this return nor a later one comes.
+    /// Whether the rest is in order without this return and all later ones.
     fn holds_before(&self, ret: u32, holds: &mut impl FnMut(Pending<'_>, &[Life], &[Span]) -> bool) -> bool {
         let end = self.rank(ret);
         let (mut lives, mut staying) = (Vec::new(), 0);
@@ -156,17 +160,17 @@ mod tests {
     use crate::budget::{Budget, Options};
 
     #[test]
-    fn what_is_there_before_is_inserted_in_the_order_of_its_turns() {
+    fn values_present_before_are_inserted_in_turn() {
         let lives = [(0, 1), (2, 3), (4, 5)].map(|(call, ret)| Life::new(Span { call, ret }, Span { call: 8, ret: 9 }));
-        // The second has been there and is gone; the first came last, though it was called first.
+        // The second has been present and is gone; the first came last, though it was called first.
         let done = [Step::Insert(1), Step::Insert(2), Step::Remove(1), Step::Insert(0)];
         let rest = Rest::of(&lives, &[], &done, 7, 9).expect("few");
         let spans: Vec<(u32, u32)> = rest.lives.iter().map(|life| (life.insert.call, life.remove.call)).collect();
-        assert_eq!(spans, [(1, 3), (0, 3)], "two are there, the third's turn is before the first's");
+        assert_eq!(spans, [(1, 3), (0, 3)], "two are present, and the third's turn precedes the first's");
     }
 
     #[test]
-    fn a_removal_that_is_open_excuses_what_is_stuck_until_it_answers() {
+    fn a_pending_removal_excuses_a_stuck_one_until_it_answers() {
         let span = |call, ret| Span { call, ret };
         let lives = [
             Life::new(span(0, 1), span(12, 13)),

@@ -1,8 +1,8 @@
-//! The moments that nothing covers yet.
+//! The moments that are still uncovered.
 
-/// A set of moments that only shrinks. Near-constant time a step: a union-find structure with halved paths.
+/// A set of moments that only shrinks. Near-constant time per step: a union-find structure with path halving.
 pub(super) struct Free {
-    /// Leads to a later moment if this one is covered, to itself if not.
+    /// Each covered moment leads to a later one, and each uncovered moment to itself.
     next: Vec<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Free {
         }
         let mut moment = self.next(after + 1);
         while moment < before {
-            // All in between will be covered, too: one step leads past them.
+            // All in between will be covered, too, so one step leads past them.
             self.next[moment as usize] = before;
             moment = self.next(moment + 1);
         }

@@ -1,11 +1,11 @@
-//! What the procedures for containers work on: the life of each value, from its insertion to its removal.
+//! Lives: the procedures for containers work on the life of each value, from its insertion to its removal.
 
 use super::span::{NEVER, Span};
 
 /// A value that is inserted once and removed at most once.
 ///
-/// The spans are *tight*: a removal can take effect only after the insertion did, so it is never called before
-/// the insertion, and the insertion never returns after the removal.
+/// The spans are *tight*: a removal can take effect only after the insertion, so it is never called before the
+/// insertion, and the insertion never returns after the removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) insert: Span,
@@ -22,21 +22,21 @@ impl Life {
         }
     }
 
-    /// Whether the value is still there when the history is over.
+    /// Whether the value is still present at the end of the history.
     pub(crate) fn stays(&self) -> bool {
         self.remove.ret == NEVER
     }
 
-    /// Whether the value is there at `rank` in every order that respects time.
+    /// Whether the value is present at `rank` in every order that respects time.
     pub(crate) fn covers(&self, rank: u32) -> bool {
         self.insert.ret < rank && rank < self.remove.call
     }
 }
 
-/// The removal of the `k`-th of the values that stay: after everything, and concurrent with all others like it.
+/// The removal of the `k`-th value that stays: after all events, and overlapping all others of its kind.
 ///
-/// Any container can be emptied in its own order by removals that are all concurrent, so this adds nothing that
-/// could fail and spares every procedure a case.
+/// Overlapping removals can empty any container in its own order, so they add no violation and spare every procedure a
+/// case.
 pub(crate) fn after_the_end(end: u32, k: u32) -> Span {
     Span { call: end + 1 + k, ret: NEVER }
 }
@@ -50,16 +50,16 @@ pub(crate) enum Step {
     Empty(u32),
 }
 
-/// Lives and empty removals that no order can explain, whatever else the history contains.
+/// Lives and empty removals without a legal order, whatever else the history contains.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Core {
     pub(crate) lives: Vec<u32>,
     pub(crate) empties: Vec<u32>,
-    /// The removal before whose return all is in order, where one is known.
+    /// The removal before whose return the history is in order, if one is known.
     pub(crate) first: Option<Step>,
 }
 
-/// An order of all operations that the container's rule allows, or a core.
+/// A legal order of all operations, or a core.
 pub(crate) type Outcome = Result<Vec<Step>, Core>;
 
 #[cfg(test)]
@@ -74,11 +74,11 @@ mod tests {
         let apart = Life { insert: span(0, 3), remove: span(6, 8) };
         assert_eq!(Life::new(apart.insert, apart.remove), apart);
         let covered: Vec<u32> = (0..10).filter(|&rank| apart.covers(rank)).collect();
-        assert_eq!(covered, [4, 5], "neither where it may still come nor where it may be gone");
+        assert_eq!(covered, [4, 5], "neither while it may still be absent nor once it may be gone");
     }
 
     #[test]
-    fn those_that_stay_are_removed_together_after_everything_at_moments_of_their_own() {
+    fn values_that_stay_are_removed_together_after_all_events() {
         let removals: Vec<Span> = (0..3).map(|k| after_the_end(7, k)).collect();
         assert!(removals.iter().all(|removal| removal.call > 7));
         assert!(removals.windows(2).all(|pair| pair[0].call < pair[1].call && pair[1].call < pair[0].ret));

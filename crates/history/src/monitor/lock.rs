@@ -1,24 +1,24 @@
-//! Mutexes: one process has the lock at a time, and only that one can give it back.
+//! Mutexes: one process has the lock at a time, and only that process can release it.
 //!
-//! The acquisition by a process and its next release are a *section*. Sections must not interleave, so they are
+//! An acquisition by a process and its next release form a *section*. Sections must not interleave, so they are
 //! arranged like the values of a register (see [`zones`](super::zones)).
 //!
-//! An acquisition that was refused needs a moment at which somebody has the lock. With the sections arranged,
-//! each is stretched: acquired as early as the calls allow, released as late as the returns do, but for the next
-//! acquisition. What is left between two sections are moments at which nobody can have the lock. If all
-//! sections are forward, they come in this order and no other, so a refusal within such a gap is a violation.
+//! A refused acquisition needs a moment at which some process has the lock. The arranged sections are stretched: each
+//! acquired as early as the calls permit, and released as late as the returns and the next acquisition do. The
+//! remaining gaps between two sections are moments at which no process can have the lock. If all sections are forward,
+//! this is their only order, so a refusal within such a gap is a violation.
 //!
-//! Operations of one process that touch in time are concurrent like any others. If its acquisitions and releases take turns in
-//! the order of their calls, no other order explains more: acquisitions could trade their moments so that they come in
-//! that order, and so could releases, and then they take turns in one way only. If they do not, another order may do, and the
-//! search looks for it.
+//! Operations of one process that touch in time overlap like any others. If its acquisitions and releases alternate in
+//! the order of their calls, no other order permits more: acquisitions could trade their moments so that they come in
+//! that order, and so could releases, and then only one alternation is left. If they do not alternate, another order
+//! may, and the search looks for it.
 //!
 //! O(n log n).
 
 use rustc_hash::FxHashMap;
 
 use super::life::{Life, after_the_end};
-use super::span::{OPERATIONS_MOST, Spans};
+use super::span::{MAX_OPERATIONS, Spans};
 use super::stretch::Stretched;
 use super::zones::{Zone, arrange};
 use super::{Attempt, Decision, Undecided, Violation};
@@ -27,7 +27,7 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
-/// No position: the release that never comes.
+/// The position of a release that never comes.
 const NONE: u32 = u32::MAX;
 
 /// An acquisition and its release, by position.
@@ -43,10 +43,11 @@ impl Section {
     }
 }
 
-/// Decides a history of a mutex; open if a process went on after an operation whose outcome is unknown, if one with
-/// operations that touch does not take turns, or if a refusal could depend on which of several arrangements is the right one.
+/// Decides a history of a mutex. It is open if a process continued after an operation whose outcome is unknown, if a
+/// process with operations that touch does not alternate, or if a refusal could depend on the choice among several
+/// arrangements.
 pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
-    if part.len() > OPERATIONS_MOST {
+    if part.len() > MAX_OPERATIONS {
         return Err(Undecided::Open);
     }
     let Sections { sections, refused, waiting } = match Sections::of(part)? {
@@ -79,7 +80,7 @@ pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
     let in_turn: Vec<Life> = turns.iter().map(|&s| lives[s as usize]).collect();
     let stretched = Stretched::of(&in_turn);
 
-    // A refusal stands within the section whose turn it is; the steps are sorted by turn and then by time.
+    // A refusal comes within the section of its turn; the steps are sorted by turn and then by time.
     let mut steps: Vec<(u32, u32, u32)> = Vec::with_capacity(part.len());
     for (turn, &s) in (0..).zip(&turns) {
         let section = sections[s as usize];
@@ -93,7 +94,7 @@ pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
         match stretched.within(spans[p as usize]) {
             Ok((turn, moment)) => steps.push((3 * turn + 1, moment, p)),
             Err(turn) => {
-                // An acquisition that never returned can have come last.
+                // A pending acquisition can have come last.
                 if turn == last_turn
                     && let Some(waiter) = waiter
                     && spans[waiter as usize].call < spans[p as usize].ret
@@ -108,7 +109,7 @@ pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
                 let around = [turn.checked_sub(1), Some(turn)].into_iter().flatten();
                 let around = around.filter_map(|turn| turns.get(turn as usize));
                 let rows = around.flat_map(|&s| sections[s as usize].positions()).chain([p]);
-                let reason = "is refused the lock, although nobody has it";
+                let reason = "is refused the lock, although no process has it";
                 return Ok(Decision::Fails(Violation::new(part, rows, reason).about(part, p)));
             }
         }
@@ -133,7 +134,7 @@ impl Sections {
     fn of(part: &Part<'_>) -> Result<Result<Self, Violation>, Undecided> {
         let mut sections: Vec<Section> = Vec::with_capacity(part.len() / 2);
         let (mut refused, mut waiting) = (Vec::new(), Vec::new());
-        // Each process's latest section, and whether it is still to do anything.
+        // Each process's latest section, and whether the process is still to do anything.
         let mut latest: FxHashMap<u64, (u32, bool)> = FxHashMap::default();
         for p in 0..part.len() {
             let process = u64::from(part.process(p));
@@ -170,7 +171,7 @@ impl Sections {
                         _ if touches(part, part.process(p as usize)) => return Err(Undecided::Open),
                         before => {
                             let before = before.into_iter().flat_map(|section| section.positions());
-                            let reason = "gives back a lock that the process does not have";
+                            let reason = "releases a lock that the process does not have";
                             return Ok(Err(Violation::new(part, before.chain([p]), reason).about(part, p)));
                         }
                     }
@@ -184,7 +185,7 @@ impl Sections {
     }
 }
 
-/// Whether the process calls an operation no later than its last one returns.
+/// Whether the process calls an operation no later than its previous one returns.
 fn touches(part: &Part<'_>, process: u32) -> bool {
     let own: Vec<usize> = (0..part.len()).filter(|&p| part.process(p) == process).collect();
     own.windows(2).any(|pair| part.call(pair[1]) <= part.ret(pair[0]))

@@ -1,8 +1,8 @@
-//! Keys at places, with the least of a range and the first below a limit.
+//! Keys at places, with range minimum and search for the first key below a limit.
 
 const FAN: usize = 16;
 
-/// A tree of minima, sixteen to a node: one cache line. Changes and questions cost O(log n).
+/// A tree of minima, sixteen to a node: one cache line. Changes and queries cost O(log n).
 pub(crate) struct MinTree {
     /// The keys, then the minima of sixteen keys each, and so on; each level a whole number of nodes.
     levels: Vec<Vec<u32>>,
@@ -58,7 +58,7 @@ impl MinTree {
     pub(crate) fn first_at_most(&self, from: usize, to: usize, limit: u32) -> Option<usize> {
         let mut at = from;
         let mut height = 0;
-        // Up and to the right, until a node holds such a key …
+        // Up and to the right, until a node has such a key …
         loop {
             let level = self.levels.get(height)?;
             let node_end = (at + 1).next_multiple_of(FAN).min(level.len());

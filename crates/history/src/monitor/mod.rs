@@ -1,8 +1,8 @@
 //! Decision procedures for unambiguous histories: exact, near-linear, no search.
 //!
-//! A history is unambiguous if each answer tells which operation it goes back to: no value is inserted twice,
-//! or written twice. Tests that hand out distinct values record such histories, and then the question that is
-//! intractable in general takes one or a few sorts.
+//! A history is unambiguous if each answer identifies its cause: no value is inserted twice, or written twice. Tests
+//! that hand out distinct values record such histories, and then the question that is intractable in general takes one
+//! or a few sorts.
 //!
 //! | file | objects | idea |
 //! | --- | --- | --- |
@@ -13,12 +13,13 @@
 //! | [`set`], [`allocator`] | sets, allocators | each element goes on and off; see [`switch`] |
 //! | [`lock`] | mutexes | the times between acquisition and release are zones too |
 //!
-//! What they share: [`span`] (time as ranks), [`numbers`] (values as numbers), [`life`] (a value from insertion to removal), [`cover`] (when
-//! something is surely there), [`container`] (from operations to lives and back), [`pending`] and
-//! [`deadlines`] (removals that never returned), [`extension`] (how far all is in order), [`shrink`] (smaller counter-examples).
+//! They share [`span`] (time as ranks), [`numbers`] (values as numbers), [`life`] (a value from insertion to removal),
+//! [`cover`] (the times at which some value is surely present), [`container`] (from operations to lives and back),
+//! [`pending`] and [`deadlines`] (pending removals), [`extension`] (the time up to which a failing history is in
+//! order), [`shrink`] (smaller counter-examples).
 //!
-//! Each procedure gives an order that explains the history or a few operations that nothing can explain, and is
-//! compared with an exhaustive search on all small histories and on many random ones (see `agreement`).
+//! Each procedure returns a legal order of the history, or a few operations that have none. Tests compare it with an
+//! exhaustive search on all small histories and on many random ones (see `agreement`).
 
 mod allocator;
 mod container;
@@ -57,30 +58,30 @@ use crate::model::{Kind, Model};
 use crate::operation::Op;
 use crate::part::Part;
 
-/// What a procedure found out.
+/// The result of a procedure.
 #[derive(Clone, Debug)]
 pub(crate) enum Decision {
-    /// Rows in an order that explains them.
+    /// Rows in a legal order.
     Holds(Vec<u32>),
-    /// Rows that cannot be explained.
+    /// Rows without a legal order.
     Fails(Violation),
 }
 
-/// A few operations that cannot be explained, whatever the others did.
+/// A few operations without a legal order, whatever the others did.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
     /// The rows, ascending.
     pub(crate) operations: Vec<u32>,
-    /// What is wrong, in one sentence.
+    /// The violation, in one sentence.
     pub(crate) reason: String,
-    /// The row that the reason is about, if it is one.
+    /// The row that the reason is about, if it is about one.
     pub(crate) subject: Option<u32>,
-    /// What happened before this time is in order; 0 if nothing is known of that.
+    /// Everything before this time is in order; 0 if no such time is known.
     pub(crate) in_order_before: u64,
 }
 
 impl Violation {
-    /// The violation that the operations at these positions are.
+    /// The violation by the operations at these positions.
     fn new(part: &Part<'_>, positions: impl IntoIterator<Item = u32>, reason: &str) -> Self {
         let mut operations: Vec<u32> = positions.into_iter().map(|p| part.row(p as usize)).collect();
         operations.sort_unstable();
@@ -88,16 +89,16 @@ impl Violation {
         Violation { operations, reason: reason.to_owned(), subject: None, in_order_before: 0 }
     }
 
-    /// The same, whose reason is about the operation at this position, if it is about one.
+    /// The same violation, with a reason about the operation at this position, if it is about one.
     fn about(self, part: &Part<'_>, position: impl Into<Option<u32>>) -> Self {
         Violation { subject: position.into().map(|p| part.row(p as usize)), ..self }
     }
 }
 
-/// Why a procedure has no answer.
+/// The reason why a procedure has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Undecided {
-    /// The history is ambiguous, or more than the procedure knows how to decide: a question for the general search.
+    /// The history is ambiguous, or beyond the procedure: a question for the general search.
     Open,
     /// A limit was hit.
     Exhausted(Exhausted),
@@ -109,13 +110,13 @@ impl From<Exhausted> for Undecided {
     }
 }
 
-/// What a procedure returns.
+/// The answer of a procedure.
 type Attempt = Result<Decision, Undecided>;
 
-/// The most memory that a procedure needs for an operation.
+/// The maximum memory of a procedure for each operation.
 const BYTES_PER_OPERATION: usize = 96;
 
-/// What inserts a value into such a container and what removes one; `None` if it is none.
+/// The operations that insert and remove a container's values; `None` for other kinds.
 pub(crate) fn operations(kind: Kind) -> Option<(Op, Op)> {
     let container = match kind {
         Kind::Queue => Container::Queue,
@@ -126,10 +127,11 @@ pub(crate) fn operations(kind: Kind) -> Option<(Op, Op)> {
     Some(container.operations())
 }
 
-/// Decides the part, if one of the procedures can: `None` if the history is ambiguous, or of another kind.
+/// Decides the part, if a procedure can: `None` if the history is ambiguous, or of another kind.
 ///
-/// Takes O(n log n) time and at most [`BYTES_PER_OPERATION`] for each operation, charged while it runs. The clock is looked at
-/// between the steps of a procedure, each of which goes through the operations once or sorts them: some 50 ms a million.
+/// Takes O(n log n) time and at most [`BYTES_PER_OPERATION`] for each operation, charged as it runs. The clock is read
+/// between the steps of a procedure, each of which goes through the operations once or sorts them: some 50 ms for a
+/// million.
 pub(crate) fn try_decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Option<Result<Decision, Exhausted>> {
     let procedure: fn(&Part<'_>, &Model, &mut Budget) -> Attempt = match (model.kind, model.capacity) {
         (Kind::Queue, None) => |part, _, budget| Container::Queue.decide(part, budget),

@@ -1,21 +1,22 @@
-//! Which number a value has: the lookup that every operation of an unambiguous history needs once.
+//! The number of a value: the lookup that every operation of an unambiguous history needs once.
 //!
-//! Tests mostly hand out values by counting, and then a value's place in an array is its value: neighbours in time are neighbours in
-//! memory, where a hash would spread them over all of it and each lookup would miss the caches. Other values are hashed.
+//! Tests usually hand out values by counting, and then a value's place in an array is the value itself: neighbours in
+//! time are neighbours in memory, where a hash would spread them over all of it and each lookup would miss the caches.
+//! Other values are hashed.
 
 use rustc_hash::FxHashMap;
 
 use crate::value::Value;
 
-/// An array may have so many places for each value that is in it.
+/// The maximum number of places of an array for each value in it.
 const SPARSEST: usize = 4;
 
-/// No number.
+/// The entry of a place whose integer has no number.
 const NONE: u32 = u32::MAX;
 
 /// Numbers, below `u32::MAX`, of distinct values.
 pub(super) enum Numbers {
-    /// Of integers, from `least` on.
+    /// For integers, from `least` on.
     Placed {
         least: i64,
         numbers: Vec<u32>,
@@ -24,7 +25,7 @@ pub(super) enum Numbers {
 }
 
 impl Numbers {
-    /// Room for the numbers of these values, and of no others.
+    /// A table with space for the numbers of these values, and of no others.
     pub(super) fn of(values: impl Iterator<Item = Value>) -> Self {
         let mut count = 0;
         let (mut least, mut most) = (Value::INT_MAX, Value::INT_MIN);
@@ -36,7 +37,7 @@ impl Numbers {
                 None => are_integers = false,
             }
         }
-        // Integers of 63 bits: the difference of two fits. It is negative if there are none.
+        // Integers have 63 bits, so the difference of two fits. It is negative if there are none.
         match usize::try_from(most - least).ok() {
             Some(width) if are_integers && width / SPARSEST < count => {
                 Numbers::Placed { least, numbers: vec![NONE; width + 1] }
@@ -48,11 +49,11 @@ impl Numbers {
     /// Gives the value a number; false if it has one already.
     ///
     /// # Panics
-    /// Perhaps, if no room was made for the value.
+    /// May panic if the table has no space for the value.
     pub(super) fn insert(&mut self, value: Value, number: u32) -> bool {
         let before = match self {
             Numbers::Placed { least, numbers } => {
-                let place = place(*least, value).expect("room was made for every value");
+                let place = place(*least, value).expect("the table has space for every value");
                 std::mem::replace(&mut numbers[place], number)
             }
             Numbers::Hashed(numbers) => numbers.insert(value.bits(), number).unwrap_or(NONE),

@@ -1,15 +1,15 @@
-//! A few values of a stack, taken apart from the outside without a search structure: quadratic, and for a few the
+//! Takes a few values of a stack apart from the outside without a search structure: quadratic, and for few values the
 //! fastest way. The rule is that of [`stack`](super::stack).
 
 use super::life::{Life, Step};
 
-/// The most places that are taken apart so; few in tests, whose histories are short.
+/// The maximum number of places that are taken apart so; small in tests, whose histories are short.
 pub(super) const SMALL: usize = if cfg!(test) { 3 } else { 32 };
 
-/// What comes out, in order.
+/// The next result, in order.
 pub(super) enum Found<'p> {
     Step(Step),
-    /// Places among which no value can lie at the bottom, although something is there at every moment.
+    /// Places among which no value can lie at the bottom, although some value is present at every moment.
     Stuck(&'p [u32]),
 }
 
@@ -18,7 +18,7 @@ pub(super) enum Found<'p> {
 /// Changes the order of `places`.
 pub(super) fn take_apart(lives: &[Life], places: &mut [u32], found: &mut impl FnMut(Found<'_>)) {
     let life = |place: u32| &lives[place as usize];
-    // At each place, when the first push of the values from there on returns.
+    // For each place, the first return of the pushes of the values from there on.
     let mut pushed = [u32::MAX; SMALL + 1];
     for (at, &place) in places.iter().enumerate().rev() {
         pushed[at] = life(place).insert.ret.min(pushed[at + 1]);
@@ -26,11 +26,11 @@ pub(super) fn take_apart(lives: &[Life], places: &mut [u32], found: &mut impl Fn
     let mut rest = places;
     let mut at = 0;
     while !rest.is_empty() {
-        // Up to the first pop at whose call nothing else is there.
+        // Up to the first pop at whose call no later value is present.
         let width = 1
             + (0..rest.len())
                 .position(|k| life(rest[k]).remove.call <= pushed[at + k + 1])
-                .expect("nothing is there after the last");
+                .expect("no value is present after the last");
         at += width;
         let (piece, others) = rest.split_at_mut(width);
         rest = others;
@@ -43,7 +43,7 @@ pub(super) fn take_apart(lives: &[Life], places: &mut [u32], found: &mut impl Fn
             continue;
         };
         piece[..=bottom].rotate_right(1);
-        let (bottom, above) = piece.split_first_mut().expect("the bottom is there");
+        let (bottom, above) = piece.split_first_mut().expect("the bottom is in the piece");
         found(Found::Step(Step::Insert(*bottom)));
         take_apart(lives, above, found);
         found(Found::Step(Step::Remove(*bottom)));

@@ -1,20 +1,20 @@
-//! Removals that never returned: each may have taken any value, or none.
+//! Pending removals: each may have taken any value, or none.
 //!
-//! To take a value that nothing else removes only widens what is possible for that value, so the question is
+//! To take a value that no other operation removes only widens the possibilities of that value, so the question is
 //! which values the pending removals should take.
 //!
-//! For a *queue* the answer is plain: the values that stay, in order of their insertions' returns, are taken by
-//! the pending removals in order of their calls. A value that is needed gone draws those inserted before it
-//! along, and the time by which a value must be gone never falls along that order.
+//! For a *queue* the answer is simple: the values that stay, in order of their insertions' returns, are taken by the
+//! pending removals in order of their calls. If a value has to be gone, so do those inserted before it, and the time by
+//! which a value must be gone never decreases along that order.
 //!
-//! For a *priority queue* deadlines tell (see [`deadlines`](super::deadlines)).
+//! For a *priority queue* deadlines decide (see [`deadlines`](super::deadlines)).
 //!
-//! For a *stack* the core of a failure tells: one of its values must be taken, whatever else is done, or the
-//! failure remains. The alternatives are tried in turn, within bounds; a history that needs more is left to the
-//! general search. In the prefix of a longer history it is known what each removal took in the end, and that is
-//! tried first. In a long history the alternatives are tried on its latest values (see [`recent`](super::recent)):
-//! what fails there fails, what stays open there is open, and what holds is tried on all. If that fails, what it fails with
-//! belongs to the few from then on.
+//! For a *stack* the core of a failure decides: one of its values must be taken, or the failure remains. The
+//! alternatives are tried in turn, within limits; a history that needs more is left to the general search. In the
+//! prefix of a longer history the value that each removal took in the end is known, and is tried first. In a long
+//! history the alternatives are tried on its latest values (see [`recent`](super::recent)): a failure there is a
+//! failure of the whole, an open question there stays open, and an assignment that holds is tried on the whole. If it
+//! fails there, the values of that failure join the latest ones from then on.
 
 use super::Undecided;
 use super::life::{Core, Life, Outcome, Step};
@@ -23,14 +23,14 @@ use super::span::Span;
 use super::{queue, stack};
 use crate::budget::{Budget, Exhausted};
 
-/// Runs of the procedure before the question is left open.
-const ATTEMPTS_MOST: usize = 512;
+/// The maximum number of runs of the procedure before the question is left open.
+const MAX_ATTEMPTS: usize = 512;
 
-/// How often all values are gone through before the question is left open.
-const ROUNDS_MOST: usize = 8;
+/// The maximum number of passes over all values before the question is left open.
+const MAX_ROUNDS: usize = 8;
 
-/// Lives and removals that found nothing that the procedure is run on, over all attempts, before the question is left open.
-const LIVES_MOST: usize = 1_000_000;
+/// The maximum number of lives and empty removals in all runs together before the question is left open.
+const MAX_LIVES: usize = 1_000_000;
 
 /// Pending removals, in order of their calls.
 pub(crate) struct Pending<'a> {
@@ -38,23 +38,23 @@ pub(crate) struct Pending<'a> {
     pub(crate) calls: &'a [u32],
     /// The rank after the last event.
     pub(crate) end: u32,
-    /// For each, the value to try first: in the prefix of a history, what it took later on.
+    /// For each, the value to try first: in the prefix of a history, the value that it took later.
     pub(crate) hints: &'a [Option<u32>],
 }
 
-/// What was decided, and which value each pending removal takes.
+/// The decision, and the value that each pending removal takes.
 pub(crate) struct Answer {
     pub(crate) outcome: Outcome,
     pub(crate) taken: Vec<Option<u32>>,
 }
 
 impl Pending<'_> {
-    /// Gives the value that stays to a removal, or finds it staying.
+    /// The life of a value that stays, given to a removal.
     fn take(&self, life: &Life, removal: usize) -> Life {
         Life::new(life.insert, Span { call: self.calls[removal], ret: self.end })
     }
 
-    /// What the hints say, of values that stay, to one removal each.
+    /// The hinted values, if they stay, each for one removal.
     pub(super) fn hinted(&self, lives: &[Life]) -> Vec<Option<u32>> {
         let mut taken = vec![None; self.calls.len()];
         for (removal, &hint) in self.hints.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Pending<'_> {
         taken
     }
 
-    /// The lives when the removals have taken these.
+    /// The lives after the removals have taken these.
     pub(super) fn without(&self, lives: &[Life], taken: &[Option<u32>]) -> Vec<Life> {
         let mut lives = lives.to_vec();
         for (removal, &i) in taken.iter().enumerate() {
@@ -84,7 +84,7 @@ impl Pending<'_> {
             lives[i as usize] = self.take(&lives[i as usize], removal);
             taken[removal] = Some(i);
         }
-        // Without the values that were taken, the removals would be free to take those of the core.
+        // Without the taken values, the removals would be free to take those of the core.
         let outcome = queue::decide(&lives, empties).map_err(|mut core| {
             core.lives.extend(taken.iter().flatten());
             core.lives.sort_unstable();
@@ -107,7 +107,7 @@ impl Pending<'_> {
         let Some(mut recent) = Recent::of(lives, empties) else { return self.try_all(lives, empties, budget) };
         let hints = recent.hints(self.hints);
         let mut few = Pending { hints: &hints, ..*self }.try_all(&recent.lives, &recent.empties, budget)?;
-        for _ in 0..ROUNDS_MOST {
+        for _ in 0..MAX_ROUNDS {
             if let Err(core) = &few.outcome {
                 return Ok(Answer { outcome: Err(recent.among_all(core)), taken: vec![None; self.calls.len()] });
             }
@@ -123,7 +123,7 @@ impl Pending<'_> {
         Err(Undecided::Open)
     }
 
-    /// Tries what the hints say first, and then the alternatives.
+    /// Tries the hints first, and then the alternatives.
     fn try_all(&self, lives: &[Life], empties: &[Span], budget: &mut Budget) -> Result<Answer, Undecided> {
         let mut taken = self.hinted(lives);
         let mut search = Search {
@@ -139,7 +139,7 @@ impl Pending<'_> {
             Err(core) => core,
         };
         search.budget.look_at_the_clock()?;
-        // If it fails even when every value that stays is taken by the first of the removals, it fails.
+        // If it fails even when the first of the removals takes every value that stays, it fails.
         let every = lives.iter().map(|life| if life.stays() { self.take(life, 0) } else { *life });
         if let Err(core) = stack::decide(&every.collect::<Vec<_>>(), empties) {
             return Ok(Answer { outcome: Err(core), taken });
@@ -168,7 +168,7 @@ struct Search<'a> {
     empties: &'a [Span],
     budget: &'a mut Budget,
     attempts: usize,
-    /// All that took part in a failure.
+    /// All lives that took part in a failure.
     core: Core,
 }
 
@@ -179,7 +179,7 @@ enum Branch {
 }
 
 impl Search<'_> {
-    /// Leaves untaken what takes part in a failure.
+    /// Takes back from the removals the values that take part in a failure.
     fn give_up(&mut self, core: &Core, lives: &[Life], taken: &mut [Option<u32>]) {
         for value in taken {
             if let Some(i) = value.filter(|i| core.lives.contains(i)) {
@@ -221,7 +221,7 @@ impl Search<'_> {
     fn branch(&mut self, taken: &mut [Option<u32>]) -> Result<Branch, Exhausted> {
         self.budget.look_at_the_clock()?;
         self.attempts += 1;
-        if self.attempts > ATTEMPTS_MOST || self.attempts * (self.lives.len() + self.empties.len()) > LIVES_MOST {
+        if self.attempts > MAX_ATTEMPTS || self.attempts * (self.lives.len() + self.empties.len()) > MAX_LIVES {
             return Ok(Branch::Open);
         }
         match stack::decide(&self.lives, self.empties) {

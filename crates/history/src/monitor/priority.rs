@@ -1,26 +1,27 @@
-//! The least first.
+//! Priority queues: the smallest first.
 //!
-//! A removal needs a moment at which nothing smaller is surely there; larger values do not matter to it. So the
-//! history is linearizable exactly when each value has such a moment in its removal's span, and each removal
-//! that found nothing has one at which nothing at all is there.
+//! A removal needs a moment at which no smaller value is surely present; larger values do not matter to it. So the
+//! history is linearizable if and only if each value has such a moment in its removal's span, and each empty removal
+//! has one at which no value at all is surely present.
 //!
-//! Why that is enough: take the largest value. At the moment of its removal nothing else is surely there, so the
-//! rest of the history can be cut in two there without loss (see [`cover`](super::cover)); the rest is smaller.
-//! The earliest such moments do: every value is removed at its own, inserted as late as that or its return
-//! allows, and equal moments serve in order of size.
+//! Why that suffices: take the largest value. At the moment of its removal no other value is surely present, so the
+//! rest of the history can be cut in two there without loss (see [`cover`](super::cover)); the rest is smaller. The
+//! earliest such moments do: every value is removed at its own, inserted as late as that or its return permits, and
+//! equal moments serve in order of size.
 //!
-//! The sets of covered moments only grow from value to value, so a union-find structure keeps, for each moment,
-//! the next one that is free (see [`free`](super::free)). O(n log n).
+//! The set of covered moments only grows from value to value, so a union-find structure keeps, for each moment, the
+//! next one that is free (see [`free`](super::free)). O(n log n).
 //!
-//! A value that is overlooked once makes all removals fail that take larger ones before it goes. The failure is the one that returns
-//! first: what came before its return is in order, and mostly a little more (see [`extension`](super::extension)). (That it fails by then, with removals open that have not said what they took, is not
-//! said.) For the steps whose moments come before that return are an order of it. Every removal that returned
-//! by then is among them, and whatever had to be gone by a removal's moment is gone: that moment was free for the smaller value, too, so the
-//! smaller value's own, the earliest such, is no later. A removal that has not returned by then has taken its value if its moment was before,
-//! and nothing if not.
+//! A value that is overlooked once makes all removals fail that take larger ones before it goes. The failure is the one
+//! that returns first: the history before its return is in order, and usually a little more of it (see
+//! [`extension`](super::extension)). (That the history fails by that return, while pending removals have not answered,
+//! is not claimed.) The order consists of the steps whose moments come before that return. It contains every removal
+//! that returned by then. And every value that had to be gone by a removal's moment is gone: that moment was free for
+//! the smaller value, too, so the smaller value's own moment, the earliest such, is no later. A removal that has not
+//! returned by then has taken its value if its moment was before, and none if not.
 
 use super::cover::chain;
-use super::extension::{answered, first_call_of_what_is_open, first_failure};
+use super::extension::{answered, first_call_among_open, first_failure};
 use super::free::Free;
 use super::life::{Core, Life, Outcome, Step};
 use super::span::Span;
@@ -31,11 +32,12 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     moments(lives, empties).map_err(|unplaced| core(lives, unplaced.first_stuck()))
 }
 
-/// Decides a history, all of whose removals have returned, and tells of a failure what is in order before it.
+/// Decides a history, all of whose removals have returned; for a failure, also says up to which time the history is in
+/// order.
 pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Budget) -> Outcome {
     moments(lives, empties).map_err(|unplaced| {
         let stuck = unplaced.first_stuck();
-        let from = first_call_of_what_is_open(lives, empties, stuck.span.call);
+        let from = first_call_among_open(lives, empties, stuck.span.call);
         let done: Vec<Step> =
             unplaced.timed.into_iter().filter(|&(moment, ..)| moment < from).map(|(_, _, step)| step).collect();
         let during = stuck.span.ret..=answered(lives, empties, stuck.span.ret);
@@ -46,28 +48,28 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Bud
     })
 }
 
-/// The removal together with as few values as are in its way at every moment.
+/// The removal together with as few values as block it at every moment.
 fn core(lives: &[Life], stuck: Removal) -> Core {
     stuck.core(chain(lives, 0..stuck.below, stuck.span))
 }
 
-/// A removal that needs a moment at which none of the smaller values is surely there.
+/// A removal that needs a moment at which none of the smaller values is surely present.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Removal {
     pub(super) span: Span,
-    /// How many values are smaller than what it took; all of them if it found nothing.
+    /// The number of values smaller than the one it took; all of them for an empty removal.
     pub(super) below: u32,
-    /// Which of the removals that found nothing it is.
+    /// The index among the empty removals, for one of them.
     empty: Option<u32>,
 }
 
 impl Removal {
-    /// Whether it took what it took for certain.
+    /// Whether the value that it took is certain.
     pub(super) fn has_returned(self, lives: &[Life]) -> bool {
         self.empty.is_some() || !lives[self.below as usize].stays()
     }
 
-    /// The removal together with what is in its way.
+    /// The removal together with the values that block it.
     pub(super) fn core(self, mut lives: Vec<u32>) -> Core {
         if self.empty.is_none() {
             lives.push(self.below);
@@ -76,11 +78,12 @@ impl Removal {
     }
 }
 
-/// What is known where not every removal has a moment.
+/// The result if not every removal has a moment.
 pub(super) struct Unplaced {
-    /// The removals that have none, in order of the values.
+    /// The removals without a moment, in order of the values.
     pub(super) stuck: Vec<Removal>,
-    /// The moments of all steps, and turns that tell which comes first of those at one moment. Where there is none, it comes after the return.
+    /// The moments of all steps, with turns for those at one moment. A removal without one gets a moment after its
+    /// return.
     timed: Vec<(u32, u32, Step)>,
 }
 
@@ -91,7 +94,7 @@ impl Unplaced {
     }
 }
 
-/// An order of all steps, or the removals that have no moment.
+/// An order of all steps, or the removals without a moment.
 pub(super) fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Unplaced> {
     let last = lives.iter().map(|life| life.remove.call).chain(empties.iter().map(|span| span.ret)).max();
     let mut free = Free::new(last.unwrap_or(0));
@@ -102,8 +105,8 @@ pub(super) fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Unp
         if moment > life.remove.ret {
             stuck.push(Removal { span: life.remove, below: i, empty: None });
         }
-        // Removals stand at calls and at moments when another's removal was called; insertions at returns,
-        // or right before their own removal. So only removals ever share a moment, and they go by size.
+        // Removals come at calls and at moments when another's removal was called; insertions at returns, or right
+        // before their own removal. So only removals ever share a moment, and they go by size.
         timed.push((life.insert.ret.min(moment), 2 * i, Step::Insert(i)));
         timed.push((moment, 2 * i + 1, Step::Remove(i)));
         free.cover(life.insert.ret, life.remove.call);

@@ -1,19 +1,20 @@
-//! First in, first out.
+//! Queues: first in, first out.
 //!
-//! A value precedes another if either its insertion or its removal precedes the other's. The history is
-//! linearizable exactly when
+//! A value precedes another if either its insertion or its removal precedes the other's. The history is linearizable if
+//! and only if
 //!
 //! 1. no two values precede each other, and
-//! 2. every removal that found nothing has a moment at which nothing was surely there.
+//! 2. every empty removal has a moment at which no value was surely present.
 //!
-//! Why two suffice in the first clause: insertions are intervals, and of two pairs of disjoint intervals,
-//! `a` before `b` and `c` before `d`, one has `a` before `d` or `c` before `b`; so a longer circle of precedence
-//! has a shorter one in it. Values in an order without circles get the earliest points that are possible, `max`
-//! over the calls so far; none is past its return, for otherwise two values would precede each other.
-//! The cut at an uncovered moment (see [`cover`](super::cover)) respects precedence too.
+//! Why pairs suffice in the first clause: insertions are intervals, and of two pairs of disjoint intervals, `a` before
+//! `b` and `c` before `d`, one has `a` before `d` or `c` before `b`; so a longer cycle of precedence contains a shorter
+//! one. Values in an acyclic order get the earliest possible points, the maximum over the calls so far; none is past
+//! its return, for otherwise two values would precede each other. The cut at an uncovered moment (see
+//! [`cover`](super::cover)) respects precedence too.
 //!
-//! Values that are stuck tell when the history first fails. While none of their removals has returned, all is in order: what came before them
-//! and then those that were inserted, one after the other. How much longer it is in order tells [`extension`](super::extension).
+//! Values that are stuck tell when the history first fails. While none of their removals has returned, it is in order:
+//! the values before them, and then the inserted ones, one after the other. [`extension`](super::extension) finds how
+//! much longer it is in order.
 //!
 //! The four forbidden patterns are those of Bouajjani, Emmi, Enea and Hamza ("On reducing linearizability to
 //! state reachability", 2015). O(n log n).
@@ -22,7 +23,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::cover::{Cover, chain};
-use super::extension::{answered, done_before, first_call_of_what_is_open, first_failure};
+use super::extension::{answered, done_before, first_call_among_open, first_failure};
 use super::life::{Core, Life, Outcome, Step};
 use super::span::{NEVER, Span, by_rank};
 
@@ -35,8 +36,8 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     }
 }
 
-/// Decides a history, all of whose removals have returned, and tells of a failure what is in order before it, unless a removal that found
-/// nothing fails.
+/// Decides a history, all of whose removals have returned; for a failure other than that of an empty removal, also says
+/// up to which time the history is in order.
 pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Outcome {
     let moments = moments(lives, empties)?;
     let stuck = match sort(lives) {
@@ -49,7 +50,7 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Outcome {
     let returns = stuck.pair.iter().map(|&i| lives[i as usize].remove.ret).filter(|&ret| ret != NEVER);
     let answered = answered(lives, empties, returns.max().unwrap_or(first_return));
     let calls = others().map(|life| life.insert.call).min().unwrap_or(0);
-    let from = first_call_of_what_is_open(lives, empties, calls);
+    let from = first_call_among_open(lives, empties, calls);
     let steps = schedule(lives, &stuck.order, &moments);
     let done = done_before(from, &steps, lives, empties);
     let during = first_return..=answered;
@@ -59,7 +60,7 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Outcome {
     Err(Core { first: Some(first), ..stuck.core() })
 }
 
-/// For each removal that found nothing a moment at which nothing is surely there, ascending.
+/// For each empty removal a moment at which no value is surely present, ascending.
 fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<(u32, u32)>, Core> {
     let cover = Cover::of(lives);
     let mut moments = Vec::with_capacity(empties.len());
@@ -88,7 +89,7 @@ impl Stuck {
         Core { lives: self.pair.to_vec(), empties: Vec::new(), first: None }
     }
 
-    /// Which of the values are not among those that come before.
+    /// Marks the values that are not among those before.
     fn others(&self, values: usize) -> Vec<bool> {
         let mut others = vec![true; values];
         self.order.iter().for_each(|&i| others[i as usize] = false);
@@ -105,7 +106,7 @@ fn sort(lives: &[Life]) -> Result<Vec<u32>, Stuck> {
     let call = |side: usize, i: u32| [lives[i as usize].insert.call, lives[i as usize].remove.call][side];
     let ret = |side: usize, i: u32| [lives[i as usize].insert.ret, lives[i as usize].remove.ret][side];
 
-    // A value is free on one side when no remaining value precedes it there; that never ends.
+    // A value is free on one side once no remaining value precedes it there, and stays free.
     let mut free = vec![0u8; n];
     let mut called = [0; 2];
     let mut returned = [0; 2];
@@ -129,8 +130,8 @@ fn sort(lives: &[Life]) -> Result<Vec<u32>, Stuck> {
             }
         }
         let Some(Reverse((_, i))) = ready.pop() else {
-            // The first to be inserted is free there, so it is not free on the other side, and the other way
-            // round: each precedes the other.
+            // The first to be inserted is free there, so it is not free on the other side, and vice versa: each
+            // precedes the other.
             return Err(Stuck { pair: [returns[0][returned[0]], returns[1][returned[1]]], order });
         };
         taken[i as usize] = true;

@@ -1,16 +1,16 @@
 //! The latest values of a long history.
 //!
-//! What the pending removals take makes a difference near the end alone, mostly. And a history without some of its
-//! values can be explained if the whole can: so a failure of the latest values is a failure of all.
+//! The choice of the pending removals usually matters only near the end. And a history without some of its values has
+//! an order if the whole has one, so a failure of the latest values is a failure of all.
 
 use super::life::{Core, Life};
 use super::span::Span;
 
-/// How many of the values that were removed belong to the latest; few in tests, whose histories are short.
+/// The number of removed values that belong to the latest; small in tests, whose histories are short.
 const REMOVED: usize = if cfg!(test) { 2 } else { 2048 };
 
-/// With more values that stay than these, the latest are not few.
-const STAYING_MOST: usize = 2 * REMOVED;
+/// If more values stay than these, the latest are not few.
+const MAX_STAYING: usize = 2 * REMOVED;
 
 /// The values removed last, those that stay, and the empty removals since then; in their old order.
 pub(super) struct Recent {
@@ -22,11 +22,11 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// `None` if nearly all belong to the latest.
+    /// `None` if nearly all values belong to the latest.
     pub(super) fn of(lives: &[Life], empties: &[Span]) -> Option<Self> {
         let mut removed: Vec<u32> = lives.iter().filter(|life| !life.stays()).map(|life| life.remove.ret).collect();
         let staying = lives.len() - removed.len();
-        if removed.len() < 2 * REMOVED || staying > STAYING_MOST {
+        if removed.len() < 2 * REMOVED || staying > MAX_STAYING {
             return None;
         }
         let place = removed.len() - REMOVED;
@@ -45,7 +45,7 @@ impl Recent {
         }
     }
 
-    /// Counts what a failure of all consists of among the latest.
+    /// Adds the values of a failure of the whole to the latest.
     pub(super) fn add(&mut self, core: &Core, lives: &[Life], empties: &[Span]) {
         let union = |ours: &[u32], others: &[u32]| {
             let mut all = [ours, others].concat();
@@ -57,18 +57,18 @@ impl Recent {
         *self = Recent::at(lives_at, empties_at, lives, empties);
     }
 
-    /// What the removals take, from among all values to among the latest.
+    /// Translates the hinted values from indices among all to indices among the latest.
     pub(super) fn hints(&self, hints: &[Option<u32>]) -> Vec<Option<u32>> {
         let among_latest = |&i: &u32| self.lives_at.binary_search(&i).ok().map(|at| at as u32);
         hints.iter().map(|hint| hint.as_ref().and_then(among_latest)).collect()
     }
 
-    /// The same the other way round.
+    /// Translates the taken values back.
     pub(super) fn taken_of_all(&self, taken: &[Option<u32>]) -> Vec<Option<u32>> {
         taken.iter().map(|life| life.map(|i| self.lives_at[i as usize])).collect()
     }
 
-    /// The same operations among all.
+    /// Translates a core back.
     pub(super) fn among_all(&self, core: &Core) -> Core {
         Core {
             lives: core.lives.iter().map(|&i| self.lives_at[i as usize]).collect(),

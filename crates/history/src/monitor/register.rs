@@ -1,14 +1,13 @@
-//! Registers: a read gives what was written last.
+//! Registers: a read returns the value written last.
 //!
-//! The operations on one value, its write and its reads, stand together in any order that explains the history,
-//! and at least from the first return of them to the last call the value is in the register. So the history is
-//! linearizable exactly when no read returns before its value's write is called, and the values' times can be
-//! arranged (see [`zones`](super::zones)).
+//! The operations on one value, its write and its reads, are adjacent in any legal order, and at least from their first
+//! return to their last call the value is in the register. So the history is linearizable if and only if no read
+//! returns before its value's write is called, and the values' times can be arranged (see [`zones`](super::zones)).
 //!
 //! Gibbons and Korach, "Testing shared memories", 1997. O(n log n).
 
 use super::numbers::Numbers;
-use super::span::{OPERATIONS_MOST, Span, Spans};
+use super::span::{MAX_OPERATIONS, Span, Spans};
 use super::zones::{Zone, arrange};
 use super::{Attempt, Decision, Undecided, Violation};
 use crate::budget::Budget;
@@ -16,24 +15,24 @@ use crate::model::Model;
 use crate::operation::Op;
 use crate::part::Part;
 
-/// No position: the initial value's write.
+/// The position of the initial value's write.
 const NONE: u32 = u32::MAX;
 
-/// The value that the register holds at first.
+/// The number of the value that the register has at first.
 const INITIAL: u32 = 0;
 
 /// A value's operations, by position.
 #[derive(Clone, Copy)]
 struct Held {
     write: u32,
-    /// Whose return is the first, and whose call the last.
+    /// The operation with the first return, and that with the last call.
     returned_first: u32,
     called_last: u32,
     is_read: bool,
 }
 
 impl Held {
-    /// Operations that show when the value was there.
+    /// The operations that show when the value was in the register.
     fn evidence(&self) -> impl Iterator<Item = u32> {
         [self.write, self.returned_first, self.called_last].into_iter().filter(|&p| p != NONE)
     }
@@ -41,10 +40,10 @@ impl Held {
 
 /// Decides a history of reads and of writes of distinct values; any other is open.
 pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Attempt {
-    if part.len() > OPERATIONS_MOST {
+    if part.len() > MAX_OPERATIONS {
         return Err(Undecided::Open);
     }
-    // The initial value was written before the first event. Ranks are one more here, to leave room for that.
+    // The initial value was written before the first event. Ranks are one larger here, to leave space for that.
     let mut written = Numbers::of((0..part.len()).filter(|&p| part.op(p) == Op::WRITE).map(|p| part.input(p)));
     let mut helds = vec![Held { write: NONE, returned_first: NONE, called_last: NONE, is_read: false }];
     for p in 0..part.len() {
@@ -75,7 +74,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
         let Some(output) = part.output(p as usize) else { continue };
         let value = if output == model.initial { Some(INITIAL) } else { written.get(output) };
         let Some(value) = value else {
-            return fails(part, [p], "reads a value that nobody wrote", Some(p));
+            return fails(part, [p], "reads a value that was never written", Some(p));
         };
         value_at[p as usize] = value;
         let (held, zone) = (&mut helds[value as usize], &mut zones[value as usize]);
@@ -93,7 +92,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
     }
 
     budget.look_at_the_clock()?;
-    // A write that did not return and that nobody read may as well not have happened.
+    // A pending write of a value that is never read may as well not have happened.
     let returned = |write: u32| write != NONE && part.output(write as usize).is_some();
     let happened = |&value: &u32| helds[value as usize].is_read || returned(helds[value as usize].write);
     match arrange(&zones, (0..zones.len() as u32).filter(happened)) {
@@ -102,7 +101,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
             let evidence = helds[a as usize].evidence().chain(helds[b as usize].evidence());
             let reason = match zones[b as usize].is_forward() {
                 true => "two values are each in the register before the other is gone",
-                false => "a value is written and read while another was there before and after",
+                false => "a value is written and read while another one was in the register before and after",
             };
             fails(part, evidence, reason, None)
         }
@@ -119,7 +118,7 @@ fn order(part: &Part<'_>, helds: &[Held], value_at: &[u32], turns: &[u32]) -> Ve
     for &value in value_at.iter().filter(|&&value| value != NONE) {
         count[value as usize] += 1;
     }
-    // Where a value's next row goes; nowhere for a write without effect.
+    // The place of a value's next row; none for a write without effect.
     let mut next = vec![NONE; helds.len()];
     let mut rows = 0;
     for &value in turns {

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::evidence::evidence;
-use super::span::{OPERATIONS_MOST, Spans};
+use super::span::{MAX_OPERATIONS, Spans};
 use super::switch::{Act, Operation, sweep};
 use super::{Attempt, Decision, Undecided, Violation};
 use crate::budget::Budget;
@@ -11,11 +11,11 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
-/// Decides a history of a set whose operations tell what they found; open if some that returned do not.
+/// Decides a history of a set whose operations report the state they found; open if some that returned do not.
 ///
 /// Elements may be added and removed any number of times.
 pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
-    if part.len() > OPERATIONS_MOST {
+    if part.len() > MAX_OPERATIONS {
         return Err(Undecided::Open);
     }
     let mut number_of: FxHashMap<u64, u32> = FxHashMap::default();
@@ -46,10 +46,10 @@ pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
         Ok(order) => Decision::Holds(order.into_iter().map(|p| part.row(p as usize)).collect()),
         Err(p) => {
             let reason = match operations[p as usize].act {
-                Act::Change(true) => "adds an element that is there already",
-                Act::Change(false) => "removes an element that is not there",
-                Act::See(true) => "finds an element that is not there",
-                _ => "misses an element that is there",
+                Act::Change(true) => "adds an element that is present already",
+                Act::Change(false) => "removes an element that is not present",
+                Act::See(true) => "finds an element that is not present",
+                _ => "misses an element that is present",
             };
             Decision::Fails(Violation::new(part, evidence(&operations, &spans, p), reason).about(part, p))
         }

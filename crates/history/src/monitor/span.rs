@@ -1,8 +1,8 @@
 //! Time as the procedures see it: every call and every return has a rank of its own.
 //!
-//! Clock readings may coincide and are 64 bits wide. Ranks are distinct, small and dense, so that a comparison
-//! never has a third outcome and an array can be indexed by time. Where a return and a call coincide the call
-//! comes first: the two operations are concurrent, which can excuse a history but never accuse it.
+//! Clock readings may coincide and are 64 bits wide. Ranks are distinct, small and dense, so that a comparison never
+//! has a third outcome and an array can be indexed by time. Where a return and a call coincide the call comes first:
+//! the two operations overlap, which can excuse a history but never refute it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,7 @@ use crate::part::Part;
 
 /// The ranks of an operation's call and return.
 ///
-/// `a` precedes `b` exactly when `a.ret < b.call`.
+/// `a` precedes `b` if and only if `a.ret < b.call`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) call: u32,
@@ -29,13 +29,13 @@ pub(crate) struct Spans {
     pub(crate) end: u32,
 }
 
-/// The most operations a part may have: ranks beyond the last event are handed out too, one an operation.
-pub(crate) const OPERATIONS_MOST: usize = (u32::MAX / 4) as usize;
+/// The maximum number of operations of a part: ranks beyond the last event are assigned too, one per operation.
+pub(crate) const MAX_OPERATIONS: usize = (u32::MAX / 4) as usize;
 
 impl Spans {
     /// Ranks the events of `part`, whose operations stand in order of call. O(n log k) for k clients.
     pub(crate) fn of(part: &Part<'_>) -> Self {
-        assert!(part.len() <= OPERATIONS_MOST, "a part of {} operations", part.len());
+        assert!(part.len() <= MAX_OPERATIONS, "a part of {} operations", part.len());
         let mut spans = vec![Span { call: 0, ret: 0 }; part.len()];
         let mut open: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
         let mut rank = 0;
@@ -64,7 +64,8 @@ impl Spans {
 
 /// The numbers below `n` in ascending order of their ranks.
 ///
-/// A rank and its number are sorted as one word, without a look at anything else: several times as fast as by a key. O(n log n).
+/// Sorts a rank and its number as one word, without another memory access: several times as fast as by a key. O(n log
+/// n).
 pub(super) fn by_rank(n: usize, rank: impl Fn(usize) -> u32) -> Vec<u32> {
     let mut words: Vec<u64> = (0..n).map(|i| u64::from(rank(i)) << 32 | i as u64).collect();
     words.sort_unstable();

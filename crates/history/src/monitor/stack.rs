@@ -1,26 +1,27 @@
-//! Last in, first out.
+//! Stacks: last in, first out.
 //!
-//! The history is taken apart from the outside. If at some moment nothing is surely there, it is cut in two
-//! (see [`cover`](super::cover)). If there is none between the first moment at which something is surely there
-//! and the last, then one value lies at the bottom throughout: it is pushed no later than any push returns and
-//! popped no earlier than any pop is called. Any value that can be so may be, since moving it outwards disturbs
-//! nothing above it; it is taken out, and what is left goes on in the same way. If no value can lie at the
-//! bottom, the history is not linearizable.
+//! The history is taken apart from the outside. If at some moment no value is surely present, it is cut in two (see
+//! [`cover`](super::cover)). If no such moment exists between the first and the last moment at which a value is surely
+//! present, then one value lies at the bottom throughout: it is pushed no later than any push returns and popped no
+//! earlier than any pop is called. Any value that can lie there may, since moving it outwards disturbs no value above
+//! it; it is taken out, and the rest continues in the same way. If no value can lie at the bottom, the history is not
+//! linearizable.
 //!
-//! Taken in order of their pops' calls, a piece of the history is a range of places, and its earliest return
-//! only grows and its latest call only shrinks as it is taken apart. So a value that once could be first, or
-//! last, of its piece always can, and each value is found once for each side. O(n log n). Most pieces are of a
-//! few values, and those are taken apart without looking up anything (see [`peel`]).
+//! Taken in order of their pops' calls, a piece of the history is a range of places, and its earliest return only grows
+//! and its latest call only shrinks as it is taken apart. So a value that once could be first, or last, of its piece
+//! always can, and each value is found once for each side. O(n log n). Most pieces have few values, and those are taken
+//! apart without any lookup (see [`peel`]).
 //!
-//! Where no value can lie at the bottom, the rest is taken apart nevertheless, for it tells when the history first fails. While none of
-//! the *stuck* piece's pops has returned, all is in order: its pushes and pops can take its place, with those that were not called yet left out, and
-//! everything else stands around it as it does. How much longer it is in order tells [`extension`](super::extension).
+//! Where no value can lie at the bottom, the rest is taken apart nevertheless, because it tells when the history first
+//! fails. While none of the *stuck* piece's pops has returned, the history is in order: the piece's pushes and pops can
+//! take its place, without those that were not called yet, and the rest surrounds it as before.
+//! [`extension`](super::extension) finds how much longer it is in order.
 //!
 //! The scheme is the decrease and conquer of Lee and Mathur ("Efficient decrease-and-conquer linearizability
 //! monitoring", 2024).
 
 use super::cover::{Cover, chain};
-use super::extension::{answered, done_before, first_call_of_what_is_open, first_failure};
+use super::extension::{answered, done_before, first_call_among_open, first_failure};
 use super::life::{Core, Life, Outcome, Step};
 use super::min_tree::MinTree;
 use super::peel::{self, Found, SMALL};
@@ -34,7 +35,8 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     stuck.first().map_or(Ok(steps), |piece| Err(core(lives, piece)))
 }
 
-/// Decides a history, all of whose pops have returned, and tells of a failure what is in order before it, unless a pop that found nothing fails.
+/// Decides a history, all of whose pops have returned; for a failure other than that of an empty pop, also says up to
+/// which time the history is in order.
 pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Budget) -> Outcome {
     let (steps, stuck) = take_apart(lives, empties)?;
     let first_return = |piece: &Stuck| piece.iter().map(|&i| lives[i as usize].remove.ret).min().unwrap_or(NEVER);
@@ -43,7 +45,7 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Bud
     let returns = piece.iter().map(|&i| lives[i as usize].remove.ret).filter(|&ret| ret != NEVER);
     let answered = answered(lives, empties, returns.max().unwrap_or(0));
     let calls = stuck.iter().flatten().map(|&i| lives[i as usize].insert.call).filter(|&call| call <= answered);
-    let from = first_call_of_what_is_open(lives, empties, calls.min().unwrap_or(0));
+    let from = first_call_among_open(lives, empties, calls.min().unwrap_or(0));
     let done = done_before(from, &steps, lives, empties);
     let during = first_return(piece)..=answered;
     let first = first_failure(lives, empties, done, from, during, |pending, lives, empties| {
@@ -52,7 +54,7 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Bud
     Err(Core { first: Some(first), ..core(lives, piece) })
 }
 
-/// The steps in order, but for the pieces that are stuck.
+/// The steps in order, without the pieces that are stuck.
 fn take_apart(lives: &[Life], empties: &[Span]) -> Result<(Vec<Step>, Vec<Stuck>), Core> {
     let cover = Cover::of(lives);
     let mut moments = Vec::with_capacity(empties.len());
@@ -79,10 +81,10 @@ fn take_apart(lives: &[Life], empties: &[Span]) -> Result<(Vec<Step>, Vec<Stuck>
     Ok((pieces.steps, pieces.stuck))
 }
 
-/// Values among which none can lie at the bottom, although something is there at every moment.
+/// Values among which none can lie at the bottom, although some value is present at every moment.
 type Stuck = Vec<u32>;
 
-/// Few of the values of a stuck piece, that cover the whole of its time.
+/// A few values of a stuck piece that cover the whole of its time.
 fn core(lives: &[Life], piece: &Stuck) -> Core {
     let of_piece = || piece.iter().map(|&i| lives[i as usize]);
     let first = of_piece().map(|life| life.insert.ret).min().expect("a piece is not empty");
@@ -92,30 +94,30 @@ fn core(lives: &[Life], piece: &Stuck) -> Core {
     Core { lives: stuck_window(lives, &chain).to_vec(), empties: Vec::new(), first: None }
 }
 
-/// The values at their places, and what is left of them.
+/// The values at their places, and the remaining ones among them.
 struct Pieces {
     /// The values in order of their pops' calls; a place is an index into this.
     order: Vec<u32>,
     /// Their lives, in the same order.
     lives: Vec<Life>,
     left: Vec<bool>,
-    /// When the pushes of what is left return.
+    /// The returns of the remaining values' pushes.
     push_return: MinTree,
-    /// When the pushes are called, of values not yet known to fit first.
+    /// The calls of the pushes, for values not yet known to fit first.
     push_call: MinTree,
-    /// When the pops return, negated, of values not yet known to fit last.
+    /// The returns of the pops, negated, for values not yet known to fit last.
     pop_return: MinTree,
-    /// For each place, on how many sides the value there is still unfit to lie at the bottom.
+    /// For each place, the number of sides on which its value is still unfit to lie at the bottom.
     unfit: MinTree,
-    /// How many values are surely there when the pop at a place is called.
+    /// The number of values that are surely present when the pop at a place is called.
     covering: ZeroTree,
-    /// What has been taken apart, in order.
+    /// The steps taken apart so far, in order.
     steps: Vec<Step>,
-    /// What could not be.
+    /// The pieces that could not be taken apart.
     stuck: Vec<Stuck>,
 }
 
-/// No rank: larger than all that are compared with it.
+/// The rank of a removed entry: larger than all that it is compared with.
 const GONE: u32 = u32::MAX;
 
 enum Task {
@@ -154,11 +156,11 @@ impl Pieces {
         pieces
     }
 
-    /// The first of the places up to this one whose pops are called while the value here is surely there.
+    /// The first place up to this one whose pop is called while the value here is surely present.
     fn covered_from(&self, place: usize) -> usize {
         let pushed = self.lives[place].insert.ret;
         let covered = |life: &Life| life.remove.call >= pushed;
-        // Most values stay for a short time: steps that double find the neighbourhood sooner than halves of all.
+        // Most values stay for a short time: doubling steps find the neighbourhood sooner than bisection of the whole.
         let mut width = 1;
         while width < place && covered(&self.lives[place - width]) {
             width *= 2;
@@ -212,7 +214,7 @@ impl Pieces {
         });
     }
 
-    /// The first and the last place in `from..to` that is left.
+    /// The first and the last remaining place in `from..to`.
     fn trim(&self, mut from: usize, mut to: usize) -> Option<(usize, usize)> {
         while from < to && !self.left[from] {
             from += 1;
@@ -244,7 +246,7 @@ impl Pieces {
     }
 }
 
-/// The shortest stretch of a chain in which no value can lie at the bottom, if a short one has none.
+/// The shortest window of a chain in which no value can lie at the bottom, if a short one exists.
 fn stuck_window<'a>(lives: &[Life], chain: &'a [u32]) -> &'a [u32] {
     const LONGEST: usize = 6;
     let stuck = |window: &&[u32]| {

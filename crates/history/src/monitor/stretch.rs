@@ -3,10 +3,10 @@
 use super::life::Life;
 use super::span::Span;
 
-/// The earliest insertion and the latest removal of each life, in turn; a removal also waits for the next
-/// insertion and no longer.
+/// The earliest insertion and the latest removal of each life, in turn; a removal waits at most until the next
+/// insertion.
 ///
-/// Made so, all lives together leave as little time between them as any choice of moments does.
+/// Stretched so, the lives leave as little time between them as any choice of moments does.
 pub(crate) struct Stretched {
     pub(crate) earliest: Vec<u32>,
     pub(crate) latest: Vec<u32>,
@@ -22,7 +22,8 @@ impl Stretched {
             earliest
         });
         let earliest = earliest.collect();
-        // That the next insertion returns before that changes nothing: it is no earlier than the next life's earliest.
+        // The next insertion may return before that, which changes nothing: it is no earlier than the next life's
+        // earliest.
         let mut before = u32::MAX;
         let latest = in_turn.iter().rev().map(|life| {
             before = life.remove.ret.min(before);
@@ -33,7 +34,7 @@ impl Stretched {
         Stretched { earliest, latest }
     }
 
-    /// A moment of `span` within a life, and in which turn; or the turn before which all of it lies.
+    /// A moment of `span` within a life, and that life's turn; or the turn before which all of the span lies.
     pub(crate) fn within(&self, span: Span) -> Result<(u32, u32), u32> {
         let next = self.earliest.partition_point(|&earliest| earliest < span.call);
         if next > 0 && span.call <= self.latest[next - 1] {
@@ -45,7 +46,7 @@ impl Stretched {
         }
     }
 
-    /// When the life in `turn` is over.
+    /// The end of the life in `turn`.
     pub(crate) fn removal(&self, turn: usize) -> u32 {
         self.earliest.get(turn + 1).map_or(self.latest[turn], |&next| next.min(self.latest[turn]))
     }

@@ -1,28 +1,28 @@
-//! Elements that go on and off: of a set, of an allocator's pool.
+//! Switches: elements of a set or of an allocator's pool, which are on or off.
 //!
-//! Each change says what it did ("it was off, now it is on"), so the changes of one element alternate, whoever
-//! makes them and however often. A sweep over time does nothing before it must. When a change returns that was
-//! not made yet, it is made; if the element stands the wrong way for it, the most urgent open change of the
-//! other kind goes first. When an observation returns that never came true, the most urgent open change makes it
-//! true. Only if there is none, the history is not linearizable.
+//! Each change reports its effect ("it was off, now it is on"), so the changes of one element alternate, whichever
+//! processes make them and however often. A sweep over time delays each step as long as it can. When a change returns
+//! that was not made yet, it is made; if the element has the wrong state for it, the most urgent open change of the
+//! other kind goes first. When an observation returns that never came true, the most urgent open change makes it true.
+//! Only if there is none, the history is not linearizable.
 //!
-//! Why that is exact: two open changes of one kind differ in their deadlines alone, so the more urgent goes
-//! first; a change put off to its deadline is open to all that an earlier one is open to; observations cost
-//! nothing and are satisfied whenever the element stands right. Changes that never return have no deadline and
-//! go last. A change that may be of any element is the last resort.
+//! Why that is exact: two open changes of one kind differ in their deadlines alone, so the more urgent goes first; a
+//! change put off to its deadline has all the possibilities of an earlier one; observations cost nothing and are
+//! satisfied whenever the element has the right state. Changes that never return have no deadline and go last. A change
+//! that may be of any element is the last resort.
 //!
 //! No value need be distinct here. O(n log n) for a bounded number of clients.
 
 use super::span::{Span, Spans};
 
-/// What an operation does to its element, or sees of it.
+/// The effect of an operation on its element, or its observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Changes it: to on if true.
+    /// Changes the element: to on if true.
     Change(bool),
-    /// Sees it: on if true.
+    /// Observes the element: on if true.
     See(bool),
-    /// Would switch some element on, nobody knows which; it never returned.
+    /// Would switch an unknown element on; it never returned.
     SomeOn,
 }
 
@@ -42,7 +42,7 @@ struct Element {
     open: [u32; 2],
     /// Changes that never return.
     spare: [u32; 2],
-    /// Observations that wait for the element to stand the other way.
+    /// Observations that wait for the element's other state.
     waiting: u32,
 }
 
@@ -50,16 +50,16 @@ struct Sweep<'a> {
     operations: &'a [Operation],
     spans: &'a [Span],
     elements: Vec<Element>,
-    /// The next operation in the list that an operation is in.
+    /// The next operation in an operation's list.
     next: Vec<u32>,
     done: Vec<bool>,
     some_on: Vec<u32>,
     order: Vec<u32>,
 }
 
-/// An order of positions, or the position of an operation that no order explains.
+/// An order of positions, or the position of an operation without a legal order.
 ///
-/// All operations of a history whose elements, all off at first, are numbered below `elements`.
+/// Takes all operations of a history whose elements, all off at first, are numbered below `elements`.
 pub(crate) fn sweep(operations: &[Operation], spans: &Spans, elements: u32) -> Result<Vec<u32>, u32> {
     const RETURN: u32 = 1 << 31;
     let Spans { spans, end } = spans;
@@ -121,7 +121,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Makes or satisfies an operation that was not yet, at its return.
+    /// Makes or satisfies an operation at its return, if it was not yet.
     fn returns(&mut self, p: u32) -> Option<()> {
         let e = self.operations[p as usize].element;
         match self.operations[p as usize].act {
@@ -132,7 +132,7 @@ impl Sweep<'_> {
                 self.unlink(p, to);
                 self.switch(e, p);
             }
-            // It is among those that wait.
+            // It is among the waiting ones.
             Act::See(_) => self.switch_most_urgent(e)?,
             Act::SomeOn => unreachable!("it never returns"),
         }
@@ -181,7 +181,7 @@ impl Sweep<'_> {
         self.next[before as usize] = after;
     }
 
-    /// Makes a change, and with it comes true whatever waited for it.
+    /// Makes a change, which satisfies all observations that waited for it.
     fn switch(&mut self, e: u32, change: u32) {
         self.make(change);
         let element = &mut self.elements[e as usize];

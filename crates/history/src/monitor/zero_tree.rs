@@ -1,10 +1,10 @@
-//! Counts at places, taken down by ranges, with the first place that has come to zero.
+//! Counts at places, decremented by ranges, with search for the first zero.
 
-/// A binary tree of minima. Changes and questions cost O(log n).
+/// A binary tree of minima. Changes and queries cost O(log n).
 pub(crate) struct ZeroTree {
     places: usize,
-    /// Each node: how much its minimum lies above its sibling's or, for the root, above zero. So the minimum of
-    /// a node is the sum of the numbers on the way down to it, and one of two siblings is always zero.
+    /// Each node stores how much its minimum exceeds its sibling's or, at the root, zero. So the minimum of a node is
+    /// the sum of the numbers on the way down to it, and one of two siblings is always zero.
     above: Vec<i32>,
 }
 
@@ -69,7 +69,7 @@ impl ZeroTree {
     }
 }
 
-/// Makes the lesser of two siblings zero; returns what it was.
+/// Subtracts the lesser of two siblings from both; returns it.
 fn settle(siblings: &mut [i32]) -> i32 {
     let least = siblings[0].min(siblings[1]);
     siblings[0] -= least;

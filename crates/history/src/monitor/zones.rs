@@ -1,12 +1,12 @@
-//! Things that must not interleave: whether each can have a time of its own.
+//! Zones: sets of operations that must not interleave, and whether each can have a time of its own.
 //!
-//! A zone belongs to operations that stand together in any order that explains the history, and reaches from the
-//! first return of them to the last call. If the return comes first it is *forward*: during it there is room for
-//! nothing else. If the call comes first it is *backward*: all its operations share the time between, and can
-//! happen at any one moment of it. There is an order exactly when no two forward zones overlap and no backward
-//! zone lies within a forward one (Gibbons and Korach, "Testing shared memories", 1997).
+//! A zone belongs to operations that are adjacent in any legal order, and spans their first return and their last call.
+//! If the return comes first it is *forward*: during it no other operation has space. If the call comes first it is
+//! *backward*: all its operations share the time between, and can happen at any one moment of it. An order exists if
+//! and only if no two forward zones overlap and no backward zone lies within a forward one (Gibbons and Korach,
+//! "Testing shared memories", 1997).
 
-/// The first return and the last call of operations that stand together.
+/// The first return and the last call of adjacent operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Zone {
     pub(crate) first_return: u32,
@@ -32,13 +32,13 @@ pub(crate) fn arrange(zones: &[Zone], which: impl Iterator<Item = u32>) -> Resul
     let mut turns: Vec<(u32, bool, u32)> = forward.iter().map(|&z| (zone(z).first_return, true, z)).collect();
     for z in backward {
         let Zone { first_return: to, last_call: from } = zone(z);
-        // The forward zone that holds the first moment of this one, if any does, is the last to begin before.
+        // If a forward zone contains the first moment of this one, it is the last to begin before.
         let next = forward.partition_point(|&f| zone(f).first_return < from);
         let around = next.checked_sub(1).map(|f| forward[f]).filter(|&f| to < zone(f).last_call);
         if let Some(around) = around {
             return Err((around, z));
         }
-        // Its moment is its first, or the end of the forward zone that holds that: it comes after that zone, and
+        // Its moment is its first, or the end of the forward zone that contains that: it comes after that zone, and
         // before any that begins later.
         turns.push((from, false, z));
     }

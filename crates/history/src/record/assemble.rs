@@ -1,4 +1,4 @@
-//! From the threads' rows to a history.
+//! Assembles the threads' rows into a history.
 
 use super::log::Filed;
 use super::rows::{ALONE, PENDING, Row};
@@ -12,7 +12,7 @@ use crate::value::{Datum, Value, Values};
 pub(super) struct Rate(u128);
 
 impl Rate {
-    /// `ns` nanoseconds are `ticks` ticks. Nothing depends on the precision but how times look.
+    /// `ns` nanoseconds are `ticks` ticks. Only the displayed times depend on the precision.
     pub(super) fn new(ns: u64, ticks: u64) -> Self {
         Rate(((u128::from(ns) << 32) / u128::from(ticks.max(1))).max(1))
     }
@@ -22,8 +22,8 @@ impl Rate {
         u64::try_from((u128::from(ticks) * self.0) >> 32).unwrap_or(u64::MAX - 1)
     }
 
-    /// Nanoseconds `s` such that `ns(a) + s < ns(b)` only if `a + ticks < b`: rounding down may have taken almost one from `a`, hence
-    /// the one more than rounding up gives.
+    /// Nanoseconds `s` such that `ns(a) + s < ns(b)` only if `a + ticks < b`: rounding down may have taken almost one
+    /// from `a`, hence one more than rounding up gives.
     pub(super) fn skew(&self, ticks: u64) -> u64 {
         self.ns(ticks).saturating_add(2)
     }
@@ -38,7 +38,7 @@ pub(super) fn builder(names: &[String]) -> Builder {
     builder
 }
 
-/// The logs as one history, up to the moment when the first one was full.
+/// The logs as one history, up to the moment when the first log was full.
 pub(super) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew: u64) -> History {
     logs.sort_by_key(|log| log.process);
     for log in &mut logs {
@@ -71,7 +71,7 @@ pub(super) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew
             };
             builder.push(operation).expect("straightened rows return after their calls");
             if ret.is_none() {
-                // A process whose operation never returns calls no other: the thread goes on under a new number.
+                // A process whose operation never returns calls no other: the thread continues under a new number.
                 process = fresh;
                 fresh += 1;
             }
@@ -80,11 +80,12 @@ pub(super) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew
     builder.finish().expect("straightened rows of a thread follow one another")
 }
 
-/// Puts a thread's stamps in order, which a change of processor may have disturbed by as much as the skew.
+/// Puts a thread's stamps in order, which a migration may have disturbed by as much as the skew.
 ///
-/// From the last row to the first, whatever is later than what follows it is lowered to that. Lowering a call only widens its
-/// operation. A return `r` is lowered to the stamp that was read next, or to one that is itself lowered to a stamp read even later: it is
-/// then a stamp read after the operation ended, on whichever processor, and no more is asked of a return.
+/// From the last row to the first, a stamp later than its successor is lowered to that. Lowering a call only widens its
+/// operation. A return is lowered to the stamp that was read next, or to one that is itself lowered to a stamp read
+/// even later: it is then a stamp read after the operation ended, on whichever processor, and a return requires no
+/// more.
 fn straighten(log: &mut Filed) {
     let mut next = PENDING;
     for Row { call, ret, .. } in log.rows.iter_mut().flat_map(|rows| rows.iter_mut()).rev() {
@@ -131,7 +132,8 @@ mod tests {
 
     #[test]
     fn one_clock_ahead_of_another_by_the_skew_orders_nothing_wrongly() {
-        // In truth the second operation was called at 100 and the first returned at 149; the second's clock is ahead by 50.
+        // The second operation really was called at 100 and the first returned at 149; the second's clock is ahead by
+        // 50.
         let history = assemble(vec![log(0, &[(90, 149)]), log(1, &[(150, 200)])], &[], &Rate::new(1, 1), 50);
         assert!(history.ret(0) >= history.call(1));
     }
@@ -162,7 +164,8 @@ mod tests {
         full.stopped = Some(50);
         let other = log(1, &[(5, 15), (40, 46), (47, 48), (60, 70)]);
         let history = assemble(vec![full, other], &[], &Rate::new(1, 1), 5);
-        // Returned within the skew before the end: not known to have returned, so the thread goes on as another process.
+        // Returned within the skew before the end: not known to have returned, so the thread continues as another
+        // process.
         assert_eq!(
             times(&history),
             [(0, 0, Some(10)), (1, 5, Some(15)), (0, 20, Some(30)), (1, 40, None), (2, 47, None)]

@@ -1,22 +1,22 @@
-//! The processors that this process may run on, and running on one of them.
+//! The processors that this process may run on, and pinning to one of them.
 
 use std::io;
 use std::thread;
 
-/// The largest number of processors that the kernel's interface knows without asking further.
-const MOST: usize = libc::CPU_SETSIZE as usize;
+/// The largest number of processors that the kernel's interface supports without a dynamic set.
+const MAX_CPUS: usize = libc::CPU_SETSIZE as usize;
 
-/// The processors that a thread of this process can be put on, now or by asking for it later.
+/// The processors to which a thread of this process can be pinned, now or by a later request.
 pub(super) fn reachable() -> Vec<usize> {
     // On a thread of its own, which ends wherever the last attempt left it.
     let probe = thread::Builder::new().name("history-cpus".to_owned());
     probe
         .spawn(|| (0..configured()).filter(|&cpu| pin(cpu).is_ok()).collect())
         .and_then(|thread| thread.join().map_err(|_| io::Error::other("the probing thread panicked")))
-        .expect("a thread to look for processors with")
+        .expect("a thread to probe the processors")
 }
 
-/// Puts the calling thread on one processor.
+/// Pins the calling thread to one processor.
 ///
 /// # Errors
 /// The processor does not exist, or this process may not use it.
@@ -33,7 +33,7 @@ pub(super) fn pin(cpu: usize) -> io::Result<()> {
 fn configured() -> usize {
     // SAFETY: sysconf has no preconditions.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-    usize::try_from(count).unwrap_or(1).clamp(1, MOST)
+    usize::try_from(count).unwrap_or(1).clamp(1, MAX_CPUS)
 }
 
 #[cfg(test)]

@@ -9,28 +9,31 @@ use super::stamp::Source;
 use crate::operation::Op;
 use crate::value::{Value, Values};
 
-/// What one thread did; made by [`Recorder::log`](super::Recorder::log), handed to the recorder when dropped.
+/// The log of one thread; made by [`Recorder::log`](super::Recorder::log), passed to the recorder when dropped.
 ///
-/// Belongs to one thread at a time and shares nothing with the others, so that it does not order what it watches more than the
-/// time stamps must: wait-free but for the memory it asks for when [`room`](super::Recorder::room) is used up (before the operation begins). The
-/// stamp at the return drains the store buffer, as a locked instruction does.
+/// It belongs to one thread at a time and shares no data with the others, so it orders the operations that it watches
+/// no more than the time stamps must. Wait-free, except for the memory that it requests when
+/// [`room`](super::Recorder::room) is used up (before the operation begins). The stamp at the return drains the store
+/// buffer, as a locked instruction does.
 ///
 /// # Stamps
-/// Each operation has two. That of its return is read when it returns. That of its call is the return of the log's last operation
-/// while operations follow one another closely (within some 200 ns), and so are watched closely enough; it is read from the clock for the
-/// next 1024 operations whenever one did not.
+/// Each operation has two. The stamp of its return is read when it returns. If operations follow one another closely
+/// (within some 200 ns), the return of the log's last operation serves as the stamp of the next call, which is precise
+/// enough. After an operation that did not follow closely, the clock is read for the next 1024 calls.
 ///
-/// Either is right. Nothing of an operation happens before the log's last return, which is read after all that came
-/// before it and before all that comes after. So the stamp of a call may be early and is never late: the operation is taken for longer than it was,
-/// less counts as in order, and what cannot be explained with such a stamp could not be with the exact one. What it costs is sight: the first
-/// operation after the first pause in a long while is as long as that pause, and what hides in there is overlooked.
+/// Either is sound. No access of an operation precedes the log's last return, whose stamp is read after all earlier
+/// accesses and before all later ones. So the stamp of a call may be early and is never late: the operation appears
+/// longer than it was, fewer pairs count as ordered, and a violation with such a stamp is one with the exact one, too.
+/// The price is precision: the first operation after the first pause in a long while appears as long as that pause,
+/// which may hide a violation.
 ///
 /// # Cost
-/// On an x86-64 at 2.6 GHz (a virtual machine, where reading the counter takes 10 ns, and 18 ns when the reading waits for what precedes it),
-/// an operation of a queue under an uncontended mutex takes 24 to 27 ns more than by itself when it follows closely. When it does not there are two readings,
-/// neither of which overlaps with the program any more: 30 to 36 ns. The reading that waits is most of it, and no recorder that knows when an
-/// operation returned can do without: while the machine's host is busy it alone adds 27 ns, and a log 33 to 40. Beyond a log's [`room`](super::Recorder::room) the kernel clears memory
-/// for 3 ns an operation, where no recording before it in the same process has left as much.
+/// On an x86-64 at 2.6 GHz (a virtual machine, where reading the counter takes 10 ns, and 18 ns when the reading waits
+/// for earlier accesses), an operation of a queue under an uncontended mutex takes 24 to 27 ns more than by itself when
+/// it follows closely. Otherwise two readings are needed, neither of which overlaps with the program: 30 to 36 ns. The
+/// waiting reading is most of it, and every recorder that knows when an operation returned needs one: while the
+/// machine's host is busy it alone adds 27 ns, and a log 33 to 40. Beyond a log's [`room`](super::Recorder::room) the
+/// kernel clears memory for 3 ns per operation, unless an earlier recording of the same process has left enough.
 #[derive(Debug)]
 pub struct Log {
     drawer: Arc<Drawer>,
@@ -39,28 +42,28 @@ pub struct Log {
     object: u32,
     /// Whether the last row's operation has not returned.
     open: bool,
-    /// When the last operation returned; 0 before the first.
+    /// The stamp of the last return; 0 before the first.
     last: u64,
-    /// How many of the coming operations read the clock when they are called.
+    /// The number of coming calls that read the clock.
     watched: u32,
-    /// An operation that returns so long after the last one does not follow it closely.
+    /// The maximum time from the last return to the next for an operation that follows closely.
     near: u64,
-    /// The rows since the last that went to `filled`.
+    /// The rows since the last block in `filled`.
     rows: Rows,
     filled: Vec<Rows>,
-    /// Rows that are asked for at a time.
+    /// The number of rows requested at a time.
     room: usize,
-    /// How many there may be beyond `rows`.
+    /// The number of rows still permitted beyond `rows`.
     left: usize,
-    /// When an operation found no room; nothing is recorded from then on.
+    /// The stamp at which an operation found no space; no operation is recorded from then on.
     stopped: Option<u64>,
     values: Values,
 }
 
-/// For so many operations after one that did not follow closely calls have stamps of their own: pauses come in numbers.
+/// The number of calls with stamps of their own after an operation that did not follow closely: pauses come in groups.
 pub(super) const WATCHED: u32 = 1024;
 
-/// A log as the recorder gets it.
+/// A log as the recorder receives it.
 #[derive(Debug)]
 pub(super) struct Filed {
     pub(super) process: u32,
@@ -95,15 +98,15 @@ impl Log {
         self.process
     }
 
-    /// The operations that follow are on this object; each object is checked by itself.
+    /// Selects the object of the following operations; each object is checked alone.
     pub fn on(&mut self, object: u32) -> &mut Self {
         self.object = object;
         self
     }
 
-    /// Does and records an operation.
+    /// Runs and records an operation.
     ///
-    /// If `operation` panics, the panic goes on and the operation stays pending in the history.
+    /// If `operation` panics, the panic continues and the operation stays pending in the history.
     ///
     /// # Panics
     /// If an operation of this log is open.
@@ -115,7 +118,7 @@ impl Log {
         result
     }
 
-    /// [`record`](Self::record) for a result that `output` makes a value of, after the return.
+    /// [`record`](Self::record) for a result from which `output` makes a value, after the return.
     ///
     /// ```
     /// use millstream_history::{Op, record::Recorder};
@@ -148,9 +151,9 @@ impl Log {
         result
     }
 
-    /// An operation begins here; [`end`](Self::end) is its end.
+    /// Begins an operation; [`end`](Self::end) ends it.
     ///
-    /// A log that is dropped in between leaves it pending.
+    /// Dropping the log in between leaves the operation pending.
     ///
     /// # Panics
     /// If an operation of this log is open.
@@ -161,22 +164,23 @@ impl Log {
         self.called(call);
     }
 
-    /// The operation that began last has ended.
+    /// Ends the operation that began last.
     ///
     /// # Panics
-    /// If none is open.
+    /// If no operation is open.
     #[inline]
     pub fn end(&mut self, output: impl Recorded) {
         let now = self.source.between();
         self.close(now, &output);
     }
 
-    /// The operation that began last has failed and certainly had no effect: it is seen in pictures and asks nothing of the check.
+    /// Ends the operation that began last as failed: it certainly had no effect. Pictures show it, and the check
+    /// ignores it.
     ///
-    /// For answers that the object makes no promise about, such as a try-lock that may fail for no reason.
+    /// For answers about which the object makes no promise, such as a try-lock that may fail for no reason.
     ///
     /// # Panics
-    /// If none is open.
+    /// If no operation is open.
     pub fn fail(&mut self) {
         self.end(());
         if let Some(row) = self.rows.last_mut() {
@@ -184,7 +188,7 @@ impl Log {
         }
     }
 
-    /// Gives the open operation up: it stays pending, and this thread goes on as a new process.
+    /// Gives up the open operation: it stays pending, and this thread continues as a new process.
     ///
     /// For an operation that panicked and was caught, or a wait that was cancelled.
     pub fn abandon(&mut self) {
@@ -233,7 +237,8 @@ impl Log {
     fn close(&mut self, now: u64, output: &impl Recorded) {
         assert!(self.open, "no operation of this log is open");
         self.open = false;
-        // Of another processor's clock it may be a little less than the last: then the difference is huge, and nothing is lost.
+        // The clock of another processor may be slightly behind the last stamp: then the difference wraps to a huge
+        // one, which only causes more readings.
         if now.wrapping_sub(self.last) > self.near {
             self.watched = WATCHED;
         }
@@ -245,7 +250,7 @@ impl Log {
         }
     }
 
-    /// Room for more rows, or the end of the recording: then there are no rows from now on.
+    /// Makes space for more rows, or ends the recording: then there are no rows from now on.
     #[cold]
     fn grow(&mut self) {
         self.watched = WATCHED;
@@ -280,7 +285,7 @@ mod tests {
     use crate::record::Recorder;
 
     #[test]
-    fn calls_that_follow_closely_are_the_returns_before_them_and_no_others() {
+    fn only_calls_that_follow_closely_reuse_the_last_return() {
         let mut log = Recorder::new().log();
         let last_two = |log: &Log| match log.rows[..] {
             [.., before, last] => (before.ret, last.call),
@@ -291,15 +296,15 @@ mod tests {
             log.record(Op::WRITE, n, || ());
         }
         let (returned, called) = last_two(&log);
-        assert_eq!(returned, called, "all came closely");
+        assert_eq!(returned, called, "all calls followed closely");
 
-        // This one takes longer, and the next is called later.
+        // This operation takes longer, and the next call comes later.
         log.near = 0;
         log.record(Op::WRITE, (), || ());
         assert_eq!(log.watched, WATCHED);
         thread::sleep(Duration::from_millis(1));
         log.record(Op::WRITE, (), || ());
         let (returned, called) = last_two(&log);
-        assert!(called > returned + log.source.near(), "the pause is no part of the operation");
+        assert!(called > returned + log.source.near(), "the pause is not part of the operation");
     }
 }

@@ -1,44 +1,45 @@
-//! Memory that the kernel has given before it is needed.
+//! Memory that the kernel has populated before its use.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// Where pages are of 4 KiB; elsewhere huge ones are of another size, and advice for them comes to nothing.
+/// The size with pages of 4 KiB; elsewhere huge pages have another size, and the advice has no effect.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// No kernel has smaller pages.
+/// The smallest page size of any kernel.
 const PAGE_BYTES: usize = 4096;
 
-/// So much of what was used once is kept.
-const KEPT_BYTES_MOST: usize = 256 << 20;
+/// The maximum amount of used memory that is kept.
+const MAX_KEPT_BYTES: usize = 256 << 20;
 
-/// Memory that was used and let go of. A test records again and again, and what the kernel has cleared and given for one recording it need not
-/// clear for the next.
+/// Memory of finished recordings. A test records again and again, and the kernel need not clear for the next recording
+/// the memory that it has cleared and populated for an earlier one.
 static KEPT: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
 
-/// Memory, aligned to 8 bytes at least. What is in it is anybody's guess.
+/// Memory, aligned to at least 8 bytes, with arbitrary contents.
 ///
-/// The kernel clears what it gives, and does that several times as fast for one huge page as for 512 small ones. So more than half a
-/// huge page is made whole ones; and those are kept for the next who asks for as much.
+/// The kernel clears the memory that it gives, several times as fast for one huge page as for 512 small ones. So more
+/// than half a huge page is rounded up to whole ones, and those are kept for the next request of the same size.
 pub(super) struct Memory {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: owns its memory, which is plain bytes.
+// SAFETY: the value owns its memory, plain bytes that belong to no thread.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// No bytes, aligned like the others.
+    /// No bytes, aligned like all other memory.
     pub(super) const NONE: Memory = Memory { start: NonNull::<u64>::dangling().cast(), layout: Layout::new::<()>() };
 
-    /// So many bytes or more.
+    /// At least this many bytes.
     ///
     /// # Panics
-    /// If no address space holds as many.
+    /// If no address space is that large.
     pub(super) fn of(bytes: usize) -> Self {
         let align = if bytes > HUGE_PAGE_BYTES / 2 { HUGE_PAGE_BYTES } else { align_of::<u64>() };
-        let layout = Layout::from_size_align(bytes, align).expect("as much as an address space holds").pad_to_align();
+        let layout =
+            Layout::from_size_align(bytes, align).expect("a size that fits into an address space").pad_to_align();
         if layout.size() == 0 {
             return Memory::NONE;
         }
@@ -51,10 +52,10 @@ impl Memory {
         })
     }
 
-    /// What the allocator has; its layout has a size.
+    /// Memory straight from the allocator; the layout's size is not zero.
     fn unpopulated(layout: Layout) -> Self {
         debug_assert!(layout.size() > 0);
-        // SAFETY: the size is not zero.
+        // SAFETY: the layout's size is not zero, as `alloc` requires.
         let Some(start) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
         Memory { start, layout }
     }
@@ -71,7 +72,7 @@ impl Memory {
         self.layout.align() == HUGE_PAGE_BYTES
     }
 
-    /// The pages that it lies in, which are therefore mapped: where they start, and how many bytes they are.
+    /// The pages that contain the memory, and are therefore mapped: their start, and their size in bytes.
     fn pages(&self) -> (*mut libc::c_void, usize) {
         // SAFETY: sysconf has no preconditions.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE_BYTES);
@@ -79,10 +80,10 @@ impl Memory {
         (first.cast(), (self.start.addr().get() + self.bytes()).next_multiple_of(page) - first.addr())
     }
 
-    /// Asks the kernel for all of it at once; whether it did (Linux 5.14 and later).
+    /// Asks the kernel to populate all of it at once; returns whether it did (Linux 5.14 and later).
     fn populate(&self) -> bool {
         let (first, bytes) = self.pages();
-        // SAFETY: these pages are mapped, and their contents stay as they are.
+        // SAFETY: these pages are mapped, and the advice leaves their contents as they are.
         unsafe {
             if self.is_huge() {
                 // A kernel without huge pages refuses, and gives small ones.
@@ -95,7 +96,7 @@ impl Memory {
     /// Writes to every page.
     fn touch(&self) {
         for offset in (0..self.bytes()).step_by(PAGE_BYTES) {
-            // SAFETY: within the allocation, which nobody else knows.
+            // SAFETY: the byte is within the allocation, which only this value owns.
             unsafe { self.start.add(offset).write_volatile(0) };
         }
     }
@@ -105,19 +106,19 @@ impl Drop for Memory {
     fn drop(&mut self) {
         if self.is_huge() {
             let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.iter().map(Memory::bytes).sum::<usize>() + self.bytes() <= KEPT_BYTES_MOST {
+            if kept.iter().map(Memory::bytes).sum::<usize>() + self.bytes() <= MAX_KEPT_BYTES {
                 kept.push(Memory { start: self.start, layout: self.layout });
                 return;
             }
         }
         if self.layout.size() > 0 {
-            // SAFETY: allocated with this layout, and nobody has kept it.
+            // SAFETY: the memory was allocated with this layout, and `KEPT` does not have it.
             unsafe { dealloc(self.start.as_ptr(), self.layout) };
         }
     }
 }
 
-/// Memory of this layout that was used before.
+/// Kept memory of this layout.
 fn kept(layout: Layout) -> Option<Memory> {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let fits = kept.iter().rposition(|memory| memory.layout == layout)?;
@@ -128,17 +129,17 @@ fn kept(layout: Layout) -> Option<Memory> {
 mod tests {
     use super::*;
 
-    /// Pages of the memory that the kernel has not given.
+    /// Counts the pages of the memory that the kernel has not populated.
     fn missing(memory: &Memory) -> usize {
         let (first, bytes) = memory.pages();
         let mut resident = vec![0_u8; bytes / PAGE_BYTES];
-        // SAFETY: the pages are mapped, and there is a byte for each of them, however large they are.
+        // SAFETY: the pages are mapped, and `resident` has a byte for each of them, whatever their size.
         let refused = unsafe { libc::mincore(first, bytes, resident.as_mut_ptr()) };
         assert_eq!(refused, 0, "{}", std::io::Error::last_os_error());
         resident.iter().filter(|&&byte| byte & 1 == 0).count()
     }
 
-    /// Memory that nothing has been done to.
+    /// Memory that was never touched.
     fn fresh(bytes: usize) -> Memory {
         let layout = Layout::from_size_align(bytes, HUGE_PAGE_BYTES).unwrap().pad_to_align();
         let fresh = Memory::unpopulated(layout);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_has_given_all_of_it() {
+    fn memory_is_populated() {
         for bytes in [1, 100, 1 << 16, 1 << 20, (1 << 20) + 8, 3 << 20] {
             let memory = Memory::of(bytes);
             assert!(memory.bytes() >= bytes);
@@ -156,20 +157,20 @@ mod tests {
     }
 
     #[test]
-    fn either_way_to_ask_for_it_does() {
+    fn touching_and_populating_are_equivalent() {
         let touched = fresh(80 << 20);
         touched.touch();
         assert_eq!(missing(&touched), 0);
         let populated = fresh(82 << 20);
-        // Refused by a kernel that is too old.
+        // An older kernel refuses.
         if populated.populate() {
             assert_eq!(missing(&populated), 0);
         }
     }
 
     #[test]
-    fn what_was_let_go_of_is_given_again_and_to_one_only_and_is_bounded() {
-        // No other test asks for so much.
+    fn kept_memory_is_reused_once_and_bounded() {
+        // No other test requests that much.
         let bytes = 20 << 20;
         let (one, other) = (Memory::of(bytes), Memory::of(bytes));
         let mut starts = [one.start, other.start];
@@ -182,11 +183,11 @@ mod tests {
         assert_eq!(starts, again);
         drop((one, other));
 
-        // But no more is kept than the bound.
-        drop(Memory::of(KEPT_BYTES_MOST + 1));
+        // The amount kept stays within the bound.
+        drop(Memory::of(MAX_KEPT_BYTES + 1));
         drop([Memory::of(100 << 20), Memory::of(100 << 20), Memory::of(100 << 20)]);
         let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(kept.iter().map(Memory::bytes).sum::<usize>() <= KEPT_BYTES_MOST);
+        assert!(kept.iter().map(Memory::bytes).sum::<usize>() <= MAX_KEPT_BYTES);
         assert!(!kept.is_empty());
     }
 }

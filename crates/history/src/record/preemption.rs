@@ -1,4 +1,4 @@
-//! Threads that lose their processor where nobody thought of it.
+//! Preemption: threads lose their processor at unlikely places.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -9,10 +9,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fs, io, mem, process, ptr};
 
-/// While it lives, the other threads of this process are stopped at instructions that nobody chose.
+/// While it lives, the other threads of this process are preempted at arbitrary instructions.
 ///
-/// A scheduler takes a thread's processor away some hundred times a second, nearly always between two operations. What goes wrong when it happens
-/// in the middle of one, between the look and the swap, needs it more often.
+/// A scheduler preempts a thread some hundred times a second, nearly always between two operations. A mistake that
+/// needs a preemption in the middle of one, between the look and the swap, needs it more often to show.
 ///
 /// ```
 /// use millstream_history::record::{Preemption, Recorder};
@@ -21,31 +21,32 @@ use std::{fs, io, mem, process, ptr};
 /// let recorder = Recorder::new();
 /// // ... the threads, each with a log ...
 /// # std::thread::sleep(std::time::Duration::from_millis(1));
-/// println!("{} were stopped in the middle of something", preemption.stops());
+/// println!("{} preemptions", preemption.stops());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Every 20 to 80 µs, or less often where processors are short, one of the threads, each in its turn, gets a signal, SIGURG, whose
-/// handler yields the processor or sleeps for a moment. System calls that were interrupted go on, except those that never do (signal(7)
-/// lists them: sleeping, polling, sockets with a time-out); what the standard library waits with begins again. The handler stays when it is over. All threads of the process are meant, whether they
-/// record or not.
+/// Every 20 to 80 µs, or less often if processors are short, one of the threads, each in its turn, gets a signal,
+/// SIGURG, whose handler yields the processor or sleeps for a moment. Interrupted system calls resume, except those
+/// that never do (signal(7) lists them: sleeping, polling, sockets with a time-out); the standard library restarts its
+/// own waits. The handler stays installed afterwards. It affects all threads of the process, whether they record or
+/// not.
 #[derive(Debug)]
 pub struct Preemption {
     over: Arc<AtomicBool>,
     stopper: Option<JoinHandle<()>>,
     stops_before: u64,
-    /// A child of a fork has no such thread.
+    /// The process that started the thread, which a child of `fork` does not have.
     process: u32,
 }
 
-/// Ignored unless somebody asks for it, and in nobody's way.
+/// A signal that is ignored by default and rarely used.
 const SIGNAL: libc::c_int = libc::SIGURG;
 
 /// Relaxed: a statistic.
 static STOPS: AtomicU64 = AtomicU64::new(0);
 
 impl Preemption {
-    /// Stops threads from now on. One more thread, and a tenth of a processor.
+    /// Preempts threads from now on. Costs one more thread, and a tenth of a processor.
     ///
     /// # Errors
     /// The program handles SIGURG itself (`ResourceBusy`), or the system has no thread left.
@@ -57,7 +58,7 @@ impl Preemption {
         Ok(Preemption { over, stopper: Some(stopper), stops_before: STOPS.load(Relaxed), process: process::id() })
     }
 
-    /// How often a thread of this process was stopped since the start.
+    /// The number of preemptions in this process since the start.
     #[must_use]
     pub fn stops(&self) -> u64 {
         STOPS.load(Relaxed) - self.stops_before
@@ -68,7 +69,7 @@ impl Drop for Preemption {
     fn drop(&mut self) {
         self.over.store(true, Release);
         if let Some(stopper) = self.stopper.take().filter(|_| self.process == process::id()) {
-            stopper.join().expect("it does not panic");
+            stopper.join().expect("the thread does not panic");
         }
     }
 }
@@ -76,7 +77,8 @@ impl Drop for Preemption {
 fn handle_signal() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int) = stop;
     let handler = handler as libc::sighandler_t;
-    // SAFETY: sigaction reads one structure and fills another, for both of which zeros are valid; the handler is async-signal-safe.
+    // SAFETY: sigaction reads one structure and fills another, for both of which zeros are valid; the handler is
+    // async-signal-safe.
     unsafe {
         let (mut action, mut before): (libc::sigaction, libc::sigaction) = (mem::zeroed(), mem::zeroed());
         if libc::sigaction(SIGNAL, ptr::null(), &raw mut before) != 0 {
@@ -94,10 +96,11 @@ fn handle_signal() -> io::Result<()> {
     Ok(())
 }
 
-/// Yields, which lets others on the same processor pass, or sleeps, which lets those of other processors pass as well.
+/// Yields, which lets threads on the same processor pass, or sleeps, which lets those of other processors pass as well.
 extern "C" fn stop(_signal: libc::c_int) {
     let number = STOPS.fetch_add(1, Relaxed);
-    // SAFETY: both calls are mere system calls. The thread finds its error number as it left it.
+    // SAFETY: both calls are plain system calls, which a signal handler may make, and the thread finds its error number
+    // as it left it.
     unsafe {
         let error = libc::__errno_location();
         let before = *error;
@@ -113,10 +116,11 @@ extern "C" fn stop(_signal: libc::c_int) {
     }
 }
 
-/// Signals each thread in its turn; those that come and go are noticed every few turns.
+/// Signals each thread in its turn, and looks for new and ended threads every few turns.
 fn stop_all(over: &AtomicBool) {
     const TURNS: u64 = 16;
-    // SAFETY: no preconditions. Without the first call the kernel would let this thread sleep some 50 µs longer; it may refuse.
+    // SAFETY: the calls take integers. Without the first one the kernel would let this thread sleep some 50 µs longer;
+    // it may refuse.
     let (process, me) = unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64);
         (libc::getpid(), libc::gettid())
@@ -130,15 +134,16 @@ fn stop_all(over: &AtomicBool) {
             threads = other_threads(me);
         }
         if let Some(&thread) = threads.get(turn as usize % threads.len().max(1)) {
-            // SAFETY: a number that is no thread's any more is refused, and other processes are not meant.
+            // SAFETY: the call takes integers. The kernel refuses the number of an ended thread, and `process` confines
+            // the signal to this process.
             unsafe { libc::syscall(libc::SYS_tgkill, process, thread, SIGNAL) };
         }
-        // Weyl's sequence: no rhythm that a loop could fall in with.
+        // Weyl's sequence: it has no rhythm with which a loop could synchronise.
         thread::sleep(Duration::from_micros(20 + turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 60));
     }
 }
 
-/// The numbers of this process's threads but one; none if the system does not tell.
+/// The numbers of this process's threads but one; empty if the system does not report them.
 fn other_threads(me: libc::pid_t) -> Vec<libc::pid_t> {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
     let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
@@ -155,7 +160,7 @@ mod tests {
     use super::Preemption;
 
     #[test]
-    fn threads_lose_their_processor_in_the_middle_of_what_they_do() {
+    fn threads_are_preempted_in_the_middle_of_an_operation() {
         let processor = cpus::reachable()[0];
         let count = AtomicU64::new(0);
         let preemption = Preemption::start().unwrap();
@@ -167,7 +172,7 @@ mod tests {
             thread::scope(|scope| {
                 for _ in 0..2 {
                     scope.spawn(|| {
-                        // Both on one processor: the other one gets in between only when this one is stopped there.
+                        // Both on one processor: the other one gets in between only when this one is preempted there.
                         cpus::pin(processor).unwrap();
                         (0..1_000_000).for_each(|_| count.store(count.load(Relaxed) + 1, Relaxed));
                     });
@@ -179,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn its_end_is_the_end_of_it() {
+    fn dropping_it_ends_its_thread() {
         let preemption = Preemption::start().unwrap();
         let over = std::sync::Arc::clone(&preemption.over);
         drop(preemption);
-        assert_eq!(std::sync::Arc::strong_count(&over), 1, "the thread is gone");
+        assert_eq!(std::sync::Arc::strong_count(&over), 1, "the thread has ended");
     }
 }

@@ -1,12 +1,13 @@
-//! How inputs and outputs become values of a history.
+//! Conversion of inputs and outputs to values of a history.
 
 use crate::value::{Value, Values};
 
-/// What can be an operation's input or output.
+/// A type of an operation's inputs or outputs.
 ///
-/// Nothing is `()` or `None`; otherwise booleans, integers, text, pairs (the two values of a compare-and-set) and [`Value`]s
-/// themselves. Implement it for a type of your own, or translate with [`Log::record_as`](super::Log::record_as). A `Result` is left
-/// out on purpose: whether `Err` means "empty", "full" or "failed without effect" depends on the operation.
+/// `()` and `None` are null; implemented as well are booleans, integers, text, pairs (the two values of a
+/// compare-and-set) and [`Value`]s themselves. Implement it for a type of your own, or translate with
+/// [`Log::record_as`](super::Log::record_as). `Result` is left out on purpose: whether `Err` means "empty", "full" or
+/// "failed without effect" depends on the operation.
 pub trait Recorded {
     /// The value; text, lists and integers of more than 63 bits go into the table.
     fn value(&self, values: &mut Values) -> Value;
@@ -88,7 +89,7 @@ mod tests {
     use crate::value::{Datum, Value, Values};
 
     #[test]
-    fn values_mean_what_went_in() {
+    fn values_keep_their_meaning() {
         let mut values = Values::new();
         assert_eq!(().value(&mut values), Value::NULL);
         assert_eq!(None::<u32>.value(&mut values), Value::NULL);

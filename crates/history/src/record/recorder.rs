@@ -1,4 +1,4 @@
-//! What the threads' logs have in common.
+//! The recorder: the shared part of the threads' logs.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub struct Recorder {
     names: Mutex<Vec<String>>,
 }
 
-/// Where logs go when they are full of what happened.
+/// The drawer into which dropped logs are filed.
 #[derive(Debug, Default)]
 pub(super) struct Drawer(Mutex<Vec<Filed>>);
 
@@ -54,19 +54,19 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// How many operations a log has room for at first: two megabytes of them.
+    /// The default initial capacity of a log in operations: two megabytes of them.
     pub const ROOM: usize = 50_000;
-    /// How many operations a log takes at most.
+    /// The default maximum number of operations of a log.
     pub const LIMIT: usize = 1 << 22;
 
-    /// A recorder without logs. The first one in a process measures the clocks: some 100 µs a processor, on a busy
-    /// machine up to 0.3 s, and some seconds in all if that shows little; then the next one measures them again.
+    /// A recorder without logs. The first one in a process measures the clocks, for some 100 µs per processor, or up to
+    /// 0.3 s on a busy machine, and for some seconds in all if that proves little; then the next one measures again.
     pub fn new() -> Self {
         Recorder::with(Source::best())
     }
 
     fn with(source: Source) -> Self {
-        // Each measurement proves a bound, so the least of them is one.
+        // Each measurement proves a bound, so the smallest of them is one.
         static SKEWS: [AtomicU64; 2] = [const { AtomicU64::new(u64::MAX) }; 2];
         let known = &SKEWS[source as usize];
         if known.load(Ordering::Relaxed) > skew::coarse(source) {
@@ -84,7 +84,8 @@ impl Recorder {
         }
     }
 
-    /// Each log has memory for at least so many operations (40 bytes each) from the start, and asks for as much when it is used up.
+    /// Gives each log memory for at least this many operations (40 bytes each) from the start, and as much again
+    /// whenever it is used up.
     ///
     /// # Panics
     /// If it is 0.
@@ -94,7 +95,7 @@ impl Recorder {
         Recorder { room: operations, ..self }
     }
 
-    /// No log takes more operations than this; the history ends when the first one is full.
+    /// Limits the operations of a log; the history ends when the first log is full.
     ///
     /// # Panics
     /// If it is 0.
@@ -104,14 +105,14 @@ impl Recorder {
         Recorder { limit: operations, ..self }
     }
 
-    /// The log of the next thread.
+    /// Makes the log of the next thread.
     pub fn log(&self) -> Log {
         // Relaxed: numbers need only be distinct.
         let process = self.processes.fetch_add(1, Ordering::Relaxed);
         Log::new(Arc::clone(&self.drawer), self.source, process, self.room.min(self.limit), self.limit)
     }
 
-    /// An operation of your own specification, by its name.
+    /// The operation with this name in a custom specification.
     pub fn op(&self, name: &str) -> Op {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if !names.iter().any(|known| known == name) {
@@ -120,20 +121,20 @@ impl Recorder {
         super::assemble::builder(&names).op(name)
     }
 
-    /// How much later than another one an operation must have begun, by the clocks, to count as later, in nanoseconds; as measured before the
-    /// recording.
+    /// The time in nanoseconds by which one operation must begin after the end of another, by the clocks, to count as
+    /// later; as measured before the recording.
     pub fn skew(&self) -> u64 {
         self.rate(Moment::now(self.source)).skew(self.skew)
     }
 
-    /// The history: of all logs, which have all been dropped.
+    /// Makes the history of all logs, which must have been dropped.
     ///
-    /// Measures the clocks again, for as long as a [new](Self::new) recorder, so that it knows their difference at
-    /// both ends of the recording.
+    /// Measures the clocks again, for as long as a [new](Self::new) recorder, so that it knows their difference at both
+    /// ends of the recording.
     ///
     /// # Panics
-    /// If a log has not been dropped: what its thread did is not known yet. Threads of a scope have ended with it; others
-    /// have to be joined first.
+    /// If a log has not been dropped: the operations of its thread are not complete then. Threads of a scope have ended
+    /// with it; others have to be joined first.
     pub fn finish(self) -> History {
         let rate = self.rate(Moment::now(self.source));
         let skew = self.skew.max(skew::measure(self.source));

@@ -1,4 +1,4 @@
-//! A thread's operations, one after the other.
+//! Rows: a thread's operations, one after the other.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -8,7 +8,7 @@ use super::memory::Memory;
 use crate::operation::Op;
 use crate::value::Value;
 
-/// An operation, times in the source's units.
+/// An operation, with times in the source's units.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) call: u64,
@@ -16,19 +16,19 @@ pub(super) struct Row {
     pub(super) ret: u64,
     pub(super) input: Value,
     pub(super) output: Value,
-    /// `ALONE` if there is one object only.
+    /// `ALONE` in a history of a single object.
     pub(super) object: u32,
     pub(super) op: Op,
-    /// It certainly had no effect.
+    /// Whether it certainly had no effect.
     pub(super) failed: bool,
 }
 
-/// The return of an operation that has not returned.
+/// The return of a pending operation.
 pub(super) const PENDING: u64 = u64::MAX;
-/// No object's number.
+/// The number that stands for no object.
 pub(super) const ALONE: u32 = u32::MAX;
 
-/// Rows that are added one by one, up to a capacity, to memory that is there from the start.
+/// Rows that are added one at a time, up to a capacity, to memory that is allocated from the start.
 pub(super) struct Rows {
     memory: Memory,
     len: usize,
@@ -36,23 +36,23 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Room for at least so many.
+    /// Rows with a capacity of at least `rows`.
     ///
     /// # Panics
-    /// If no address space holds as many.
+    /// If no address space is that large.
     pub(super) fn with_room(rows: usize) -> Self {
-        let bytes = rows.checked_mul(size_of::<Row>()).expect("as many rows as an address space holds");
+        let bytes = rows.checked_mul(size_of::<Row>()).expect("a number of rows that fits into an address space");
         let memory = Memory::of(bytes);
         Rows { len: 0, capacity: memory.bytes() / size_of::<Row>(), memory }
     }
 
-    /// The same, with no room for more than so many.
+    /// The same, with a capacity of at most `rows`.
     pub(super) fn at_most(mut self, rows: usize) -> Self {
         self.capacity = self.capacity.min(rows);
         self
     }
 
-    /// How many there are when it is full.
+    /// The number of rows when it is full.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
@@ -62,17 +62,17 @@ impl Rows {
         self.len == self.capacity
     }
 
-    /// Adds a row, if there is room.
+    /// Adds a row, if there is space.
     #[inline]
     pub(super) fn push(&mut self, row: Row) {
         if !self.is_full() {
-            // SAFETY: the memory has room for `capacity` rows and is aligned for them.
+            // SAFETY: the memory has space for `capacity` rows, of which fewer are written, and is aligned for them.
             unsafe { self.start().add(self.len).write(row) };
             self.len += 1;
         }
     }
 
-    /// Takes all rows out, and leaves no room.
+    /// Takes all rows out, and leaves a capacity of 0.
     pub(super) fn take(&mut self) -> Rows {
         std::mem::replace(self, Rows { memory: Memory::NONE, len: 0, capacity: 0 })
     }
@@ -97,7 +97,7 @@ impl Deref for Rows {
 impl DerefMut for Rows {
     #[inline]
     fn deref_mut(&mut self) -> &mut [Row] {
-        // SAFETY: the first `len` rows have been written, and are borrowed as `self` is.
+        // SAFETY: the first `len` rows have been written, and `self` is exclusively borrowed for as long.
         unsafe { std::slice::from_raw_parts_mut(self.start().as_ptr(), self.len) }
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_come_out_as_they_went_in_and_stop_at_the_capacity() {
+    fn rows_come_out_as_they_went_in_up_to_the_capacity() {
         for (room, most) in [(0, 5), (1, 1), (3, 8), (10, 4), (60_000, 52_430), (100_000, usize::MAX)] {
             let mut rows = Rows::with_room(room).at_most(most);
             let capacity = rows.capacity();
@@ -136,7 +136,7 @@ mod tests {
                 last.ret = 3;
             }
             let taken = rows.take();
-            assert!(rows.is_full() && rows.is_empty(), "nothing is left, and no room");
+            assert!(rows.is_full() && rows.is_empty(), "no row is left, and no space");
             for (n, row) in taken.iter().enumerate() {
                 let ret = if n + 1 == capacity { 3 } else { PENDING };
                 assert_eq!((row.call, row.ret, row.input, row.object), (n as u64, ret, Value::int(n as i64), 7));

@@ -1,26 +1,27 @@
-//! How far the clocks of two processors may differ, proved by messages.
+//! A bound on the difference between the clocks of two processors, proved by messages.
 //!
-//! The reference processor reads its clock (`sent`), sends a message; the other answers with its own reading (`there`); the
-//! first reads again (`back`). The other clock was read after `sent` and before `back`; if it is ahead of the reference
-//! by `o`, then `sent <= there - o <= back`, so
+//! The reference processor reads its clock (`sent`) and sends a message; the other replies with its own reading
+//! (`there`); the first reads again (`back`). The other clock was read after `sent` and before `back`; if it is ahead
+//! of the reference by `o`, then `sent <= there - o <= back`, so
 //!
 //! > `there - back <= o <= there - sent`
 //!
-//! Each round proves this; the rounds together prove the tightest of their bounds, and a round that was preempted merely proves
-//! little. Nothing is assumed about how long a message takes. Of two processors that are ahead by `[low_i, high_i]` and by
-//! `[low_j, high_j]`, the second is ahead of the first by at most `high_j - low_i`; the skew is the largest such bound, the
-//! reference itself (`[0, 0]`) included. What is left when clocks agree is the time of the fastest message: less than 100 ns
-//! within a package.
+//! Each round proves this; the rounds together prove the tightest of their bounds, and a preempted round merely proves
+//! little. The proof assumes nothing about how long a message takes. Of two processors that are ahead by `[low_i,
+//! high_i]` and by `[low_j, high_j]`, the second is ahead of the first by at most `high_j - low_i`; the skew is the
+//! largest such bound, the reference itself (`[0, 0]`) included. If the clocks agree, the bound is the time of the
+//! fastest message: less than 100 ns within a package.
 //!
-//! A fast message needs both processors at once, which a busy machine gives only now and then. So as long as the
-//! bounds are coarse there are more rounds, and whoever has waited for long sleeps instead of yielding: a sleeper
+//! A fast message needs both processors at once, which a busy machine grants only now and then. So as long as the
+//! bounds are coarse more rounds are made, and a thread that has waited for long sleeps instead of yielding: a thread
 //! that wakes up gets its processor soon, while of two that yield each may get its own when the other has lost it.
 //!
-//! To go on is sound. What a round proves depends neither on when it is made nor on how long it takes, and all rounds
-//! are about one number, because the clocks run at one rate. So all bounds hold, the tightest of them, too: of one
+//! More rounds are sound. The proof of a round depends neither on its time nor on its duration, and all rounds bound
+//! the same number, because the clocks run at one rate. So all bounds hold, the tightest of them, too: of one
 //! measurement as well as of several. Bounds that contradict each other prove nothing.
 //!
-//! Source: Cristian, "Probabilistic clock synchronization" (1989); the bound from both directions is Lamport & Melliar-Smith's.
+//! Source: Cristian, "Probabilistic clock synchronization" (1989); the bound from both directions is Lamport &
+//! Melliar-Smith's.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,28 +34,30 @@ use super::stamp::Source;
 /// Messages to each processor that found it awake, unless they take too long.
 const ROUNDS: u64 = 500;
 /// Messages to each processor, however long they take.
-const ROUNDS_LEAST: u64 = 16;
-/// When rounds take too long, in all.
+const MIN_ROUNDS: u64 = 16;
+/// The total time after which rounds take too long.
 const LONG: Duration = Duration::from_millis(5);
 /// The same while they prove next to nothing: on a busy machine all may have been preempted.
 const LONGEST: Duration = Duration::from_millis(300);
-/// Processors whose rounds took longest and still prove next to nothing get more of them for so long, in all.
+/// The total time for more rounds with processors whose rounds took longest and still prove next to nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A sleep; the kernel adds some 50 µs.
+/// The duration of a sleep; the kernel adds some 50 µs.
 const NAP: Duration = Duration::from_micros(50);
-/// Looks for a message before a sleep: some 100 µs. No less than a sleep, or two could sleep in turns for ever.
+/// The number of looks for a message before a sleep: some 100 µs. It must not be shorter than a sleep, or two threads
+/// could sleep in turns without end.
 const LOOKS: u32 = 1 << 12;
 
-/// Some microseconds: clocks that may differ by more have been looked at on a busy machine, and are looked at again.
+/// Some microseconds: a larger difference was measured on a busy machine, and is measured again.
 pub(super) fn coarse(source: Source) -> u64 {
     16 * source.near()
 }
 
-/// The largest difference between the clocks of any two processors that this process can run on, in units of `source`.
+/// A bound on the difference between the clocks of any two processors that this process can run on, in units of
+/// `source`.
 ///
-/// Blocks until every one of them has run a thread of ours: for some 100 µs a processor when they are idle, and for
-/// seconds when they are so busy that no two of them have time for us at once.
+/// Blocks until every one of them has run a thread of this process: for some 100 µs per processor when they are idle,
+/// and for seconds when they are so busy that no two of them run those threads at once.
 pub(super) fn measure(source: Source) -> u64 {
     let cpus = reachable();
     let Some((&reference, others)) = cpus.split_first() else { return 0 };
@@ -72,12 +75,12 @@ pub(super) fn measure(source: Source) -> u64 {
     largest_difference(&bounds)
 }
 
-/// What is known of a processor's clock.
+/// The bounds of a processor's clock.
 struct Pair {
     other: usize,
-    /// By how much it is ahead of the reference.
+    /// The amount by which it is ahead of the reference.
     bounds: (i64, i64),
-    /// More rounds would hardly prove more: there were enough, or the bounds are close.
+    /// Whether more rounds would hardly prove more: there were enough, or the bounds are close.
     is_done: bool,
 }
 
@@ -86,7 +89,7 @@ impl Pair {
         let (was_hasty, bounds) = ahead(source, reference, self.other);
         self.bounds = both(self.bounds, bounds);
         if self.bounds.0 > self.bounds.1 {
-            // Rounds about two numbers: a clock has jumped, or a thread was not where it was asked to be.
+            // The rounds contradict each other: a clock has jumped, or a thread was not where it was pinned.
             self.bounds = ANYTHING;
         }
         self.is_done = !was_hasty || !are_coarse(source, self.bounds);
@@ -96,7 +99,7 @@ impl Pair {
 /// Bounds that prove nothing.
 const ANYTHING: (i64, i64) = (i64::MIN, i64::MAX);
 
-/// What two pairs of bounds prove together.
+/// The intersection of two pairs of bounds.
 fn both(one: (i64, i64), other: (i64, i64)) -> (i64, i64) {
     (one.0.max(other.0), one.1.min(other.1))
 }
@@ -105,7 +108,7 @@ fn are_coarse(source: Source, (low, high): (i64, i64)) -> bool {
     high.saturating_sub(low) > coarse(source).cast_signed()
 }
 
-/// How far one of these clocks may be ahead of another of them.
+/// The maximum by which one of these clocks may be ahead of another of them.
 fn largest_difference(bounds: &[(i64, i64)]) -> u64 {
     let others = |i: usize| bounds.iter().enumerate().filter(move |&(j, _)| i != j).map(|(_, bound)| bound);
     let pairs =
@@ -113,8 +116,8 @@ fn largest_difference(bounds: &[(i64, i64)]) -> u64 {
     pairs.max().unwrap_or(0).max(0).unsigned_abs()
 }
 
-/// Bounds on how far the clock of `other` is ahead of that of `reference`, and whether time was up before all rounds
-/// were made.
+/// Bounds on the amount by which the clock of `other` is ahead of that of `reference`, and whether time was up before
+/// all rounds were made.
 fn ahead(source: Source, reference: usize, other: usize) -> (bool, (i64, i64)) {
     let table = Table { ball: Ball(AtomicU64::new(0)), there: AtomicU64::new(0) };
     thread::scope(|scope| {
@@ -123,7 +126,7 @@ fn ahead(source: Source, reference: usize, other: usize) -> (bool, (i64, i64)) {
     })
 }
 
-/// A line of its own, so that nothing but the messages moves it.
+/// A cache line of its own, which only the messages move.
 #[repr(align(128))]
 struct Ball(AtomicU64);
 
@@ -137,15 +140,15 @@ const OVER: u64 = u64::MAX;
 
 impl Table {
     fn ask(&self, source: Source, reference: usize) -> (bool, (i64, i64)) {
-        // A refusal leaves the thread wherever it runs: then the rounds prove something about that processor, and the
-        // only loss is this one's bound, which `reachable` has ruled out a moment ago.
+        // A refusal leaves the thread wherever it runs: then the rounds prove a bound for that processor, and only this
+        // one's bound is lost, which `reachable` has ruled out a moment ago.
         let _ = pin(reference);
         let mut bounds = ANYTHING;
         let began = Instant::now();
         let (mut rounds, mut rounds_awake) = (0, 0);
         while rounds_awake < ROUNDS {
             let long = if are_coarse(source, bounds) { LONGEST } else { LONG };
-            if rounds >= ROUNDS_LEAST && began.elapsed() > long {
+            if rounds >= MIN_ROUNDS && began.elapsed() > long {
                 break;
             }
             let sent = source.before();
@@ -221,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_skew_is_no_more_than_an_undisturbed_message_takes() {
-        // More attempts if it was disturbed.
+        // Disturbed attempts are repeated.
         let began = Instant::now();
         let mut skew = measure(Source::Clock);
         while skew >= 20_000 && began.elapsed() < Duration::from_secs(60) {

@@ -1,4 +1,4 @@
-//! The part as a line of events: returns in order of time, and between them the calls.
+//! The part as a line of events: returns in order of time, and the calls between them.
 
 use rustc_hash::FxHashMap;
 
@@ -9,14 +9,14 @@ use crate::history::PENDING;
 use crate::part::Part;
 use crate::spec::Spec;
 
-/// Where an operation stands while it is open.
+/// The place of an operation while it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It will return. The slot is its own until then.
+    /// It returns. The slot is its own until then.
     Slot(u32),
-    /// It never returns; the number of its kind among the pending.
+    /// It is pending to the end; the number of its kind among the pending operations.
     Pending(u32),
-    /// It never returns and has no effect: it is left out.
+    /// It is pending to the end and has no effect: it is left out.
     Nowhere,
 }
 
@@ -24,12 +24,12 @@ pub(super) enum Place {
 pub(super) struct Events {
     /// Positions in order of their returns.
     pub(super) returns: Vec<u32>,
-    /// How many positions are called before each return, or at the same time.
+    /// For each return, the number of positions that are called before it or at the same time.
     pub(super) called: Vec<u32>,
     pub(super) places: Vec<Place>,
     /// For each kind of pending operations, its positions.
     pub(super) pending: Vec<Vec<u32>>,
-    /// Of the positions that return, which to try first.
+    /// For each position that returns, its rank among the candidates.
     pub(super) ranks: Vec<u32>,
     slots: u32,
 }
@@ -93,13 +93,13 @@ impl Events {
         Place::Pending(kind)
     }
 
-    /// How many operations that return are open at once, at most.
+    /// The maximum number of open operations that return.
     pub(super) fn slots(&self) -> u32 {
         self.slots
     }
 }
 
-/// Without foresight, what returns first is tried first.
+/// Ranks the positions. Without foresight, the operation that returns first is tried first.
 fn ranks(part: &Part<'_>, foresight: Option<&Foresight>, returns: &[u32]) -> Vec<u32> {
     if let Some(foresight) = foresight {
         return foresight.ranks(part, returns);

@@ -7,14 +7,14 @@ use crate::budget::{Budget, Exhausted};
 use crate::part::Part;
 use crate::spec::{Call, Spec};
 
-/// Where a step leads.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nowhere: the operation cannot answer what it answered.
+    /// No state: the operation cannot give its answer here.
     Illegal,
-    /// To one state.
+    /// One state.
     To(u32),
-    /// To the states of this number in [`Machine::choice`].
+    /// Several states, by their number in [`Machine::choice`].
     Choice(u32),
 }
 
@@ -23,9 +23,9 @@ pub(super) struct Machine<'a, S: Spec> {
     spec: &'a S,
     /// The part, for its rows.
     pub(super) part: &'a Part<'a>,
-    /// Different calls: what a specification can tell apart.
+    /// The distinct calls: those that a specification can tell apart.
     calls: Vec<Call<'a>>,
-    /// Whether a call is pure.
+    /// Whether each call is pure.
     pure: Vec<bool>,
     /// The number of each position's call.
     kinds: Vec<u32>,
@@ -34,7 +34,7 @@ pub(super) struct Machine<'a, S: Spec> {
     choices: Vec<Vec<u32>>,
 }
 
-/// The memory that an entry of a hash table takes for each byte of it, while the table grows and is a third full.
+/// The memory that a hash table takes for each byte of an entry, when it has just grown and is a third full.
 pub(super) const HASH_FACTOR: usize = 3;
 
 impl<'a, S: Spec> Machine<'a, S> {
@@ -72,7 +72,7 @@ impl<'a, S: Spec> Machine<'a, S> {
         self.number(self.spec.initial(), budget)
     }
 
-    /// The state of a number.
+    /// The state with a number.
     pub(super) fn state(&self, number: u32) -> &S::State {
         &self.states[number as usize]
     }

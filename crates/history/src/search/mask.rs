@@ -1,4 +1,4 @@
-//! Which of the open operations are linearized: a bit for each slot.
+//! The set of open operations that are linearized: a bit for each slot.
 
 /// `64 * N` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! The situations that were looked at.
+//! The memo of the configurations visited.
 
 use rustc_hash::FxHashMap;
 
@@ -7,26 +7,26 @@ use super::mask::Mask;
 use super::used::UsedSets;
 use crate::budget::{Budget, Exhausted};
 
-/// A situation, without the pending operations used.
+/// A configuration, without the pending operations used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key<const N: usize> {
-    /// How many returns were passed.
+    /// The number of returns passed.
     pub(super) level: u32,
     pub(super) state: u32,
-    /// Which open operations are linearized.
+    /// The open operations that are linearized.
     pub(super) mask: Mask<N>,
 }
 
-/// For each situation, the sets of pending operations with which it was reached.
+/// For each configuration, the sets of pending operations with which it was reached.
 pub(super) struct Memo<const N: usize> {
-    /// The first link of each situation's chain.
+    /// The first link of each configuration's chain.
     heads: FxHashMap<Key<N>, u32>,
     /// A set, and the next link of the chain.
     links: Vec<(u32, u32)>,
     situations: u64,
 }
 
-/// The chain of a situation that was reached without using any pending operation: no other can be better.
+/// The chain of a configuration that was reached without any pending operation: no other can be better.
 const BEST: u32 = u32::MAX;
 const END: u32 = u32::MAX - 1;
 
@@ -35,7 +35,7 @@ impl<const N: usize> Memo<N> {
         Memo { heads: FxHashMap::default(), links: Vec::new(), situations: 0 }
     }
 
-    /// Notes the situation. `false` if it, or one at least as good, was noted before.
+    /// Memoises the configuration. `false` if it, or one at least as good, was visited before.
     pub(super) fn note(
         &mut self,
         key: Key<N>,

@@ -1,21 +1,21 @@
 //! The general search: any specification, any history.
 //!
-//! It walks through the returns in order of time. At each it must have linearized the operation that returns, and it
-//! linearizes others before that one only to get there: *just-in-time linearization* (Gavin Lowe, "Testing for
-//! linearizability", 2017, after Wing and Gong, 1993). A situation is the number of returns passed, which of the open
-//! operations are linearized, which pending ones were used, and the object's state. Each is looked at once: the memo of Lowe
-//! and of Alex Horn and Daniel Kroening (2015).
+//! It walks through the returns in order of time. At each return it must have linearized the operation that returns,
+//! and it linearizes others before that one only to get there: *just-in-time linearization* (Gavin Lowe, "Testing for
+//! linearizability", 2017, after Wing and Gong, 1993). A configuration is the number of returns passed, the set of open
+//! operations that are linearized, the multiset of pending ones that were used, and the object's state. Each is visited
+//! once: the memo of Lowe and of Alex Horn and Daniel Kroening (2015).
 //!
-//! Five things keep the number of situations small:
-//! - an open operation that leaves every state as it is (a read) is linearized as soon as its answer is right: being done
-//!   with it harms nobody;
-//! - pending operations that are alike are used in the order of their calls;
-//! - a situation in which the same was reached with *fewer* pending operations used makes this one superfluous;
-//! - what comes out of a queue or a broadcast tells in which order it went in, see [`foresight`];
+//! Five rules keep the number of configurations small:
+//! - an open operation that leaves every state as it is (a read) is linearized as soon as its answer is right: to have
+//!   it done excludes no order;
+//! - pending operations of the same kind are used in the order of their calls;
+//! - a configuration is superfluous if the same one was reached with *fewer* pending operations used;
+//! - the values that come out of a queue or a broadcast tell in which order they went in, see [`foresight`];
 //! - states and steps are numbered, and each step of the specification is computed once.
 //!
-//! Time is exponential in the number of operations at once, in the worst case: the problem is NP-complete. Memory and time
-//! are limited by the [`Budget`], and the answer is "unknown" when they are used up.
+//! In the worst case time is exponential in the number of overlapping operations: the problem is NP-complete. The
+//! [`Budget`] limits memory and time, and the answer is "unknown" when either is used up.
 
 mod events;
 mod foresight;
@@ -37,28 +37,28 @@ use machine::Machine;
 use program::Program;
 use walk::Walk;
 
-/// What a search found out.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// Rows in an order that explains them.
+    /// Rows in a legal order.
     Holds(Vec<u32>),
-    /// No order does: whatever is tried, the row `culprit` cannot have returned.
+    /// No legal order exists.
     Fails {
-        /// The row of the first return that cannot be explained, if that is known.
+        /// The row of the first return that no attempt can pass, if it is known.
         culprit: Option<u32>,
     },
 }
 
-/// How far a search got.
+/// The progress of a search.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reach {
-    /// How many returns were passed at most.
+    /// The maximum number of returns passed.
     pub(crate) passed: usize,
-    /// How many situations were looked at.
+    /// The number of configurations visited.
     pub(crate) configurations: u64,
 }
 
-/// Decides whether the part is linearizable. How far it got is in `reach`, decided or not.
+/// Decides whether the part is linearizable. `reach` gets the progress, whether the search decides or not.
 pub(crate) fn decide<S: Spec>(
     part: &Part<'_>,
     spec: &S,
@@ -81,16 +81,16 @@ pub(crate) fn decide<S: Spec>(
     }
 }
 
-/// A situation in which a return has just been passed.
+/// A configuration in which a return has just been passed.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<T> {
     /// The object's state.
     pub(crate) state: T,
-    /// Rows that have had their effect and not returned.
+    /// Rows that have taken effect and not returned.
     pub(crate) done: Vec<u32>,
 }
 
-/// For each number of returns passed, all the situations that a part that fails can be in then.
+/// For each number of returns passed, all configurations that a failing part can be in then.
 pub(crate) fn entries<S: Spec>(
     part: &Part<'_>,
     spec: &S,

@@ -1,7 +1,8 @@
 //! The search for an order that respects each process's own: sequential consistency.
 //!
-//! A situation is how far each process has got, which pending operations were used, and the state. As in the walk by time,
-//! a process's next operation that leaves every state as it is is done with as soon as its answer is right.
+//! A configuration is the progress of each process, the set of pending operations used, and the state. As in the walk
+//! by time, an operation that leaves every state as it is, is done as soon as its process reaches it and its answer is
+//! right.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,11 +16,11 @@ use crate::spec::Spec;
 struct Threads {
     /// Each process's positions that returned, in its order.
     returned: Vec<Vec<u32>>,
-    /// Positions without return: the process, and how many of its operations come before it.
+    /// Pending positions, each with its process, and the number of that process's operations that come before it.
     pending: Vec<(u32, usize, u32)>,
 }
 
-/// How far each process has got, and then a bit for each pending operation.
+/// The progress of each process, and then a bit for each pending operation.
 type Done = Box<[u32]>;
 
 struct Frame {
@@ -99,7 +100,7 @@ impl<'a, S: Spec> Program<'a, S> {
             if let Some(frame) = self.stack.last_mut() {
                 frame.choice += 1;
             }
-            // A pending operation without effect is as good as one that never happened.
+            // Without an effect, the operation equals one that never took place.
             if next == state && number >= self.threads.returned.len() {
                 continue;
             }
@@ -112,7 +113,7 @@ impl<'a, S: Spec> Program<'a, S> {
         Ok(false)
     }
 
-    /// On to the next candidate, or back to the situation before.
+    /// Moves to the next candidate, or back to the previous configuration.
     fn advance(&mut self, ended: bool) {
         if ended {
             let order = self.stack.pop().map_or(0, |frame| frame.order);
@@ -122,7 +123,7 @@ impl<'a, S: Spec> Program<'a, S> {
         }
     }
 
-    /// Candidate `number` of the situation on top, and how far everybody is after it.
+    /// Candidate `number` of the configuration on top, and the progress of all processes after it.
     fn candidate(&self, number: usize) -> Option<(u32, Done)> {
         let done = &self.stack.last()?.done;
         let processes = self.threads.returned.len();

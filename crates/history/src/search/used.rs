@@ -1,7 +1,7 @@
-//! Which pending operations were used up, as a number.
+//! The pending operations used, as a number.
 //!
-//! Pending operations may have their effect at any time after their call, or never. Those that are alike are the same for
-//! everyone, so it only matters how many of each kind were used: a small multiset, kept once and numbered.
+//! A pending operation may take effect at any time after its call, or never. Pending operations of the same kind are
+//! interchangeable, so only the number used of each kind matters: a small multiset, stored once and numbered.
 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 use super::machine::HASH_FACTOR;
 use crate::budget::{Budget, Exhausted};
 
-/// Multisets of kinds, each once; number 0 is the empty one.
+/// Multisets of kinds, each stored once; number 0 is the empty one.
 pub(super) struct UsedSets {
     /// Kinds, ascending, each as often as it was used.
     sets: IndexSet<Box<[u32]>, FxBuildHasher>,
@@ -25,7 +25,7 @@ impl UsedSets {
         &self.sets[set as usize]
     }
 
-    /// How many of the kind are in the set.
+    /// The number of this kind in the set.
     pub(super) fn count(&self, set: u32, kind: u32) -> u32 {
         if set == 0 {
             return 0;
@@ -46,7 +46,7 @@ impl UsedSets {
         Ok(self.sets.insert_full(more).0 as u32)
     }
 
-    /// Whether `a` has no kind more often than `b`.
+    /// Whether `a` is a sub-multiset of `b`.
     pub(super) fn within(&self, a: u32, b: u32) -> bool {
         if a == 0 || a == b {
             return true;

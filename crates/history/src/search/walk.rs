@@ -1,4 +1,4 @@
-//! The walk: depth first through the situations, from return to return.
+//! The walk: depth first through the configurations, from return to return.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -12,21 +12,21 @@ use super::{Entry, Outcome, Reach};
 use crate::budget::{Budget, Exhausted};
 use crate::spec::Spec;
 
-/// A situation, and what is still to be tried in it.
+/// A configuration, and the candidates that remain to be tried in it.
 struct Frame<const N: usize> {
     key: Key<N>,
     used: u32,
-    /// How long the order was before the operations that led here.
+    /// The length of the order before the operations that led here.
     order: u32,
-    /// Candidates of a lower number were tried: ranks of open operations first, then kinds of pending ones.
+    /// All candidates of a lower number were tried: ranks of open operations first, then kinds of pending ones.
     next: u32,
-    /// The candidate's choices that were tried.
+    /// The number of the candidate's choices that were tried.
     choice: u32,
-    /// A moment before which not everything that was brought can be out: see [`Foresight::bring`].
+    /// The earliest moment at which all values brought so far can be out: see [`Foresight::bring`].
     latest: u64,
 }
 
-/// Where a candidate leads.
+/// The result of a candidate.
 struct Candidate {
     position: u32,
     state: u32,
@@ -40,23 +40,23 @@ pub(super) struct Walk<'a, S: Spec, const N: usize> {
     machine: Machine<'a, S>,
     events: Events,
     foresight: Option<Foresight>,
-    /// How often the operations in the order bring each number of the foresight.
+    /// The number of operations in the order that bring each number of the foresight.
     brought: Vec<u32>,
     sets: UsedSets,
     memo: Memo<N>,
     stack: Vec<Frame<N>>,
-    /// The open operations at the level that the walk is at, by slot.
+    /// The open operations at the current level, by slot.
     open: Vec<u32>,
-    /// How many pending operations of each kind were called by then.
+    /// The number of pending operations of each kind called so far.
     pending: Vec<u32>,
     level: usize,
-    /// Positions linearized on the way here.
+    /// The positions linearized on the way here.
     order: Vec<u32>,
-    /// The situations in which each return was passed, if they are asked for.
+    /// The configurations in which each return was passed, if the caller asks for them.
     entries: Option<Entries<N>>,
 }
 
-/// By returns passed: a situation, and the pending operations used.
+/// By returns passed: a configuration, and the pending operations used.
 type Entries<const N: usize> = Vec<FxHashSet<(Key<N>, u32)>>;
 
 const VACANT: u32 = u32::MAX;
@@ -94,7 +94,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         })
     }
 
-    /// The situations in which each return was passed, of a part that fails.
+    /// The configurations in which each return was passed, of a part that fails.
     pub(super) fn entries(mut self, budget: &mut Budget) -> Result<Vec<Vec<Entry<S::State>>>, Exhausted> {
         let mut reach = Reach::default();
         self.entries = Some(vec![FxHashSet::default()]);
@@ -114,7 +114,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         Ok(made)
     }
 
-    /// The situation in the specification's words. The walk is at its level.
+    /// The configuration in the specification's terms. The walk must be at its level.
     fn entry(&self, key: Key<N>, used: u32) -> Entry<S::State> {
         let row = |position: u32| self.machine.part.row(position as usize);
         let open = (0..self.open.len() as u32).filter(|&slot| key.mask.has(slot));
@@ -129,7 +129,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
     }
 
     fn search(&mut self, budget: &mut Budget, reach: &mut Reach) -> Result<bool, Exhausted> {
-        // Every operation is in the order at most once, and each frame has at least one of its own.
+        // Every operation is in the order at most once, and each frame adds at least one operation.
         budget.charge(self.machine.part.len() * (size_of::<u32>() + size_of::<Frame<N>>()))?;
         let state = self.machine.initial(budget)?;
         reach.passed = 0;
@@ -160,7 +160,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         Ok(false)
     }
 
-    /// Does what need not be chosen, and puts the situation on the stack if it is new. `true` when all is explained.
+    /// Takes the forced steps, and pushes the configuration if it is new. Returns `true` when all returns are passed.
     fn enter(
         &mut self,
         mut key: Key<N>,
@@ -209,7 +209,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         Ok(())
     }
 
-    /// Linearizes the open operations that change nothing and whose answer is right.
+    /// Linearizes the open operations that change no state and whose answer is right.
     fn absorb(&mut self, key: &mut Key<N>, budget: &mut Budget) -> Result<(), Exhausted> {
         for slot in 0..self.open.len() as u32 {
             let position = self.open[slot as usize];
@@ -225,7 +225,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         Ok(())
     }
 
-    /// The next way on from the situation on top of the stack.
+    /// The next candidate of the configuration on top of the stack.
     fn candidate(&mut self, key: Key<N>, used: u32, budget: &mut Budget) -> Result<Option<Candidate>, Exhausted> {
         let ranks = self.events.returns.len() as u32;
         loop {
@@ -252,7 +252,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
                 continue;
             };
             (frame.next, frame.choice) = (number, choice + 1);
-            // A pending operation without effect is as good as one that never happened.
+            // Without an effect, the operation equals one that never took place.
             if slot.is_none() && state == key.state {
                 continue;
             }
@@ -260,14 +260,14 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         }
     }
 
-    /// What [`Frame::latest`] is after the operation; `None` if it cannot come next.
+    /// The new [`Frame::latest`] after the operation; `None` if it cannot come next.
     fn foresee(&self, position: u32, latest: u64) -> Option<u64> {
         let Some(foresight) = &self.foresight else { return Some(latest) };
         let Some(number) = foresight.brings(position) else { return Some(latest) };
         foresight.bring(position, number, self.brought[number], latest)
     }
 
-    /// Puts the operation at the end of the order.
+    /// Appends the operation to the order.
     fn linearize(&mut self, position: u32) {
         self.order.push(position);
         if let Some(value) = self.foresight.as_ref().and_then(|foresight| foresight.brings(position)) {
@@ -275,7 +275,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         }
     }
 
-    /// Takes operations off the end of the order.
+    /// Truncates the order to a length.
     fn shorten(&mut self, order: u32) {
         if let Some(foresight) = &self.foresight {
             for value in self.order[order as usize..].iter().filter_map(|&position| foresight.brings(position)) {
@@ -285,7 +285,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         self.order.truncate(order as usize);
     }
 
-    /// The open operation that is not linearized, can change the state, and has the lowest rank from `next` on.
+    /// The open operation with the lowest rank from `next` on that is not linearized and can change the state.
     fn open_from(&self, next: u32, mask: Mask<N>) -> Option<(u32, u32)> {
         let open = self.open.iter().enumerate().filter(|&(slot, &position)| {
             position != VACANT && !mask.has(slot as u32) && !self.machine.is_pure(position as usize)
@@ -294,7 +294,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         ranked.filter(|&(rank, _)| rank >= next).min()
     }
 
-    /// The first kind from `next` on of which a pending operation was called and not used, and that operation.
+    /// The first kind from `next` on with a called, unused pending operation, and that operation.
     fn pending_from(&self, next: u32, used: u32) -> Option<(u32, u32)> {
         (next..self.pending.len() as u32).find_map(|kind| {
             let count = self.sets.count(used, kind);
@@ -302,7 +302,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         })
     }
 
-    /// Calls the operations that were called by the return of this level.
+    /// Opens the operations called by the return of this level.
     fn call_until(&mut self, level: usize) {
         let before = if level == 0 { 0 } else { self.events.called[level - 1] };
         let Some(&called) = self.events.called.get(level) else { return };

@@ -1,5 +1,5 @@
-//! An allocator, by Nathan Taylor's protocol: an allocation never answers with an object that is allocated, and what is
-//! freed is allocated.
+//! An allocator, by Nathan Taylor's protocol: an allocation never returns an object that is allocated, and only an
+//! allocated object is freed.
 
 use super::{Call, Object, Spec};
 use crate::operation::Op;
@@ -8,24 +8,24 @@ use crate::value::{Value, Values};
 
 /// The allocator.
 ///
-/// Objects have nothing to do with each other, so each is checked alone, unless they are numbered (then an allocation that
-/// finds none depends on all the others), or unless it is unknown which object an allocation took.
+/// Objects are independent, so each is checked alone. The exceptions: objects are numbered (then an allocation that
+/// finds none depends on all of them), or a pending allocation took an unknown object.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocator {
     capacity: Option<u64>,
-    /// The objects that a pending allocation may turn out to have taken. It may have taken any other as well, but only a
-    /// `free` shows which it was.
+    /// The objects that a pending allocation may turn out to have taken. It may have taken any other as well, but only
+    /// a `free` reveals it.
     freed: Vec<Value>,
-    /// Whether there are such.
+    /// Whether any allocation is pending.
     unknown: bool,
 }
 
-/// What is allocated.
+/// The allocated objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Taken {
     /// Ascending.
     objects: Vec<Value>,
-    /// How many more that are never freed.
+    /// The number of further ones, which are never freed.
     others: u64,
 }
 
@@ -33,7 +33,7 @@ impl Allocator {
     pub(crate) fn new(capacity: Option<u64>, part: &Part<'_>) -> Self {
         let unknown = (0..part.len()).any(|p| part.op(p) == Op::ALLOC && part.output(p).is_none());
         let mut freed: Vec<Value> = Vec::new();
-        // What is known in the end was not in the middle, and beginnings are searched, too.
+        // Outcomes known at the end were unknown in the middle, and prefixes are searched, too.
         if unknown || capacity.is_some() {
             freed.extend((0..part.len()).filter(|&p| part.op(p) == Op::FREE).map(|p| part.input(p)));
             freed.sort_unstable();
@@ -101,7 +101,7 @@ impl Spec for Allocator {
         }
     }
 
-    /// Without an object that is allocated, there is one left.
+    /// Without an allocated object, one is left.
     fn pins(&self, call: &Call<'_>) -> bool {
         self.capacity.is_some() && self.pure(call)
     }

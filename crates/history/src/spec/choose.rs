@@ -1,4 +1,4 @@
-//! From a model to its specification.
+//! Selection of a model's specification.
 
 use super::{
     Allocator, Counter, EventCount, KeyValue, Log, MultiRegister, Mutex, PriorityQueue, Queue, Register, Ring, RwLock,
@@ -8,21 +8,21 @@ use crate::model::{Kind, Model};
 use crate::part::Part;
 use crate::value::Datum;
 
-/// Something to do with a specification, whatever its type.
+/// A task to be run with a specification of any type.
 pub(crate) trait Task {
-    /// What comes of it.
+    /// The result.
     type Output;
 
-    /// Does it.
+    /// Runs the task.
     fn run<S: Spec>(self, spec: &S) -> Self::Output;
 }
 
-/// What a check is of: a model, or a specification of the caller's own.
+/// The subject of a check: a model, or a custom specification.
 pub(crate) trait Subject {
-    /// Does the task with the specification of the part.
+    /// Runs the task with the specification of the part.
     fn with<T: Task>(&self, part: &Part<'_>, task: T) -> T::Output;
 
-    /// The model, if it is one.
+    /// The model, if the subject is one.
     fn model(&self) -> Option<&Model>;
 }
 
@@ -36,7 +36,7 @@ impl Subject for Model {
     }
 }
 
-/// A specification of the caller's own.
+/// A custom specification.
 pub(crate) struct Own<'s, S>(pub(crate) &'s S);
 
 impl<S: Spec> Subject for Own<'_, S> {
@@ -49,7 +49,7 @@ impl<S: Spec> Subject for Own<'_, S> {
     }
 }
 
-/// Does the task with the model's specification of the part.
+/// Runs the task with the model's specification of the part.
 pub(crate) fn with_spec<T: Task>(model: &Model, part: &Part<'_>, task: T) -> T::Output {
     let &Model { kind, capacity, initial } = model;
     let start = match part.history().values().get(initial) {

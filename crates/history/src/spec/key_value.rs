@@ -1,7 +1,8 @@
 //! A key-value store: for each key a register whose value can also be deleted, or be a text that is appended to.
 //!
-//! Appends that overlap have as many orders as there are permutations, and each makes another text. Most of these texts are in no answer
-//! of the history, and no answer begins with them. All such texts behave alike, so they are one state, and the search looks at it once.
+//! Overlapping appends have as many orders as permutations, and each makes another text. Most of these texts are in no
+//! answer of the history, and no answer begins with them. All such texts behave alike, so they are one state, and the
+//! search visits it once.
 
 use rustc_hash::FxHashSet;
 
@@ -15,21 +16,21 @@ use crate::value::{Datum, Value, Values};
 pub(crate) struct KeyValue<'a> {
     initial: Value,
     values: &'a Values,
-    /// Texts that a read answers or a compare-and-set expects, ascending.
+    /// The texts that a read returns or a compare-and-set expects, ascending.
     texts: Vec<&'a str>,
-    /// The other values of that kind.
+    /// The other values that a read returns or a compare-and-set expects.
     others: FxHashSet<Value>,
 }
 
-/// What a key holds.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Held {
     Value(Value),
-    /// In full: it may be one that no operation has as a whole.
+    /// A value in full; possibly one that no operation has as a whole.
     Text(Box<str>),
-    /// A text that is the beginning of none that an operation tells of.
+    /// A text with which no operation's text begins.
     UnreadText,
-    /// Another value that no operation tells of.
+    /// Another value that no operation returns or expects.
     UnreadValue,
 }
 
@@ -59,7 +60,7 @@ impl<'a> KeyValue<'a> {
     fn held(&self, value: Value) -> Held {
         match self.values.get(value) {
             Datum::Text(text) => self.text(text),
-            // A text can be appended to nothing.
+            // A text can be appended to no value.
             Datum::Null => Held::Value(value),
             _ if self.others.contains(&value) => Held::Value(value),
             _ => Held::UnreadValue,

@@ -1,8 +1,8 @@
 //! A list that shares its tail with the lists it was made from.
 //!
-//! A search holds a million states that differ in an element or two. Copies of them would take memory in the square of
+//! A search has a million states that differ in an element or two. Copies of them would take memory in the square of
 //! their length; here a new state is one node. A list knows its length and its hash, so that unequal lists are told
-//! apart at once, and equal ones are walked only to where they share.
+//! apart at once, and equal ones are walked only to their shared tail.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -23,7 +23,7 @@ struct Node {
     tail: List,
 }
 
-/// What a value adds to a hash: any odd constant that mixes well.
+/// The contribution of a value to a hash: any odd constant that mixes well.
 pub(super) fn mix(value: Value) -> u64 {
     let bits = value.bits().wrapping_add(0x9e37_79b9_7f4a_7c15);
     (bits ^ (bits >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
@@ -33,7 +33,7 @@ pub(super) fn mix(value: Value) -> u64 {
 pub(super) const BASE: u64 = 0xd6e8_feb8_6659_fd93;
 
 impl List {
-    /// Memory of a node, with the counts beside it.
+    /// The memory of a node, with the counts beside it.
     pub(super) const NODE_BYTES: usize = size_of::<Node>() + 2 * size_of::<usize>();
 
     pub(super) fn len(&self) -> usize {
@@ -108,7 +108,7 @@ impl fmt::Debug for List {
 }
 
 impl Drop for List {
-    /// Node by node: a long list dropped by recursion would need as deep a stack.
+    /// Node by node: a long list dropped by recursion would need an equally deep stack.
     fn drop(&mut self) {
         let mut head = self.head.take();
         while let Some(node) = head {

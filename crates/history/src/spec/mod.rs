@@ -1,12 +1,12 @@
-//! Sequential specifications: what an object does when nobody interferes.
+//! Sequential specifications: the behaviour of an object without concurrency.
 //!
-//! The built-in ones are chosen with a [`Model`](crate::Model). One of your own is a type that implements [`Spec`] and goes
+//! A [`Model`](crate::Model) selects a built-in one. A custom specification is a type that implements [`Spec`], passed
 //! to [`check_spec`](crate::check_spec):
 //!
 //! ```
 //! use millstream_history::{Builder, Call, Op, Operation, Options, Spec, Value, check_spec};
 //!
-//! /// A flag that `set` raises, and tells whether it was up before.
+//! /// A flag that `set` raises, returning whether it was up before.
 //! struct TestAndSet;
 //!
 //! impl Spec for TestAndSet {
@@ -80,37 +80,37 @@ pub(crate) use transaction::MultiRegister;
 /// One operation, as a specification sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Who asked.
+    /// The process that called it.
     pub process: u32,
-    /// What for.
+    /// The name of the operation.
     pub op: Op,
-    /// The object, where the history is of several.
+    /// The object, in a history of several.
     pub key: Option<Value>,
-    /// With what.
+    /// The input.
     pub input: Value,
-    /// The answer; `None` if it is not known, and then any will do.
+    /// The answer; `None` if it is unknown, and then any answer is possible.
     pub output: Option<Value>,
-    /// What the values mean.
+    /// The meaning of the values.
     pub values: &'a Values,
 }
 
 impl Call<'_> {
-    /// Whether the operation may have answered this.
+    /// Whether the operation may have returned this value.
     pub fn answers(&self, output: Value) -> bool {
         self.output.is_none_or(|known| known == output)
     }
 
-    /// Whether it may have answered yes, where no answer means yes, too.
+    /// Whether it may have returned true, where a missing answer means true as well.
     pub(crate) fn agrees(&self) -> bool {
         self.output != Some(Value::FALSE)
     }
 
-    /// Whether the operation may have answered this integer.
+    /// Whether the operation may have returned this integer.
     pub(crate) fn answers_int(&self, output: i128) -> bool {
         self.output.is_none_or(|known| self.values.get(known) == Datum::Int(output))
     }
 
-    /// The integer that went in, one if nothing did.
+    /// The integer input; one if there is none.
     pub(crate) fn amount(&self) -> i128 {
         match self.values.get(self.input) {
             Datum::Int(amount) => amount,
@@ -119,94 +119,96 @@ impl Call<'_> {
     }
 }
 
-/// What tells independent objects from each other: see [`Spec::object`].
+/// The key by which independent objects are told apart: see [`Spec::object`].
 pub type Object = [Option<Value>; 2];
 
-/// How the order of coming out follows from that of going in: see [`Spec::discipline`].
+/// The relation between the order of coming out and that of going in: see [`Spec::discipline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// A queue's.
+    /// That of a queue.
     FirstInFirstOut,
-    /// A stack's.
+    /// That of a stack.
     LastInFirstOut,
-    /// Another that has only to do with the values: a priority queue's.
+    /// Another that depends only on the values: that of a priority queue.
     ByValue,
-    /// A broadcast's: each consumer takes everything from the first on, in the order in which it was brought. See
-    /// [`Spec::consumer`].
+    /// That of a broadcast: each consumer takes all values from the first on, in the order in which they were brought.
+    /// See [`Spec::consumer`].
     Broadcast,
 }
 
-/// A sequential specification: the states of an object, and what each operation does to them.
+/// A sequential specification: the states of an object, and the effect of each operation on them.
 pub trait Spec {
-    /// The object's state. It is cloned, compared and hashed much: keep it small.
+    /// The object's state. It is often cloned, compared and hashed: keep it small.
     type State: Clone + Eq + Hash + Debug;
 
-    /// Whether [`step`](Self::step) looks at [`Call::process`]. Operations that differ in nothing else are checked faster
-    /// if it does not.
+    /// Whether [`step`](Self::step) looks at [`Call::process`]. If not, operations that differ only in it are checked
+    /// faster.
     const SEES_PROCESS: bool = true;
 
     /// The state before the first operation.
     fn initial(&self) -> Self::State;
 
-    /// The state after the operation, `None` if it cannot answer what it answered in this state.
+    /// The state after the operation; `None` if it cannot have given its answer in this state.
     fn step(&self, state: &Self::State, call: &Call<'_>) -> Option<Self::State>;
 
-    /// All states that the operation can lead to; [`step`](Self::step)'s unless you say otherwise.
+    /// All states to which the operation can lead; by default that of [`step`](Self::step).
     ///
-    /// Few specifications have a choice that the answer does not show. That of an allocator has, when an allocation is
-    /// pending and nobody knows which object it took.
+    /// Few specifications have a choice that the answer does not show. That of an allocator has one when an allocation
+    /// is pending and the object that it took is unknown.
     fn successors(&self, state: &Self::State, call: &Call<'_>, next: &mut dyn FnMut(Self::State)) {
         if let Some(state) = self.step(state, call) {
             next(state);
         }
     }
 
-    /// The object that the operation is on. Objects share nothing, each is checked alone: the key tells them apart unless
-    /// you say otherwise.
+    /// The object of the operation. Objects share nothing, and each is checked alone; by default the key tells them
+    /// apart.
     fn object(&self, call: &Call<'_>) -> Object {
         [call.key, None]
     }
 
-    /// Whether the operation, with this answer (with any, if it is not known), leaves every state as it is. Such an operation
-    /// is checked faster, and can be left out of a counter-example.
+    /// Whether the operation, with its answer (with every answer, if it is unknown), leaves every state as it is. Such
+    /// an operation is checked faster, and can be left out of a counter-example.
     fn pure(&self, call: &Call<'_>) -> bool {
         let _ = call;
         false
     }
 
-    /// The operations that stand and fall together: without all of a group, the others are as legal as before. For a queue,
-    /// those on one value. A counter-example leaves groups out whole; by default, no operation is in any.
+    /// The group of the operation: operations that can only be left out together. Without all of a group, the others
+    /// are as legal as before. For a queue, a group is the operations on one value. A counter-example leaves out whole
+    /// groups; by default, no operation is in any.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         let _ = call;
         None
     }
 
-    /// Whether the operation tells of everything in the object, so that beside it no group can be left out: an answer "full".
+    /// Whether the operation depends on the whole contents of the object, so that no group can be left out beside it:
+    /// an answer "full".
     fn pins(&self, call: &Call<'_>) -> bool {
         let _ = call;
         false
     }
 
-    /// That the object is a container, and in which order values come out: the search then foresees much. Operations with an
-    /// input bring it, unless they answer `false`, and those without take their output, unless it is null; nothing else changes
-    /// what is in it. In a broadcast, [`consumer`](Self::consumer) tells the two apart.
+    /// The discipline, if the object is a container: it lets the search look ahead. Operations with an input bring it,
+    /// unless they return `false`, and those without take their output, unless it is null; no other operation changes
+    /// the contents. In a broadcast, [`consumer`](Self::consumer) tells the two apart.
     fn discipline(&self) -> Option<Discipline> {
         None
     }
 
-    /// Of a [`Broadcast`](Discipline::Broadcast), the consumer that takes with this operation: its output, unless that is null.
+    /// The consumer of a [`Broadcast`](Discipline::Broadcast) that takes the operation's output, unless that is null.
     /// `None` if the operation brings.
     fn consumer(&self, call: &Call<'_>) -> Option<Value> {
         let _ = call;
         None
     }
 
-    /// About how many bytes a state takes, so that the limit of memory is kept; its own size unless you say otherwise.
+    /// The approximate size of a state in bytes, for the memory limit; by default that of the type itself.
     fn state_bytes(&self, state: &Self::State) -> usize {
         size_of_val(state)
     }
 
-    /// The state in words, for a counter-example that starts from it; what `Debug` makes of it unless you say otherwise.
+    /// The state as text, for a counter-example that starts from it; by default the output of `Debug`.
     fn describe(&self, state: &Self::State, values: &Values) -> String {
         let _ = values;
         format!("{state:?}")

@@ -1,4 +1,4 @@
-//! A mutual-exclusion lock: one process has it at a time, and gives back what it has.
+//! A mutual-exclusion lock: at most one process has it, and only that process releases it.
 
 use super::{Call, Spec};
 use crate::operation::Op;
@@ -9,7 +9,7 @@ use crate::value::{Value, Values};
 pub(crate) struct Mutex;
 
 impl Spec for Mutex {
-    /// Who has it.
+    /// The holder.
     type State = Option<u32>;
 
     fn initial(&self) -> Option<u32> {

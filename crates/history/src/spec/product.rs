@@ -1,4 +1,4 @@
-//! Several objects as one, for conditions under which they cannot be looked at one by one.
+//! Several objects as one, for conditions under which they cannot be checked one at a time.
 
 use super::{Call, Object, Spec};
 use crate::value::{Value, Values};
@@ -8,7 +8,7 @@ use crate::value::{Value, Values};
 pub(crate) struct Product<'s, S>(pub(crate) &'s S);
 
 impl<S: Spec> Spec for Product<'_, S> {
-    /// The objects that were touched, ascending.
+    /// The objects touched so far, ascending.
     type State = Vec<(Object, S::State)>;
 
     const SEES_PROCESS: bool = S::SEES_PROCESS;

@@ -109,7 +109,7 @@ impl Spec for Queue {
         }
     }
 
-    /// A value's operations: without them, the others still come in their order.
+    /// The operations of a value: without them, the others still come in their order.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
             Op::ENQUEUE => Some(call.input),
@@ -117,7 +117,7 @@ impl Spec for Queue {
         }
     }
 
-    /// Without a value that fills it, a full one is not full.
+    /// Without a value that fills it, a full queue is not full.
     fn pins(&self, call: &Call<'_>) -> bool {
         self.capacity.is_some() && call.op == Op::ENQUEUE && call.output == Some(Value::FALSE)
     }
@@ -127,7 +127,7 @@ impl Spec for Queue {
     }
 
     fn state_bytes(&self, _: &Line) -> usize {
-        // One node more than the state it was made from.
+        // One node more than the state from which it was made.
         size_of::<Line>() + List::NODE_BYTES
     }
 }

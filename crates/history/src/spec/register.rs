@@ -1,4 +1,4 @@
-//! A register, with or without compare-and-set: a read gives what was written last.
+//! A register, with or without compare-and-set: a read returns the value written last.
 
 use super::{Call, Spec};
 use crate::operation::Op;
@@ -37,8 +37,8 @@ impl Spec for Register {
         call.op == Op::READ || call.op == Op::CAS && call.output == Some(Value::FALSE)
     }
 
-    /// A value's writes and reads: without them, the other reads still find what was written last. A compare-and-set
-    /// would miss them.
+    /// The writes and reads of a value: without them, the other reads still return the value written last. A
+    /// compare-and-set depends on them.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
             _ if self.cas => None,

@@ -1,7 +1,7 @@
 //! A broadcast ring: every consumer sees every event, in the order of publication.
 //!
-//! Events that no consumer comes to see are all alike, whatever they are: publishers that are far ahead would otherwise leave as many
-//! states as their publications have orders.
+//! All events that no consumer will see are alike, whatever they are; otherwise publishers that are far ahead would
+//! leave as many states as their publications have orders.
 
 use rustc_hash::FxHashMap;
 
@@ -11,24 +11,24 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::{Value, Values};
 
-/// Rings by key, with their consumers, all of which are there from the start.
+/// Rings by key, with their consumers, all of which exist from the start.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
     capacity: Option<u64>,
     /// By key, ascending.
     consumers: Vec<(Option<Value>, Value)>,
-    /// By key, how many events the consumer that sees most may come to see.
+    /// By key, the number of events that the furthest consumer may come to see.
     longest: FxHashMap<Option<Value>, u32>,
 }
 
-/// Where everybody is.
+/// The progress of publication and of all consumers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Progress {
-    /// What was published and some consumer has not seen; null for an event that none comes to see.
+    /// The published events that some consumer has not seen; null for an event that none will see.
     unseen: List,
-    /// How many of these each consumer has still to see; empty at first.
+    /// The number of these that each consumer has still to see; empty at first.
     behind: Vec<u32>,
-    /// How many events were published that some consumer may come to see.
+    /// The number of published events that some consumer may come to see.
     published: u32,
 }
 
@@ -56,7 +56,7 @@ impl Ring {
     }
 }
 
-/// The input names the consumer; without, the process is it.
+/// The consumer named by the input, or the process if there is none.
 fn consumer(call: &Call<'_>) -> Value {
     if call.input.is_null() { call.process.into() } else { call.input }
 }
@@ -101,7 +101,7 @@ impl Spec for Ring {
         let place = consumers.binary_search(&(call.key, consumer(call))).ok()?;
         let event = (behind[place] as usize).checked_sub(1).and_then(|last| unseen.iter().nth(last));
         let Some(event) = event else { return call.answers(Value::NULL).then(|| state.clone()) };
-        // An event that no consumer comes to see is there all the same: the ring is not empty.
+        // An event that no consumer will see still counts: the ring is not empty.
         if event.is_null() || !call.answers(event) {
             return None;
         }
@@ -117,12 +117,13 @@ impl Spec for Ring {
         }
     }
 
-    /// An event, with what every consumer got of it: without, each sees the others in their order.
+    /// An event, with every consumer's operation that took it: without it, each consumer sees the others in their
+    /// order.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         if call.op == Op::PUBLISH { Some(call.input) } else { call.output }
     }
 
-    /// The ring was full, which it may only be with all of its events.
+    /// The answer "full" depends on all events of the ring.
     fn pins(&self, call: &Call<'_>) -> bool {
         call.op == Op::PUBLISH && call.output == Some(Value::FALSE)
     }
@@ -141,7 +142,7 @@ impl Spec for Ring {
     fn describe(&self, state: &Progress, values: &Values) -> String {
         let event = |event: Value| if event.is_null() { "?".to_owned() } else { values.show(event).to_string() };
         let unseen: Vec<String> = state.unseen.oldest_first().into_iter().map(event).collect();
-        // Before the first operation, every consumer has seen all.
+        // Before the first operation, every consumer has seen all events.
         let lags = state.behind.iter().copied().chain(std::iter::repeat(0));
         let lag = |(&(_, consumer), lag): (&(_, Value), u32)| format!("{} lacks {lag}", values.show(consumer));
         let lags: Vec<String> = self.consumers.iter().zip(lags).map(lag).collect();

@@ -4,15 +4,15 @@ use super::{Call, Spec};
 use crate::operation::Op;
 use crate::value::Value;
 
-/// The lock. Readers may come in while they have it already; a writer may not.
+/// The lock. A reader may acquire it again while it has it; a writer may not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RwLock;
 
-/// Who has the lock.
+/// The holders of the lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Holders {
     writer: Option<u32>,
-    /// Ascending; a process is in it as often as it came in.
+    /// Ascending; a process is listed once for each time that it acquired the lock.
     readers: Vec<u32>,
 }
 

@@ -1,17 +1,17 @@
-//! A semaphore: permits are taken when there are enough of them, and given back.
+//! A semaphore: permits are taken when there are enough of them, and released.
 
 use super::{Call, Spec};
 use crate::operation::Op;
 use crate::value::Value;
 
-/// The permits. Whoever gives some back need not have taken them.
+/// The permits. A process may release permits that it has not taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Semaphore {
     pub(crate) permits: u64,
 }
 
 impl Spec for Semaphore {
-    /// How many are there to take.
+    /// The number of available permits.
     type State = i128;
 
     const SEES_PROCESS: bool = false;

@@ -1,4 +1,4 @@
-//! A set: each element is in it once. Elements have nothing to do with each other, so each is an object of its own.
+//! A set: each element is in it at most once. Elements are independent, so each is an object of its own.
 
 use super::{Call, Object, Spec};
 use crate::operation::Op;

@@ -1,4 +1,4 @@
-//! Which operations a built-in specification has, and what may go in and come out.
+//! The operations of each built-in specification, and the types of their inputs and outputs.
 
 use thiserror::Error;
 
@@ -7,7 +7,7 @@ use crate::model::Kind;
 use crate::operation::{Op, Operation, Status};
 use crate::value::{Datum, Value, Values};
 
-/// An operation that the specification does not have, or has otherwise.
+/// An operation that the specification does not have, or not with these values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Misuse {
     /// The specification has no operation of this name.
@@ -15,7 +15,7 @@ pub enum Misuse {
     Operation {
         /// The specification.
         kind: Kind,
-        /// The operation's name.
+        /// The name of the operation.
         name: String,
         /// The names that it has.
         known: String,
@@ -23,33 +23,33 @@ pub enum Misuse {
     /// The input is not of the kind that the operation takes.
     #[error("the input of `{name}` must be {expected}, and is {found}")]
     Input {
-        /// The operation's name.
+        /// The name of the operation.
         name: String,
-        /// What it takes.
+        /// The expected input.
         expected: &'static str,
-        /// What it was given.
+        /// The input found.
         found: String,
     },
     /// The output is not of the kind that the operation gives.
     #[error("the output of `{name}` must be {expected}, and is {found}")]
     Output {
-        /// The operation's name.
+        /// The name of the operation.
         name: String,
-        /// What it gives.
+        /// The expected output.
         expected: &'static str,
-        /// What it gave.
+        /// The output found.
         found: String,
     },
 }
 
-/// Which specifications have the operation that is looked for.
+/// The specifications that have this operation.
 fn elsewhere(name: &str) -> String {
     let has = |kind: &&Kind| kind.operations().iter().any(|op| Op::NAMES[usize::from(op.0)] == name);
     let kinds: Vec<&str> = Kind::ALL.iter().filter(has).map(|kind| kind.name()).collect();
     if kinds.is_empty() { String::new() } else { format!(" (`{name}` is one of {})", kinds.join(", ")) }
 }
 
-/// What a value may be.
+/// The set of permitted values.
 #[derive(Clone, Copy)]
 enum Shape {
     Any,
@@ -107,7 +107,7 @@ impl Shape {
     }
 }
 
-/// What goes in and what comes out.
+/// The shapes of the input and the output.
 fn shapes(kind: Kind, op: Op, input: Value) -> (Shape, Shape) {
     match (kind, op) {
         (Kind::Log, Op::READ) if input.is_null() => (Shape::Any, Shape::List),

@@ -1,13 +1,14 @@
-//! Registers that are read and written several at a time: `[["read", "x", 1], ["write", "y", 2]]` happens at one moment.
+//! Registers that are read and written several at a time: `[["read", "x", 1], ["write", "y", 2]]` takes effect at one
+//! moment.
 
 use super::{Call, Spec};
 use crate::operation::Op;
 use crate::value::{Datum, Value, Values};
 
-/// Registers by the names that transactions call them. (A history's keys tell such objects apart.)
+/// Registers by the names that transactions use. (A history's keys tell such objects apart.)
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MultiRegister {
-    /// What each register holds at first.
+    /// The initial value of each register.
     pub(crate) initial: Value,
 }
 
@@ -17,7 +18,7 @@ pub(super) enum Access {
     Write(Value, Value),
 }
 
-/// The step that `["read", key, value]` or `["write", key, value]` stands for.
+/// Decodes the step `["read", key, value]` or `["write", key, value]`.
 pub(super) fn access(step: Value, values: &Values) -> Option<Access> {
     let &[kind, key, value] = values.as_list(step)? else { return None };
     match values.get(kind) {
@@ -29,7 +30,7 @@ pub(super) fn access(step: Value, values: &Values) -> Option<Access> {
 }
 
 impl MultiRegister {
-    /// The steps, with the values that were read; `None` where the answer is not one of the same steps.
+    /// The steps, with the values that were read; `None` where the answer does not consist of the same steps.
     fn steps<'a>(call: &Call<'a>) -> impl Iterator<Item = Option<Access>> + use<'a> {
         let values = call.values;
         let asked = values.as_list(call.input).unwrap_or_default();
@@ -50,7 +51,7 @@ impl MultiRegister {
 }
 
 impl Spec for MultiRegister {
-    /// The registers that were written, ascending.
+    /// The registers written so far, ascending.
     type State = Vec<(Value, Value)>;
 
     const SEES_PROCESS: bool = false;

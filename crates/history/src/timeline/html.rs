@@ -23,7 +23,7 @@ pub(super) fn page(timeline: &Timeline<'_>) -> String {
     let _ = writeln!(page, "<p class=\"faint\">Shown: {}.</p></header>", escape(&words::extent(timeline, &scene)));
     page += include_str!("page.html");
     page += &table(timeline, &scene);
-    // The markup's parser looks for nothing but "<" in here.
+    // The markup's parser reacts only to "<" here.
     let data = data(&scene).to_string().replace('<', "\\u003c");
     let _ = write!(
         page,
@@ -33,7 +33,7 @@ pub(super) fn page(timeline: &Timeline<'_>) -> String {
     page
 }
 
-/// The counter-example as text, which needs no script and can be read out.
+/// The counter-example as text, which needs no script and can be read aloud.
 fn table(timeline: &Timeline<'_>, scene: &Scene) -> String {
     let broken: Vec<&Bar> = scene.bars.iter().filter(|bar| matches!(bar.mark, Mark::Broken | Mark::Subject)).collect();
     if broken.is_empty() {
@@ -59,7 +59,7 @@ fn table(timeline: &Timeline<'_>, scene: &Scene) -> String {
     table + "</tbody>\n</table></div>\n"
 }
 
-/// Times are relative to the first call, so that a script's numbers hold them exactly.
+/// Times are relative to the first call, so that the script's numbers represent them exactly.
 fn data(scene: &Scene) -> Json {
     let base = scene.bars.iter().map(|bar| bar.call).min().unwrap_or(0);
     let since = |time: u64| time - base;

@@ -1,34 +1,34 @@
-//! Where things are in a static picture: the axis is the order of events, and stretches where a label needs room.
+//! The layout of a static picture: the axis is the order of events, and stretches where a label needs space.
 
 use std::collections::BTreeMap;
 
 use super::scene::Scene;
 
-/// Between two events.
+/// The distance between two events.
 const GAP: f64 = 9.0;
-/// Of a letter of the labels' type.
+/// The width of a letter of the labels' type.
 const LETTER: f64 = 6.7;
-/// Around a label.
+/// The space around a label.
 const PAD: f64 = 16.0;
 
-/// Bars and lanes, in pixels, the axis beginning at 0.
+/// Bars and lanes, in pixels; the axis begins at 0.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// For each of the scene's bars, where it begins and ends; the end of a pending one is that of the picture.
+    /// The beginning and the end of each of the scene's bars; that of a pending one is the picture's end.
     pub(super) spans: Vec<(f64, f64)>,
-    /// For each, its linearization point.
+    /// The linearization point of each.
     pub(super) points: Vec<Option<f64>>,
-    /// For each, the line it is drawn on: bars of one process that overlap have several.
+    /// The line of each: overlapping bars of one process have several.
     pub(super) lines: Vec<usize>,
     /// Processes and their first lines, top to bottom.
     pub(super) lanes: Vec<(u32, usize)>,
     pub(super) line_count: usize,
-    /// Where the prefix in order ends.
+    /// The end of the prefix in order.
     pub(super) until: Option<f64>,
     pub(super) width: f64,
 }
 
-/// Kinds of events in the order in which they stand at equal times: times that are equal leave bars overlapping.
+/// Kinds of events in their order at equal times, in which bars with equal times overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Call,
@@ -82,9 +82,9 @@ fn room(label: &str) -> f64 {
     label.chars().count() as f64 * LETTER + PAD
 }
 
-/// Bars onto lines, the first of the process that is free.
+/// Places each bar on the first free line of its process.
 fn stack(scene: &Scene, spans: &[(f64, f64)]) -> (Vec<usize>, Vec<(u32, usize)>, usize) {
-    // For each process, where each of its lines is free from.
+    // For each process, the position from which each of its lines is free.
     let mut free: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let mut lines: Vec<usize> = scene
         .bars

@@ -2,16 +2,16 @@
 //!
 //! | I want | use |
 //! | --- | --- |
-//! | to explore: zoom, hover, see what was concurrent with what | [`Timeline::html`]: one file, nothing beside it, light and dark |
+//! | to explore: zoom, hover, see which operations overlapped | [`Timeline::html`]: one file, self-contained, light and dark |
 //! | a picture for a page or a report | [`Timeline::svg`]: the counter-example and its surroundings |
 //!
-//! Where the history fails, the picture begins there: the operations that cannot be explained are red, and the one that the reason is
-//! about is filled with red. A dashed line shows where the longest prefix that is in order ends; the operation whose return comes next
-//! has a dashed edge. Where it holds, a dot in each bar is its linearization
-//! point: the moment at which it may be taken to have had its effect, all at once; the dots from left to right are the witness.
+//! If the history fails, the picture begins there: the operations of the counter-example are red, and the one that the
+//! reason is about is filled with red. A dashed line shows where the longest prefix in order ends; the operation whose
+//! return comes next has a dashed edge. If the history holds, a dot in each bar is its linearization point: the moment
+//! at which it may have taken effect, all at once; the dots from left to right are the witness.
 //!
-//! By default the axis shows the order of calls and returns, each as wide as its label needs: what matters is which bars overlap, and
-//! times that differ by factors of a thousand hide that. The page can show true time, too.
+//! By default the axis shows the order of calls and returns, each as wide as its label needs: the overlap of bars
+//! matters, and times that differ by factors of a thousand hide it. The page can show true time, too.
 //!
 //! ```
 //! use millstream_history::{Builder, Counterexample, Op, Operation, Value, Verdict, timeline::Timeline};
@@ -42,7 +42,7 @@ mod words;
 use crate::history::History;
 use crate::verdict::Verdict;
 
-/// A history and what was found about it, ready to be drawn.
+/// A history and its verdict, ready to be drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeline<'a> {
     title: &'a str,
@@ -51,17 +51,18 @@ pub struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// How many operations a page shows; of more, those around the failing window.
+    /// The maximum number of operations on a page; of more, those around the failing window are shown.
     pub const PAGE_MOST: usize = 20_000;
-    /// How many operations a static picture shows; of more, those around the failing window, or none but the counter-example.
+    /// The maximum number of operations in a static picture; of more, those around the failing window are shown, or
+    /// only the counter-example.
     pub const PICTURE_MOST: usize = 40;
 
-    /// The picture of `history`; `verdict` is about the same history.
+    /// The picture of `history`; the verdict must belong to it.
     pub fn new(title: &'a str, history: &'a History, verdict: &'a Verdict) -> Self {
         Timeline { title, history, verdict }
     }
 
-    /// An interactive page in one file: some 150 bytes an operation, and 20 kB.
+    /// An interactive page in one file: some 150 bytes per operation, and 20 kB.
     pub fn html(&self) -> String {
         html::page(self)
     }
@@ -72,7 +73,7 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// Text in markup.
+/// Escapes text for markup.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

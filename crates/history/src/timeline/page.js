@@ -1,7 +1,7 @@
 "use strict";
-// One object holds what is looked at; `draw` shows it, everything else changes it and asks for a drawing.
+// One object has the state of the view; `draw` shows it, and all other code changes it and requests a drawing.
 
-const LINE = 30, BAR = 22, NAMES = 92, AXIS = 26, GAP = 9, PAD = 16, LINES_MOST = 1000;
+const LINE = 30, BAR = 22, NAMES = 92, AXIS = 26, GAP = 9, PAD = 16, MAX_LINES = 1000;
 const FONT = '11px "DejaVu Sans Mono", "Liberation Mono", Menlo, Consolas, monospace';
 
 const get = (id) => document.getElementById(id);
@@ -71,7 +71,7 @@ function stack() {
     first += free.get(process).length;
     return lane;
   });
-  view.lines = Math.min(first, LINES_MOST);
+  view.lines = Math.min(first, MAX_LINES);
   const of = new Map(view.lanes.map((lane) => [lane.process, lane.first]));
   for (const bar of view.bars) bar.line += of.get(bar.process);
 }

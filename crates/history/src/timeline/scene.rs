@@ -1,20 +1,20 @@
-//! Which operations a picture shows, and what marks them.
+//! The scene: the operations that a picture shows, and their marks.
 
 use super::Timeline;
 use crate::history::{History, PENDING};
 use crate::operation::Status;
 use crate::verdict::Verdict;
 
-/// The longest label, in characters.
-const LABEL_MOST: usize = 60;
+/// The maximum length of a label, in characters.
+const MAX_LABEL: usize = 60;
 
-/// What is shown, in order of call.
+/// The operations shown, in order of call.
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) bars: Vec<Bar>,
-    /// When the longest prefix in order ends.
+    /// The end of the longest prefix in order.
     pub(super) until: Option<u64>,
-    /// How many operations are not shown.
+    /// The number of operations left out.
     pub(super) left_out: usize,
 }
 
@@ -25,19 +25,19 @@ pub(super) struct Bar {
     pub(super) process: u32,
     pub(super) label: String,
     pub(super) call: u64,
-    /// When it returned, by its own clock.
+    /// The time of its return, by its own clock.
     pub(super) returned: Option<u64>,
-    /// By when it has had its effect, by every clock; `None` if it may still have it.
+    /// The time by which it has taken effect, by every clock; `None` if it still may.
     pub(super) settled: Option<u64>,
     pub(super) mark: Mark,
     /// Its place in the witness and its linearization point.
     pub(super) point: Option<(usize, u64)>,
 }
 
-/// What is special about an operation.
+/// The mark of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Nothing.
+    /// No mark.
     Plain,
     /// It failed, without effect.
     Failed,
@@ -45,7 +45,7 @@ pub(super) enum Mark {
     Broken,
     /// The reason is about it.
     Subject,
-    /// Its return is the first event that cannot be explained, and it does not belong to the counter-example.
+    /// Its return is the first event without an explanation, and it does not belong to the counter-example.
     Next,
 }
 
@@ -75,8 +75,8 @@ impl Scene {
         Scene::of(timeline, rows)
     }
 
-    /// The counter-example and what happened meanwhile, if that is at most `most` operations, otherwise nothing else. All of a
-    /// history that is as short; without a counter-example, [`around`](Self::around).
+    /// The counter-example and the operations meanwhile, if those are at most `most`, otherwise the counter-example
+    /// alone. All operations of a history that is as short; without a counter-example, [`around`](Self::around).
     pub(super) fn close(timeline: &Timeline<'_>, most: usize) -> Self {
         let history = timeline.history;
         let broken: Vec<usize> = broken(timeline.verdict).collect();
@@ -131,7 +131,7 @@ fn middle(history: &History, verdict: &Verdict) -> usize {
     match verdict {
         Verdict::Holds(_) => 0,
         Verdict::Fails(_) => broken(verdict).max().unwrap_or(0),
-        // The search got about so far.
+        // The approximate progress of the search.
         Verdict::Unknown(progress) => progress.decided.min(history.len().saturating_sub(1)),
     }
 }
@@ -152,7 +152,7 @@ fn mark(timeline: &Timeline<'_>, row: usize) -> Mark {
     if timeline.history.status(row) == Status::Fail { Mark::Failed } else { Mark::Plain }
 }
 
-/// By row, the place in the witness and the linearization point: as early as the call and the points before it allow.
+/// By row, the place in the witness and the linearization point: as early as the call and the earlier points permit.
 fn points(history: &History, verdict: &Verdict) -> Vec<Option<(usize, u64)>> {
     let Verdict::Holds(witness) = verdict else { return Vec::new() };
     let mut points = vec![None; history.len()];
@@ -166,7 +166,7 @@ fn points(history: &History, verdict: &Verdict) -> Vec<Option<(usize, u64)>> {
 
 fn label(history: &History, row: usize) -> String {
     let shown = history.show(row).to_string();
-    match shown.char_indices().nth(LABEL_MOST) {
+    match shown.char_indices().nth(MAX_LABEL) {
         None => shown,
         Some((end, _)) => format!("{}…", &shown[..end]),
     }

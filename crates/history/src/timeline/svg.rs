@@ -9,12 +9,12 @@ use super::{Timeline, escape, words};
 const LINE: f64 = 30.0;
 const BAR: f64 = 22.0;
 const MARGIN: f64 = 16.0;
-/// For the names of the processes.
+/// The width of the processes' names.
 const NAMES: f64 = 84.0;
-const WIDTH_LEAST: f64 = 608.0;
-/// Of a letter of the words above the picture.
+const MIN_WIDTH: f64 = 608.0;
+/// The width of a letter in the text above the picture.
 const LETTER: f64 = 6.6;
-/// Of a letter of the title.
+/// The width of a letter of the title.
 const TITLE_LETTER: f64 = 10.5;
 
 const STYLE: &str = include_str!("picture.css");
@@ -24,7 +24,7 @@ pub(super) fn picture(timeline: &Timeline<'_>) -> String {
     let layout = Layout::new(&scene);
     let (verdict, class) = words::verdict(timeline);
     let title = (timeline.title.chars().count() + verdict.len()) as f64 * TITLE_LETTER + 12.0;
-    let width = (NAMES + layout.width).max(title).max(WIDTH_LEAST) + 2.0 * MARGIN;
+    let width = (NAMES + layout.width).max(title).max(MIN_WIDTH) + 2.0 * MARGIN;
     let said = said(timeline, &scene, width - 2.0 * MARGIN);
     let top = 44.0 + 18.0 * said.len() as f64 + 10.0;
     let height = top + LINE * layout.line_count as f64 + MARGIN;
@@ -45,7 +45,7 @@ pub(super) fn picture(timeline: &Timeline<'_>) -> String {
     }
     let _ = writeln!(svg, "<g transform=\"translate({},{top})\">", MARGIN + NAMES);
     lanes(&mut svg, &layout, width - 2.0 * MARGIN);
-    // Below the bars, so that it strikes no label through.
+    // Below the bars, so that it crosses no label.
     if let Some(x) = layout.until {
         let _ = writeln!(
             svg,
@@ -60,7 +60,7 @@ pub(super) fn picture(timeline: &Timeline<'_>) -> String {
     svg
 }
 
-/// The words above the picture, in lines that fit.
+/// The text above the picture, in lines that fit.
 fn said(timeline: &Timeline<'_>, scene: &Scene, width: f64) -> Vec<String> {
     let letters = (width / LETTER) as usize;
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! What a picture says in words.
+//! The text of a picture.
 
 use super::Timeline;
 use super::scene::Scene;
@@ -13,7 +13,7 @@ pub(super) fn verdict(timeline: &Timeline<'_>) -> (&'static str, &'static str) {
     }
 }
 
-/// What was found, one sentence each.
+/// The findings, one sentence each.
 pub(super) fn findings(timeline: &Timeline<'_>) -> Vec<String> {
     match timeline.verdict {
         Verdict::Holds(witness) => vec![format!(
@@ -48,7 +48,7 @@ pub(super) fn findings(timeline: &Timeline<'_>) -> Vec<String> {
     }
 }
 
-/// What there is and how much of it is shown.
+/// The number of operations, and how many of them are shown.
 pub(super) fn extent(timeline: &Timeline<'_>, scene: &Scene) -> String {
     let history = timeline.history;
     let skew = match history.skew() {

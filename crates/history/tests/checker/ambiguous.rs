@@ -1,10 +1,10 @@
-//! Histories of many possible orders that no answer tells apart are decided: those orders lead to one state.
+//! Histories with many possible orders that no answer tells apart are decided: those orders lead to one state.
 
 use millstream_history::{Builder, History, Kind, Model, Op, Operation, Options, Progress, Value, Verdict, check};
 
 use crate::support::random::{Random, seed};
 
-/// The limit of memory is low, so that a search through the orders one by one would end at it.
+/// The memory limit is low, so that a search through the orders one at a time would hit it.
 fn decide(history: &History, model: &Model) -> Verdict {
     let options = Options { memory_bytes: 64 << 20, ..Options::default() };
     let verdict = check(history, model, &options).expect("the model's operations");
@@ -12,7 +12,7 @@ fn decide(history: &History, model: &Model) -> Verdict {
     verdict
 }
 
-/// Rounds of appends that overlap, some rounds with a write among them, and a read after each. The last answer may be wrong.
+/// Rounds of overlapping appends, some with a write among them, and a read after each. The last answer may be wrong.
 fn appends(model: Model, rounds: u32, width: u32, wrong: bool, random: &mut Random) -> History {
     let mut builder = Builder::new();
     let mut text = String::new();
@@ -46,8 +46,8 @@ fn appends_that_overlap() {
     }
 }
 
-/// Two publishers whose publications overlap in pairs, `published` each, and a consumer that sees the first few. What it saw last may
-/// be an event too far.
+/// Two publishers whose publications overlap in pairs, `published` each, and a consumer that sees the first few. The
+/// last one that it saw may be an event too far.
 fn far_behind(published: u32, seen: u32, passed_over: bool) -> History {
     let mut builder = Builder::new();
     for number in 0..published {
@@ -73,7 +73,7 @@ fn publications_far_ahead_of_the_consumers() {
     for seen in [1, 2, 19, 20] {
         assert_eq!(decide(&far_behind(40, seen, false), &ring).holds(), Some(true), "{seen}");
         let Verdict::Fails(example) = decide(&far_behind(40, seen, true), &ring) else {
-            panic!("an event is passed over by the consumer that saw {seen}");
+            panic!("the consumer that saw {seen} skipped an event");
         };
         assert!(example.prefix.is_some(), "{example:?}");
         assert!(example.operations.len() <= 10, "{example:?}");

@@ -1,10 +1,10 @@
-//! What is told of a failure: when it was, what was in order before, and nothing that is not to blame.
+//! The explanation of a failure: its time, the order before it, and no unrelated operation.
 
 use millstream_history::{
     Builder, Counterexample, History, Kind, Model, Op, Operation, Options, Value, Verdict, check,
 };
 
-/// One operation after the other, each by a process of its own and ten times as late as its row: key, name, input, output.
+/// One operation after the other, each by a process of its own and at ten times its row: key, name, input, output.
 fn in_turn(rows: &[(Option<i64>, Op, Value, Value)]) -> History {
     let mut builder = Builder::new();
     for (row, &(key, op, input, output)) in rows.iter().enumerate() {
@@ -29,7 +29,7 @@ fn failure(history: &History, model: &Model) -> Counterexample {
 }
 
 #[test]
-fn what_was_in_order_ends_with_the_event_before_the_culprits_return() {
+fn the_prefix_ends_with_the_event_before_the_culprits_return() {
     let (null, one) = (Value::NULL, Value::int(1));
     let history = in_turn(&[(None, Op::WRITE, one, null), (None, Op::READ, null, null), (None, Op::READ, null, one)]);
     let prefix = failure(&history, &Kind::Register.into()).prefix.expect("it was found");
@@ -37,7 +37,7 @@ fn what_was_in_order_ends_with_the_event_before_the_culprits_return() {
 }
 
 #[test]
-fn of_the_failures_of_several_objects_the_first_is_told() {
+fn the_first_failure_of_several_objects_is_reported() {
     let (null, one) = (Value::NULL, Value::int(1));
     // The object that is seen first fails first, and then the other one does.
     for [c, d] in [[0, 1], [1, 0]].map(|keys| keys.map(Some)) {
@@ -52,9 +52,9 @@ fn of_the_failures_of_several_objects_the_first_is_told() {
     }
 }
 
-/// 1 and 2 are there, and 2 is gone at 9. Only at 20 is it known that the other removal did not take 1.
+/// 1 and 2 are in, and 2 is out at 9. Only at 20 is it known that the other removal did not take 1.
 #[test]
-fn what_an_open_removal_may_have_excused_fails_when_it_answers() {
+fn a_failure_excused_by_a_pending_removal_comes_with_its_answer() {
     for (kind, insert, remove) in
         [(Kind::Queue, Op::ENQUEUE, Op::DEQUEUE), (Kind::PriorityQueue, Op::INSERT, Op::DELETE_MIN)]
     {
@@ -83,9 +83,9 @@ fn what_an_open_removal_may_have_excused_fails_when_it_answers() {
     }
 }
 
-/// 1 goes in for a long time, and is taken long before that has returned: what is looked at in the end has both or none of it.
+/// 1 goes in for a long time, and is taken long before that insertion has returned: the final look has both or neither.
 #[test]
-fn a_value_that_was_taken_before_its_insertion_returned_is_gone() {
+fn a_value_taken_before_its_insertion_returned_is_gone() {
     let mut builder = Builder::new();
     let mut push = |process, op, input: Option<i64>, output, call, ret| {
         let input = input.map_or(Value::NULL, Value::int);
@@ -107,9 +107,9 @@ fn a_value_that_was_taken_before_its_insertion_returned_is_gone() {
     assert_eq!(example.prefix.expect("it was found").culprit, 1, "the queue has no bound");
 }
 
-/// The bound was passed before 99 came out, which would be wrong without a bound, too.
+/// The bound was exceeded before 99 came out, which would be wrong without a bound, too.
 #[test]
-fn of_a_bounded_container_the_first_failure_is_told_whether_the_bound_counts_or_not() {
+fn the_first_failure_of_a_bounded_container_is_reported_with_or_without_its_bound() {
     let null = Value::NULL;
     let history = in_turn(&[
         (None, Op::ENQUEUE, Value::int(1), null),
@@ -127,9 +127,9 @@ fn of_a_bounded_container_the_first_failure_is_told_whether_the_bound_counts_or_
     assert_eq!(example.prefix.map(|prefix| prefix.culprit), Some(2), "{example:?}");
 }
 
-/// By the time at which 1 is given out once more, the first allocation may have been of 1, too; then it answers that it took 2.
+/// When 1 is allocated once more, the first allocation may have taken 1, too; then it answers that it took 2.
 #[test]
-fn an_allocation_that_is_open_may_be_of_what_is_freed() {
+fn a_pending_allocation_may_have_taken_a_freed_object() {
     let mut builder = Builder::new();
     let null = Value::NULL;
     for (process, op, input, output, call, ret) in [
@@ -149,7 +149,7 @@ fn an_allocation_that_is_open_may_be_of_what_is_freed() {
 
 /// Without the events that filled it, "full" would be wrong, too; it was not.
 #[test]
-fn an_answer_about_everything_is_not_blamed_for_what_was_left_out() {
+fn an_answer_about_the_whole_object_is_not_blamed_for_omitted_operations() {
     let (yes, no, consumer) = (Value::TRUE, Value::FALSE, Value::int(7));
     let history = in_turn(&[
         (None, Op::PUBLISH, Value::int(1), yes),
@@ -158,7 +158,7 @@ fn an_answer_about_everything_is_not_blamed_for_what_was_left_out() {
         (None, Op::CONSUME, consumer, Value::int(9)),
     ]);
     let example = failure(&history, &Model::new(Kind::Ring).with_capacity(2));
-    assert!(example.operations.contains(&3), "nobody published 9: {example:?}");
+    assert!(example.operations.contains(&3), "9 was never published: {example:?}");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn the_reason_is_about_one_of_the_operations() {
         ),
         (Kind::Register, &[(Op::WRITE, int(1), null), (Op::READ, null, int(3))], 1),
         (Kind::Allocator, &[(Op::ALLOC, null, int(1)), (Op::ALLOC, null, int(1))], 1),
-        // By the general search: the value comes twice.
+        // By the general search: the value occurs twice.
         (Kind::CasRegister, &[(Op::WRITE, int(1), null), (Op::WRITE, int(1), null), (Op::READ, null, int(3))], 2),
     ] {
         let rows: Vec<_> = rows.iter().map(|&(op, input, output)| (None, op, input, output)).collect();

@@ -1,4 +1,4 @@
-//! What is read back is what was written, and what is malformed is refused at its line.
+//! A written history reads back, and a malformed one is refused at its line.
 
 use millstream_history::format::{Format, guess, read, write_json};
 use millstream_history::{History, Kind, Model, Options, check};
@@ -86,7 +86,7 @@ fn malformed_lines_are_refused_at_their_line() {
 }
 
 #[test]
-fn a_byte_order_mark_is_passed_over() {
+fn a_byte_order_mark_is_skipped() {
     let file = "\u{feff}{\"process\":0,\"op\":\"read\",\"out\":4,\"call\":1,\"return\":2}\n";
     assert_eq!(guess(file.as_bytes()), Some(Format::Json));
     let slowly = std::io::BufReader::with_capacity(1, file.as_bytes());
@@ -119,7 +119,7 @@ fn text_that_is_not_utf8_is_refused() {
 }
 
 #[test]
-fn a_reader_that_breaks_is_told_of() {
+fn a_failing_reader_is_reported() {
     struct Broken;
     impl std::io::Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {

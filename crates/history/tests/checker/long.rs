@@ -1,5 +1,5 @@
-//! Long histories of distinct values: one violation among many operations is found, many violations are explained in a moment,
-//! and the procedures keep the limits, too.
+//! Long histories of distinct values: one violation among many operations is found, many violations are explained in a
+//! moment, and the procedures keep the limits, too.
 //!
 //! `MILLSTREAM_STRESS=100` plants in a million operations.
 
@@ -12,11 +12,11 @@ use crate::support::generate::{Plan, valid};
 use crate::support::random::{Random, seed, stress};
 use crate::support::thread_time::thread_time;
 
-/// What a procedure decides that needs no search.
+/// The kinds that a procedure decides without the search.
 const KINDS: [Kind; 7] =
     [Kind::Register, Kind::Queue, Kind::Stack, Kind::PriorityQueue, Kind::Set, Kind::Allocator, Kind::Mutex];
 
-/// A history of 4 processes whose values are out of the way of what is planted.
+/// A history of 4 processes whose values never collide with planted ones.
 fn long(model: Model, operations: usize, random: &mut Random) -> History {
     let plan = Plan { distinct: true, ..Plan::new(model, 4, operations) };
     let history = valid(&plan, random);

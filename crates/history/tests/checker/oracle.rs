@@ -1,4 +1,4 @@
-//! The checker agrees with one that tries every order, on a multitude of small histories of every kind of object.
+//! The checker agrees with one that tries every order, on many small histories of every kind of object.
 
 use millstream_history::consistency::{sequentially_consistent, sequentially_consistent_beside};
 use millstream_history::{Builder, History, Kind, Model, Operation, Options, Status, Value, Verdict, check};
@@ -39,13 +39,13 @@ fn spoil(operations: &mut [Operation], random: &mut Random) {
     let (a, b) = (random.below(operations.len()), random.below(operations.len()));
     let (from, to) = (operations[b], &mut operations[a]);
     match random.below(4) {
-        // Another's answer, or another small one.
+        // Another operation's answer, or another small one.
         0 | 1 if from.op == to.op && from.status == Status::Ok && from.input.is_null() == to.input.is_null() => {
             to.output = from.output;
         }
         2 if to.output.as_int().is_some() => to.output = Value::int(random.below(3) as i64),
         2 if to.output.as_bool().is_some() => to.output = Value::from(to.output == Value::FALSE),
-        // It took less time.
+        // The operation took less time.
         3 => to.ret = to.ret.map(|_| to.call),
         _ => {}
     }
@@ -62,7 +62,7 @@ fn agree(models: &[Model], condition: Condition, rounds: usize, checker: impl Fn
                 keys: if random.one_in(4) { 2 } else { 0 },
                 ..Plan::new(*model, 2 + random.below(3), 3 + random.below(4))
             };
-            // The oracle knows one object only, but for the store's.
+            // The oracle knows only one object, except for the store's.
             let plan = if model.kind == Kind::KeyValue { plan } else { Plan { keys: 0, ..plan } };
             let history = history(&plan, &mut random);
             let expected = holds(&history, model, condition);
@@ -81,18 +81,18 @@ fn agree(models: &[Model], condition: Condition, rounds: usize, checker: impl Fn
 }
 
 #[test]
-fn linearizability_is_what_trying_every_order_says() {
+fn linearizability_agrees_with_trying_every_order() {
     agree(&models(), Condition::RealTime, 3000 * stress(), |history, model| {
         check(history, model, &Options::default()).expect("the generator knows the operations")
     });
 }
 
 #[test]
-fn sequential_consistency_is_what_trying_every_order_says() {
+fn sequential_consistency_agrees_with_trying_every_order() {
     agree(&models(), Condition::Program, 1000 * stress(), |history, model| {
         sequentially_consistent(history, model, &Options::default()).expect("the generator knows the operations")
     });
-    // Beside a witness of linearizability, which may have a process's operations that touch the other way round.
+    // With a witness of linearizability, in which a process's touching operations may be the other way round.
     agree(&models(), Condition::Program, 1000 * stress(), |history, model| {
         let options = Options::default();
         let linearizable = check(history, model, &options).expect("the generator knows the operations");

@@ -1,4 +1,4 @@
-//! Removals that had not returned when a history failed, or when it ended.
+//! Removals that were pending when a history failed, or when it ended.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use millstream_history::{Builder, History, Kind, Op, Operation, Options, Value, 
 
 use crate::planted::part;
 
-/// Each operation by a process of its own: a name, an input, an output, and when it was called and returned.
+/// Each operation by a process of its own: a name, an input, an output, and the times of its call and return.
 type Row = (Op, Option<i64>, Option<i64>, u64, Option<u64>);
 
 fn history(rows: &[Row]) -> History {
@@ -24,9 +24,10 @@ fn verdict(history: &History, kind: Kind) -> Verdict {
     check(history, &kind.into(), &options).expect("its operations")
 }
 
-/// Seven removals are open when 2 is removed before 1, and return later what is enqueued after that. None of them is to blame.
+/// Seven removals are pending when 2 is removed before 1, and later return values that are enqueued after that. None of
+/// them is to blame.
 #[test]
-fn what_is_shown_failed_by_then() {
+fn the_operations_shown_fail_by_the_time_of_the_failure() {
     let mut rows: Vec<Row> = vec![(Op::ENQUEUE, Some(1), None, 0, Some(1)), (Op::ENQUEUE, Some(2), None, 2, Some(3))];
     rows.extend((0..7).map(|i| (Op::DEQUEUE, None, Some(10 + i), 4 + i as u64, Some(110 + i as u64))));
     rows.extend([(Op::DEQUEUE, None, Some(2), 12, Some(13)), (Op::DEQUEUE, None, Some(1), 14, Some(15))]);
@@ -37,7 +38,7 @@ fn what_is_shown_failed_by_then() {
     let Verdict::Fails(example) = verdict(&history, Kind::Queue) else { panic!("2 overtook 1") };
     let culprit = example.prefix.expect("when it failed").culprit;
     let time = history.get(culprit as usize).ret.expect("a return");
-    assert_eq!(time, 15, "before, an open one may have removed 1");
+    assert_eq!(time, 15, "earlier, a pending one may have removed 1");
     assert!(example.operations.contains(&culprit), "{example:?}");
     let shown = part(&history, &example.operations);
     let open_then: Vec<Row> = (0..shown.len())
@@ -52,7 +53,7 @@ fn what_is_shown_failed_by_then() {
     assert!(matches!(verdict(&then, Kind::Queue), Verdict::Fails(_)), "{example:?} was fine by then");
 }
 
-/// The last pops that are pending are tried first, and help nobody, as the stack was found empty before they were called.
+/// The last pending pops are tried first, and do not help, as the stack was found empty before they were called.
 #[test]
 fn a_stack_whose_pending_pops_take_many_attempts_is_decided() {
     let mut rows: Vec<Row> =
@@ -87,9 +88,9 @@ fn many_removals_that_wait_for_pending_ones_are_decided() {
     assert!(matches!(found, Verdict::Holds(_)), "{found:?}");
 }
 
-/// It has said nothing, so it needs no place.
+/// It has no answer, so it needs no place.
 #[test]
-fn an_observation_that_did_not_return_is_in_no_order() {
+fn a_pending_observation_is_in_no_order() {
     let history = history(&[(Op::CONTAINS, Some(1), None, 0, None)]);
     let Verdict::Holds(witness) = verdict(&history, Kind::Set) else { panic!("there is nothing wrong") };
     assert_eq!(witness.order, [] as [u32; 0]);

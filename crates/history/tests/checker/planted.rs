@@ -1,7 +1,7 @@
 //! Planted violations of every kind are found, wherever they are, and shown in a few operations.
 //!
-//! Each is a handful of operations, one after the other, that no history may have, whatever else happens meanwhile: their
-//! values are of their own. They are planted at the start, in the middle and at the end of a valid history.
+//! Each is a handful of operations, one after the other, that no history may have, whatever else happens meanwhile:
+//! their values are their own. They are planted at the start, in the middle and at the end of a valid history.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct Violation {
     pub(crate) model: &'static str,
     pub(crate) name: &'static str,
     operations: &'static [Planted],
-    /// It is one only as long as nothing has happened.
+    /// Whether it is a violation only at the start.
     pub(crate) at_start: bool,
 }
 
@@ -31,29 +31,29 @@ const fn first(model: &'static str, name: &'static str, operations: &'static [Pl
     Violation { model, name, operations, at_start: true }
 }
 
-/// Values from 900 on are of the planted operations alone; so are keys and elements.
+/// Values from 900 on belong to the planted operations alone; so do keys and elements.
 #[rustfmt::skip]
 pub(crate) const VIOLATIONS: &[Violation] = &[
-    anywhere("register", "a value that nobody wrote", &[(0, "read", "null", "901")]),
+    anywhere("register", "a value that was never written", &[(0, "read", "null", "901")]),
     anywhere("register", "a read before the write", &[(0, "read", "null", "901"), (1, "write", "901", "null")]),
     anywhere("register", "back to an older value", &[(0, "write", "901", "null"), (0, "write", "902", "null"), (1, "read", "null", "902"), (1, "read", "null", "901")]),
     anywhere("register", "two readers see two orders", &[(0, "write", "901", "null"), (1, "read", "null", "901"), (0, "write", "902", "null"), (1, "read", "null", "902"), (2, "read", "null", "901")]),
     anywhere("register", "empty again", &[(0, "write", "901", "null"), (0, "read", "null", "null")]),
 
-    anywhere("cas-register", "a value that nobody wrote", &[(0, "read", "null", "901")]),
+    anywhere("cas-register", "a value that was never written", &[(0, "read", "null", "901")]),
     anywhere("cas-register", "from a value that was never there", &[(0, "cas", "[901,902]", "true")]),
     anywhere("cas-register", "two from one value", &[(0, "write", "901", "null"), (1, "cas", "[901,902]", "true"), (2, "cas", "[901,903]", "true")]),
     anywhere("cas-register", "what was replaced is read", &[(0, "write", "901", "null"), (1, "cas", "[901,902]", "true"), (2, "read", "null", "901")]),
     first("cas-register", "it fails though the value is there", &[(0, "cas", "[null,902]", "false")]),
 
-    anywhere("key-value", "a value that nobody wrote", &[(0, "read", "null", "\"zz\"")]),
+    anywhere("key-value", "a value that was never written", &[(0, "read", "null", "\"zz\"")]),
     anywhere("key-value", "an older value", &[(0, "write", "\"x1\"", "null"), (0, "write", "\"x2\"", "null"), (1, "read", "null", "\"x2\""), (1, "read", "null", "\"x1\"")]),
     first("key-value", "an append that is lost", &[(0, "append", "\"p\"", "null"), (0, "append", "\"q\"", "null"), (1, "read", "null", "\"p\"")]),
     first("key-value", "an append that is done twice", &[(0, "append", "\"p\"", "null"), (1, "read", "null", "\"pp\"")]),
     first("key-value", "deleted and still there", &[(0, "write", "\"p\"", "null"), (0, "delete", "null", "null"), (1, "read", "null", "\"p\"")]),
 
     anywhere("multi-register", "half of a transaction", &[(0, "txn", "[[\"write\",90,1],[\"write\",91,1]]", "null"), (1, "txn", "[[\"read\",90,null],[\"read\",91,null]]", "[[\"read\",90,1],[\"read\",91,null]]")]),
-    anywhere("multi-register", "a value that nobody wrote", &[(0, "txn", "[[\"read\",90,null]]", "[[\"read\",90,7]]")]),
+    anywhere("multi-register", "a value that was never written", &[(0, "txn", "[[\"read\",90,null]]", "[[\"read\",90,7]]")]),
     anywhere("multi-register", "an older value", &[(0, "txn", "[[\"write\",90,1]]", "null"), (0, "txn", "[[\"write\",90,2]]", "null"), (1, "txn", "[[\"read\",90,null]]", "[[\"read\",90,1]]")]),
 
     anywhere("counter", "more than was added", &[(0, "get", "null", "1000000")]),
@@ -66,8 +66,8 @@ pub(crate) const VIOLATIONS: &[Violation] = &[
     anywhere("fetch-and-add", "an addition that is lost", &[(0, "fetch_add", "1000000", "0"), (1, "read", "null", "0")]),
 
     anywhere("mutex", "two have it", &[(0, "acquire", "null", "true"), (1, "acquire", "null", "true")]),
-    anywhere("mutex", "given back by one who has it not", &[(0, "release", "null", "null")]),
-    anywhere("mutex", "given back twice", &[(0, "acquire", "null", "true"), (0, "release", "null", "null"), (0, "release", "null", "null")]),
+    anywhere("mutex", "released by a process without it", &[(0, "release", "null", "null")]),
+    anywhere("mutex", "released twice", &[(0, "acquire", "null", "true"), (0, "release", "null", "null"), (0, "release", "null", "null")]),
     anywhere("mutex", "given back by another", &[(0, "acquire", "null", "true"), (1, "release", "null", "null")]),
     first("mutex", "not got though it is free", &[(0, "acquire", "null", "false")]),
 
@@ -78,17 +78,17 @@ pub(crate) const VIOLATIONS: &[Violation] = &[
     anywhere("rw-lock", "a reader leaves as a writer", &[(0, "acquire_read", "null", "true"), (0, "release", "null", "null")]),
     first("rw-lock", "a reader is turned away by readers", &[(0, "acquire_read", "null", "true"), (1, "acquire_read", "null", "false")]),
 
-    anywhere("queue", "a value that nobody enqueued", &[(0, "dequeue", "null", "901")]),
+    anywhere("queue", "a value that was never enqueued", &[(0, "dequeue", "null", "901")]),
     anywhere("queue", "a value twice", &[(0, "enqueue", "901", "null"), (1, "dequeue", "null", "901"), (1, "dequeue", "null", "901")]),
     anywhere("queue", "two values swapped", &[(0, "enqueue", "901", "null"), (0, "enqueue", "902", "null"), (1, "dequeue", "null", "902"), (1, "dequeue", "null", "901")]),
-    anywhere("queue", "a value that is passed over", &[(0, "enqueue", "901", "null"), (0, "enqueue", "902", "null"), (1, "dequeue", "null", "902")]),
+    anywhere("queue", "a value that is skipped", &[(0, "enqueue", "901", "null"), (0, "enqueue", "902", "null"), (1, "dequeue", "null", "902")]),
     anywhere("queue", "empty with a value in it", &[(0, "enqueue", "901", "null"), (1, "dequeue", "null", "null")]),
     anywhere("queue", "out before in", &[(1, "dequeue", "null", "901"), (0, "enqueue", "901", "null")]),
     anywhere("queue", "full without a bound", &[(0, "enqueue", "901", "false")]),
     anywhere("queue:2", "more than fit", &[(0, "enqueue", "901", "true"), (0, "enqueue", "902", "true"), (0, "enqueue", "903", "true")]),
     first("queue:2", "full though there is room", &[(0, "enqueue", "901", "true"), (0, "enqueue", "902", "false")]),
 
-    anywhere("stack", "a value that nobody pushed", &[(0, "pop", "null", "901")]),
+    anywhere("stack", "a value that was never pushed", &[(0, "pop", "null", "901")]),
     anywhere("stack", "a value twice", &[(0, "push", "901", "null"), (1, "pop", "null", "901"), (1, "pop", "null", "901")]),
     anywhere("stack", "first in, first out", &[(0, "push", "901", "null"), (0, "push", "902", "null"), (1, "pop", "null", "901"), (1, "pop", "null", "902")]),
     anywhere("stack", "from below the top", &[(0, "push", "901", "null"), (0, "push", "902", "null"), (1, "pop", "null", "901")]),
@@ -96,7 +96,7 @@ pub(crate) const VIOLATIONS: &[Violation] = &[
     anywhere("stack", "out before in", &[(1, "pop", "null", "901"), (0, "push", "901", "null")]),
     anywhere("stack:2", "more than fit", &[(0, "push", "901", "true"), (0, "push", "902", "true"), (0, "push", "903", "true")]),
 
-    anywhere("priority-queue", "a priority that nobody inserted", &[(0, "delete_min", "null", "-9")]),
+    anywhere("priority-queue", "a priority that was never inserted", &[(0, "delete_min", "null", "-9")]),
     anywhere("priority-queue", "a priority twice", &[(0, "insert", "-9", "null"), (1, "delete_min", "null", "-9"), (1, "delete_min", "null", "-9")]),
     anywhere("priority-queue", "not the smallest", &[(0, "insert", "-9", "null"), (0, "insert", "-5", "null"), (1, "delete_min", "null", "-5")]),
     anywhere("priority-queue", "largest first", &[(0, "insert", "-9", "null"), (0, "insert", "-5", "null"), (1, "delete_min", "null", "-5"), (1, "delete_min", "null", "-9")]),
@@ -125,16 +125,16 @@ pub(crate) const VIOLATIONS: &[Violation] = &[
     anywhere("event-count", "a count that was never there", &[(1, "read", "null", "1000000")]),
     first("event-count", "woken without an advance", &[(0, "wait", "0", "null")]),
 
-    anywhere("ring", "an event that nobody published", &[(0, "consume", "900", "901")]),
+    anywhere("ring", "an event that was never published", &[(0, "consume", "900", "901")]),
     anywhere("ring", "an event twice", &[(0, "publish", "901", "true"), (1, "consume", "900", "901"), (1, "consume", "900", "901")]),
-    anywhere("ring", "an event that is passed over", &[(0, "publish", "901", "true"), (0, "publish", "902", "true"), (1, "consume", "900", "902")]),
+    anywhere("ring", "an event that is skipped", &[(0, "publish", "901", "true"), (0, "publish", "902", "true"), (1, "consume", "900", "902")]),
     anywhere("ring", "nothing, though there is an event", &[(0, "publish", "901", "true"), (1, "consume", "900", "null")]),
     anywhere("ring", "consumed before it was published", &[(1, "consume", "900", "901"), (0, "publish", "901", "true")]),
     anywhere("ring:2", "overrun", &[(0, "publish", "901", "true"), (0, "publish", "902", "true"), (0, "publish", "903", "true"), (1, "consume", "900", "901")]),
 
     anywhere("log", "two entries at one index", &[(0, "append", "901", "1"), (1, "append", "902", "1")]),
     anywhere("log", "an index beyond the end", &[(0, "append", "901", "1000000")]),
-    anywhere("log", "an entry that nobody appended", &[(0, "read", "0", "901")]),
+    anywhere("log", "an entry that was never appended", &[(0, "read", "0", "901")]),
     anywhere("log", "an entry that is lost", &[(0, "append", "901", "null"), (1, "read", "null", "[]")]),
 ];
 
@@ -186,7 +186,7 @@ pub(crate) fn part(history: &History, rows: &[u32]) -> History {
     read(kept.join("\n").as_bytes(), Format::Json, None).expect("a part is consistent")
 }
 
-/// What is found must not depend on how fast the machine is.
+/// The findings must not depend on the speed of the machine.
 fn patient() -> Options {
     Options { explain_time: Some(Duration::from_secs(60)), ..Options::default() }
 }
@@ -219,7 +219,7 @@ fn every_planted_violation_is_found_and_shown_in_few_operations() {
                 violation.name,
                 shown()
             );
-            // A ring's consumers are those of its history, so a part without one says something else.
+            // A ring's consumers are those of its history, so a part without one means something else.
             if example.start.is_none() && model.kind != Kind::Ring {
                 let alone = part(&history, &example.operations);
                 let verdict = check(&alone, &model, &Options::default()).expect("the table knows the operations");

@@ -1,4 +1,4 @@
-//! One hard object keeps no other from its answer, and an explanation keeps to limits of its own.
+//! One hard object keeps no other from its answer, and an explanation keeps its own limits.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use millstream_history::{
 
 use crate::support::thread_time::thread_time;
 
-/// Key 0 is beyond any search: enqueues of few values that all overlap, and dequeues after them that find the queue empty too early.
-/// Key 1 dequeues at 100 what was not enqueued.
+/// Key 0 is beyond any search: enqueues of few values that all overlap, and dequeues after them that find the queue
+/// empty too early. Key 1 dequeues at 100 a value that was never enqueued.
 fn hard_beside_easy() -> History {
     let mut builder = Builder::new();
     let mut push = |key, process, op, [input, output]: [Value; 2], call, ret| {
@@ -64,7 +64,7 @@ fn an_explanation_without_time_or_memory_changes_no_verdict() {
     }
 }
 
-/// A register that is read and written under any name.
+/// A register with read and write under any name.
 struct Cell;
 
 impl Spec for Cell {
@@ -80,7 +80,7 @@ impl Spec for Cell {
 }
 
 #[test]
-fn the_first_of_many_failures_is_told_whatever_the_order_of_the_keys() {
+fn the_first_of_many_failures_is_reported_whatever_the_order_of_the_keys() {
     let mut builder = Builder::new();
     let keys = 30;
     for key in 0..keys {

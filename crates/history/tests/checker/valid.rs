@@ -37,7 +37,7 @@ macro_rules! no_alarms {
         )*
 
         #[test]
-        fn no_kind_is_forgotten() {
+        fn every_kind_is_tested() {
             let tested = [$($model),*];
             for &kind in Kind::ALL {
                 assert!(tested.iter().any(|model| model.kind == kind), "{kind} is not tested");

@@ -1,4 +1,4 @@
-//! Histories that need all that a procedure does, and one that is beyond its bounds.
+//! Histories at the limits of a procedure, and one beyond them.
 
 use super::{Act, Answer, Decision, Seen, history, try_decide};
 use crate::budget::{Budget, Options};
@@ -6,9 +6,10 @@ use crate::model::{Kind, Model};
 use crate::operation::Op;
 use crate::part::Part;
 
-/// Of two allocations at once the more urgent one was called last. If it comes first, the object is free for too long.
+/// Of two overlapping allocations the more urgent one was called last. If it came first, the object would be free for
+/// too long.
 #[test]
-fn the_allocation_that_was_called_first_comes_first_where_nothing_is_left() {
+fn the_allocation_called_first_comes_first_before_exhaustion() {
     let act = |process, op, input, output, call, ret| Act { op, input, output, call, ret: Some(ret), process };
     let one = Answer::Int(1);
     let acts = [
@@ -20,10 +21,11 @@ fn the_allocation_that_was_called_first_comes_first_where_nothing_is_left() {
     ];
     let mut seen = Seen::default();
     seen.compare(&Model::new(Kind::Allocator).with_capacity(1), &acts);
-    assert_eq!((seen.held, seen.open), (1, 0), "decided, and not left to the search");
+    assert_eq!((seen.held, seen.open), (1, 0), "decided without the search");
 }
 
-/// So many times a value is popped from below another one, which was gone by then if one of the pending pops took it.
+/// A history in which a value is popped `times` times from below another one, which was gone by then if one of the
+/// pending pops took it.
 fn covered(times: u64, pending: u64) -> Vec<Act> {
     let act =
         |process: u64, op, input, output, call, ret| Act { op, input, output, call, ret, process: process as u32 };
@@ -39,7 +41,7 @@ fn covered(times: u64, pending: u64) -> Vec<Act> {
     pops.chain(phases).collect()
 }
 
-/// With one pending pop too few, all the ways to choose would have to be tried: that is not done, and nothing is said.
+/// With one pending pop too few, the procedure would have to try all choices, and leaves the history open instead.
 #[test]
 fn a_stack_with_too_many_choices_is_left_open() {
     let decide = |acts: &[Act]| {
@@ -49,6 +51,6 @@ fn a_stack_with_too_many_choices_is_left_open() {
         answer.map(|answer| answer.expect("there is memory"))
     };
     assert!(matches!(decide(&covered(8, 8)), Some(Decision::Holds(_))), "one pending pop for each");
-    assert!(matches!(decide(&covered(3, 2)), Some(Decision::Fails(_))), "few choices are all tried");
+    assert!(matches!(decide(&covered(3, 2)), Some(Decision::Fails(_))), "all of few choices are tried");
     assert!(decide(&covered(8, 7)).is_none(), "too many are not");
 }

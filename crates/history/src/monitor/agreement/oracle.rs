@@ -1,4 +1,4 @@
-//! The search that tries everything: slow, and simple enough to be believed.
+//! The oracle: tries every order; slow, and simple enough to trust.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::{Act, Answer};
 use crate::model::{Kind, Model};
 use crate::operation::Op;
 
-/// An object's state: what it holds, in the order that matters to its kind.
+/// An object's state: its contents, in the order that matters to its kind.
 type State = Vec<i64>;
 
 const NULL: i64 = i64::MIN;
@@ -21,7 +21,7 @@ impl<'a> Oracle<'a> {
         Oracle { model, acts }
     }
 
-    /// Whether some order explains these acts alone.
+    /// Whether these acts alone have a legal order.
     pub(super) fn explains(&self, rows: &[usize]) -> bool {
         self.search(rows, 0, &self.initial(), &mut HashSet::new())
     }
@@ -42,7 +42,7 @@ impl<'a> Oracle<'a> {
         })
     }
 
-    /// Panics unless `order` is one that explains all acts.
+    /// Panics unless `order` is a legal order of all acts.
     pub(super) fn check_order(&self, order: &[usize]) {
         let mut states = vec![self.initial()];
         let mut done = vec![false; self.acts.len()];
@@ -69,7 +69,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// The states after an act, none if it cannot answer what it answered.
+    /// The states after an act; none if it cannot give its answer.
     fn step(&self, state: &State, act: &Act) -> Vec<State> {
         let input = act.input.unwrap_or(NULL);
         let answer = act.ret.map(|_| act.output);
@@ -113,7 +113,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// The states after an allocation that gave `answer`, if that is known.
+    /// The states after an allocation with this `answer`, if it is known.
     fn alloc(&self, state: &State, answer: Option<Answer>) -> Vec<State> {
         let has_room = self.model.capacity.is_none_or(|capacity| (state.len() as u64) < capacity);
         let take = |object: i64| {
@@ -126,7 +126,7 @@ impl<'a> Oracle<'a> {
             Some(Answer::Int(object)) => Some(object).filter(is_free).map(take).into_iter().collect(),
             Some(_) if self.model.capacity.is_some() && has_room => Vec::new(),
             Some(_) => vec![state.clone()],
-            // Any object that is freed sometime, or one that never is.
+            // Any object that is freed at some time, or one that never is.
             None => {
                 let freed = self.acts.iter().filter(|act| act.op == Op::FREE).filter_map(|act| act.input);
                 freed.chain([state.first().map_or(0, |&least| least.min(0)) - 1]).filter(is_free).map(take).collect()

@@ -1,4 +1,4 @@
-//! Random histories: some that an object could have produced, some that are a little off.
+//! Random histories: some that an object could have produced, some that are slightly wrong.
 
 use super::oracle::Oracle;
 use super::{Act, Answer, CONTAINERS, Decision, Seen, compare_first, history, stress, try_decide};
@@ -105,7 +105,7 @@ fn mutex(state: &mut Vec<i64>, process: u32) -> (Op, Option<i64>, Answer) {
     }
 }
 
-/// Makes operations longer, so that they become concurrent.
+/// Makes operations longer, so that they overlap.
 fn stretch(acts: &mut [Act], most: usize, random: &mut Random) {
     for act in acts.iter_mut() {
         act.call -= random.below(most) as u64;
@@ -135,7 +135,7 @@ fn disturb(acts: &mut [Act], random: &mut Random) {
     acts.sort_by_key(|act| act.call);
 }
 
-/// Cuts operations short that last until their process's next, and drops what is left without any time.
+/// Shortens operations that last until their process's next one, and drops those without any time left.
 fn one_at_a_time(acts: &mut Vec<Act>) {
     for i in 0..acts.len() {
         let next = acts[i + 1..].iter().find(|act| act.process == acts[i].process).map(|act| act.call);
@@ -146,7 +146,7 @@ fn one_at_a_time(acts: &mut Vec<Act>) {
     acts.retain(|act| act.ret.is_none_or(|ret| ret >= act.call));
 }
 
-/// Makes the clock so coarse that many events have one time.
+/// Makes the clock so coarse that many events share a time.
 fn coarsen(acts: &mut [Act], tick: u64) {
     for act in acts {
         act.call /= tick;
@@ -186,12 +186,12 @@ fn agree(model: &Model, cases: u64, longest: usize) {
     }
     println!("{model}: {seen:?}");
     assert!(seen.held > cases / 20 && seen.failed > cases / 20, "{seen:?}");
-    // What may be left to the general search: which of many values that stay the pending removals of a stack took, and
-    // which object an allocation of unknown outcome did.
+    // The search may have to decide which of many staying values the pending removals of a stack took, and which object
+    // a pending allocation took.
     let open_one_in = match (model.kind, model.capacity) {
         (Kind::Stack, _) => 1000,
         (Kind::Allocator, Some(_)) => 10,
-        // And processes whose operations touch and do not take turns.
+        // Likewise for processes whose operations touch and do not alternate.
         (Kind::Mutex, _) => 4,
         _ => u64::MAX,
     };
@@ -207,7 +207,7 @@ fn containers_agree_on_random_histories() {
 
 /// Half of the removals never return.
 #[test]
-fn what_many_pending_removals_took_is_decided() {
+fn histories_with_many_pending_removals_are_decided() {
     for (kind, remove) in [(Kind::Queue, Op::DEQUEUE), (Kind::PriorityQueue, Op::DELETE_MIN)] {
         let model = Model::new(kind);
         let mut random = seeded(&model);
@@ -260,7 +260,7 @@ fn long_valid_histories_are_explained() {
         for round in 0..20 * stress() {
             let n = 100 << (round % 6);
             let mut acts = run(&model, n, &mut random);
-            // A process that is asked again soon must have had its effect by then.
+            // A process with another operation soon after must have had its effect by then.
             let most = if model.kind == Kind::Mutex { 9 } else { 1 + random.below(60) };
             stretch(&mut acts, most, &mut random);
             one_at_a_time(&mut acts);

@@ -19,7 +19,7 @@ pub(super) fn arrangements(n: usize, look: &mut impl FnMut(&[(u64, Option<u64>)]
             if spans[open].1.is_some() {
                 continue;
             }
-            // Of two returns with no call between them, the order says nothing: keep the ascending one.
+            // Without a call between two returns, their order does not matter: keep the ascending one.
             let last = spans.iter().enumerate().find(|(_, span)| span.1 == time.checked_sub(1) && time > 0);
             if last.is_some_and(|(other, _)| other > open) {
                 continue;
@@ -32,7 +32,7 @@ pub(super) fn arrangements(n: usize, look: &mut impl FnMut(&[(u64, Option<u64>)]
     go(n, 0, &mut Vec::new(), look);
 }
 
-/// Every choice of one label an operation that `makes_sense` lets pass.
+/// Every choice of one label for each operation that satisfies `makes_sense`.
 pub(super) fn all_choices(labels: &[Vec<Label>], makes_sense: fn(&[Label]) -> bool) -> Vec<Vec<Label>> {
     let mut chosen = Vec::new();
     choices(labels, &mut |labels| {
@@ -48,7 +48,7 @@ pub(super) fn acts(labels: &[Label], spans: &[(u64, Option<u64>)], process: impl
     labels.iter().zip(spans).enumerate().map(act).collect()
 }
 
-/// Calls `look` with every choice of one label an operation.
+/// Calls `look` with every choice of one label for each operation.
 fn choices(labels: &[Vec<Label>], look: &mut impl FnMut(&[Label])) {
     fn go(labels: &[Vec<Label>], chosen: &mut Vec<Label>, look: &mut impl FnMut(&[Label])) {
         match labels.get(chosen.len()) {
@@ -67,14 +67,14 @@ fn choices(labels: &[Vec<Label>], look: &mut impl FnMut(&[Label])) {
 
 pub(super) type Label = (Op, Option<i64>, Answer);
 
-/// Compares on all histories of `n` operations with these labels that `makes_sense` lets pass.
+/// Compares on all histories of `n` operations with these labels that satisfy `makes_sense`.
 fn compare_all(model: &Model, n: usize, labels: &[Vec<Label>], makes_sense: fn(&[Label]) -> bool) -> Seen {
     let mut seen = Seen::default();
     let chosen = all_choices(labels, makes_sense);
     arrangements(n, &mut |spans| {
         for labels in &chosen {
             let acts = acts(labels, spans, |row| row as u32);
-            // The answer of an operation that did not return is no part of the history: one of them is enough.
+            // The answer of a pending operation is no part of the history, so one of them suffices.
             if acts.iter().any(|act| act.ret.is_none() && is_answer_of_second_kind(act)) {
                 continue;
             }
@@ -107,7 +107,7 @@ fn allocators_agree_on_all_small_histories() {
             let model = Model { capacity, ..Model::new(Kind::Allocator) };
             let seen = compare_all(&model, n, &labels, |_| true);
             println!("{model} {n}: {seen:?}");
-            // Nothing is open unless objects are numbered; then it is what depends on unknown outcomes.
+            // No case is open unless objects are numbered; then those are that depend on unknown outcomes.
             assert!(seen.open == 0 || capacity.is_some(), "{seen:?}");
             assert!(seen.held > 0 && seen.failed > 0, "{seen:?}");
         }
@@ -137,7 +137,7 @@ fn locks_agree_on_all_small_histories() {
     }
 }
 
-/// Calls `look` with every way to give the operations to at most so many processes, one at a time to each.
+/// Calls `look` with every way to assign the operations to at most `most` processes, one at a time to each.
 pub(super) fn owners(spans: &[(u64, Option<u64>)], most: u32, look: &mut impl FnMut(&[u32])) {
     fn go(spans: &[(u64, Option<u64>)], most: u32, owners: &mut Vec<u32>, look: &mut impl FnMut(&[u32])) {
         let row = owners.len();
@@ -162,7 +162,7 @@ fn is_answer_of_second_kind(act: &Act) -> bool {
     matches!(act.output, Answer::Int(_) | Answer::Bool(false))
 }
 
-/// Whether nobody answers a value that nobody brought.
+/// Whether every answered value is one that an operation brought.
 pub(super) fn known(labels: &[Label]) -> bool {
     let brought = |value| labels.iter().any(|&(_, input, _)| input == Some(value));
     labels.iter().all(|&(_, _, output)| !matches!(output, Answer::Int(value) if value != 0 && !brought(value)))
@@ -207,7 +207,7 @@ fn registers_agree_on_all_small_histories() {
     for n in 1..=if stress() > 1 { 5 } else { 4 } {
         let label = |value: i64| {
             let reads = (0..=n as i64).map(|v| (Op::READ, None, Answer::Int(v)));
-            // The answer null stands for a read that did not return; 0 is the initial value.
+            // The answer null marks a read that did not return; 0 is the initial value.
             reads.chain([(Op::WRITE, Some(value), Answer::Null), (Op::READ, None, Answer::Null)]).collect()
         };
         let labels: Vec<Vec<Label>> = (1..=n as i64).map(label).collect();
@@ -224,11 +224,12 @@ fn there_are_as_many_arrangements_as_there_should_be() {
     arrangements(2, &mut |spans| all.push(spans.to_vec()));
     all.sort_unstable();
     all.dedup();
-    // Concurrent: both return, one, the other, none; one after the other: the second returns or not.
+    // Overlapping: both return, one, the other, none; one after the other: the second returns or not.
     assert_eq!(all.len(), 6, "{all:?}");
 }
 
-/// Of two allocations of unknown outcome the first takes what was freed first: only so is nothing left when a third finds nothing.
+/// Of two pending allocations the first takes the object that was freed first: only so is none left when a third finds
+/// none.
 #[test]
 fn the_first_unknown_allocation_takes_the_object_that_was_freed_first() {
     let act = |process, op, input, output, call, ret| Act { op, input, output, call, ret, process };
@@ -244,5 +245,5 @@ fn the_first_unknown_allocation_takes_the_object_that_was_freed_first() {
     ];
     let mut seen = Seen::default();
     seen.compare(&Model::new(Kind::Allocator).with_capacity(2), &acts);
-    assert_eq!((seen.held, seen.open), (1, 0), "decided, and not left to the search");
+    assert_eq!((seen.held, seen.open), (1, 0), "decided without the search");
 }

@@ -1,6 +1,6 @@
-//! Events at one time: every procedure, and the search, take operations that touch as concurrent.
+//! Coinciding events: every procedure, and the search, treat operations that touch as overlapping.
 //!
-//! All histories of a few operations, with every way to let neighbouring events happen at the same time.
+//! All histories of a few operations, with every way to let neighbouring events coincide.
 
 use super::small::{Label, acts, all_choices, arrangements, known, owners};
 use super::{Answer, CONTAINERS, Seen, stress};
@@ -22,7 +22,7 @@ fn arrangements_with_ties(n: usize, look: &mut impl FnMut(&Times)) {
     });
 }
 
-/// How many operations the histories have at most.
+/// The maximum number of operations of the histories.
 fn most() -> usize {
     if stress() > 1 { 4 } else { 3 }
 }

@@ -1,15 +1,16 @@
-//! AArch64: the generic timer's virtual count, which the architecture defines as one system-wide count seen by all cores.
+//! AArch64: the generic timer's virtual count, which the architecture defines as one system-wide count seen by all
+//! cores.
 //!
-//! **Before.** The count may be read after later instructions; an `isb` behind it keeps them from beginning.
+//! **Before.** The count may be read after later instructions; an `isb` after it keeps them from beginning.
 //!
-//! **Between.** `dsb ish` waits until all earlier accesses are done and seen by all cores, and an `isb` keeps the
-//! reading from having been done before that; a second one behind it is that of *before*.
+//! **Between.** `dsb ish` waits until all earlier accesses are done and visible to all cores, and an `isb` keeps the
+//! reading from being done before that; a second one after it is that of *before*.
 //!
 //! Source: Arm Architecture Reference Manual, D12 "The Generic Timer" (CNTVCT_EL0) and B2.3.
 
 use std::arch::asm;
 
-/// The architecture promises it.
+/// The architecture guarantees it.
 pub(super) fn is_steady() -> bool {
     true
 }
@@ -17,7 +18,8 @@ pub(super) fn is_steady() -> bool {
 #[inline]
 pub(super) fn before() -> u64 {
     let stamp: u64;
-    // SAFETY: reads a counter that user programs may read. Not `nomem`: the compiler moves no access across.
+    // SAFETY: the instruction reads a counter that user programs may read. Without `nomem`, the compiler moves no
+    // access across.
     unsafe { asm!("mrs {}, cntvct_el0", "isb", out(reg) stamp, options(nostack, preserves_flags)) };
     stamp
 }
@@ -25,7 +27,8 @@ pub(super) fn before() -> u64 {
 #[inline]
 pub(super) fn between() -> u64 {
     let stamp: u64;
-    // SAFETY: as in `before`.
+    // SAFETY: the instructions only wait and read the same counter as `before`. Without `nomem`, the compiler moves no
+    // access across.
     unsafe { asm!("dsb ish", "isb", "mrs {}, cntvct_el0", "isb", out(reg) stamp, options(nostack, preserves_flags)) };
     stamp
 }
@@ -37,7 +40,7 @@ pub(super) fn after_loads() -> u64 {
 /// A fifth of a microsecond by the counter's own frequency.
 pub(super) fn near() -> u64 {
     let hertz: u64;
-    // SAFETY: reads a register that user programs may read.
+    // SAFETY: the instruction reads a register that user programs may read.
     unsafe { asm!("mrs {}, cntfrq_el0", out(reg) hertz, options(nomem, nostack, preserves_flags)) };
     hertz / 5_000_000
 }

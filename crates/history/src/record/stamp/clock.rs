@@ -1,13 +1,13 @@
-//! The system's monotonic clock, in nanoseconds since its first use: for machines whose counter cannot be trusted.
+//! The system's monotonic clock, in nanoseconds since its first use: for machines without a trustworthy counter.
 //!
-//! The library of the C language reads it without a system call where it can, and then with no more order than the counter
-//! has; hence the fences here, which are as strong as the machine has them.
+//! The C library reads it without a system call where it can, and then with no more order than the counter has; hence
+//! the fences here, which are the strongest of the machine.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
-/// For machines without a counter of their own here.
+/// This file serves machines without a counter module here.
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 pub(super) fn is_steady() -> bool {
     false
@@ -18,16 +18,16 @@ fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// Nothing that follows begins before what precedes is done.
+/// Keeps later accesses from beginning before all earlier ones are done.
 fn barrier() {
     fence(Ordering::SeqCst);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 has this instruction.
+    // SAFETY: every x86-64 processor has this instruction.
     unsafe {
         std::arch::x86_64::_mm_lfence();
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: touches nothing.
+    // SAFETY: the instructions only wait and access no memory.
     unsafe {
         std::arch::asm!("dsb ish", "isb", options(nostack, preserves_flags));
     }

@@ -1,8 +1,9 @@
-//! Time stamps that stand before or after an operation, whatever the processor reorders.
+//! Time stamps before or after an operation, whatever the processor reorders.
 //!
-//! A stamp may be too early before an operation and too late after it (that widens the operation, and a wider operation is
-//! never blamed wrongly), but not the other way round. So [`before`](Source::before) holds back what follows it, and
-//! [`between`](Source::between), which ends one operation and may begin the next, waits for what precedes it besides.
+//! A stamp may be too early before an operation and too late after it, because that widens the operation, and a wider
+//! operation never causes a false alarm. The other way round is wrong. So [`before`](Source::before) holds back all
+//! later accesses, and [`between`](Source::between), which ends one operation and may begin the next, also waits for
+//! all earlier ones.
 
 mod clock;
 
@@ -15,7 +16,7 @@ mod counter;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 use clock as counter;
 
-/// Where stamps come from.
+/// The source of stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     /// The processor's counter, in ticks.
@@ -30,7 +31,7 @@ impl Source {
         if counter::is_steady() { Source::Counter } else { Source::Clock }
     }
 
-    /// A stamp no later than the first access to memory of what follows.
+    /// A stamp no later than the next memory access.
     #[inline]
     pub(super) fn before(self) -> u64 {
         match self {
@@ -39,8 +40,8 @@ impl Source {
         }
     }
 
-    /// A stamp no earlier than the moment when all cores see what this thread has stored, and this thread has loaded what
-    /// it has loaded; and no later than the first access to memory of what follows.
+    /// A stamp no earlier than the moment when all cores see this thread's stores, and this thread's loads are done;
+    /// and no later than the next memory access.
     #[inline]
     pub(super) fn between(self) -> u64 {
         match self {
@@ -82,7 +83,7 @@ mod tests {
                 // The last turn comes after the time, however long the thread lost its core.
                 is_last = began.elapsed() >= Duration::from_millis(20);
                 for stamp in [source.before(), source.between(), source.after_loads()] {
-                    // A thread that changes its core may see a fall as large as the skew, which is far below this.
+                    // A thread that migrates may see a decrease as large as the skew, which is far below this.
                     assert!(stamp + 100_000 > last, "{source:?}: {stamp} after {last}");
                     last = stamp;
                 }

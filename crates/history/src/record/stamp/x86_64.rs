@@ -1,20 +1,22 @@
 //! x86-64: the time stamp counter.
 //!
-//! **Before.** `rdtsc` may be executed before earlier instructions, which is harmless, and after later ones, which is not. A fence
-//! would stop that; cheaper is a load whose address depends on the counter's value. The load cannot be executed before the counter has
-//! been read, and under total store order no later load is seen to happen before an earlier one and no later store
-//! before an earlier load: all accesses that follow happen after the load, hence after the reading.
+//! **Before.** `rdtsc` may execute before earlier instructions, which is harmless, and after later ones, which is not.
+//! A fence would prevent that; cheaper is a load whose address depends on the counter's value. The load cannot execute
+//! before the counter has been read, and under total store order no later load appears before an earlier one and no
+//! later store before an earlier load: all later accesses come after the load, hence after the reading.
 //!
-//! **Between.** `rdtscp` waits until all earlier instructions have been executed and all earlier loads are globally visible, but
-//! not for stores, which may sit in the store buffer; the locked instruction in front of it completes only
-//! when the buffer is empty. What follows may overtake `rdtscp`, and is held back as above: by a load that waits for its value.
+//! **Between.** `rdtscp` waits until all earlier instructions have executed and all earlier loads are globally visible,
+//! but not for stores, which may sit in the store buffer; the locked instruction in front of it completes only when the
+//! buffer is empty. Later accesses could overtake `rdtscp`, and are held back as above: by a load that waits for its
+//! value.
 //!
 //! Sources: Intel SDM vol. 2 (RDTSC, RDTSCP) and vol. 3 section 9.2; AMD APM vol. 3; Sewell et al., "x86-TSO".
 
 use std::arch::asm;
 use std::fs;
 
-/// Whether all cores count at one constant rate: the processor says so, and the kernel, which watches, has not found otherwise.
+/// Whether all cores count at one constant rate: the processor says so, and the kernel, which watches, has found no
+/// contradiction.
 pub(super) fn is_steady() -> bool {
     let has = |path: &str, prefix: &str, words: &[&str]| {
         fs::read_to_string(path).is_ok_and(|text| {
@@ -29,7 +31,8 @@ pub(super) fn is_steady() -> bool {
 #[inline]
 pub(super) fn before() -> u64 {
     let stamp: u64;
-    // SAFETY: reads the counter, and the word that the stack pointer points at. Not `nomem`: the compiler moves no access across.
+    // SAFETY: the instructions read the counter, and the word at the stack pointer. Without `nomem`, the compiler moves
+    // no access across.
     unsafe {
         asm!(
             "rdtsc",
@@ -49,8 +52,8 @@ pub(super) fn before() -> u64 {
 #[inline]
 pub(super) fn between() -> u64 {
     let stamp: u64;
-    // SAFETY: reads the counter, and the word that the stack pointer points at, which the locked instruction leaves as it is. `is_steady`
-    // has found `rdtscp`. Not `nomem`: the compiler moves no access across.
+    // SAFETY: the instructions read the counter, and the word at the stack pointer, which the locked instruction leaves
+    // as it is. `is_steady` has found `rdtscp`. Without `nomem`, the compiler moves no access across.
     unsafe {
         asm!(
             "lock or dword ptr [rsp], 0",
@@ -70,7 +73,8 @@ pub(super) fn between() -> u64 {
 
 pub(super) fn after_loads() -> u64 {
     let (low, high): (u64, u64);
-    // SAFETY: reads the counter; `is_steady` has found `rdtscp`. Not `nomem`: the compiler moves no access across.
+    // SAFETY: the instructions read the counter; `is_steady` has found `rdtscp`. Without `nomem`, the compiler moves no
+    // access across.
     unsafe { asm!("rdtscp", out("rax") low, out("rdx") high, out("rcx") _, options(nostack)) };
     high << 32 | low
 }

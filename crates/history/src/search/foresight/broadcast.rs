@@ -1,7 +1,8 @@
-//! Broadcasts: each consumer takes everything in the order in which it was brought, so its answers are that order.
+//! Broadcasts: each consumer takes all events in the order in which they were brought, so its answers are that order.
 //!
-//! A consumer's operations that do not overlap tell which event is the first, the second, and so on. Of those that overlap, their number
-//! tells how far the consumer is after them. An operation without a known answer ends what its consumer tells.
+//! A consumer's operations that do not overlap tell which event is the first, the second, and so on. The number of
+//! overlapping ones tells the consumer's place after them. A pending operation ends the knowledge of its consumer's
+//! places.
 
 use std::collections::hash_map::Entry;
 
@@ -12,25 +13,25 @@ use crate::part::Part;
 use crate::spec::Spec;
 use crate::value::Value;
 
-/// What is known of the order of events.
+/// The known part of the order of events.
 pub(in crate::search) struct Broadcast {
     /// For each position, the event that it brings; null if it brings none.
     brings: Vec<Value>,
-    /// By its place, each event that a consumer tells.
+    /// The events whose place in the order a consumer shows, by that place.
     places: FxHashMap<u32, Value>,
     contradicts: bool,
 }
 
-/// How far a consumer's operations have been followed.
+/// The operations of a consumer up to a position.
 #[derive(Default)]
 struct Consumer {
-    /// How many events it has taken before the operations that overlap now.
+    /// The number of events taken before the operations that overlap now.
     taken: u32,
-    /// What the operations that overlap now have taken.
+    /// The events taken by the operations that overlap now.
     overlapping: Vec<Value>,
-    /// When the last of them returns.
+    /// The latest return of these operations.
     until: u64,
-    /// Whether an operation was met whose answer is unknown.
+    /// Whether a pending operation was met.
     is_lost: bool,
 }
 
@@ -64,7 +65,7 @@ impl Broadcast {
         Ok(broadcast)
     }
 
-    /// The consumer's operations so far come before all its others.
+    /// All operations of the consumer so far precede its later ones.
     fn settle(&mut self, consumer: &mut Consumer) {
         if consumer.is_lost {
             return;
@@ -120,7 +121,8 @@ mod tests {
     use crate::operation::{Op, Operation};
     use crate::spec::Ring;
 
-    /// What is known of the places of a history of (process, event or none, call, return) of consumers, after five publications.
+    /// The known places in a history of consumers, given as (consumer, event or none, call, return), after five
+    /// publications.
     fn known(consumed: &[(u32, Option<u32>, u64, Option<u64>)]) -> (Vec<(u32, u32)>, bool) {
         let mut builder = Builder::new();
         for event in 1..=5 {
@@ -149,7 +151,7 @@ mod tests {
         let beside_none = [(7, Some(3), 10, Some(20)), (7, None, 11, Some(12))];
         assert_eq!(known(&beside_none), (vec![(0, 3)], false));
         let open = [(7, Some(3), 10, Some(11)), (7, None, 12, None), (7, Some(1), 14, Some(15))];
-        assert_eq!(known(&open), (vec![(0, 3)], false), "what did not return may have taken an event");
+        assert_eq!(known(&open), (vec![(0, 3)], false), "a pending operation may have taken an event");
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Containers: what the values that come out tell of the order in which they went in.
+//! Containers: the values that come out constrain the order in which they went in.
 //!
-//! The takes of a value, sorted, bound the moments at which it comes out: the `n`-th time is not before the `n`-th smallest
-//! call of its takes, and not after their `n`-th smallest return. Three uses of that:
+//! The takes of a value, sorted, bound the moments at which it comes out: the `n`-th time is not before the `n`-th
+//! smallest call of its takes, and not after their `n`-th smallest return. This has three uses:
 //! - a value that is taken for the `n`-th time before it is brought for the `n`-th contradicts, whatever the order;
-//! - in a queue, a value that certainly comes out before one that is in already cannot go in now: the search turns back at the
-//!   enqueue instead of finding out at the dequeue, many choices later;
-//! - of two operations at once, the one whose value came out first is likely to have been first in a queue, and last in a
-//!   stack: the search tries it so.
+//! - in a queue, a value that certainly comes out before one that is in already cannot go in now: the search turns back
+//!   at the enqueue instead of failing at the dequeue, many choices later;
+//! - of two overlapping operations, the one whose value came out first was probably first in a queue, and last in a
+//!   stack: the search tries that order first.
 
 use rustc_hash::FxHashMap;
 
@@ -24,18 +24,18 @@ pub(in crate::search) struct Container {
     values: Vec<Moments>,
 }
 
-/// When a value is brought and taken, each ascending.
+/// The moments at which a value is brought and taken, each ascending.
 #[derive(Default)]
 struct Moments {
     brought: Vec<u64>,
-    /// Calls of takes, among them takes of which nobody knows what they took.
+    /// The calls of takes, those of pending takes with an unknown value included.
     take_calls: Vec<u64>,
     take_returns: Vec<u64>,
 }
 
 const NOTHING: u32 = u32::MAX;
 
-/// Takes of unknown values count for every value. With more than so many entries, nothing is foreseen.
+/// Takes of unknown values count for every value. Above this number of entries, the search runs without foresight.
 const MAX_UNKNOWN: usize = 1 << 20;
 
 impl Container {
@@ -82,7 +82,7 @@ impl Container {
         Ok(Some(foresight))
     }
 
-    /// Whether there is a take that nothing can have brought.
+    /// Whether a take exists that no operation can have caused.
     pub(super) fn contradicts(&self) -> bool {
         self.values.iter().any(|moments| {
             let brought = moments.brought.iter().copied().map(Some).chain(std::iter::repeat(None));
@@ -90,7 +90,7 @@ impl Container {
         })
     }
 
-    /// Whether the search turns back before the event that cannot be explained.
+    /// Whether the search may turn back before the first event that has no explanation.
     pub(super) fn turns_back(&self) -> bool {
         self.discipline == Discipline::FirstInFirstOut
     }
@@ -106,8 +106,9 @@ impl Container {
         self.values.len()
     }
 
-    /// Brings the value, of which `count` are brought already. `latest` is a moment before which not everything that is in can
-    /// be out, and becomes that with the new one. `None` if the new one must be out sooner, which in a queue it cannot be.
+    /// Brings the value, after `count` operations that bring it. `latest` is the earliest moment at which all values
+    /// brought so far can be out; the result is that moment with the new value. `None` if the new value must be out
+    /// sooner, which a queue does not permit.
     pub(super) fn bring(&self, value: usize, count: u32, latest: u64) -> Option<u64> {
         if self.discipline != Discipline::FirstInFirstOut {
             return Some(latest);
@@ -119,7 +120,7 @@ impl Container {
         (out_by >= latest).then(|| latest.max(out_from))
     }
 
-    /// What the positions are ranked by, the lowest first.
+    /// The keys by which the positions are ranked, the lowest first.
     pub(super) fn keys(&self, part: &Part<'_>) -> Vec<u64> {
         let mut counts = vec![0; self.values.len()];
         let key = |position: usize| {

@@ -1,4 +1,4 @@
-//! What answers tell of earlier operations, so that the search turns back before it meets the answer.
+//! Foresight: answers constrain earlier operations, so the search can turn back before it meets the answer.
 
 mod broadcast;
 mod container;
@@ -10,7 +10,7 @@ use crate::spec::{Discipline, Spec};
 use broadcast::Broadcast;
 use container::Container;
 
-/// What is foreseen, by the object's discipline.
+/// The foresight for the object's discipline.
 pub(super) enum Foresight {
     Container(Container),
     Broadcast(Broadcast),
@@ -25,7 +25,7 @@ impl Foresight {
         })
     }
 
-    /// Whether there is an answer that nothing can have brought about.
+    /// Whether an answer exists that no operation can have caused.
     pub(super) fn contradicts(&self) -> bool {
         match self {
             Foresight::Container(container) => container.contradicts(),
@@ -33,7 +33,7 @@ impl Foresight {
         }
     }
 
-    /// Whether the search turns back before the event that cannot be explained.
+    /// Whether the search may turn back before the first event that has no explanation.
     pub(super) fn turns_back(&self) -> bool {
         match self {
             Foresight::Container(container) => container.turns_back(),
@@ -41,7 +41,7 @@ impl Foresight {
         }
     }
 
-    /// The number under which the walk counts what the position brings; `None` if it brings nothing.
+    /// The number under which the walk counts the value that the position brings; `None` if it brings none.
     #[inline]
     pub(super) fn brings(&self, position: u32) -> Option<usize> {
         match self {
@@ -50,7 +50,7 @@ impl Foresight {
         }
     }
 
-    /// How many such numbers there are.
+    /// The count of such numbers.
     pub(super) fn numbers(&self) -> usize {
         match self {
             Foresight::Container(container) => container.values(),
@@ -58,8 +58,9 @@ impl Foresight {
         }
     }
 
-    /// The position brings what `count` operations of its `number` brought before. The result is what `latest` is then, a moment
-    /// before which not everything that is in can be out; `None` if the position cannot come next.
+    /// Brings the value of the position, after `count` operations with its `number`. `latest` is the earliest moment at
+    /// which all values brought so far can be out; the result is that moment with the new value. `None` if the position
+    /// cannot come next.
     pub(super) fn bring(&self, position: u32, number: usize, count: u32, latest: u64) -> Option<u64> {
         match self {
             Foresight::Container(container) => container.bring(number, count, latest),

@@ -1,21 +1,21 @@
-//! Random histories of objects that work.
+//! Random histories of correct objects.
 
 use millstream_history::{Builder, History, Kind, Model, Op, Operation, Status, Value, Values};
 
 use super::object::Object;
 use super::random::Random;
 
-/// What kind of history to make.
+/// The kind of history to make.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) model: Model,
     pub(crate) processes: usize,
     pub(crate) operations: usize,
-    /// Values are all different.
+    /// Whether all values are distinct.
     pub(crate) distinct: bool,
-    /// One in so many operations never returns; 0 for none.
+    /// One in this many operations never returns; 0 for none.
     pub(crate) crashes: usize,
-    /// Keys, 0 for none.
+    /// The number of keys; 0 for none.
     pub(crate) keys: usize,
 }
 
@@ -34,13 +34,13 @@ enum Phase {
 struct Process {
     number: u32,
     phase: Phase,
-    /// Objects allocated, or permits taken.
+    /// The objects allocated, or permits taken.
     mine: Vec<Value>,
     writes: bool,
     reads: usize,
 }
 
-/// A valid history: each operation does its work at one moment between its call and its return.
+/// A valid history: each operation takes effect at one moment between its call and its return.
 pub(crate) fn valid(plan: &Plan, random: &mut Random) -> History {
     let mut builder = Builder::new();
     for operation in operations(plan, random, builder.values()) {
@@ -57,13 +57,13 @@ pub(crate) fn operations(plan: &Plan, random: &mut Random, values: &mut Values) 
     let mut processes: Vec<Process> = (0..plan.processes as u32).map(idle).collect();
     let (mut time, mut called, mut fresh, mut made) = (0, 0, plan.processes as u32, announced(plan, &consumers));
     for _ in 0..plan.operations * 12 {
-        // Now and then two events have one time.
+        // Now and then two events share a time.
         time += u64::from(!random.one_in(10));
         let process = &mut processes[random.below(plan.processes)];
         process.phase = match std::mem::replace(&mut process.phase, Phase::Idle) {
             Phase::Idle if called == plan.operations => Phase::Idle,
             Phase::Idle => {
-                // Its own operations come one after the other, and time shows it.
+                // A process's operations come one after the other, and time shows it.
                 time += 1;
                 called += 1;
                 let key = (plan.keys > 0).then(|| Value::int(random.below(plan.keys) as i64));
@@ -90,7 +90,7 @@ pub(crate) fn operations(plan: &Plan, random: &mut Random, values: &mut Values) 
         if open && plan.crashes > 0 && random.one_in(3 * plan.crashes) && plan.model.kind != Kind::Ring {
             let crashed = std::mem::replace(process, idle(fresh));
             fresh += 1;
-            // Whether anybody noticed makes no difference.
+            // Whether its caller noticed the end makes no difference.
             made.extend(open_operation(&crashed, random.one_in(2).then_some(time)));
         }
     }
@@ -98,7 +98,7 @@ pub(crate) fn operations(plan: &Plan, random: &mut Random, values: &mut Values) 
     made
 }
 
-/// Every consumer of a ring looks into it before anything is published, so that the history knows of it.
+/// Every consumer of a ring reads it before the first publication, so that the history knows it.
 fn announced(plan: &Plan, consumers: &[Value]) -> Vec<Operation> {
     if plan.model.kind != Kind::Ring {
         return Vec::new();
@@ -120,7 +120,7 @@ fn open_operation(process: &Process, noticed: Option<u64>) -> Option<Operation> 
     }
 }
 
-/// What the process has after its operation.
+/// Updates the possessions of the process after its operation.
 fn settle(process: &mut Process, operation: &Operation) {
     let got = operation.output != Value::FALSE;
     match operation.op {

@@ -1,5 +1,5 @@
-//! Objects that are not the crate's own specifications, random histories of them, a checker that tries everything,
-//! and a thread's own clock.
+//! Objects other than the crate's own specifications, random histories of them, a checker that tries every order, and a
+//! thread's own clock.
 
 pub(crate) mod generate;
 pub(crate) mod object;

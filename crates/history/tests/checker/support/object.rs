@@ -1,10 +1,10 @@
-//! Objects as anybody would write them, for checking the specifications against.
+//! Straightforward objects against which the specifications are checked.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use millstream_history::{Datum, Kind, Model, Op, Value, Values};
 
-/// What a key holds.
+/// The value of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Held {
     Value(Value),
@@ -32,7 +32,7 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// The model's object before anything happened. Consumers of a ring are those of `consumers`.
+    /// The model's object before the first operation. The consumers of a ring are `consumers`.
     pub(crate) fn new(model: &Model, consumers: &[Value]) -> Object {
         let capacity = model.capacity.map_or(usize::MAX, |capacity| capacity as usize);
         let start = model.initial.as_int().unwrap_or(0);
@@ -59,7 +59,7 @@ impl Object {
         }
     }
 
-    /// Does the operation and tells its answer; `None` if it has to wait.
+    /// Performs the operation and returns its answer; `None` if it has to wait.
     pub(crate) fn act(
         &mut self,
         process: u32,

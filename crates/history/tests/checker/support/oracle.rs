@@ -6,7 +6,7 @@ use millstream_history::{History, Model, Op, PENDING, Status, Value, Values};
 
 use super::object::Object;
 
-/// Which orders of operations are to be respected.
+/// The order that an explanation has to respect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// That of time: linearizability.
@@ -15,7 +15,7 @@ pub(crate) enum Condition {
     Program,
 }
 
-/// Whether some order explains the history.
+/// Whether the history has a legal order.
 pub(crate) fn holds(history: &History, model: &Model, condition: Condition) -> bool {
     let rows: Vec<usize> = (0..history.len()).filter(|&row| history.status(row) != Status::Fail).collect();
     let consume = rows.iter().filter(|&&row| history.op(row) == Op::CONSUME);
@@ -64,7 +64,7 @@ fn explain(
     false
 }
 
-/// The states that the operation can lead to.
+/// The states to which the operation can lead.
 fn after(object: &Object, history: &History, row: usize, values: &mut Values) -> Vec<Object> {
     let known = (history.ret(row) != PENDING).then(|| history.output(row));
     let op = history.op(row);
@@ -78,7 +78,7 @@ fn after(object: &Object, history: &History, row: usize, values: &mut Values) ->
             Some(Value::NULL) if capacity.is_none() || full => vec![object.clone()],
             Some(Value::NULL) => Vec::new(),
             Some(value) => with(value).into_iter().collect(),
-            // Objects of small numbers are those that histories have; the other one stands for all others.
+            // Histories have objects of small numbers; one further object stands for all others.
             None => (0..8).map(Value::int).chain([Value::int(1 << 40)]).filter_map(with).collect(),
         };
     }
@@ -99,7 +99,7 @@ fn after(object: &Object, history: &History, row: usize, values: &mut Values) ->
     }
 }
 
-/// Whether the operation may have answered `known` when it did what answers `actual`.
+/// Whether the operation may have returned `known` when its effect implies `actual`.
 fn agrees(op: Op, known: Value, actual: Value) -> bool {
     match op {
         _ if known == actual => true,
@@ -114,7 +114,7 @@ fn agrees(op: Op, known: Value, actual: Value) -> bool {
     }
 }
 
-/// Whether the order is one that explains the history.
+/// Checks that the order is a legal one of the history.
 pub(crate) fn confirm(history: &History, model: &Model, order: &[u32], condition: Condition) -> Result<(), String> {
     let mut place = vec![None; history.len()];
     for (position, &row) in order.iter().enumerate() {
@@ -134,7 +134,7 @@ pub(crate) fn confirm(history: &History, model: &Model, order: &[u32], condition
         Condition::RealTime => history.ret(a) < history.call(b),
         Condition::Program => a < b && history.ret(a) != PENDING && history.process(a) == history.process(b),
     };
-    // The latest call, or the latest row of its process, that has come so far.
+    // The latest call, or the latest row of its process, so far.
     for (position, &row) in order.iter().enumerate() {
         let row = row as usize;
         if let Some(&late) = order[position + 1..].iter().find(|&&late| before(late as usize, row)) {

@@ -37,7 +37,7 @@ pub(crate) fn seed() -> u64 {
     seed
 }
 
-/// How much longer than usual: `MILLSTREAM_STRESS`.
+/// The factor by which the run is longer than usual: `MILLSTREAM_STRESS`.
 pub(crate) fn stress() -> usize {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|factor| factor.parse().ok()).unwrap_or(1)
 }

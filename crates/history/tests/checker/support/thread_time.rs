@@ -1,11 +1,11 @@
-//! How long a check takes, whoever else uses the processors.
+//! The time that a check takes, regardless of the processors' other work.
 
 use std::time::Duration;
 
-/// How much processor time this thread has had.
+/// The processor time that this thread has used.
 pub(crate) fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes a time to the structure.
+    // SAFETY: the call writes a time to a local variable of that type.
     assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
