@@ -27,7 +27,7 @@ const RETIRED: u64 = CODE | 2;
 /// The maximum number of caches that a slab can have at once.
 pub(crate) const MAX_CACHES: u64 = SLOT + 1;
 
-/// The state of an object: who may use it.
+/// The state of an object: its place or its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Never used.

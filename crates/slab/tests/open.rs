@@ -309,7 +309,7 @@ fn a_failed_rebuild_is_repeated_before_any_cache_is_made() {
 }
 
 #[test]
-fn a_stopped_process_at_the_gate_is_named_with_what_to_do_about_it() {
+fn a_stopped_process_at_the_gate_is_named_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     drop(Slab::<u64>::options(50).create(&path).unwrap());

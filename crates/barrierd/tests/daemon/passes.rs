@@ -214,7 +214,7 @@ fn a_moment_of_the_future_is_taken_for_the_present() {
             let client = daemon.client();
             let before = client.view().page().turn.load(Acquire);
             client.ask(VirtualTime(moment));
-            until("the request waits for ever", || client.view().page().turn.load(Acquire) != before);
+            until("the request waits without end", || client.view().page().turn.load(Acquire) != before);
         }
     }
 }
@@ -272,7 +272,7 @@ fn while_the_daemon_rests_a_waiting_client_looks_for_itself() {
     thread::scope(|scope| {
         let _busy = Busy::everywhere(scope);
         let mut alone = 0;
-        until("it never rests, or who waits does not look meanwhile", || {
+        until("it never rests, or the waiting client does not look meanwhile", || {
             let before = (client.rests(), head.turn.load(Acquire));
             let took = pass(&client);
             let after = (client.rests(), head.turn.load(Acquire));

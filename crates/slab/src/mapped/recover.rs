@@ -134,8 +134,8 @@ impl<'s> Wards<'s> {
 
     fn recover(mut self, thoroughly: bool) -> Recovered {
         let mut recovered = Recovered::default();
-        // The announced operations first: they give each object of a chain in the hands of a dead cache the word of that
-        // cache, by which the scan below finds it.
+        // The announced operations first: they give each object of a chain in the hands of a dead cache the word of
+        // that cache, by which the scan below finds it.
         for (number, ward) in (0..).zip(&mut self.slots) {
             if let Some(ward) = ward {
                 ward.is_damaged = self.shared.depot().settle(number).is_err();
