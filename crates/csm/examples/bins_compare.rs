@@ -2,10 +2,10 @@
 //!
 //! `cargo run --release -p millstream-csm --example bins_compare`
 //!
-//! Ten thousand fills of each layout, and the exact test of their difference: if both were drawn from one distribution, a
-//! division of all fills into two halves at random would show as large a difference of means now and then. How often is
-//! the p-value, and a driver watches it until it is decided whether it lies below 0.5 % or above 1 %, with an error of one
-//! in a billion. The question and its numbers are Paul Khuong's.
+//! Ten thousand fills of each layout, and the permutation test of their difference: if both came from one distribution,
+//! a random division of all fills into two halves would show as large a difference of means now and then. The p-value
+//! is how often, and a driver watches it until it is decided whether it lies below 0.5 % or above 1 %, with an error of
+//! one in a billion. The question and its numbers are Paul Khuong's.
 
 use millstream_csm::bins::{Bins, Poissonised};
 use millstream_csm::permutation::{Null, Permutation, Tail, mean_difference};
@@ -22,7 +22,7 @@ fn main() -> Result<(), Error> {
     let mut test = Permutation::new(&small, &large, mean_difference, Tail::Greater, Null::SAME)?;
     println!("difference {:.7}\n\ndivisions  as large  p-value lies in", test.observed());
 
-    // Above 0.5 % it may be said to hold, below 1 % it may be said to fail.
+    // Above 0.5 % the claim may hold, below 1 % it may fail.
     let setup = Setup::new(Claim::Between { low: 0.005, high: 0.01 }, 1e-9);
     let status = test.decide(&setup, &mut Random::seeded(3), report)?;
     match status.progress {

@@ -1,4 +1,4 @@
-//! What a trial of balls and bins costs, with every ball thrown and drawn exactly.
+//! The cost of a trial of balls and bins, with every ball thrown and drawn exactly.
 //!
 //! `cargo run --release -p millstream-csm --example bins_cost`
 //!
@@ -21,7 +21,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// The balls and the seconds of the run that took the median time.
+/// The balls and the seconds of the run with the median time.
 fn median(mut run: impl FnMut() -> u64) -> (f64, f64) {
     let mut runs: Vec<(f64, f64)> = (0..5)
         .map(|_| {

@@ -1,9 +1,9 @@
-//! Draws `docs/bins.svg`: how full all bins are when the first is full, over a grid of bins and capacities.
+//! Draws `docs/bins.svg`: the fill of all bins when the first is full, over a grid of bins and capacities.
 //!
 //! `cargo run --release -p millstream-csm --example bins_grid > docs/bins.svg`
 //!
 //! Each facet is the distribution of the fill in up to 100 000 exact trials. The seeds are fixed, so the picture is the
-//! same wherever it is drawn.
+//! same on every machine.
 
 use std::fmt::Write as _;
 
@@ -13,9 +13,9 @@ use millstream_csm::random::Random;
 const BINS: [u32; 4] = [10, 100, 1000, 10_000];
 const CAPACITIES: [u32; 5] = [15_000, 30_000, 60_000, 128_000, 256_000];
 
-/// A facet takes so many trials, but looks at no more bins than this.
+/// The number of trials of a facet, within a limit on the number of bins looked at.
 const BINS_LOOKED_AT: u32 = 100_000_000;
-const MOST_TRIALS: u32 = 100_000;
+const MAX_TRIALS: u32 = 100_000;
 
 /// The axis of every facet.
 const LEFT: f64 = 0.95;
@@ -70,7 +70,7 @@ fn picture() -> String {
 fn fills(bins: Bins) -> Vec<f64> {
     let mut sampler = Poissonised::new(bins);
     let mut random = Random::seeded(bins.places());
-    let trials = (BINS_LOOKED_AT / bins.bins()).min(MOST_TRIALS);
+    let trials = (BINS_LOOKED_AT / bins.bins()).min(MAX_TRIALS);
     (0..trials).map(|_| bins.fill(sampler.balls(&mut random))).collect()
 }
 

@@ -1,4 +1,4 @@
-//! What the numbers cost: nanoseconds for a level and a binomial coefficient, microseconds for a Beta bound.
+//! The cost of the numbers: nanoseconds for a level and a binomial coefficient, microseconds for a Beta bound.
 //!
 //! ```sh
 //! cargo run --release -p millstream-csm --example cost

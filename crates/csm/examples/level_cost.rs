@@ -1,12 +1,12 @@
-//! What a level costs, by method, over a grid of thresholds, numbers of trials, and strengths of the evidence.
+//! The cost of a level, by method, over a grid of thresholds, numbers of trials, and strengths of the evidence.
 //!
 //! ```sh
 //! cargo run --release -p millstream-csm --example level_cost
 //! ```
 //!
 //! A cell of the grid is a threshold, a number of trials and a distance of the observed rate from the threshold, in
-//! standard deviations; its cost is the median of nine runs over counts around there. Counts that speak against a direction
-//! have a level at once, so only those that speak for it are asked about.
+//! standard deviations; its cost is the median of nine runs over counts around there. Counts that speak against a
+//! direction have a level at once, so only counts that speak for it are measured.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -48,14 +48,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Nanoseconds a level, or nothing if there are no such counts.
+/// Nanoseconds per level, or `None` if no counts are in the cell.
 fn cost(test: &Test, threshold: f64, trials: u64, deviations: f64) -> Option<f64> {
     const COUNTS: usize = 64;
     let n = trials as f64;
     let deviation = (n * threshold * (1.0 - threshold)).sqrt();
     let counts: Vec<(u64, u64)> = (0..COUNTS as u64)
         .map(|i| {
-            // One after another, and each its own.
+            // One after another, each with counts of its own.
             let trials = trials + i * (trials / 1000);
             let near = deviations * (1.0 + 0.002 * i as f64);
             (trials, trials as f64 * threshold + near * deviation)

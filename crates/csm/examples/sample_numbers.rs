@@ -1,5 +1,5 @@
-//! How many trials each method takes on average until it decides, by exact computation, and how often it stops at the
-//! threshold itself (relative to the error it was allowed), beside a beta-binomial mixture that was tuned to the answer.
+//! The mean number of trials that each method takes until it decides, by exact computation, and the probability that it
+//! stops at the threshold itself (relative to its error), beside a beta-binomial mixture tuned to the answer.
 //!
 //! `cargo run --release -p millstream-csm --example sample_numbers`
 

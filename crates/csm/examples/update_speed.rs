@@ -1,4 +1,4 @@
-//! What an observation, a look and an answer cost.
+//! The cost of an observation, a look and an answer.
 //!
 //! `cargo run --release -p millstream-csm --example update_speed`
 
@@ -15,7 +15,7 @@ const TRIALS: usize = 20_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut random = Random::seeded(1);
-    // A rate so near to the threshold that nothing is decided.
+    // A rate so near to the threshold that no claim is decided.
     let outcomes: Vec<bool> = (0..TRIALS).map(|_| random.uniform() < 0.99).collect();
     for (name, setup) in [
         ("balanced", Setup::new(Claim::AtLeast(0.99), 1e-6)),

@@ -1,6 +1,6 @@
 //! Bounds on the quantiles of the Beta distribution.
 //!
-//! The lower bound is a number `x` with `I_x(a, b) <= eps` for certain, as near to the quantile as the proof allows.
+//! The lower bound is a number `x` with a proof of `I_x(a, b) <= eps`, as near to the quantile as the proof permits.
 //!
 //! # How, and why it is on the right side
 //! In `t = ln(x / (1-x))` the density of the Beta distribution, `e^(a t) (1 + e^t)^-(a+b)`, is log-concave
@@ -11,10 +11,10 @@
 //! ln I(t) <= ln I(t0) + (t - t0) f(t0) / I(t0)
 //! ```
 //!
-//! So one proven evaluation at any `t0` proves a bound for all `t`, and where the right side equals `ln eps`
-//! is the answer: Newton's step *is* the proof. How `t0` was [found](guess) needs none; the nearer it is to the
-//! quantile, the less the tangent gives away: `d^2 (f/I - L) / 2` for a step `d`, where `L` is the density's logarithmic
-//! slope; the last step keeps that below `2^-46`. As `e^d >= 1 + d`, the step becomes odds on the safe side as well.
+//! So one proven evaluation at any `t0` proves a bound for all `t`, and the bound is where the right side equals `ln
+//! eps`: Newton's step *is* the proof. The [search](guess) for `t0` needs no proof; the nearer it is to the quantile,
+//! the less the tangent gives away: `d^2 (f/I - L) / 2` for a step `d`, where `L` is the density's logarithmic slope;
+//! the last step keeps that below `2^-46`. As `e^d >= 1 + d`, the step becomes odds on the safe side as well.
 //!
 //! The upper bound is the complement of the lower bound for the shapes exchanged.
 
@@ -30,7 +30,7 @@ use crate::number::fraction::lead;
 use crate::number::ln::ln;
 use crate::number::tails::tails;
 
-/// Which end of a distribution.
+/// An end of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The low end: little probability below.
@@ -44,26 +44,25 @@ pub enum Side {
 pub struct BetaBound {
     /// The bound: for [`Side::Low`] not above, for [`Side::High`] not below the quantile.
     pub bound: f64,
-    /// One minus the bound, to full relative precision where the bound is close to 1; it errs on the same side: for
+    /// One minus the bound, to full relative precision where the bound is close to 1. It errs on the same side: for
     /// [`Side::Low`] not below, for [`Side::High`] not above one minus the quantile.
     pub complement: f64,
 }
 
-/// The least shape above zero: `2^-30`.
-const LEAST_SHAPE: f64 = 9.313_225_746_154_785e-10;
+/// The smallest shape above zero: `2^-30`.
+const MIN_SHAPE: f64 = 9.313_225_746_154_785e-10;
 
-/// The greatest shape: `2^53`.
-const GREATEST_SHAPE: f64 = 9_007_199_254_740_992.0;
+/// The largest shape: `2^53`.
+const MAX_SHAPE: f64 = 9_007_199_254_740_992.0;
 
-/// A bound that a variable with a Beta(`a`, `b`) distribution is beyond with a probability of at most `eps`.
+/// A bound that a Beta(`a`, `b`) variable exceeds, towards its side, with a probability of at most `eps`.
 ///
-/// [`Side::Low`] gives the greatest provable `x` with `P(X < x) <= eps`, [`Side::High`] the least with `P(X >
-/// x) <= eps`. The bound and its complement differ from the quantile and its complement by less than `1e-12`
-/// of themselves, unless they are below the least normal float or a shape is below 1: then by about so much over
-/// that shape.
+/// [`Side::Low`] gives the largest provable `x` with `P(X < x) <= eps`, [`Side::High`] the smallest with `P(X > x) <=
+/// eps`. The bound and its complement differ from the quantile and its complement by less than `1e-12` of themselves,
+/// unless they are below the smallest normal float or a shape is below 1: then by about that much over the shape.
 ///
-/// The ends are what they should be: a shape of 0 is all probability at one end, so that both bounds are
-/// there; an `eps` of 0 gives 0 or 1, one of 1 the opposite end.
+/// At the extremes: a shape of 0 has all probability at one end, so both bounds are there; an `eps` of 0 gives 0 or 1,
+/// one of 1 the opposite end.
 ///
 /// `eps` is the float given; the result is the same, bit for bit, on every machine.
 ///
@@ -76,7 +75,7 @@ const GREATEST_SHAPE: f64 = 9_007_199_254_740_992.0;
 /// # Example
 /// ```
 /// use millstream_csm::{Side, beta_bound};
-/// // 3972 successes and 28 failures: with which rate at the least?
+/// // 3972 successes and 28 failures: what is the smallest plausible rate?
 /// let low = beta_bound(3972.0, 28.0, 0.001, Side::Low)?;
 /// assert!((low.bound - 0.988_219_351_468_656).abs() < 1e-14);
 /// # Ok::<(), millstream_csm::Error>(())
@@ -101,7 +100,7 @@ fn check_shape(what: &'static str, shape: f64) -> Result<(), Error> {
     if !shape.is_finite() {
         return Err(Error::NotFinite { what, found: shape });
     }
-    if shape != 0.0 && !(LEAST_SHAPE..=GREATEST_SHAPE).contains(&shape) {
+    if shape != 0.0 && !(MIN_SHAPE..=MAX_SHAPE).contains(&shape) {
         return Err(Error::OutOfRange { what, expected: "0 or between 2^-30 and 2^53", found: shape });
     }
     Ok(())
@@ -110,10 +109,10 @@ fn check_shape(what: &'static str, shape: f64) -> Result<(), Error> {
 const ZERO: BetaBound = BetaBound { bound: 0.0, complement: 1.0 };
 const ONE: BetaBound = BetaBound { bound: 1.0, complement: 0.0 };
 
-/// More steps than it takes where there are floats near the quantile.
-const MOST_STEPS: u32 = 100;
+/// A limit on the steps, beyond the number that any quantile with floats near it takes.
+const MAX_STEPS: u32 = 100;
 
-/// The greatest provable `x` with `I_x(a, b) <= eps`.
+/// The largest provable `x` with `I_x(a, b) <= eps`.
 fn low(a: f64, b: f64, eps: f64) -> BetaBound {
     if a == 0.0 || (eps == 0.0 && b != 0.0) {
         return ZERO;
@@ -123,7 +122,7 @@ fn low(a: f64, b: f64, eps: f64) -> BetaBound {
     }
     let target = ln(eps.into());
     let mut odds = guess(a, b, eps);
-    for steps_left in (0..MOST_STEPS).rev() {
+    for steps_left in (0..MAX_STEPS).rev() {
         let rate = odds.rate();
         let (tails, lead) = (tails(a, b, &rate), lead(a, b, &rate));
         let slope = exp((tails.density - tails.lower).min(700.0));
@@ -134,7 +133,7 @@ fn low(a: f64, b: f64, eps: f64) -> BetaBound {
             missing / slope.lower() * (1.0 + 4.0 * f64::EPSILON)
         };
         let step = Step::new(missing, slope, lead);
-        // The smaller of the two tails is the one whose logarithm tells the way.
+        // The smaller of the two tails guides the step by its logarithm.
         let way = if eps <= 0.5 {
             step.curved()
         } else {
@@ -144,8 +143,8 @@ fn low(a: f64, b: f64, eps: f64) -> BetaBound {
         let Some(moved) = odds.moved(way) else {
             return odds.at_the_end();
         };
-        // A long last step is as safe as a short one, only less near. It is the last if no float is nearer, or if what
-        // is missing is no more than what the proof does not know, as with the least shapes.
+        // A long last step is as safe as a short one, only less near. A step is the last if no float is nearer, or if
+        // the distance is within the proof's uncertainty, as with the smallest shapes.
         let nearest = moved == odds || missing.abs() <= 4.0 * tails.lower.radius || steps_left == 0;
         if step.is_short() || (nearest && safe > -0.5) {
             return odds.safely_moved(safe);

@@ -3,8 +3,8 @@
 use crate::number::kernel;
 use crate::{Bounds, Error};
 
-/// The most trials that this crate computes with: `2^53 - 1`, some `9 * 10^15`. Up to here every count and the next
-/// are floats.
+/// The maximum number of trials that this crate computes with: `2^53 - 1`, some `9 * 10^15`. Up to here every count and
+/// its successor are floats.
 pub const MOST_TRIALS: u64 = (1 << 53) - 1;
 
 /// Bounds on the natural logarithm of the binomial coefficient "`n` choose `k`".
@@ -13,11 +13,10 @@ pub const MOST_TRIALS: u64 = (1 << 53) - 1;
 /// are 0 where the coefficient is 1.
 ///
 /// # Why the bounds hold
-/// Stirling's series for `ln n!` is enveloping: cut anywhere, the truth is within the first term left out
-/// (Robbins' double inequality is the cut after one term). The terms `n ln n`, `k ln k` and `(n-k) ln(n-k)`
-/// are not summed: their difference is formed first, on paper, so that nothing cancels, and what remains is
-/// evaluated in ball arithmetic, on 106 bits where 53 would not do, and each operation widens the radius by all that it may be
-/// off.
+/// Stirling's series for `ln n!` is enveloping: cut anywhere, the truth is within the first term left out (Robbins'
+/// double inequality is the cut after one term). The terms `n ln n`, `k ln k` and `(n-k) ln(n-k)` are not summed: their
+/// difference is formed first, on paper, so that nothing cancels, and the remainder is evaluated in ball arithmetic, on
+/// 106 bits where 53 would not suffice; each operation widens the radius by its maximum error.
 ///
 /// # Errors
 /// `k > n`, or `n` above [`MOST_TRIALS`].
@@ -39,7 +38,7 @@ pub fn log_choose(n: u64, k: u64) -> Result<Bounds, Error> {
     Ok(Bounds { lower: bounds.lower.max(0.0), upper: bounds.upper })
 }
 
-/// `(k, n - k)` as floats, exactly; or why that cannot be.
+/// `(k, n - k)` as floats, exactly, or the reason why that is impossible.
 pub(crate) fn split(n: u64, k: u64, part: &'static str, of: &'static str) -> Result<(f64, f64), Error> {
     if n > MOST_TRIALS {
         return Err(Error::TooMany { what: of, found: n, most: MOST_TRIALS });

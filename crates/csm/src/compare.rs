@@ -1,14 +1,14 @@
-//! Which of two is smaller, and by what ratio?
+//! Comparisons: which of two is smaller, and by what ratio?
 //!
 //! | the data | take |
 //! | --- | --- |
 //! | two commands run alternately; two files whose lines belong together | [`Paired`] |
-//! | two files of numbers that have nothing to do with each other, and whose sizes were fixed beforehand | [`fixed_samples`] |
+//! | two independent files of numbers, whose sizes were fixed beforehand | [`fixed_samples`] |
 //! | two such files that may still grow, and be compared again | [`samples`] |
 //!
-//! None assumes anything about the distributions except that they do not change; the ratio that [`fixed_samples`] gives is
-//! about distributions of the same shape. Pairs cancel what
-//! both members of a pair suffer (a busy machine, a warm cache), so measure in pairs if you can.
+//! None assumes anything about the distributions except that they do not change; the ratio of [`fixed_samples`] is
+//! about distributions of the same shape. Pairs cancel disturbances that affect both members (a busy machine, a warm
+//! cache), so measure in pairs if you can.
 
 mod fixed;
 mod paired;
@@ -29,19 +29,19 @@ pub enum Smaller {
     Second,
 }
 
-/// What a comparison knows.
+/// The state of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comparison {
-    /// How many pairs there are; of unpaired samples, the size of the smaller one.
+    /// The number of pairs; for unpaired samples, the size of the smaller one.
     pub pairs: u64,
-    /// Which is smaller, if that is certain: if the interval has only ratios on one side of 1, or of the ratio that it is
-    /// [held against](Paired::against).
+    /// The smaller one, if that is certain: if the interval has only ratios on one side of 1, or of the ratio that the
+    /// comparison is [made against](Paired::against).
     pub smaller: Option<Smaller>,
     /// The second's size over the first's, as estimated; `None` without data.
     pub ratio: Option<f64>,
-    /// That ratio's interval: a confidence sequence, but for samples of fixed sizes.
+    /// That ratio's interval: a confidence sequence, except for samples of fixed sizes.
     pub interval: Interval,
-    /// The probability that the true ratio is ever outside of the interval, at most.
+    /// The maximum probability that the true ratio is ever outside of the interval.
     pub error: f64,
 }
 
@@ -58,7 +58,7 @@ impl Comparison {
     }
 }
 
-/// Refuses what has no ratio.
+/// Refuses values without a ratio.
 fn check_positive(what: &'static str, value: f64) -> Result<(), Error> {
     if !value.is_finite() {
         return Err(Error::NotFinite { what, found: value });

@@ -1,27 +1,27 @@
-//! What can be wrong with a question.
+//! Errors of questions.
 
 use thiserror::Error;
 
-/// A question that has no answer: what was expected, what was found, and what to do.
+/// A question without an answer; the message says what was expected, what was found, and what to do.
 ///
 /// Every function of this crate answers each input it accepts; there is no "did not converge".
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A number is not a number, or is infinite where that means nothing.
+    /// A value is not a number, or is infinite where that has no meaning.
     #[error(
         "{what} must be a finite number, but it is {found}; look for a division by zero or an empty field in the data"
     )]
     NotFinite {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
         /// Its value.
         found: f64,
     },
-    /// A number is outside the range that the question makes sense for.
+    /// A number is outside of the range for which the question makes sense.
     #[error("{what} must be {expected}, but it is {found}")]
     OutOfRange {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
         /// Its range, in words.
         expected: &'static str,
@@ -31,63 +31,63 @@ pub enum Error {
     /// A part is larger than its whole.
     #[error("there are {found} {part} among {whole} {of}; count each of the {of} once, as one of the {part} or not")]
     MoreThanAll {
-        /// What the part is made of, such as "successes".
+        /// The name of the part, such as "successes".
         part: &'static str,
-        /// How many there are.
+        /// Its count.
         found: u64,
-        /// What the whole is made of, such as "trials".
+        /// The name of the whole, such as "trials".
         of: &'static str,
-        /// How many there are.
+        /// Its count.
         whole: u64,
     },
-    /// A count is beyond the range that this crate computes exactly in.
+    /// A count is beyond the range in which this crate computes exactly.
     #[error("{found} {what} are more than the {most} this crate computes with; split the data")]
     TooMany {
-        /// What is counted.
+        /// The name of the count.
         what: &'static str,
-        /// How many there are.
+        /// Its value.
         found: u64,
-        /// The most there may be.
+        /// The maximum.
         most: u64,
     },
-    /// A pair of numbers is the wrong way round, or there is nothing between them.
+    /// A pair of numbers is in the wrong order, or nothing lies between them.
     #[error("{what} must be in order, the first below the second, but they are {low} and {high}; exchange them")]
     NotInOrder {
-        /// Which numbers.
+        /// The name of the numbers.
         what: &'static str,
         /// The first.
         low: f64,
         /// The second.
         high: f64,
     },
-    /// There is no method of this name.
+    /// No method has this name.
     #[error("there is no method \"{found}\"; choose mixture, balanced, robbins, centred, one-sided, sprt or blend")]
     UnknownMethod {
         /// The name.
         found: String,
     },
-    /// A method tells two thresholds apart, and the claim does not ask for that.
+    /// A method tells two thresholds apart, but the claim has only one.
     #[error("the method {method} tells one threshold from another; claim to be between two, or choose another method")]
     NeedsTwoThresholds {
         /// The method.
         method: crate::process::Method,
     },
-    /// There are too few data for the question.
+    /// The question needs more data.
     #[error("{what} must have at least {least} elements, but it has {found}")]
     TooFew {
-        /// What is too short.
+        /// The name of the data.
         what: &'static str,
-        /// The least there may be.
+        /// The minimum.
         least: u64,
-        /// How many there are.
+        /// The number found.
         found: u64,
     },
-    /// Sorted data are not.
+    /// Data that must be sorted are not.
     #[error("{what} must be sorted, but element {index} is smaller than the one before; sort it")]
     NotSorted {
-        /// What is not sorted.
+        /// The name of the data.
         what: &'static str,
-        /// The element, counted from zero.
+        /// The first element out of order, counted from zero.
         index: usize,
     },
 }

@@ -1,14 +1,15 @@
-//! Intervals for a success rate. Two kinds, not to be confused:
+//! Intervals for a success rate, of two kinds that must not be confused:
 //!
 //! | question | take |
 //! | --- | --- |
-//! | the interval is looked at while data come in, or the data decide when to stop | [`watched`] |
-//! | the number of trials was fixed before the first of them, and nobody looks earlier | [`fixed`] |
+//! | the interval is looked at while data come in, or the data decide when to stop (a stopping time) | [`watched`] |
+//! | the number of trials was fixed before the first of them, and the interval is looked at only then | [`fixed`] |
 //! | a Bayesian's posterior under a uniform prior, to draw or to compare with | [`credible`] |
 //!
-//! At 95 %, a `watched` interval misses the truth at *some* number of trials, ever, in at most 5 % of all runs. The
-//! others do so at each single number of trials, which is far less: for a rate of 0.9, an interval of theirs watched
-//! at each of the first 3000 trials misses the truth somewhere in half of all runs.
+//! At 95 %, a `watched` interval misses the truth at *some* number of trials, ever, in at most 5 % of all runs: its
+//! coverage holds at all numbers at once. The coverage of the others holds at each single number of trials, which is
+//! far less: for a rate of 0.9, such an interval watched at each of the first 3000 trials misses the truth somewhere in
+//! half of all runs.
 
 mod fixed;
 mod watched;
@@ -17,7 +18,7 @@ pub use fixed::{credible, fixed};
 pub(crate) use watched::invert_by_regions;
 pub use watched::{watched, watched_one_sided};
 
-/// From `low` to `high`, both included.
+/// The numbers from `low` to `high`, both included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// The lower end.
@@ -27,13 +28,13 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether the number is in it.
+    /// Whether the interval contains the number.
     #[must_use]
     pub fn contains(&self, x: f64) -> bool {
         self.low <= x && x <= self.high
     }
 
-    /// From one end to the other.
+    /// The distance of the ends.
     #[must_use]
     pub fn width(&self) -> f64 {
         self.high - self.low

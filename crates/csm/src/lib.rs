@@ -1,8 +1,8 @@
 //! Decide with evidence: confidence sequences, exact tests and stopping rules whose errors are on the safe side.
 //!
-//! "At least 99 % of requests are fast enough." How many requests must one look at to say so, and be wrong
-//! once in a million times? With this crate: look after each one, stop when it says so, and the promise
-//! holds, for however long one looks.
+//! "At least 99 % of requests are fast enough." How many requests does it take to say so, and be wrong once in a
+//! million times? With this crate: look after each one, stop when it says so, and the promise holds, however long one
+//! looks.
 //!
 //! ```
 //! use millstream_csm::{Claim, Driver, Setup, Verdict};
@@ -24,11 +24,12 @@
 //! | --- | --- |
 //! | Is a success rate above, below, within or between these? Tell me as soon as it can be known. | [`Driver`] with a [`Claim`] |
 //! | How many trials will that take, and how surely? | [`power`] |
-//! | What is the rate, as far as is known now? | [`interval::watched`]; [`interval::fixed`] if nobody looked before |
+//! | What is the rate, as far as is known now? | [`interval::watched`]; [`interval::fixed`] for a single look at a
+//! fixed number of trials |
 //! | Is a mean of bounded numbers (a latency, a ratio) above or below this? | [`means`] |
 //! | What is a quantile, with the numbers still coming in? | [`quantile`] |
 //! | Which of two is smaller, and by what ratio? | [`compare`] |
-//! | Do two samples come from one distribution, by a statistic of mine? | [`permutation`] |
+//! | Do two samples come from one distribution, by a statistic of my own? | [`permutation`] |
 //! | My data are not independent draws from one distribution. | [`resample`] |
 //! | One look, one number: is the evidence enough? | [`robbins::stop`], or a [`process::Test`] with another [`Method`] |
 //! | A quantile of a Beta distribution, or a binomial coefficient, on a known side of the truth | [`beta_bound`], [`log_choose`] |
@@ -36,16 +37,15 @@
 //!
 //! # What "on the safe side" means
 //!
-//! A promise such as "wrong once in a million" is a theorem about real numbers. A program rounds. Here every
-//! rounding and every truncation goes the way that makes the promise more certain to hold: a level or an
-//! evidence is reported no stronger than it is, an interval no narrower. Where a test stops, the exact
-//! mathematics stops too.
+//! A promise such as "wrong once in a million" is a theorem about real numbers. A program rounds. Here every rounding
+//! and every truncation goes the way that makes the promise more certain to hold: a level or an evidence is reported no
+//! stronger than it is, an interval no narrower. Where a test stops, the exact mathematics stops too.
 //!
-//! That takes numbers with proven errors, which are built here from IEEE 754 arithmetic alone, without any
-//! function of the system's mathematical library. So results are the same, bit for bit, on every machine and
-//! for ever. They are also close to the truth: see [`robbins::stop`] and [`beta_bound`] for by how much.
+//! That takes numbers with proven errors, which are built here from IEEE 754 arithmetic alone, without any function of
+//! the system's mathematical library. So the results are the same, bit for bit, on every machine, and stay so. They are
+//! also close to the truth: [`robbins::stop`] and [`beta_bound`] say how close.
 //!
-//! Numbers given as floats are taken at their word: `0.98` is the binary number nearest to 98 %.
+//! A float argument means its exact value: `0.98` is the binary number nearest to 98 %.
 
 pub mod bins;
 pub mod compare;

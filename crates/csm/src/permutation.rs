@@ -1,17 +1,18 @@
-//! The exact test: would so large a difference between two samples arise by chance?
+//! The permutation test: would so large a difference between two samples arise by chance?
 //!
-//! If both samples come from the same distribution, then who belongs to which sample is arbitrary: any division of
-//! all values into samples of the same sizes is as likely as the one observed. So divide them again at random, and
-//! count how often the statistic is at least as extreme as it was. That rate is the p-value; whether it is below a
-//! threshold is a question for a [`Driver`], which draws as many divisions as the answer needs and no
-//! more. The statistic may be any pure function of two sets of values. (The test is R. A. Fisher's; its union with
-//! confidence sequences is Paul Khuong's.)
+//! If both samples come from the same distribution, then the assignment of values to samples is arbitrary: any division
+//! of all values into samples of the same sizes is as likely as the observed one. So divide them again at random, and
+//! count how often the statistic is at least as extreme as observed. That rate is the p-value; whether it is below a
+//! threshold is a question for a [`Driver`], which draws as many divisions as the answer needs and no more. The
+//! statistic may be any pure function of two sets of values. (The test is R. A. Fisher's; its union with confidence
+//! sequences is Paul Khuong's.)
 //!
-//! A division whose statistic *equals* the one observed counts as extreme, and with few or rounded values there are many.
-//! So a statistic must not depend on the order of the values, not even by its rounding: `0.1 + 0.2 + 0.3` is more than `0.3 +
-//! 0.2 + 0.1`, and a p-value from such sums would be too small. The statistics here add up exactly, and round once.
+//! A division whose statistic *equals* the observed one counts as extreme, and with few or rounded values there are
+//! many. So a statistic must not depend on the order of the values, not even by its rounding: `0.1 + 0.2 + 0.3` is more
+//! than `0.3 + 0.2 + 0.1`, and a p-value from such sums would be too small. The statistics here add up exactly, and
+//! round once.
 //!
-//! A claim with threshold `alpha` and error `eps` makes a procedure that calls a chance difference real with a
+//! A claim with threshold `alpha` and error `eps` makes a procedure that reports a chance difference as real with a
 //! probability of at most `alpha + eps`.
 //!
 //! ```
@@ -30,15 +31,15 @@ use crate::number::sum::sum;
 use crate::random::Random;
 use crate::{Driver, Error, Setup, Status};
 
-/// What counts as at least as extreme as the statistic observed.
+/// The direction in which a statistic counts as at least as extreme as the observed one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Tail {
     /// A statistic that is at least as large.
     Greater,
     /// A statistic that is at most as large.
     Less,
-    /// A statistic whose absolute value is at least as large. It is for those that are around zero under the null
-    /// hypothesis. (scipy's two-sided p-value is twice the smaller of the other two; where the statistic is as often above
+    /// A statistic whose absolute value is at least as large: for statistics that are around zero under the null
+    /// hypothesis. (scipy's two-sided p-value is twice the smaller of the other two; if the statistic is as often above
     /// zero as below, the two are equal.)
     #[default]
     Both,
@@ -48,9 +49,9 @@ pub enum Tail {
 /// first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Null {
-    /// What is added.
+    /// The summand.
     pub shift: f64,
-    /// By what is multiplied; not zero.
+    /// The factor; not zero.
     pub scale: f64,
 }
 
@@ -58,12 +59,12 @@ impl Null {
     /// Both samples are distributed alike.
     pub const SAME: Null = Null { shift: 0.0, scale: 1.0 };
 
-    /// A value of the second sample as it would be in the first.
+    /// A value of the second sample, translated to the first.
     fn back(self, x: f64) -> f64 {
         if self == Null::SAME { x } else { (x - self.shift) / self.scale }
     }
 
-    /// A value of the first sample as it would be in the second.
+    /// A value of the first sample, translated to the second.
     fn forth(self, x: f64) -> f64 {
         if self == Null::SAME { x } else { x * self.scale + self.shift }
     }
@@ -72,14 +73,14 @@ impl Null {
 /// Two samples, a statistic and a null hypothesis.
 #[derive(Debug, Clone)]
 pub struct Permutation<F> {
-    /// All values, those of the second sample as they would be in the first.
+    /// All values, those of the second sample translated to the first.
     pool: Vec<f64>,
     first: usize,
     null: Null,
     statistic: F,
     tail: Tail,
     observed: f64,
-    /// The second sample of a division, as it would be in the second.
+    /// The second sample of a division, translated back.
     second: Vec<f64>,
 }
 
@@ -103,7 +104,8 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
             return Err(Error::OutOfRange { what: "the scale", expected: "anything but zero", found: 0.0 });
         }
         let pool = first.iter().copied().chain(second.iter().map(|&x| null.back(x))).collect();
-        // By the way that all divisions go, so that the same division again gives the same statistic to the last bit.
+        // Along the same path as all divisions, so that the same division again gives the same statistic to the last
+        // bit.
         let second: Vec<f64> = second.iter().map(|&x| null.forth(null.back(x))).collect();
         let observed = statistic(first, &second);
         if observed.is_nan() {
@@ -112,14 +114,14 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
         Ok(Permutation { pool, first: first.len(), null, statistic, tail, observed, second })
     }
 
-    /// The statistic of the samples as they are.
+    /// The statistic of the observed samples.
     #[must_use]
     pub fn observed(&self) -> f64 {
         self.observed
     }
 
-    /// Divides the values at random; whether the statistic is as extreme as observed. One that is equal is, and so is
-    /// one that is not a number: both count against a real difference. Cost: a shuffle and a statistic.
+    /// Divides the values at random; returns whether the statistic is as extreme as observed. An equal one is, and so
+    /// is one that is not a number: both count against a real difference. Cost: a shuffle and a statistic.
     pub fn draw(&mut self, random: &mut Random) -> bool {
         random.shuffle_front(&mut self.pool, self.first);
         let (first, rest) = self.pool.split_at(self.first);
@@ -150,7 +152,7 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
     }
 }
 
-/// How much larger the first sample's mean is than the second's: [`Tail::Greater`] asks whether the first sample has the
+/// The excess of the first sample's mean over the second's: [`Tail::Greater`] asks whether the first sample has the
 /// larger values, as scipy's `alternative="greater"` does.
 #[must_use]
 pub fn mean_difference(first: &[f64], second: &[f64]) -> f64 {
@@ -158,7 +160,8 @@ pub fn mean_difference(first: &[f64], second: &[f64]) -> f64 {
     mean(first) - mean(second)
 }
 
-/// How much larger the first sample's median is than the second's; of an even number of values, the upper of the middle two.
+/// The excess of the first sample's median over the second's; for an even number of values, of the upper of the middle
+/// two.
 #[must_use]
 pub fn median_difference(first: &[f64], second: &[f64]) -> f64 {
     let median = |sample: &[f64]| {
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_and_a_scale_that_are_true_leave_no_difference() {
+    fn a_true_shift_and_scale_leave_no_difference() {
         let mut random = Random::seeded(6);
         let first: Vec<f64> = (0..100).map(|_| random.uniform()).collect();
         let second: Vec<f64> = (0..80).map(|_| 3.0 - 2.0 * random.uniform()).collect();
@@ -257,7 +260,7 @@ mod tests {
             test.decide(&setup, random, |_| ()).unwrap().progress
         };
         assert_eq!(decide(Null::SAME, &mut random), Progress::Decided(Verdict::Holds));
-        // Under this null hypothesis the statistic is around -1.5; the second sample is what it should be.
+        // Under this null hypothesis the statistic is around -1.5, and the second sample satisfies it.
         let centred = |first: &[f64], second: &[f64]| mean_difference(first, second) + 1.5;
         let null = Null { shift: 3.0, scale: -2.0 };
         let mut test = Permutation::new(&first, &second, centred, Tail::Both, null).unwrap();

@@ -1,7 +1,7 @@
-//! Before spending anything: will it decide, how sure, how soon?
+//! Power: the probability and the time of a decision, before any data.
 //!
-//! For a given true rate, the probability of every state that a test can be in is computed trial by trial, and what
-//! crosses a boundary is booked as a verdict. That is exact, up to rounding in the fifteenth digit: no simulation, no
+//! For a given true rate, the probability of every state of a test is computed trial by trial, and the probability that
+//! crosses a boundary is added to a verdict. That is exact, up to rounding in the fifteenth digit: no simulation, no
 //! seed.
 //!
 //! ```
@@ -21,10 +21,10 @@ use crate::driver::Tests;
 use crate::process::{Test, Threshold};
 use crate::{Error, Setup, Verdict};
 
-/// The most trials that [`power`] looks ahead.
+/// The maximum number of trials that [`power`] looks ahead.
 pub const MOST_TRIALS: u64 = 1_000_000;
 
-/// What a set-up is going to do.
+/// The expected behaviour of a set-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Power {
     /// The probability that it decides "holds" within the limit.
@@ -33,15 +33,15 @@ pub struct Power {
     pub fails: f64,
     /// The probability that it does not decide.
     pub undecided: f64,
-    /// How many trials it makes on average, up to the limit.
+    /// The mean number of trials, up to the limit.
     pub mean_trials: f64,
     /// The number of trials after which half of all runs are decided; `None` if fewer are at the limit.
     pub median_trials: Option<u64>,
-    /// The same for nine runs in ten.
+    /// The number of trials after which nine runs in ten are decided.
     pub p90_trials: Option<u64>,
 }
 
-/// What the set-up does if the true success rate is `rate`, within `limit` trials (and its own limit).
+/// The behaviour of the set-up if the true success rate is `rate`, within `limit` trials (and its own limit).
 ///
 /// # Errors
 /// See [`Setup::check`]; a rate outside `[0, 1]`; a limit of zero or above [`MOST_TRIALS`].

@@ -1,10 +1,10 @@
 //! A quantile of any distribution, between two of the values observed.
 //!
-//! The number of values that are at most the `q`-quantile is a number of successes whose rate is at least `q`, and
-//! the number below it one whose rate is at most `q`, whatever the distribution. So a confidence sequence for a
-//! quantile is a matter of ranks alone (S. Howard and A. Ramdas, "Sequential estimation of quantiles with
-//! applications to A/B testing and best-arm identification", 2022): the quantile is at least the `low`-th smallest
-//! value, or too few values were at most the quantile; and at most the `high`-th. Each of the two is a [one-sided
+//! The number of values that are at most the `q`-quantile is a number of successes whose rate is at least `q`, and the
+//! number below it one whose rate is at most `q`, whatever the distribution. So a confidence sequence for a quantile
+//! depends on ranks alone (S. Howard and A. Ramdas, "Sequential estimation of quantiles with applications to A/B
+//! testing and best-arm identification", 2022): the quantile is at least the `low`-th smallest value, or too few values
+//! were at most the quantile; and at most the `high`-th. Each of the two is a [one-sided
 //! test](crate::process::UniformTail) of the rate `q` with half of the error.
 //!
 //! ```
@@ -23,7 +23,7 @@ use crate::driver::log_part;
 use crate::process::{EProcess, Test, Threshold, UniformTail, check_counts};
 use crate::{Direction, Error, Interval};
 
-/// Between which of the sorted values a quantile lies. Ranks count from one.
+/// The ranks of the sorted values between which a quantile lies. Ranks count from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ranks {
     /// The quantile is at least the value of this rank; zero if no value is known to be below it.
@@ -44,15 +44,15 @@ pub fn ranks(n: u64, q: f64, error: f64) -> Result<Ranks, Error> {
     check_counts(n, 0)?;
     let test = test(q, error)?;
     let stops = |direction, count| test.proves(direction, n, count);
-    // So many values at most the quantile are too few; so many below it are too many.
+    // This number of values at most the quantile is too small; this number below it is too large.
     let too_few = first(n + 1, |count| !stops(Direction::Below, count));
     let too_many = first(n + 1, |count| stops(Direction::Above, count));
     Ok(Ranks { low: too_few, high: too_many.max(1) })
 }
 
-/// The two values between which the `q`-quantile of their distribution lies, infinite where nothing is known; right
-/// at all numbers of values at once with a probability of at least `1 - error`, for values that are independent and
-/// alike.
+/// The two values between which the `q`-quantile of their distribution lies, infinite where no bound is known; right at
+/// all numbers of values at once with a probability of at least `1 - error`, for values that are independent and
+/// identically distributed.
 ///
 /// # Errors
 /// As [`ranks`]; a value that is not a number; values that are not sorted.
@@ -79,7 +79,7 @@ pub(crate) fn test(q: f64, error: f64) -> Result<Test, Error> {
     Test::of(processes, log_part(error, 2.0)?)
 }
 
-/// The first number below `end` for which a condition holds that goes on holding; `end` if there is none.
+/// The first number below `end` from which on a condition holds; `end` if there is none.
 fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, end);
     while low < high {

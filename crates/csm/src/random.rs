@@ -2,7 +2,7 @@
 
 /// The generator xoshiro256++ of David Blackman and Sebastiano Vigna, seeded by their SplitMix64.
 ///
-/// Period `2^256 - 1`, under a nanosecond a number, and nothing secret: whoever sees a few numbers can tell the next.
+/// Period `2^256 - 1`, under a nanosecond per number, and not secret: a few numbers reveal the next ones.
 ///
 /// ```
 /// use millstream_csm::random::Random;
@@ -67,7 +67,7 @@ impl Random {
         (self.next_u64() >> 11) as f64 * (0.5 / (1u64 << 52) as f64)
     }
 
-    /// Puts the slice into an order that is any of its orders with the same probability (Fisher and Yates).
+    /// Shuffles the slice; each order has the same probability (Fisher and Yates).
     pub fn shuffle<T>(&mut self, slice: &mut [T]) {
         self.shuffle_front(slice, slice.len());
     }

@@ -1,15 +1,15 @@
-//! Sets of units that are alike, from units that are not.
+//! Resampling: identically distributed sets of units that are not identically distributed.
 //!
-//! Production requests are not alike: some are heavier, and some follow others. But sets of requests drawn from one
-//! sample, each set without replacement and independently of the others, are alike by construction. So judge the
-//! units of a set one by one, add up their successes, and look at the evidence only when a whole set is done (Paul
-//! Khuong's advice).
+//! Production requests differ: some are heavier, and some follow others. But sets of requests drawn from one sample,
+//! each set without replacement and independently of the others, are identically distributed by construction. So judge
+//! the units of a set one at a time, add up their successes, and look at the evidence only when a whole set is complete
+//! (Paul Khuong's advice).
 //!
 //! **Why that is safe.** The rate in question is the sample's own: the share of its units that succeed. Within a set,
-//! drawing without replacement makes successes *less* spread than independent trials of that rate would be: for any
-//! convex function, the mean over a sample without replacement is at most that over one with replacement (W.
-//! Hoeffding 1963, theorem 4). The likelihood ratio of an alternative is convex in the number of a set's successes,
-//! so what a set multiplies the evidence by is at most one on average, as it must be.
+//! drawing without replacement makes successes *less* spread than independent trials of that rate: for any convex
+//! function, the mean over a sample without replacement is at most that over one with replacement (W. Hoeffding 1963,
+//! theorem 4). The likelihood ratio of an alternative is convex in the number of a set's successes, so the factor by
+//! which a set multiplies the evidence is at most one on average, as required.
 
 use crate::random::Random;
 use crate::{Driver, Error, Setup, Status};
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_no_unit_twice_and_any_unit_as_often_as_another() {
+    fn a_set_has_distinct_units_each_equally_often() {
         let units: Vec<usize> = (0..10).collect();
         let mut sets = Sets::new(&units, 4).unwrap();
         let mut random = Random::seeded(3);

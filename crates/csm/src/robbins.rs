@@ -1,4 +1,4 @@
-//! Robbins' criterion: when have we seen enough to tell a success rate from a threshold?
+//! Robbins' criterion: do the data suffice to tell a success rate from a threshold?
 //!
 //! After `n` trials with `s` successes, stop when
 //!
@@ -13,7 +13,7 @@
 //! observed rate is then on the same side of `alpha` as the true one with a probability of at least `1 - eps`
 //! (Ding, Gandy and Hahn, "A simple method for implementing Monte Carlo tests", 2020).
 //!
-//! All is in logarithms: the *level*, `ln` of the left side, is to fall below `ln eps`.
+//! All values are logarithms: the *level*, `ln` of the left side, is to fall below `ln eps`.
 //!
 //! # Why the level is never below the true one
 //! `n!`, `s!` and `(n-s)!` come from Stirling's series, which is enveloping: cut anywhere, the truth is within the
@@ -23,8 +23,8 @@
 //! s ln(alpha n / s) + (n-s) ln((1-alpha) n / (n-s)) + 1/2 ln(n (n+1)^2 / (2 pi s (n-s))) + d(n) - d(s) - d(n-s)
 //! ```
 //!
-//! Each of these terms is evaluated as a ball, a centre and a radius that every operation and every cut widens by all that it can be
-//! off, with 106 bits wherever 53 would not do; the level is the upper end of the sum, rounded up.
+//! Each of these terms is evaluated as a ball, a centre and a radius that every operation and every cut widens by its
+//! maximum error, with 106 bits wherever 53 would not suffice; the level is the upper end of the sum, rounded up.
 //!
 //! # Published figures
 //! Paul Khuong's article on the method prints levels at a threshold of 98 %. He rounds to the safe side as well,
@@ -39,8 +39,8 @@
 //! | 1984 of 2000 | -4.190687115879456 | -4.1907134264331 |
 //! | 3972 of 4000 | -17.238559826956475 (stop) | -17.2385685324130 (stop) |
 //!
-//! His 99.9 % interval from those 4000 trials, 0.98821198 to 0.99638327, is wider than the exact one by `7e-6` below and
-//! `2e-9` above, as his series for the Beta distribution stops early; [`beta_bound`](crate::beta_bound) gives
+//! His 99.9 % interval from those 4000 trials, 0.98821198 to 0.99638327, is wider than the exact one by `7e-6` below
+//! and `2e-9` above, as his series for the Beta distribution stops early; [`beta_bound`](crate::beta_bound) gives
 //! 0.98821935 to 0.99638327.
 
 use crate::choose::split;
@@ -48,16 +48,16 @@ use crate::error::Error;
 use crate::number::exact::two_prod;
 use crate::number::kernel::{self, Rate};
 
-/// What Robbins' criterion says about one look at the data.
+/// The result of Robbins' criterion for one look at the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stop {
-    /// Whether to stop: the level is certain to be below `log_eps`.
+    /// Whether to stop: the level is certainly below `log_eps`.
     pub stop: bool,
-    /// An upper bound on the level, the least that the proof gives.
+    /// An upper bound on the level, the smallest that the proof gives.
     pub level: f64,
 }
 
-/// On which side of a threshold the success rate is.
+/// The side of a threshold on which the success rate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// The rate is above the threshold.
@@ -79,8 +79,8 @@ impl Direction {
 
 /// Whether `s` successes in `n` trials tell the success rate from `alpha`, with an error of at most `e^log_eps`.
 ///
-/// `alpha` is the float given, not the decimal that it may have been written as. So is `log_eps`. The comparison
-/// is strict.
+/// `alpha` and `log_eps` mean the exact values of the floats, not the decimals that they may have been written as. The
+/// comparison is strict.
 ///
 /// # Errors one-sided
 /// The returned level is never below the true one, so rounding can only make the criterion wait longer, and
@@ -140,8 +140,8 @@ pub fn stop_towards(n: u64, alpha: f64, s: u64, log_eps: f64, direction: Directi
     Ok(Stop { stop: look.stop && side(alpha, s as f64, n as f64) == Some(direction), ..look })
 }
 
-/// On which side of `alpha` the observed rate `part / whole` is; `None` when it is exactly there, or there are no data.
-/// `part` is zero or at least `2^-3`.
+/// The side of `alpha` on which the observed rate `part / whole` is; `None` when it is exactly there, or there are no
+/// data. `part` is zero or at least `2^-3`.
 pub(crate) fn side(alpha: f64, part: f64, whole: f64) -> Option<Direction> {
     // The nearest float to a product lies on the same side of another float as the product, or is that float.
     let (expected, rest) = two_prod(alpha, whole);
@@ -159,7 +159,7 @@ pub(crate) fn side(alpha: f64, part: f64, whole: f64) -> Option<Direction> {
 fn level(n: u64, alpha: f64, s: u64) -> Result<f64, Error> {
     let (successes, failures) = split(n, s, "successes", "trials")?;
     check_rate("the threshold", alpha)?;
-    // A threshold of 0 or 1 is refuted by one failure of it to hold.
+    // A threshold of 0 or 1 is refuted by a single counterexample.
     if alpha == 0.0 || alpha == 1.0 {
         let refuted = if alpha == 0.0 { s > 0 } else { s < n };
         return Ok(if refuted { f64::NEG_INFINITY } else { crate::number::ln::ln((n as f64 + 1.0).into()).upper() });
@@ -167,7 +167,7 @@ fn level(n: u64, alpha: f64, s: u64) -> Result<f64, Error> {
     Ok(kernel::level(successes, failures, &Rate::new(alpha)).upper())
 }
 
-/// Refuses what is not a probability.
+/// Refuses numbers that are not probabilities.
 pub(crate) fn check_rate(what: &'static str, rate: f64) -> Result<(), Error> {
     if !rate.is_finite() {
         return Err(Error::NotFinite { what, found: rate });

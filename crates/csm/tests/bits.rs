@@ -1,7 +1,7 @@
 //! The same bits on every machine: a digest of many results, which no instruction set, library or compiler may move.
 //!
-//! Where a fused multiply-add is at hand it is used, and elsewhere its result is computed. These tests pass on x86-64 and
-//! on aarch64, which always has one.
+//! A fused multiply-add is used where the processor has one, and elsewhere its result is computed. These tests pass on
+//! x86-64 and on aarch64, which always has one.
 
 use millstream_csm::means::{MeanDriver, MeanSetup};
 use millstream_csm::process::{Method, Test, Threshold};
@@ -66,7 +66,7 @@ fn results_are_the_same_bits_everywhere() {
 }
 
 #[test]
-fn what_is_built_on_them_is_the_same_bits_everywhere() {
+fn derived_results_are_the_same_bits_everywhere() {
     let mut inputs = Inputs(2026);
     let mut digest = Digest(0xcbf2_9ce4_8422_2325);
     for threshold in [0.5, 0.98, 1e-3] {

@@ -1,4 +1,4 @@
-//! The promised error, by exact computation: no simulation, so no luck.
+//! The promised error, by exact computation without simulation.
 
 use millstream_csm::power::{self, test_power};
 use millstream_csm::process::{Method, Test, Threshold};
@@ -22,7 +22,7 @@ fn at_the_threshold_a_test_stops_no_more_often_than_promised() {
                 let promised = if method == Method::OneSided { 2.0 * error } else { error };
                 let stopped = power.holds + power.fails;
                 assert!(stopped <= promised, "{method} at {p}, {error}: stops with {stopped}");
-                // ... and not for want of trying.
+                // ... and uses more than a tenth of that.
                 assert!(p == 0.001 || stopped > 0.1 * promised, "{method} at {p}, {error}: only {stopped}");
                 assert!(power.holds <= error && power.fails <= error, "{method} at {p}, {error}: {power:?}");
             }
@@ -32,7 +32,7 @@ fn at_the_threshold_a_test_stops_no_more_often_than_promised() {
 
 #[test]
 fn a_one_sided_test_stops_at_its_threshold_with_up_to_twice_its_error() {
-    // Each direction keeps the error, and no more than that is promised: the two add up.
+    // Each direction keeps the error, and no more is promised: the two add up.
     let stopped = |p: f64, error: f64, trials| {
         let test = Test::new(threshold(p), error.ln(), Method::OneSided).unwrap();
         let power = test_power(&test, p, trials).unwrap();
@@ -46,7 +46,7 @@ fn a_one_sided_test_stops_at_its_threshold_with_up_to_twice_its_error() {
 }
 
 #[test]
-fn on_one_side_of_the_threshold_a_test_says_the_other_no_more_often_than_promised() {
+fn a_test_proves_the_wrong_side_no_more_often_than_promised() {
     for p in THRESHOLDS {
         for factor in [0.98, 0.8, 0.3] {
             for method in ALONE {
@@ -103,8 +103,8 @@ fn a_drivers_verdict_is_wrong_no_more_often_than_promised() {
     }
 }
 
-/// The probability that a driver is ever wrong within so many trials: by its verdict, or by an interval that misses the
-/// rate at any of them.
+/// The probability that a driver is ever wrong within `trials` trials: by its verdict, or by an interval that misses
+/// the rate at any of them.
 fn ever_wrong(setup: &Setup, rate: f64, trials: u64) -> f64 {
     let is_wrong = |verdict| match (setup.claim, verdict) {
         // At a threshold neither verdict is right.
@@ -155,7 +155,7 @@ fn verdict_and_interval_together_are_wrong_no_more_often_than_promised() {
             worst = worst.max(wrong);
         }
     }
-    // ... and not for want of trying.
+    // ... and it comes to more than half of that.
     assert!(worst > 0.5 * error, "{worst}");
 }
 
@@ -185,7 +185,7 @@ fn an_interval_agrees_with_the_verdict() {
     }
 }
 
-/// From the probabilities of each number of successes to those after one more trial.
+/// Advances the probabilities of each number of successes by one trial.
 fn one_more_trial(mass: &mut Vec<f64>, rate: f64) {
     mass.push(0.0);
     for s in (0..mass.len()).rev() {

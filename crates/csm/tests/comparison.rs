@@ -1,4 +1,4 @@
-//! Which is smaller: the verdict says what the interval says.
+//! Comparisons: the verdict agrees with the interval.
 
 use millstream_csm::compare::{Paired, Smaller, fixed_samples, samples};
 use millstream_csm::random::Random;
@@ -64,7 +64,7 @@ fn samples_without_a_difference_are_called_different_no_more_often_than_promised
 }
 
 #[test]
-fn an_interval_holds_the_ratio_that_rounding_has_moved() {
+fn an_interval_contains_the_ratio_that_rounding_has_moved() {
     // A third is a little more than the float, and two thirds are a little less.
     for (first, second) in [(3.0, 1.0), (3.0, 2.0)] {
         let mut paired = Paired::new(0.05).unwrap();
@@ -103,7 +103,7 @@ fn values_without_a_ratio_are_refused() {
 fn few_values_bound_a_quantile_on_no_side_and_many_do_on_both() {
     let few = quantile::interval(&[1.0, 2.0, 3.0], 0.5, 0.05).unwrap();
     assert_eq!((few.low, few.high), (f64::NEG_INFINITY, f64::INFINITY));
-    // Three values are hardly ever all above the 99 % quantile, nor are two of them.
+    // Three values are rarely all above the 99 % quantile, nor are two of them.
     let low_only = quantile::interval(&[1.0, 2.0, 3.0], 0.99, 0.05).unwrap();
     assert_eq!((low_only.low, low_only.high), (2.0, f64::INFINITY));
     let many: Vec<f64> = (1..=20_000).map(f64::from).collect();
@@ -136,7 +136,7 @@ fn samples_of_fixed_sizes_tell_a_fifth_with_three_hundred_values() {
 }
 
 #[test]
-fn samples_of_fixed_sizes_that_are_alike_are_called_different_no_more_often_than_promised() {
+fn equally_distributed_samples_of_fixed_sizes_are_called_different_no_more_often_than_promised() {
     let (error, runs) = (0.2, 600);
     let mut random = Random::seeded(6);
     // With ties, and without.
@@ -154,7 +154,7 @@ fn samples_of_fixed_sizes_that_are_alike_are_called_different_no_more_often_than
 }
 
 #[test]
-fn few_values_of_fixed_sizes_tell_nothing() {
+fn few_values_of_fixed_sizes_decide_nothing() {
     let found = fixed_samples(&[1.0, 2.0], &[30.0, 40.0], 1e-3).unwrap();
     assert_eq!((found.smaller, found.interval.low, found.interval.high), (None, 0.0, f64::INFINITY));
     assert!(matches!(fixed_samples(&[], &[1.0], 0.05), Err(Error::TooFew { .. })));

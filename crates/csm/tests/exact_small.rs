@@ -1,4 +1,4 @@
-//! Against exact integers, for all numbers of trials up to 60.
+//! Comparison with exact integers, for all numbers of trials up to 60.
 
 mod exact {
     pub(crate) mod binomial;
@@ -21,11 +21,11 @@ const MOST: u32 = 60;
 
 const RATES: [f64; 8] = [0.5, 0.98, 1.0 / 3.0, 0.01, 0.999_999, 1e-300, 5e-324, 1.0 - f64::EPSILON / 2.0];
 
-/// `bound` is not below what lies in `truth`, and hardly above it.
+/// Asserts that `bound` is not below `truth`, and hardly above it.
 #[track_caller]
 fn check_above(name: &str, bound: &BigRational, truth: &(BigRational, BigRational)) {
     assert!(*bound >= truth.1, "{name}: below the truth");
-    // A thirtieth of what is promised.
+    // A thirtieth of the promised margin.
     assert!(*bound <= &truth.0 + power(2, -45) * at_least_one(&truth.0), "{name}: too far above the truth");
 }
 
@@ -73,7 +73,7 @@ fn every_one_sided_level_is_above_the_truth() {
         let q = (BigInt::one() << bits) - &p;
         let processes = [Direction::Above, Direction::Below]
             .map(|direction| UniformTail::new(Threshold::new(alpha).expect("a threshold"), direction));
-        // Of rates with so many bits that the integers take long, the small numbers of trials alone.
+        // For rates with so many bits that the integers take long, only small numbers of trials.
         let trials =
             (0..=MOST).chain([90, 150, 300].into_iter().filter(|_| bits < 100)).filter(|&n| n < 20 || bits < 100);
         for n in trials {
@@ -81,7 +81,8 @@ fn every_one_sided_level_is_above_the_truth() {
             let all = BigInt::one() << (bits * (n + 1));
             for s in (0..=n).step_by(if n > MOST { 7 } else { 1 }) {
                 let likelihood = &coefficients[s as usize] * (n + 1) * p.pow(s) * q.pow(n - s);
-                // A Beta(s + 1, n - s + 1) variable is above alpha with the probability of s successes or fewer in n + 1.
+                // A Beta(s + 1, n - s + 1) variable is above alpha with the probability of s successes or fewer in n +
+                // 1.
                 let above: BigInt = (0..=s).map(|j| &next[j as usize] * p.pow(j) * q.pow(n + 1 - j)).sum();
                 let sides = [(&q, above.clone()), (&p, &all - above)];
                 for (process, (width, share)) in processes.iter().zip(sides) {
@@ -89,7 +90,7 @@ fn every_one_sided_level_is_above_the_truth() {
                     if level == f64::INFINITY {
                         continue;
                     }
-                    // Likelihood, width and share have 2^(bits n), 2^bits and 2^(bits (n + 1)) below the line.
+                    // Likelihood, width and share have the denominators 2^(bits n), 2^bits and 2^(bits (n + 1)).
                     let truth = ln(&(&likelihood * width), &share);
                     let name = format!("{s} of {n} at {alpha:e}: {level:e}");
                     assert!(of(level) >= truth.1, "{name} is below the truth");

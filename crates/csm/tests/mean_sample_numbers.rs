@@ -1,4 +1,4 @@
-//! How many trials each method takes, by exact computation.
+//! The mean number of trials of each method, by exact computation.
 
 mod peers {
     pub(crate) mod beta_binomial;
@@ -42,7 +42,7 @@ fn the_balanced_method_needs_at_most_seven_tenths_of_robbins_trials_where_it_mat
 
 #[test]
 fn the_default_needs_no_more_trials_than_a_beta_binomial_mixture_tuned_to_the_answer() {
-    // Ours is not told the answer, and its interval is included.
+    // The default does not know the answer, and its interval is included.
     for (threshold, rate, error) in [
         (0.98, 0.993, 1e-3),
         (0.99, 0.999, 1e-3),

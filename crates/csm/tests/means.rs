@@ -1,4 +1,4 @@
-//! Means of bounded values: the verdict comes when it is due, and is as rarely wrong as promised.
+//! Means of bounded values: the verdict comes when it is due, and is wrong as rarely as promised.
 
 use millstream_csm::means::{MeanDriver, MeanSetup, Moments};
 use millstream_csm::random::Random;
@@ -21,7 +21,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
     #[test]
-    fn a_driver_decides_after_the_value_after_which_its_sums_do(
+    fn a_driver_decides_after_the_same_value_as_its_sums(
         kind in 0usize..4,
         claim in prop_oneof![
             (-4.0..16.0f64).prop_map(Claim::AtLeast),
@@ -37,7 +37,7 @@ proptest! {
         for _ in 0..400 {
             let verdict = driver.observe(-5.0 + 22.0 * draw(kind, &mut random)).unwrap();
             let looked = MeanDriver::resume(&setup, driver.state()).unwrap().progress();
-            // What a look proved by half is kept by the driver, and forgotten by one that goes on from its sums.
+            // The driver keeps a half that a look has proved; a driver resumed from the sums has forgotten it.
             let latched = matches!(claim, Claim::Within { .. }) && verdict == Some(Verdict::Holds);
             prop_assert!(latched || looked == driver.progress(), "{:?} {:?}", looked, driver.status());
             if verdict.is_some() {
@@ -79,7 +79,7 @@ fn the_verdict_and_the_interval_are_wrong_no_more_often_than_promised() {
             decided += u32::from(driver.status().progress != Progress::Running);
             missed += u32::from(miss);
         }
-        // Six standard deviations of a count above what is promised: two thirds, and one third, of the error.
+        // Six standard deviations of a count above the promise: two thirds, and one third, of the error.
         let most = |p: f64| f64::from(runs) * p + 6.0 * (f64::from(runs) * p * (1.0 - p)).sqrt();
         assert!(f64::from(decided) <= most(error * 2.0 / 3.0), "seed {seed}: {decided} decided");
         assert!(f64::from(missed) <= most(error / 3.0), "seed {seed}: {missed} missed");
@@ -87,7 +87,7 @@ fn the_verdict_and_the_interval_are_wrong_no_more_often_than_promised() {
 }
 
 #[test]
-fn values_that_hardly_differ_need_few() {
+fn values_that_hardly_differ_need_few_observations() {
     let trials = |kind, claim| {
         let mut driver = MeanDriver::new(&MeanSetup::new(claim, 1e-3, 0.0, 1.0)).unwrap();
         let mut random = Random::seeded(5);

@@ -1,12 +1,12 @@
 //! The figures that Paul Khuong printed in his articles on the confidence sequence method.
 //!
-//! He, too, rounds to the safe side. Ours lie between his and the truth: where he used Robbins' inequality
-//! for factorials, of which one term is left out, and a series that stops early for the Beta distribution,
+//! He, too, rounds to the safe side. The values here lie between his and the truth: where he used Robbins' inequality
+//! for factorials, which is the series without its next term, and a series that stops early for the Beta distribution,
 //! his figures have the slack of those.
 
 use millstream_csm::{Side, beta_bound, log_choose, robbins};
 
-/// `(n, s, the level he prints, how much lower ours is at the most)`, at 98 % and an error of 0.001.
+/// `(n, s, the printed level, the maximum difference to the level here)`, at 98 % and an error of 0.001.
 const LEVELS: [(u64, u64, f64, f64); 5] = [
     (10, 10, 2.195_868_199_623_178_4, 5e-15),
     (100, 100, 2.594_849_785_089_318_4, 1e-14),
@@ -43,7 +43,7 @@ fn beta_bounds_are_no_wider_than_printed() {
     }
 }
 
-/// What his bound on the logarithm of a binomial coefficient exceeds the truth by.
+/// The excess of his bound on the logarithm of a binomial coefficient over the truth.
 #[test]
 fn binomial_coefficients_are_closer_than_printed() {
     for (n, k, excess) in [(10, 5, 5.1e-4), (1000, 500, 5.6e-8), (1000, 5, 2.6e-4)] {

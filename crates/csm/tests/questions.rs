@@ -1,4 +1,4 @@
-//! Any question has an answer or a reason why not; none panics.
+//! Every question has an answer or an error; none panics.
 
 use millstream_csm::power;
 use millstream_csm::process::{Method, Test, Threshold};
@@ -74,7 +74,7 @@ proptest! {
                 prop_assert_eq!(setup.check(), Ok(()));
                 prop_assert!(driver.run(|| true, |_| ()).trials <= limit);
             }
-            // As text, as NaN is not equal to itself.
+            // As text, because NaN is not equal to itself.
             Err(found) => prop_assert_eq!(setup.check().unwrap_err().to_string(), found.to_string()),
         }
     }

@@ -1,4 +1,4 @@
-//! Every row of a table of values computed with more than 50 digits: our bounds are on the safe side, and near.
+//! Every row of a table of values computed with more than 50 digits: the bounds are on the safe side, and near.
 //!
 //! `reference.csv` names its columns in its first line; floats are given in hexadecimal, values as decimals.
 
@@ -76,7 +76,7 @@ fn levels_are_above_the_truth_by_no_more_than_promised() {
         let truth = decimal(row.fields[7]);
         let found = robbins::stop(n, alpha, s, log_eps).expect("a valid question");
         let slack = if n <= 1_000_000 { power(10, -12) } else { power(10, -9) * at_least_one(&truth).recip() };
-        // A float of this size is no finer than this.
+        // A float of this size has no finer unit.
         let unit = BigRational::from_float(found.level.abs() * f64::EPSILON).expect("a finite level");
         check_above(&row.name(), found.level, &truth, &((slack * at_least_one(&truth)).max(unit)));
         assert_eq!(found.stop, row.fields[9] == "1", "{}", row.name());

@@ -13,7 +13,7 @@ fn a_test(p: f64, log_eps: f64, method: Method) -> Test {
     Test::new(low, log_eps, method).unwrap()
 }
 
-/// After which trial the test first stops, looked at after each.
+/// The trial after which the test first stops, looked at after each.
 fn first_stop(test: &Test, outcomes: &[bool]) -> Option<(usize, Direction)> {
     let mut successes = 0;
     outcomes.iter().enumerate().find_map(|(i, &success)| {
@@ -26,7 +26,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn a_watch_stops_after_the_trial_after_which_the_test_does(
+    fn a_watch_stops_after_the_same_trial_as_its_test(
         method in prop::sample::select(&Method::ALL[..]),
         p in prop_oneof![0.001..0.999f64, Just(0.5), Just(0.99), Just(1e-6)],
         shift in -0.2..0.2f64,
@@ -75,7 +75,7 @@ proptest! {
         let used: usize = outcomes.chunks(slice).map(|chunk| sliced.observe_slice(chunk).0).sum();
         prop_assert_eq!(single.status(), sliced.status());
         prop_assert_eq!(used as u64, single.status().trials);
-        // The counts are all the evidence there is.
+        // The counts are all the evidence.
         let status = single.status();
         let resumed = Driver::resume(&setup, status.trials, status.successes).unwrap().status();
         // (Half a verdict that the counts no longer show is forgotten.)
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn success_and_failure_are_alike(
+    fn success_and_failure_are_symmetric(
         method in prop::sample::select(&[Method::Mixture, Method::Balanced, Method::Robbins, Method::Centred, Method::OneSided][..]),
         eighths in 1u32..8,
         n in 0u64..5000,
@@ -146,7 +146,7 @@ fn a_set_is_looked_at_once_at_its_end() {
     // A hundred successes first would have decided; the set as a whole does not.
     assert_eq!(driver.observe_set(200, 100), Ok(None));
     assert_eq!(driver.observe_set(100, 100), Ok(Some(Verdict::Holds)));
-    // What comes after a verdict is ignored.
+    // Trials after a verdict are ignored.
     assert_eq!(driver.observe_set(1000, 0), Ok(Some(Verdict::Holds)));
     assert_eq!(driver.status().trials, 300);
 }
@@ -176,7 +176,7 @@ fn a_drivers_interval_has_a_third_of_the_error_where_the_tests_have_the_rest() {
 }
 
 #[test]
-fn a_drivers_interval_has_what_the_wrong_verdict_leaves() {
+fn a_drivers_interval_has_the_error_left_by_the_wrong_verdict() {
     // Above a threshold of 0.9 the wrong verdict is "fails", which jumps; below, it is "holds".
     let width = |successes, method| {
         let mut driver = Driver::new(&Setup::new(Claim::AtLeast(0.9), 0.03).method(method)).unwrap();
@@ -215,7 +215,7 @@ fn a_watched_intervals_ends_are_each_others_mirror_images() {
             for error in [0.5, 0.05, 1e-6] {
                 let high = interval::watched(n, s, error).unwrap().high;
                 let low = interval::watched(n, n - s, error).unwrap().low;
-                // Exact, as the end is above 1/2; the last rate that is ruled out is so at either end.
+                // Exact, as the end is above 1/2; the last rate that is ruled out is the same for both ends.
                 let beyond = 1.0 - high;
                 assert!(beyond <= low && low - beyond <= 2.0 * f64::EPSILON, "{s} of {n}, {error}: {high} and {low}");
             }

@@ -1,4 +1,4 @@
-//! What must hold whatever the numbers are: symmetry, monotony, and typed errors for everything else.
+//! Properties for all numbers: symmetry, monotonicity, and typed errors for every other input.
 
 use millstream_csm::robbins::{self, Direction};
 use millstream_csm::{Error, MOST_TRIALS, Side, beta_bound, log_choose};
@@ -14,7 +14,7 @@ fn counts() -> impl Strategy<Value = (u64, u64)> {
     (count(), count()).prop_map(|(s, f)| (s + f, s))
 }
 
-/// Any float at all, the strange ones often.
+/// Any float at all, special ones often.
 fn any_float() -> impl Strategy<Value = f64> {
     prop_oneof![
         any::<u64>().prop_map(f64::from_bits),
@@ -68,7 +68,7 @@ proptest! {
         prop_assert!((0.0..=1.0).contains(&low.bound) && (0.0..=1.0).contains(&low.complement), "{:?}", low);
     }
 
-    /// Among them quantiles nearer to an end than the least normal float, or than any float.
+    /// Quantiles nearer to an end than the smallest normal float, or than any float, are among them.
     #[test]
     fn shapes_close_to_zero_have_bounds_too(a in -30.0f64..3.0, b in -30.0f64..3.0, part in 1u64..1 << 53) {
         // A multiple of 2^-53, so that the complement is a float.
@@ -123,7 +123,7 @@ proptest! {
 }
 
 #[test]
-fn errors_say_what_was_expected_and_what_was_found() {
+fn errors_say_what_was_expected_and_found() {
     let message = |error: Error| error.to_string();
     let found = robbins::stop(10, 0.5, 11, -1.0).expect_err("more successes than trials");
     assert!(message(found).starts_with("there are 11 successes among 10 trials"));

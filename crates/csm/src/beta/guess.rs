@@ -1,16 +1,16 @@
-//! Where the quantile of a Beta distribution is, about. Nothing depends on its being right but time.
+//! An approximate quantile of a Beta distribution, from which the search starts. Only the time depends on its accuracy.
 //!
-//! A normal distribution's quantile `z` says where to begin: at the rate whose signed root of twice its Kullback-Leibler
-//! divergence from the mean is `z`, Temme's first approximation, which holds far out in the tail, too.
+//! A normal distribution's quantile `z` gives the starting point: the rate whose signed root of twice its
+//! Kullback-Leibler divergence from the mean is `z`, Temme's first approximation, which holds far out in the tail, too.
 
 use super::odds::{Odds, rough_exp};
 use crate::number::fraction::lead;
 use crate::number::kernel::minus_divergence;
 use crate::number::ln::ln;
 
-/// More steps than it takes: they are of about 1 where the divergence is exponential in the logarithm of the odds, which
+/// A limit on the steps: they are of about 1 where the divergence is exponential in the logarithm of the odds, which
 /// ends before 60.
-const MOST_STEPS: u32 = 80;
+const MAX_STEPS: u32 = 80;
 
 /// Odds near those of the quantile.
 pub(super) fn guess(a: f64, b: f64, eps: f64) -> Odds {
@@ -20,16 +20,16 @@ pub(super) fn guess(a: f64, b: f64, eps: f64) -> Odds {
     below_mean(a, b, eps)
 }
 
-/// The rate below the mean at which `a ln(x n / a) + b ln((1-x) n / b)` is `-z^2 / 2`, about.
+/// The rate below the mean at which `a ln(x n / a) + b ln((1-x) n / b)` is about `-z^2 / 2`.
 fn below_mean(a: f64, b: f64, eps: f64) -> Odds {
     let z = normal_quantile(ln(eps.into()).mid.hi);
     let target = -0.5 * z * z;
-    // Two points below: one for a normal logarithm of the odds, one for odds of two Gamma variables, whose tails are known
-    // not to be heavier than this (Laurent and Massart). The second is near where a shape is small.
+    // Two points below it: one for a normal logarithm of the odds, one for odds of two Gamma variables, whose tails are
+    // known not to be heavier (Laurent and Massart). The second is near where a shape is small.
     let normal = a / b * rough_exp(-z * (1.0 / a + 1.0 / b).sqrt());
     let gamma = (a - z * a.sqrt()) / (b + z * b.sqrt() + 0.5 * z * z);
     let mut odds = Odds::new(normal.max(gamma));
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let rate = odds.rate();
         let missing = target - minus_divergence(a, b, &rate);
         if missing.abs() <= 0.02 {
@@ -44,8 +44,8 @@ fn below_mean(a: f64, b: f64, eps: f64) -> Odds {
     odds
 }
 
-/// About how many deviations below its mean a normal distribution leaves a probability of `e^ln_eps`, up to 1/2
-/// (Hastings' rational approximation, Abramowitz and Stegun 26.2.23).
+/// The approximate number of deviations below its mean at which a normal distribution leaves a probability of
+/// `e^ln_eps`, up to 1/2 (Hastings' rational approximation, Abramowitz and Stegun 26.2.23).
 fn normal_quantile(ln_eps: f64) -> f64 {
     let t = (-2.0 * ln_eps).sqrt();
     let top = 2.515_517 + t * (0.802_853 + t * 0.010_328);

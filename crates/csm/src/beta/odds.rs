@@ -3,7 +3,7 @@
 use super::{BetaBound, ZERO};
 use crate::number::kernel::Rate;
 
-/// `x / (1-x)`, by the smaller of the two, so that neither loses precision.
+/// `x / (1-x)`, stored as the smaller of the two, so that neither loses precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Odds {
     /// `x`, at most 1/2.
@@ -15,9 +15,9 @@ pub(super) enum Odds {
 impl Odds {
     pub(super) fn new(odds: f64) -> Self {
         if odds <= 1.0 {
-            Odds::Of((odds / (1.0 + odds)).max(LEAST))
+            Odds::Of((odds / (1.0 + odds)).max(MIN_POSITIVE))
         } else {
-            Odds::Against((1.0 / (1.0 + odds)).max(LEAST))
+            Odds::Against((1.0 / (1.0 + odds)).max(MIN_POSITIVE))
         }
     }
 
@@ -36,16 +36,16 @@ impl Odds {
         }
     }
 
-    /// The odds times `e^step`, about; `None` if these are at the end of the floats, and the step leads beyond it.
+    /// About the odds times `e^step`; `None` if these are at the end of the floats, and the step leads beyond it.
     pub(super) fn moved(self, step: f64) -> Option<Self> {
         match self {
-            Odds::Of(x) if x <= LEAST && step < 0.0 => None,
+            Odds::Of(x) if x <= MIN_POSITIVE && step < 0.0 => None,
             Odds::Of(x) => Some(Odds::new(x / (1.0 - x) * rough_exp(step))),
             Odds::Against(y) => Odds::Of(y).moved(-step).map(Odds::swap),
         }
     }
 
-    /// The bound when the quantile is nearer to the end than any float.
+    /// The bound if the quantile is nearer to the end than any float.
     pub(super) fn at_the_end(self) -> BetaBound {
         match self {
             Odds::Of(_) => ZERO,
@@ -69,8 +69,8 @@ impl Odds {
     }
 }
 
-/// The least positive float.
-const LEAST: f64 = 5e-324;
+/// The smallest positive float.
+const MIN_POSITIVE: f64 = 5e-324;
 
 /// About `e^x`, within the floats.
 pub(super) fn rough_exp(x: f64) -> f64 {

@@ -14,17 +14,17 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// The step to where the logarithm is larger by `missing`.
+    /// The step after which the logarithm is larger by `missing`.
     pub(super) fn new(missing: f64, slope: Ball, lead: f64) -> Self {
         Step { straight: missing / slope.mid.hi, bend: (slope.mid.hi - lead).max(0.0) }
     }
 
-    /// The step with the curvature's part, or so much of it as is sure to help.
+    /// The step with the curvature's part, or as much of it as certainly helps.
     pub(super) fn curved(self) -> f64 {
         self.straight * (1.0 + (0.5 * self.straight * self.bend).clamp(-0.5, 0.5))
     }
 
-    /// Whether a step of this size, without the curvature's part, loses next to nothing.
+    /// Whether a step of this size, without the curvature's part, gives away next to nothing.
     pub(super) fn is_short(self) -> bool {
         self.straight * self.straight * self.bend.max(1.0) <= SMALL
     }

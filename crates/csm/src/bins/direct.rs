@@ -1,21 +1,21 @@
-//! Every ball thrown.
+//! The direct simulation, which throws every ball.
 //!
 //! The time goes into random numbers, so one 64-bit word places several balls. With `m` bins and `k` balls a word,
 //! `floor(word mᵏ / 2⁶⁴)` is a number of `k` digits in base `m`, and its digits are the bins. The digits come out one
-//! by one, most significant first, as the high halves of products with `m`; the low half left at the end is
-//! `word mᵏ mod 2⁶⁴`. Words whose low half is below `2⁶⁴ mod mᵏ` are drawn again, which leaves each of the `mᵏ`
-//! numbers the same count of words: every bin has exactly the same chance, for any `m`.
+//! at a time, most significant first, as the high halves of products with `m`; the low half left at the end is `word mᵏ
+//! mod 2⁶⁴`. Words whose low half is below `2⁶⁴ mod mᵏ` are drawn again, which leaves each of the `mᵏ` numbers the same
+//! count of words: every bin has exactly the same chance, for any `m`.
 //!
 //! Source: Nevin Brackett-Rozinsky and Daniel Lemire, "Batched ranged random integer generation", 2024.
 
 use super::Bins;
 use crate::random::Random;
 
-/// The most balls placed by one word.
-const MOST_A_WORD: u32 = 6;
+/// The maximum number of balls placed by one word.
+const MAX_PER_WORD: u32 = 6;
 
 /// `mᵏ` stays at or below this, so that fewer than one word in 127 is drawn again.
-const MOST_PRODUCT: u64 = 1 << 57;
+const MAX_PRODUCT: u64 = 1 << 57;
 
 /// Throws ball after ball until a bin is full.
 ///
@@ -34,7 +34,7 @@ const MOST_PRODUCT: u64 = 1 << 57;
 #[derive(Debug, Clone)]
 pub struct Direct {
     bins: Bins,
-    /// Places left in each bin.
+    /// The places left in each bin.
     room: Box<[u32]>,
 }
 
@@ -45,7 +45,7 @@ impl Direct {
         Self { bins, room: vec![0; bins.bins() as usize].into_boxed_slice() }
     }
 
-    /// One trial: how many balls until the first bin is full, the last ball included.
+    /// One trial: the number of balls until the first bin is full, the last ball included.
     pub fn balls(&mut self, random: &mut Random) -> u64 {
         self.room.fill(self.bins.capacity());
         match balls_a_word(u64::from(self.bins.bins())) {
@@ -58,9 +58,9 @@ impl Direct {
     }
 }
 
-/// The largest `k` up to [`MOST_A_WORD`] with `mᵏ` at most [`MOST_PRODUCT`]; at least 2, because `m` is at most 2²⁴.
+/// The largest `k` up to [`MAX_PER_WORD`] with `mᵏ` at most [`MAX_PRODUCT`]; at least 2, because `m` is at most 2²⁴.
 fn balls_a_word(bins: u64) -> u32 {
-    (2..=MOST_A_WORD).rev().find(|&k| bins.checked_pow(k).is_some_and(|product| product <= MOST_PRODUCT)).unwrap_or(2)
+    (2..=MAX_PER_WORD).rev().find(|&k| bins.checked_pow(k).is_some_and(|product| product <= MAX_PRODUCT)).unwrap_or(2)
 }
 
 fn throw<const K: usize>(room: &mut [u32], random: &mut Random) -> u64 {
@@ -83,7 +83,7 @@ fn throw<const K: usize>(room: &mut [u32], random: &mut Random) -> u64 {
     }
 }
 
-/// `2⁶⁴ mod product`: so many words are drawn again, that the others are a multiple of `product`.
+/// `2⁶⁴ mod product`: this many words are drawn again, so that the others are a multiple of `product`.
 fn words_drawn_again(product: u64) -> u64 {
     product.wrapping_neg() % product
 }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_that_are_used_serve_all_numbers_alike() {
+    fn accepted_words_map_evenly_to_numbers() {
         for product in [1, 2, 3, 1000_u64.pow(5), 724_u64.pow(6), 1 << 57, u64::MAX] {
             let again = words_drawn_again(product);
             assert!(again < product);

@@ -1,12 +1,12 @@
-//! How many bins, and how large.
+//! The number of bins, and their capacity.
 
 use crate::Error;
 
-/// The most bins.
-const MOST_BINS: u32 = 1 << 24;
+/// The maximum number of bins.
+const MAX_BINS: u32 = 1 << 24;
 
-/// The largest capacity; this times [`MOST_BINS`] is exact in binary64.
-const MOST_CAPACITY: u32 = 1 << 28;
+/// The maximum capacity; this times [`MAX_BINS`] is exact in binary64.
+const MAX_CAPACITY: u32 = 1 << 28;
 
 /// `bins` bins that hold `capacity` balls each.
 ///
@@ -30,36 +30,36 @@ impl Bins {
     /// # Errors
     /// [`Error::OutOfRange`] if one of the numbers is 0 or larger.
     pub fn new(bins: u32, capacity: u32) -> Result<Self, Error> {
-        if !(1..=MOST_BINS).contains(&bins) {
+        if !(1..=MAX_BINS).contains(&bins) {
             let expected = "a number from 1 to 16777216";
             return Err(Error::OutOfRange { what: "the number of bins", expected, found: f64::from(bins) });
         }
-        if !(1..=MOST_CAPACITY).contains(&capacity) {
+        if !(1..=MAX_CAPACITY).contains(&capacity) {
             let expected = "a number from 1 to 268435456";
             return Err(Error::OutOfRange { what: "the capacity of a bin", expected, found: f64::from(capacity) });
         }
         Ok(Self { bins, capacity })
     }
 
-    /// How many bins.
+    /// The number of bins.
     #[must_use]
     pub fn bins(self) -> u32 {
         self.bins
     }
 
-    /// How many balls a bin holds.
+    /// The number of balls that a bin holds.
     #[must_use]
     pub fn capacity(self) -> u32 {
         self.capacity
     }
 
-    /// How many balls all bins hold together.
+    /// The number of balls that all bins hold together.
     #[must_use]
     pub fn places(self) -> u64 {
         u64::from(self.bins) * u64::from(self.capacity)
     }
 
-    /// The share of the places that `balls` balls take, rounded to nearest: 98 balls in 100 places are the same number
+    /// The share of the places that `balls` balls take, rounded to nearest: 98 balls in 100 places give the same number
     /// as the literal `0.98`.
     #[must_use]
     pub fn fill(self, balls: u64) -> f64 {
@@ -78,10 +78,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_layout_is_refused() {
-        for (bins, capacity) in [(0, 1), (1, 0), (MOST_BINS + 1, 1), (1, MOST_CAPACITY + 1), (u32::MAX, u32::MAX)] {
+    fn invalid_layouts_are_refused() {
+        for (bins, capacity) in [(0, 1), (1, 0), (MAX_BINS + 1, 1), (1, MAX_CAPACITY + 1), (u32::MAX, u32::MAX)] {
             assert!(matches!(Bins::new(bins, capacity), Err(Error::OutOfRange { .. })), "{bins} x {capacity}");
         }
-        assert_eq!(Bins::new(MOST_BINS, MOST_CAPACITY).unwrap().places(), 1 << 52);
+        assert_eq!(Bins::new(MAX_BINS, MAX_CAPACITY).unwrap().places(), 1 << 52);
     }
 }

@@ -5,14 +5,14 @@
 //! much of its memory a hash table of large fixed bins can use before it must grow; the question, and the picture of
 //! answers over a grid of bins and capacities, are Paul Khuong's.
 //!
-//! | I want | take | cost of a trial, 1000 bins of 30 000 |
+//! | task | take | cost of a trial, 1000 bins of 30 000 |
 //! | --- | --- | --- |
-//! | the fill itself, fast | [`Poissonised`] | microseconds |
-//! | every ball thrown, with nothing to believe in but the generator | [`Direct`] | tens of milliseconds |
+//! | draw the fill, fast | [`Poissonised`] | microseconds |
+//! | throw every ball, and trust only the generator | [`Direct`] | tens of milliseconds |
 //!
-//! Both draw from the same distribution; the tests hold one against the other. The trials are independent and alike,
-//! so whether a claim such as "the fill reaches 98 % at least three times in four" holds is a question for a
-//! [`Driver`](crate::Driver), which says when enough trials have been made:
+//! Both draw from the same distribution, and tests compare them. The trials are independent and identically
+//! distributed, so whether a claim such as "the fill reaches 98 % at least three times in four" holds is a question for
+//! a [`Driver`](crate::Driver), which says when enough trials have been made:
 //!
 //! ```
 //! use millstream_csm::bins::{Bins, Poissonised};

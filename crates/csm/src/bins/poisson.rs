@@ -1,17 +1,17 @@
 //! Poisson variates with a fixed mean in constant time, by Walker's alias method.
 //!
 //! The weights are built outwards from the mode by `w(k+1) = w(k) mean / (k+1)`, with the four operations alone, so the
-//! table is the same on every machine. It ends where a weight is below 2⁻⁶⁴ of the mode's; what is cut off has less
-//! probability than the rounding of one binary64 number.
+//! table is the same on every machine. It ends where a weight is below 2⁻⁶⁴ of the mode's; the probability beyond is
+//! less than the rounding of one binary64 number.
 
 use crate::random::Random;
 
 /// Weights below this share of the mode's are cut off.
-const LEAST_WEIGHT: f64 = 1.0 / (1_u128 << 64) as f64;
+const MIN_WEIGHT: f64 = 1.0 / (1_u128 << 64) as f64;
 
 /// The weights of a Poisson distribution around its mode.
 pub(super) struct Weights {
-    /// The number the first weight belongs to.
+    /// The number of the first weight.
     first: u64,
     weights: Vec<f64>,
 }
@@ -21,7 +21,7 @@ impl Weights {
         let mode = mean.floor();
         let mut weights = Vec::new();
         let (mut k, mut weight) = (mode, 1.0);
-        while weight >= LEAST_WEIGHT && k > 0.0 {
+        while weight >= MIN_WEIGHT && k > 0.0 {
             weight *= k / mean;
             k -= 1.0;
             weights.push(weight);
@@ -29,7 +29,7 @@ impl Weights {
         let first = k as u64;
         weights.reverse();
         (k, weight) = (mode, 1.0);
-        while weight >= LEAST_WEIGHT {
+        while weight >= MIN_WEIGHT {
             weights.push(weight);
             k += 1.0;
             weight *= mean / k;
@@ -49,11 +49,11 @@ impl Weights {
 struct Column {
     /// The column's own number is drawn when the fraction is below this, in units of 2⁻⁶⁴.
     keep_below: u64,
-    /// What is drawn otherwise.
+    /// The number that is drawn otherwise.
     alias: u64,
 }
 
-/// Draws from one Poisson distribution.
+/// A sampler of one Poisson distribution.
 #[derive(Debug, Clone)]
 pub(super) struct PoissonTable {
     first: u64,
@@ -68,8 +68,8 @@ impl PoissonTable {
         let mut columns: Box<[Column]> =
             (first..).take(heights.len()).map(|number| Column { keep_below: u64::MAX, alias: number }).collect();
         let (mut low, mut high): (Vec<usize>, Vec<usize>) = (0..heights.len()).partition(|&index| heights[index] < 1.0);
-        // Each low column is filled up from a high one, whose rest goes back to the list it then belongs to. Columns
-        // left over at the end are full but for rounding, and keep their own number.
+        // A high column fills up each low one; its rest goes back to the list to which it then belongs. Columns left
+        // over at the end are full but for rounding, and keep their own number.
         while let (Some(&giver), Some(taker)) = (high.last(), low.pop()) {
             columns[taker] =
                 Column { keep_below: (heights[taker] * 2f64.powi(64)) as u64, alias: first + giver as u64 };
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_have_the_table_s_mean_and_variance() {
+    fn draws_have_the_tables_mean_and_variance() {
         let mean = 60.0;
         let table = PoissonTable::new(mean);
         let mut random = Random::seeded(60);

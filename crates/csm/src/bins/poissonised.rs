@@ -5,8 +5,8 @@
 //! Gamma(c) time; the first bin is full at `T`, the least of `m` such times; and the number of balls by then is the
 //! answer.
 //!
-//! Drawing `m` Gamma times and then `m − 1` Poisson(T) numbers below `c` costs two slow variates a bin. It is cheaper to
-//! look at the bins once, at a fixed time a little after the first is likely to be full, and then to look back:
+//! Drawing `m` Gamma times and then `m − 1` Poisson(T) numbers below `c` costs two slow variates per bin. It is cheaper
+//! to look at the bins once, at a fixed time a little after the first is likely to be full, and then to look back:
 //!
 //! 1. At the *horizon* `h` each bin has had Poisson(h) balls. The mean is always the same, so a table made ahead draws
 //!    it in a few nanoseconds. About [`EXPECTED_FULL`] bins have had `c` or more.
@@ -19,8 +19,8 @@
 //! 4. If no bin is full at the horizon (once in 150 trials), time goes on by a smaller fixed step, until one is. A bin
 //!    with room for `r` more becomes full at the `r`-th ball of the step; the same two laws hold with `r` for `c`.
 //!
-//! Nothing is approximated but by the rounding of binary64 numbers. The uniformity of times given their number is the
-//! order-statistics property of the Poisson process; Poissonisation of balls and bins goes back to Lars Holst, "On
+//! Nothing is approximated except by the rounding of binary64 numbers. The uniformity of times given their number is
+//! the order-statistics property of the Poisson process; Poissonisation of balls and bins goes back to Lars Holst, "On
 //! birthday, collectors', occupancy and other classical urn problems", 1986.
 
 use std::convert::Infallible;
@@ -32,11 +32,11 @@ use super::Bins;
 use super::poisson::{PoissonTable, Weights};
 use crate::random::Random;
 
-/// How many bins are full at the horizon, on average. With 5, none is in one trial of 150; each costs two variates.
+/// The mean number of bins that are full at the horizon. With 5, none is in one trial of 150; each costs two variates.
 const EXPECTED_FULL: f64 = 5.0;
 
-/// A bin is full at the horizon with no more than this probability, however few bins there are.
-const MOST_FULL: f64 = 0.9;
+/// The maximum probability that a bin is full at the horizon, however few bins there are.
+const MAX_FULL: f64 = 0.9;
 
 /// Draws the number of balls from its exact distribution, in a few nanoseconds a bin.
 ///
@@ -63,10 +63,10 @@ pub struct Poissonised {
     full: Vec<Full>,
 }
 
-/// A bin that became full within the stretch of time that is looked at.
+/// A bin that became full within the stretch of time under consideration.
 #[derive(Debug, Clone, Copy)]
 struct Full {
-    /// Balls it could take at the beginning of the stretch, at least 1.
+    /// The number of balls that it could take at the beginning of the stretch, at least 1.
     room: u64,
     /// The share of the stretch that was left when it became full.
     left: f64,
@@ -88,7 +88,7 @@ impl Poissonised {
         }
     }
 
-    /// One trial: how many balls until the first bin is full, the last ball included.
+    /// One trial: the number of balls until the first bin is full, the last ball included.
     pub fn balls(&mut self, random: &mut Random) -> u64 {
         self.counts.fill(0);
         self.full.clear();
@@ -105,10 +105,10 @@ impl Poissonised {
     }
 }
 
-/// A time by which about [`EXPECTED_FULL`] bins are full. Its value changes the speed of the sampler, not the law.
+/// A time by which about [`EXPECTED_FULL`] bins are full. Its value affects only the speed of the sampler, not the law.
 fn horizon(bins: Bins) -> f64 {
     let capacity = f64::from(bins.capacity());
-    let wanted = (EXPECTED_FULL / f64::from(bins.bins())).min(MOST_FULL);
+    let wanted = (EXPECTED_FULL / f64::from(bins.bins())).min(MAX_FULL);
     let (mut early, mut late) = (0.0, 2.0 * capacity + 4.0);
     loop {
         let middle = 0.5 * (early + late);
@@ -160,7 +160,7 @@ impl Full {
     }
 }
 
-/// The balls that came in a stretch before its first bin was full, that bin's last ball included, when `full` are the
+/// The balls that came in a stretch before its first bin was full, that bin's last ball included, where `full` are the
 /// bins that became full in it and `others` balls came to those that did not.
 fn until_first_full(others: u64, full: &[Full], random: &mut Random) -> u64 {
     let after = |one: &(usize, &Full), other: &(usize, &Full)| one.1.left.total_cmp(&other.1.left);
@@ -176,13 +176,13 @@ fn until_first_full(others: u64, full: &[Full], random: &mut Random) -> u64 {
     balls
 }
 
-/// How many of `balls` independent events of probability `share` happen.
+/// The number of `balls` independent events of probability `share` that happen.
 fn binomial(balls: u64, share: f64, random: &mut Random) -> u64 {
     let share = share.clamp(0.0, 1.0);
     Binomial::new(balls, share).expect("a share is a probability").sample(&mut Source(random))
 }
 
-/// The generator as the distributions' crate wants to see it.
+/// The generator behind the interface of the distributions' crate.
 struct Source<'a>(&'a mut Random);
 
 impl TryRng for Source<'_> {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fill_is_distributed_as_when_every_ball_is_thrown() {
+    fn the_fill_is_distributed_as_in_the_direct_simulation() {
         for (bins, capacity, trials) in [
             (1, 5, 1000),
             (2, 1, 1000),
@@ -302,7 +302,7 @@ mod tests {
     fn a_horizon_is_found_for_the_largest_layouts() {
         for (bins, capacity) in [(1 << 24, 1), (1, 1 << 28), (1 << 24, 1 << 20), (3, 2)] {
             let bins = Bins::new(bins, capacity).unwrap();
-            let wanted = (EXPECTED_FULL / f64::from(bins.bins())).min(MOST_FULL);
+            let wanted = (EXPECTED_FULL / f64::from(bins.bins())).min(MAX_FULL);
             let full = Weights::new(horizon(bins)).at_least(u64::from(capacity));
             assert!((0.9 * wanted..=1.1 * wanted).contains(&full), "{bins:?}: {full} for {wanted}");
         }
@@ -310,7 +310,7 @@ mod tests {
 
     /// Reference: mean 0.98140, deviation 0.0020, P(≥ 0.98) = 0.786, P(≥ 0.975) = 0.993.
     #[test]
-    fn a_thousand_bins_of_thirty_thousand_fill_as_is_known() {
+    fn a_thousand_bins_of_thirty_thousand_match_the_reference() {
         let bins = Bins::new(1000, 30_000).unwrap();
         let mut sampler = Poissonised::new(bins);
         let mut random = Random::seeded(1);

@@ -9,23 +9,23 @@ use crate::number::exp::exp;
 use crate::number::ln::ln_1p;
 use crate::{Error, Interval};
 
-/// How many additions the exact distribution may take; beyond, Chernoff's bound on it is used.
+/// The maximum number of additions for the exact distribution; beyond, Chernoff's bound on it is used.
 const MAX_ADDITIONS: f64 = 3e8;
 
 /// Covers the roundings of some thousand additions of positive numbers.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// Compares two samples by ranks, if their sizes were **fixed before the first value**: the interval of Hodges and Lehmann
-/// for the ratio `second / first`, by the test of Wilcoxon, Mann and Whitney.
+/// Compares two samples by ranks, if their sizes were **fixed before the first value**: the interval of Hodges and
+/// Lehmann for the ratio `second / first`, by the test of Wilcoxon, Mann and Whitney.
 ///
-/// It finds far smaller differences than [`samples`](super::samples), at the price of two conditions: the samples are
-/// compared once, and the second is distributed like a multiple of the first (the interval is about that multiple). If both
+/// It finds far smaller differences than [`samples`](super::samples), under two conditions: the samples are compared
+/// once, and the second is distributed like a multiple of the first (the interval is about that multiple). If both
 /// samples are distributed alike, one of them is called smaller with a probability of at most `error`, whatever the
 /// distribution. Ties count against a difference.
 ///
-/// The number of pairs in which the second value is the smaller one has a known distribution. It is computed exactly for
-/// samples of up to some 150 values; for larger ones, Chernoff's bound on its tail costs about as much evidence as a factor
-/// of ten in the error.
+/// The number of pairs in which the second value is the smaller one has a known distribution. It is computed exactly
+/// for samples of up to some 150 values; for larger ones, Chernoff's bound on its tail costs about as much evidence as
+/// a factor of ten in the error.
 ///
 /// # Errors
 /// As [`samples`](super::samples).
@@ -53,7 +53,7 @@ pub fn fixed_samples(first: &[f64], second: &[f64], error: f64) -> Result<Compar
     let ratios = Ratios { first: sorted(first), second: sorted(second) };
     let all = first.len() as u64 * second.len() as u64;
     let interval = match most_inversions(first.len() as u64, second.len() as u64, log_eps)? {
-        // A quotient is off by half a unit; a step makes up for it.
+        // A quotient is off by half a unit; a step covers that.
         Some(few) if few < all => {
             Interval { low: ratios.smallest(few + 1).next_down().max(0.0), high: ratios.smallest(all - few).next_up() }
         }
@@ -85,7 +85,7 @@ impl Ratios {
         f64::from_bits(low)
     }
 
-    /// How many quotients are at most this.
+    /// The number of quotients up to this one.
     fn up_to(&self, ratio: f64) -> u64 {
         let mut beyond = 0;
         let mut count = 0;
@@ -99,8 +99,8 @@ impl Ratios {
     }
 }
 
-/// The most inversions between samples of these sizes that are at most as probable as `e^log_eps`, together with all that are
-/// fewer; `None` if not even none is so rare.
+/// The largest number of inversions between samples of these sizes such that this number or fewer have a probability of
+/// at most `e^log_eps`; `None` if not even no inversion is that rare.
 fn most_inversions(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
     let (n, m) = (n.min(m), n.max(m));
     let all = n as f64 * m as f64;
@@ -110,8 +110,8 @@ fn most_inversions(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
     by_chernoff(n, m, log_eps)
 }
 
-/// By the distribution: the largest of all values is in either sample in proportion to their sizes, and one of the second
-/// sample is above all `n` of the first.
+/// By the distribution: the largest of all values is in either sample in proportion to their sizes, and one of the
+/// second sample is above all `n` of the first.
 fn exactly(n: usize, m: usize, log_eps: f64) -> Option<u64> {
     let most = n * m / 2 + 1;
     // laws[j]: the probabilities of 0, 1, … inversions between i values and j.
@@ -166,7 +166,7 @@ fn by_chernoff(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
     Ok((few >= 0.0).then_some(few as u64))
 }
 
-/// How often the place of the best bound is narrowed down, each time by a fourth in logarithms.
+/// The number of steps that narrow down the best bound, each by a quarter in logarithms.
 const MAX_STEPS: u32 = 24;
 
 #[cfg(test)]

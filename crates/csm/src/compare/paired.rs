@@ -1,4 +1,4 @@
-//! Pairs, as they come in.
+//! Pairs, one at a time.
 
 use super::{Comparison, Smaller, check_positive, median};
 use crate::process::Watch;
@@ -6,8 +6,8 @@ use crate::{Direction, Error, Interval, quantile};
 
 /// Compares pairs by the median of their ratios, `second / first`.
 ///
-/// After every pair it knows whether the median's [confidence sequence](quantile) has left 1 behind; it does so
-/// exactly when too few ratios were at most 1, or too many below. Ratios of exactly 1 speak for neither.
+/// After every pair it knows whether the median's [confidence sequence](quantile) has excluded 1; it does so exactly
+/// when too few ratios were at most 1, or too many below. Ratios of exactly 1 are evidence for neither.
 ///
 /// ```
 /// use millstream_csm::compare::{Paired, Smaller};
@@ -28,7 +28,7 @@ use crate::{Direction, Error, Interval, quantile};
 #[derive(Debug, Clone)]
 pub struct Paired {
     error: f64,
-    /// The ratio that the median is held against.
+    /// The ratio with which the median is compared.
     against: f64,
     ratios: Vec<f64>,
     at_most_one: Watch,
@@ -51,9 +51,9 @@ impl Paired {
         })
     }
 
-    /// A comparison with a multiple of the first: is the median of the ratios above `ratio`
-    /// ([`Smaller::First`]) or below it ([`Smaller::Second`])? With 1.05, "the second is at most 5 % slower" is decided soon
-    /// even where the two are equal, which [`new`](Self::new) never tells apart.
+    /// A comparison with a multiple of the first: is the median of the ratios above `ratio` ([`Smaller::First`]) or
+    /// below it ([`Smaller::Second`])? With 1.05, "the second is at most 5 % slower" is decided soon even for equals,
+    /// which [`new`](Self::new) never tells apart.
     ///
     /// # Errors
     /// As [`new`](Self::new); a ratio that is not a finite number above zero.
@@ -74,16 +74,16 @@ impl Paired {
         Ok(Paired { against: ratio, ..Paired::new(error)? })
     }
 
-    /// One more pair; which is smaller, once that is certain. A verdict stays; more pairs go on narrowing the
+    /// Adds a pair; returns which is smaller, once that is certain. A verdict stays; more pairs continue to narrow the
     /// interval.
     ///
     /// # Errors
-    /// A member of the pair is not a finite number above zero. The pair is left out then.
+    /// A member of the pair is not a finite number above zero. That pair is left out.
     pub fn observe(&mut self, first: f64, second: f64) -> Result<Option<Smaller>, Error> {
         check_positive("the first of a pair", first)?;
         check_positive("the second of a pair", second)?;
         self.ratios.push(second / first);
-        // Compared as they are: their ratio may round to 1.
+        // Compared directly, because their ratio may round to 1.
         let first = first * self.against;
         self.at_most_one.observe(second <= first);
         self.below_one.observe(second < first);
@@ -100,7 +100,7 @@ impl Paired {
         }
     }
 
-    /// What is known so far. Sorts the ratios.
+    /// The state so far. Sorts the ratios.
     ///
     /// # Errors
     /// There are more pairs than the crate counts.
@@ -108,7 +108,7 @@ impl Paired {
         let mut sorted = self.ratios.clone();
         sorted.sort_by(f64::total_cmp);
         let rounded = quantile::interval(&sorted, 0.5, self.error)?;
-        // Rounding keeps the order of the ratios; a step makes up for what it moved each of them by.
+        // Rounding keeps the order of the ratios; a step covers the amount by which it moved each of them.
         let low = if rounded.low > 0.0 { rounded.low.next_down() } else { rounded.low };
         let interval = Interval { low, high: rounded.high.next_up() };
         let comparison = Comparison::new(sorted.len() as u64, median(&sorted), interval, self.error);

@@ -1,4 +1,4 @@
-//! Two samples that have nothing to do with each other.
+//! Two independent samples.
 
 use super::{Comparison, check_positive, median};
 use crate::{Error, Interval, quantile};
@@ -26,7 +26,7 @@ pub fn samples(first: &[f64], second: &[f64], error: f64) -> Result<Comparison, 
     let first = Median::new("the first sample", first, error / 2.0)?;
     let second = Median::new("the second sample", second, error / 2.0)?;
     let interval = Interval {
-        // A quotient of positive numbers is off by half a unit; a step makes up for it.
+        // A quotient of positive numbers is off by half a unit; a step covers that.
         low: if second.between.low > 0.0 {
             (second.between.low / first.between.high).next_down().max(0.0)
         } else {

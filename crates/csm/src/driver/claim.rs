@@ -1,4 +1,4 @@
-//! What is claimed, with what error, decided how, within how many trials.
+//! Claims, and the set-up of a decision: claim, error, method and limit.
 
 use crate::number::ln::ln;
 use crate::process::{Method, Test, Threshold};
@@ -18,9 +18,9 @@ pub enum Claim {
         /// The upper threshold.
         high: f64,
     },
-    /// `p` is above `low` (holds) or below `high` (fails). In between, both are true, and either verdict is right.
-    /// With a gap between the thresholds the number of trials is bounded for all practical purposes, whatever the
-    /// rate; with a single threshold a rate next to it takes for ever.
+    /// `p` is above `low` (holds) or below `high` (fails). In between, both are true, and either verdict is right. With
+    /// a gap between the thresholds the number of trials is bounded for all practical purposes, whatever the rate; with
+    /// a single threshold a rate next to it takes unboundedly many.
     Between {
         /// The lower threshold.
         low: f64,
@@ -29,25 +29,25 @@ pub enum Claim {
     },
 }
 
-/// What became of a claim.
+/// The outcome of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It is true.
+    /// The claim is true.
     Holds,
-    /// It is not.
+    /// The claim is false.
     Fails,
 }
 
-/// A question, completely: two runs with the same set-up and the same outcomes give the same answer.
+/// A complete question: two runs with the same set-up and the same outcomes give the same answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setup {
-    /// What is claimed.
+    /// The claim.
     pub claim: Claim,
-    /// The probability that anything reported is wrong, verdict or interval, at most; between 0 and 1.
+    /// The maximum probability that any report is wrong, verdict or interval; between 0 and 1.
     pub error: f64,
-    /// How to decide.
+    /// The method of deciding.
     pub method: Method,
-    /// After how many trials to give up.
+    /// The number of trials after which to give up.
     pub limit: Option<u64>,
 }
 
@@ -63,25 +63,25 @@ impl Method {
 }
 
 impl Setup {
-    /// The claim, decided by the [method that is best for it](Method::default_for), without a limit.
+    /// The claim, decided by its [default method](Method::default_for), without a limit.
     #[must_use]
     pub fn new(claim: Claim, error: f64) -> Self {
         Setup { claim, error, method: Method::default_for(&claim), limit: None }
     }
 
-    /// With another method.
+    /// The same question with another method.
     #[must_use]
     pub fn method(self, method: Method) -> Self {
         Setup { method, ..self }
     }
 
-    /// With a limit to the number of trials.
+    /// The same question with a limit to the number of trials.
     #[must_use]
     pub fn limit(self, trials: u64) -> Self {
         Setup { limit: Some(trials), ..self }
     }
 
-    /// Whether the question makes sense.
+    /// Checks that the question makes sense.
     ///
     /// # Errors
     /// A threshold or the error is not between 0 and 1, thresholds are not in order, the method needs two thresholds,
@@ -109,16 +109,16 @@ impl Setup {
 
     /// The tests that decide the claim, and the error that they leave for the interval.
     ///
-    /// Of a single threshold's two directions, one at most is wrong at any other rate. So where each one's probability is
-    /// known, as with [`Method::Mixture`], the tests have the whole error: at the threshold it is used up, and at every
-    /// other rate the interval has what the wrong direction leaves. For two thresholds at once, each test has half. The
-    /// other methods' tests have two thirds of the error, and the interval a third everywhere.
+    /// Of a single threshold's two directions, at most one is wrong at any other rate. So where each one's probability
+    /// is known, as with [`Method::Mixture`], the tests have the whole error: at the threshold they use it up, and at
+    /// every other rate the interval has the remainder of the wrong direction. For two thresholds at once, each test
+    /// has half. The other methods' tests have two thirds of the error, and the interval a third everywhere.
     pub(crate) fn tests(&self) -> Result<Tests, Error> {
         self.check()?;
         let share = match (self.method, self.claim) {
             (Method::Mixture, Claim::AtLeast(_) | Claim::AtMost(_)) => 1.0,
             (Method::Mixture, Claim::Within { .. }) => 0.5,
-            // Its two directions have as much each, and at the threshold they add up.
+            // Its two directions have the same error each, and at the threshold they add up.
             (Method::OneSided, Claim::AtLeast(_) | Claim::AtMost(_)) => 1.0 / 3.0,
             (Method::OneSided, Claim::Within { .. }) => 1.0 / 6.0,
             (_, Claim::Within { .. }) => 1.0 / 3.0,
@@ -137,7 +137,7 @@ impl Setup {
         Ok(Tests { interval: self.left_for_interval(&floor, &ceiling, share)?, floor, ceiling })
     }
 
-    /// What the tests leave for the interval, region by region of rates.
+    /// The error that the tests leave for the interval, region by region of rates.
     fn left_for_interval(
         &self,
         floor: &Option<Test>,
@@ -154,7 +154,7 @@ impl Setup {
                 Ok(vec![region(p, above)?, region(1.0, below)?])
             }
             (Claim::Within { low, high }, Some(floor), Some(ceiling)) => {
-                // Below both thresholds, "fails" is right, but not because the rate were above the ceiling.
+                // Below both thresholds, "fails" is right, but not because the rate is above the ceiling.
                 let [below, between, above] = [floor[0] + ceiling[0], floor[1] + ceiling[0], floor[1] + ceiling[1]];
                 Ok(vec![region(low, below)?, region(high, between)?, region(1.0, above)?])
             }
@@ -163,17 +163,17 @@ impl Setup {
     }
 }
 
-/// A claim as tests: it holds when every one that is there is on the right side, above the floor and below the
-/// ceiling, and fails as soon as one is on the wrong side.
+/// A claim as tests: it holds when every existing one is on the right side, above the floor and below the ceiling, and
+/// fails as soon as one is on the wrong side.
 #[derive(Debug, Clone)]
 pub(crate) struct Tests {
     pub(crate) floor: Option<Test>,
     pub(crate) ceiling: Option<Test>,
-    /// The error that the interval has, for rates up to the first region's end, from there to the second's, and so on.
+    /// The error of the interval, for rates up to the first region's end, from there to the second's, and so on.
     pub(crate) interval: Vec<Region>,
 }
 
-/// Rates from the end of the region before, and the error that an interval has for them.
+/// Rates from the end of the previous region, and the error of an interval for them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Region {
     /// The last of the rates.
@@ -183,7 +183,7 @@ pub(crate) struct Region {
 }
 
 impl Tests {
-    /// The verdict, from what each test has proven.
+    /// The verdict, from the directions that each test has proven.
     pub(crate) fn verdict(&self, floor: Option<Direction>, ceiling: Option<Direction>) -> Option<Verdict> {
         if floor == Some(Direction::Below) || ceiling == Some(Direction::Above) {
             return Some(Verdict::Fails);
@@ -194,8 +194,9 @@ impl Tests {
 }
 
 impl Claim {
-    /// An interval that agrees with the verdict: with the thresholds in it while there is none, and without what a verdict
-    /// rules out. Both are safe: the former makes it wider, and the latter is wrong only if the verdict is.
+    /// An interval that agrees with the verdict: the thresholds are in it until there is a verdict, and rates ruled out
+    /// by the verdict are not. Both are safe: the former makes it wider, and the latter is wrong only if the verdict
+    /// is.
     pub(crate) fn agreeing(&self, interval: Interval, verdict: Option<Verdict>, observed: f64) -> Interval {
         use Verdict::{Fails, Holds};
         let Interval { low, high } = interval;
@@ -212,7 +213,7 @@ impl Claim {
             (Claim::Within { low: least, high: most }, Some(Holds)) => {
                 Interval { low: low.clamp(least, most), high: high.clamp(least, most) }
             }
-            // It fails on the side of what was observed.
+            // The claim fails on the side of the observed rate.
             (Claim::Within { low: least, .. }, Some(Fails)) if observed < least => to(least),
             (Claim::Within { high: most, .. }, Some(Fails)) => from(most),
         }

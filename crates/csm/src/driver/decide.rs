@@ -1,4 +1,4 @@
-//! The driver: feed it outcomes until it knows.
+//! The driver: takes outcomes until they decide the claim.
 
 use super::schedule::next_report;
 use super::{Claim, Setup, Tests, Verdict};
@@ -6,16 +6,16 @@ use crate::interval::{self, Interval};
 use crate::process::{Watch, check_counts, count};
 use crate::{Direction, Error};
 
-/// Decides a claim trial by trial, and keeps an interval for the rate that is safe to look at all the while.
+/// Decides a claim trial by trial, and keeps an interval for the rate that may be looked at all the while.
 ///
-/// **Error.** Verdict and interval together are wrong with a probability of at most `setup.error`, whatever the rate. With
-/// [`Method::Mixture`](crate::Method::Mixture) the test of a threshold has all of it, and the interval costs nothing: at
-/// any other rate only one of the two verdicts is wrong, and the interval has what that one leaves. With the other methods,
-/// the tests have two thirds of the error and the interval a third. That holds for any limit, for any way of looking and
-/// stopping early, and for outcomes that are independent, each a success with the same probability.
+/// **Error.** Verdict and interval together are wrong with a probability of at most `setup.error`, whatever the rate.
+/// With [`Method::Mixture`](crate::Method::Mixture) the test of a threshold has all of it, and the interval costs
+/// nothing: at any other rate only one of the two verdicts is wrong, and the interval has the remainder of that one.
+/// With the other methods, the tests have two thirds of the error and the interval a third. That holds for any limit,
+/// for any way of looking and stopping early, and for independent outcomes, each a success with the same probability.
 ///
-/// The interval agrees with the verdict: a threshold is inside as long as the claim is undecided, and the interval ends at
-/// the threshold, or before it, once it is decided.
+/// The interval agrees with the verdict: a threshold is inside as long as the claim is undecided, and the interval ends
+/// at the threshold, or before it, once it is decided.
 ///
 /// ```
 /// use millstream_csm::{Claim, Driver, Progress, Setup, Verdict};
@@ -39,18 +39,18 @@ pub struct Driver {
     verdict: Option<Verdict>,
 }
 
-/// Where a [`Driver`] is.
+/// The progress of a [`Driver`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// It needs more trials.
     Running,
-    /// It knows.
+    /// It has decided.
     Decided(Verdict),
-    /// It has had as many trials as it may, and does not know.
+    /// It has reached its limit without a decision.
     AtLimit,
 }
 
-/// What a [`Driver`] knows so far.
+/// The state of a [`Driver`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Status {
     /// Trials so far.
@@ -59,14 +59,14 @@ pub struct Status {
     pub successes: u64,
     /// The observed success rate, if there are trials.
     pub rate: Option<f64>,
-    /// Rates that are not ruled out: a confidence sequence, right at all numbers of trials at once, that agrees with the
-    /// verdict.
+    /// Rates that are not ruled out: a confidence sequence, right at all numbers of trials at once, that agrees with
+    /// the verdict.
     pub interval: Interval,
     /// The level of the test that is closest to its end.
     pub level: f64,
-    /// What that level must fall below.
+    /// The threshold below which that level must fall.
     pub log_eps: f64,
-    /// Whether it is decided.
+    /// The progress.
     pub progress: Progress,
 }
 
@@ -89,9 +89,9 @@ impl Driver {
         })
     }
 
-    /// A driver that goes on after so many trials. The counts are all the evidence there is, so set-up and counts are
-    /// all that needs to be kept between runs. If the counts decide the claim, it is decided. (For [`Claim::Within`],
-    /// half a verdict that the counts no longer show is forgotten; that costs trials, not safety.)
+    /// A driver that continues after these trials. The counts are all the evidence, so only set-up and counts need to
+    /// be kept between runs. If the counts decide the claim, it is decided. (For [`Claim::Within`], half a verdict that
+    /// the counts no longer show is forgotten; that costs trials, not safety.)
     ///
     /// [`Claim::Within`]: super::Claim::Within
     ///
@@ -103,7 +103,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// One more trial; the verdict, if there is one. Ignored after the verdict and at the limit.
+    /// Adds a trial; returns the verdict, if there is one. Ignored after the verdict and at the limit.
     ///
     /// Cost: about three nanoseconds.
     #[inline]
@@ -126,8 +126,8 @@ impl Driver {
         self.verdict
     }
 
-    /// Trials in their order: how many of them were used, which is all unless they decided or reached the limit, and
-    /// the verdict. Decides after the very trial after which [`observe`](Self::observe) would.
+    /// Adds trials in their order; returns the number used, which is all unless they decided or reached the limit, and
+    /// the verdict. Decides after exactly the trial after which [`observe`](Self::observe) would.
     pub fn observe_slice(&mut self, outcomes: &[bool]) -> (usize, Option<Verdict>) {
         let mut used = 0;
         while used < outcomes.len() && self.verdict.is_none() && self.trials < self.limit {
@@ -140,9 +140,9 @@ impl Driver {
         (used, self.verdict)
     }
 
-    /// A set of trials that is looked at once, after its last one; for outcomes that are alike only as sets, such as
-    /// a shuffled sample of production requests, or that come from several machines at once. Ignored after the
-    /// verdict and at the limit; the last set may go beyond it.
+    /// Adds a set of trials that is looked at once, after its last one: for outcomes that are identically distributed
+    /// only as sets, such as a shuffled sample of production requests, or that come from several machines at once.
+    /// Ignored after the verdict and at the limit; the last set may exceed it.
     ///
     /// # Errors
     /// More successes than trials, or more than [`MOST_TRIALS`](crate::MOST_TRIALS) in all.
@@ -156,8 +156,8 @@ impl Driver {
         Ok(self.verdict)
     }
 
-    /// Where it is. Computes the interval, so some 20 microseconds, or twice to three times that if the interval has several
-    /// shares of the error.
+    /// The state. Computes the interval, which takes some 20 microseconds, or twice to three times that if the interval
+    /// has several shares of the error.
     #[must_use]
     pub fn status(&self) -> Status {
         let tests = [&self.tests.floor, &self.tests.ceiling].into_iter().flatten();
@@ -189,7 +189,7 @@ impl Driver {
         self.successes
     }
 
-    /// Whether it is decided; unlike [`status`](Self::status) this costs nothing.
+    /// The progress; unlike [`status`](Self::status) this costs nothing.
     #[must_use]
     pub fn progress(&self) -> Progress {
         match self.verdict {
@@ -199,8 +199,8 @@ impl Driver {
         }
     }
 
-    /// Makes trials until they decide or reach the limit, and reports progress [now and then](super::report_due) and
-    /// at the end.
+    /// Makes trials until they decide or reach the limit, and reports progress [now and then](super::report_due) and at
+    /// the end.
     pub fn run(&mut self, mut trial: impl FnMut() -> bool, mut progress: impl FnMut(&Status)) -> Status {
         let mut due = next_report(self.trials);
         while self.verdict.is_none() && self.trials < self.limit {

@@ -1,6 +1,6 @@
-//! When to report progress.
+//! The schedule of progress reports.
 
-/// Whether a progress line is due after so many trials: at 1, 10, 20, ... 100, 200, ... 1000, 2000, and so on.
+/// Whether a progress line is due after this number of trials: at 1, 10, 20, ... 100, 200, ... 1000, 2000, and so on.
 #[must_use]
 pub fn report_due(trials: u64) -> bool {
     trials != 0 && trials.is_multiple_of(10u64.pow(trials.ilog10())) && (trials == 1 || trials >= 10)

@@ -5,12 +5,12 @@ use crate::choose::split;
 use crate::driver::log_part;
 use crate::{Error, Side, beta_bound};
 
-/// The interval of Clopper and Pearson. It holds the true rate with a probability of at least `1 - error`, **if the
-/// number of trials was fixed** before the first of them; `error / 2` for each end. Use [`watched`](super::watched)
-/// if the data may have had a say in when to look.
+/// The interval of Clopper and Pearson. Its coverage of the true rate is at least `1 - error`, **if the number of
+/// trials was fixed** before the first of them; `error / 2` for each end. Use [`watched`](super::watched) if the
+/// stopping time may depend on the data.
 ///
-/// An end is a rate at which so many successes, or more (fewer), have a probability of `error / 2`; it is a quantile
-/// of a Beta distribution, rounded outwards.
+/// An end is a rate at which this number of successes, or more (fewer), has a probability of `error / 2`; it is a
+/// quantile of a Beta distribution, rounded outwards.
 ///
 /// # Errors
 /// More successes than trials, too many trials, or an error not between 0 and 1.
@@ -27,11 +27,11 @@ pub fn fixed(trials: u64, successes: u64, error: f64) -> Result<Interval, Error>
     Ok(Interval { low, high })
 }
 
-/// The middle `1 - error` of what a uniform prior becomes: a Beta(s + 1, n - s + 1) distribution, with
-/// `error / 2` left out at each end.
+/// The middle `1 - error` of the posterior under a uniform prior: a Beta(s + 1, n - s + 1) distribution, with `error /
+/// 2` left out at each end.
 ///
-/// It is a statement about a rate that was drawn uniformly, not about one that is given: for a given rate it misses
-/// more often than `error`, for some rates. [`fixed`] does not.
+/// It is a statement about a rate drawn uniformly, not about a given one: for some given rates it misses more often
+/// than `error`. [`fixed`] does not.
 ///
 /// # Errors
 /// As [`fixed`].
@@ -41,7 +41,7 @@ pub fn credible(trials: u64, successes: u64, error: f64) -> Result<Interval, Err
     Ok(Interval { low: end(Side::Low)?, high: end(Side::High)? })
 }
 
-/// Successes and failures, when all is checked.
+/// The numbers of successes and failures, after all checks.
 fn counts(trials: u64, successes: u64, error: f64) -> Result<(f64, f64), Error> {
     log_part(error, 1.0)?;
     split(trials, successes, "successes", "trials")

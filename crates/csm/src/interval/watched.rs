@@ -12,17 +12,16 @@ use crate::{MOST_TRIALS, Side};
 /// Both parameters of the prior.
 const PRIOR: f64 = 0.5;
 
-/// All rates that a test of them would not have ruled out: a confidence sequence. Over an endless sequence of looks,
+/// The rates that a test of them would not have ruled out: a confidence sequence. Over an endless sequence of looks,
 /// the true rate is ever outside with a probability of at most `error`.
 ///
-/// **Why.** For each rate `p`, the likelihood ratio averaged over one and the same Beta(1/2, 1/2) prior is an
-/// e-process (see [`process`](crate::process)), and the interval holds those for which it is below `1/error`. The
-/// true rate leaves it only if its own e-process exceeds `1/error`, once. As a function of `p` the evidence falls
-/// until the observed rate and rises from there, so that the set is an interval; each end is the last float that is
-/// ruled out.
+/// **Why.** For each rate `p`, the likelihood ratio averaged over one and the same Beta(1/2, 1/2) prior is an e-process
+/// (see [`process`](crate::process)), and the interval has the rates for which it is below `1/error`. The true rate
+/// leaves it only if its own e-process exceeds `1/error`, once. As a function of `p` the evidence falls until the
+/// observed rate and rises from there, so the set is an interval; each end is the last float that is ruled out.
 ///
 /// The prior is Jeffreys', which is within a constant of the best for every rate (Clarke and Barron 1994). Compared
-/// to Robbins' uniform prior, after 1000 trials at an error of 0.05, the interval is 8 % narrower at a rate of 0.99,
+/// with Robbins' uniform prior, after 1000 trials at an error of 0.05, the interval is 8 % narrower at a rate of 0.99,
 /// as wide at 0.9, and 4 % wider at 0.5.
 ///
 /// # Errors
@@ -44,7 +43,7 @@ pub fn watched(trials: u64, successes: u64, error: f64) -> Result<Interval, Erro
 /// One end of the interval that may be watched, the other being 0 or 1: the true rate is ever beyond it with a
 /// probability of at most `error`.
 ///
-/// It is the end that [`watched`] has for the same error, whose two ends share it without a fixed division.
+/// It equals that end of [`watched`] for the same error, whose two ends share it without a fixed division.
 ///
 /// # Errors
 /// As [`watched`].
@@ -56,7 +55,7 @@ pub fn watched_one_sided(trials: u64, successes: u64, error: f64, side: Side) ->
     })
 }
 
-/// The interval of all rates that are not ruled out with the error that their region has.
+/// The interval of all rates that are not ruled out with the error of their region.
 pub(crate) fn invert_by_regions(trials: u64, successes: u64, regions: &[Region]) -> Interval {
     let mut from = 0.0;
     let mut all: Option<Interval> = None;
@@ -73,7 +72,7 @@ pub(crate) fn invert_by_regions(trials: u64, successes: u64, regions: &[Region])
 
 /// The rates whose evidence is below `e^-log_eps`.
 fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
-    // Halves are exact beside counts of up to 2^52. Beyond, nothing is claimed.
+    // Halves are exact beside counts of up to 2^52. Beyond, the function claims nothing.
     if trials == 0 || trials >= MOST_TRIALS / 2 {
         return Interval { low: 0.0, high: 1.0 };
     }
@@ -88,8 +87,8 @@ fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
     Interval { low, high: high.next_up().min(1.0) }
 }
 
-/// The last float above 0 and at most `end` for which a condition holds that holds for all smaller ones, too; 0 if
-/// there is none.
+/// The last float above 0 and at most `end` that satisfies a condition which all smaller ones satisfy, too; 0 if there
+/// is none.
 fn last(end: f64, holds: impl Fn(f64) -> bool) -> f64 {
     // Positive floats are ordered as their bits.
     let (mut low, mut high) = (0, end.to_bits());
@@ -106,7 +105,7 @@ fn last(end: f64, holds: impl Fn(f64) -> bool) -> f64 {
 
 /// The evidence against a rate, as a function of the rate.
 struct Evidence {
-    /// What does not depend on it: `ln B(1/2, 1/2) - ln B(s + 1/2, f + 1/2)`.
+    /// The part that does not depend on it: `ln B(1/2, 1/2) - ln B(s + 1/2, f + 1/2)`.
     constant: Ball,
 }
 
@@ -115,8 +114,8 @@ impl Evidence {
         Evidence { constant: ln_beta(PRIOR, PRIOR) - ln_beta(s + PRIOR, f + PRIOR) }
     }
 
-    /// Minus its logarithm, rounded up: `s ln p + f ln(1 - p)` and the constant. With 106 bits, nothing of note is
-    /// lost when they cancel.
+    /// Minus its logarithm, rounded up: `s ln p + f ln(1 - p)` and the constant. With 106 bits, their cancellation
+    /// loses nothing of note.
     fn level(&self, s: f64, f: f64, p: f64) -> f64 {
         let rate = Rate::new(p);
         let ln_x = ln_scaled(rate.x.m.into(), rate.x.e);

@@ -1,7 +1,7 @@
-//! The empirical Bernstein process.
+//! The empirical Bernstein process, a betting martingale.
 //!
-//! Let `x_1, x_2, ...` lie between 0 and 1 and have mean `m` given those before, and let `g_i` be a guess at `x_i`
-//! that was made before it was seen. For a bet `0 <= l < 1`,
+//! Let `x_1, x_2, ...` lie between 0 and 1 and have mean `m` given those before, and let `g_i` be a guess at `x_i` that
+//! was made before it was seen. For a bet `0 <= l < 1`,
 //!
 //! ```text
 //! exp(l (sum of x_i - n m) - c(l) sum of (x_i - g_i)^2),   c(l) = -ln(1 - l) - l
@@ -19,11 +19,11 @@ use crate::number::Ball;
 use crate::number::exp::exp;
 use crate::number::ln::{ln, ln_1p};
 
-/// How many bets are averaged. The smallest suits some `10^9` observations.
+/// The number of bets that are averaged. The smallest suits some `10^9` observations.
 const BETS: usize = 16;
 
 /// The largest bet.
-const LARGEST: f64 = 0.875;
+const MAX_BET: f64 = 0.875;
 
 /// Evidence about means of numbers between 0 and 1.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub(super) struct Bernstein {
 impl Bernstein {
     pub(super) fn new() -> Self {
         let bets = std::array::from_fn(|k| {
-            let bet = LARGEST * 0.5f64.powi(k as i32);
+            let bet = MAX_BET * 0.5f64.powi(k as i32);
             (bet, (-ln_1p(Ball::from(-bet)) + -bet).upper())
         });
         Bernstein { bets, ln_bets: ln((BETS as f64).into()) }
@@ -62,7 +62,7 @@ impl Bernstein {
         (self.ln_bets - ln(sum) + -best).upper()
     }
 
-    /// The same to some twelve digits, quickly, and with the system's logarithm: to tell where not to look.
+    /// The same to some twelve digits, quickly, and with the system's logarithm: to decide where no look is needed.
     pub(super) fn level_roughly(&self, moments: &Moments, mean: f64, direction: Direction) -> f64 {
         let excess = moments.sum + moments.sum_rest - mean * moments.trials as f64;
         let gain = if direction == Direction::Above { excess } else { -excess };

@@ -5,11 +5,11 @@ use super::{MeanSetup, Moments};
 use crate::driver::log_part;
 use crate::{Claim, Direction, Error, Interval, MOST_TRIALS, Progress, Verdict};
 
-/// Decides a claim about a mean, value by value, and keeps an interval for it that is safe to look at all the while.
+/// Decides a claim about a mean, value by value, and keeps an interval for it that may be looked at all the while.
 ///
-/// The error is shared out as by a [`Driver`](crate::Driver): two thirds to the tests, a sixth to each end of the
-/// interval. It is kept for values that lie within the bounds and are independent with the same mean, or, more
-/// generally, whose mean given all values before is always the same.
+/// The error is divided as in a [`Driver`](crate::Driver): two thirds to the tests, a sixth to each end of the
+/// interval. It holds for values that lie within the bounds and are independent with the same mean, or, more generally,
+/// whose mean given all earlier values is always the same.
 #[derive(Debug, Clone)]
 pub struct MeanDriver {
     setup: MeanSetup,
@@ -20,7 +20,7 @@ pub struct MeanDriver {
     tests: Vec<MeanTest>,
     interval_log_eps: f64,
     limit: u64,
-    /// Before so many values, there is nothing to see; and how many the last look skipped.
+    /// The number of values before which no look is needed; and the number that the last look skipped.
     next_look: u64,
     stride: u64,
     verdict: Option<Verdict>,
@@ -32,7 +32,7 @@ struct MeanTest {
     mean: f64,
     direction: Direction,
     log_eps: f64,
-    /// What it means for the claim: it fails, it holds, or it holds if all of those that are half do.
+    /// The meaning for the claim: it fails, it holds, or it holds once all its halves hold.
     means: Meaning,
     proven: bool,
 }
@@ -44,17 +44,17 @@ enum Meaning {
     Half,
 }
 
-/// What a [`MeanDriver`] knows so far.
+/// The state of a [`MeanDriver`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanStatus {
     /// Values so far.
     pub trials: u64,
     /// Their mean, if there are any.
     pub mean: Option<f64>,
-    /// Means that are not ruled out: a confidence sequence, right at all numbers of values at once, that agrees with the
-    /// verdict.
+    /// Means that are not ruled out: a confidence sequence, right at all numbers of values at once, that agrees with
+    /// the verdict.
     pub interval: Interval,
-    /// Whether it is decided.
+    /// The progress.
     pub progress: Progress,
 }
 
@@ -79,10 +79,10 @@ impl MeanDriver {
         })
     }
 
-    /// A driver that goes on with what another one of the same set-up [had seen](Self::state).
+    /// A driver that continues from the [state](Self::state) of another one of the same set-up.
     ///
     /// # Errors
-    /// See [`MeanSetup::check`]; sums that cannot come from so many values between the bounds.
+    /// See [`MeanSetup::check`]; sums that cannot come from that many values between the bounds.
     pub fn resume(setup: &MeanSetup, state: Moments) -> Result<Self, Error> {
         let mut driver = MeanDriver::new(setup)?;
         let n = state.trials as f64;
@@ -106,15 +106,15 @@ impl MeanDriver {
         Ok(driver)
     }
 
-    /// All that it has seen: with the set-up, all that needs to be kept between runs.
+    /// The state: with the set-up, all that needs to be kept between runs.
     #[must_use]
     pub fn state(&self) -> Moments {
         self.moments
     }
 
-    /// One more value; the verdict, if there is one. Ignored after the verdict and at the limit.
+    /// Adds a value; returns the verdict, if there is one. Ignored after the verdict and at the limit.
     ///
-    /// Cost: some nanoseconds; looks at the evidence, of microseconds, are skipped where no values could decide yet.
+    /// Cost: some nanoseconds; looks at the evidence, of microseconds, are skipped while no values could decide yet.
     ///
     /// # Errors
     /// The value is not a number or not within the bounds. It is left out then.
@@ -132,12 +132,12 @@ impl MeanDriver {
         Ok(self.verdict)
     }
 
-    /// Where it is. Computes the interval, so some 200 microseconds.
+    /// The state. Computes the interval, which takes some 200 microseconds.
     #[must_use]
     pub fn status(&self) -> MeanStatus {
         let width = self.setup.high - self.setup.low;
         let bound = |direction| self.evidence.bound(&self.moments, self.interval_log_eps, direction);
-        // Back in the unit of the values, one step outwards makes up for rounding.
+        // Back in the unit of the values; one step outwards covers rounding.
         let back = |x: f64, step: f64| self.setup.low + (x + step).clamp(0.0, 1.0) * width;
         let step = 4.0 * f64::EPSILON;
         let mean = self.moments.mean().map(|x| back(x, 0.0));
@@ -153,7 +153,7 @@ impl MeanDriver {
         }
     }
 
-    /// Whether it is decided; unlike [`status`](Self::status) this costs nothing.
+    /// The progress; unlike [`status`](Self::status) this costs nothing.
     #[must_use]
     pub fn progress(&self) -> Progress {
         match self.verdict {
@@ -198,8 +198,8 @@ impl MeanDriver {
         self.next_look = self.moments.trials + stride + 1;
     }
 
-    /// Whether nothing can happen in the next values: not even if all of them were extreme, and no spread added. What
-    /// comes before the last of them is less favourable still, since each such value raises the evidence.
+    /// Whether the next values cannot decide: not even if all of them were extreme, and added no spread. Before the
+    /// last of them the sums are less favourable still, since each such value raises the evidence.
     fn is_clear(&self, trials: u64) -> bool {
         self.tests.iter().filter(|test| !test.proven).all(|test| {
             let x = if test.direction == Direction::Above { 1.0 } else { 0.0 };
@@ -213,7 +213,7 @@ impl MeanDriver {
 
 /// The tests of a claim: two thirds of the error, in equal parts if there are two thresholds.
 ///
-/// A single threshold's two directions share one part: at a mean that is the threshold exactly, either verdict counts
+/// A single threshold's two directions share one part: at a mean that is exactly the threshold, either verdict counts
 /// as wrong.
 fn tests(setup: &MeanSetup) -> Result<Vec<MeanTest>, Error> {
     use Direction::{Above, Below};

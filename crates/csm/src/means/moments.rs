@@ -5,25 +5,25 @@ use crate::number::exact::two_sum;
 /// Half a unit in the last place of 1.
 const U: f64 = f64::EPSILON / 2.0;
 
-/// What is known about numbers between 0 and 1 that were observed one by one.
+/// The evidence about numbers between 0 and 1 that were observed one at a time.
 ///
 /// The fields are plain numbers so that they can be written to a file and read back; the same numbers mean the same
-/// evidence. Nothing else may be put into them.
+/// evidence. Set them only to such values.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Moments {
-    /// How many numbers there were.
+    /// The count of the numbers.
     pub trials: u64,
     /// Their sum, to the precision of a float.
     pub sum: f64,
-    /// What that sum lacks, so that the two together are the sum to twice the precision.
+    /// The error of that sum, so that the two together are the sum to twice the precision.
     pub sum_rest: f64,
-    /// The sum of the squared differences, of each number from the mean of those before it (and of one more number,
+    /// The sum of the squared differences of each number from the mean of those before it (and of one more number,
     /// 1/2).
     pub squares: f64,
 }
 
 impl Moments {
-    /// One more number between 0 and 1.
+    /// Adds a number between 0 and 1.
     #[inline]
     pub(super) fn add(&mut self, x: f64) {
         let guess = ((self.sum + 0.5) / (self.trials as f64 + 1.0)).clamp(0.0, 1.0);
@@ -39,8 +39,7 @@ impl Moments {
         (self.trials > 0).then(|| (self.sum + self.sum_rest) / self.trials as f64)
     }
 
-    /// The same after so many more numbers that are all `x`, which is 0 or 1, as far as they can help: without their
-    /// squares.
+    /// A best case after `trials` more numbers that are all `x`, which is 0 or 1: without their squares.
     pub(super) fn at_best(self, trials: u64, x: f64) -> Self {
         Moments { trials: self.trials + trials, sum: self.sum + x * trials as f64, ..self }
     }
@@ -51,8 +50,8 @@ impl Moments {
         (self.squares * (1.0 + 4.0 * n * U) + 16.0 * n * U).next_up()
     }
 
-    /// A bound on how much the sum and `trials` times a number of the same scale may be off together, if each number
-    /// was off by `4 U` when it was scaled: that, what `sum_rest` loses, and a few roundings of the result.
+    /// A bound on the combined error of the sum and of `trials` times a number of the same scale, if each number was
+    /// off by `4 U` when it was scaled: that, the loss of `sum_rest`, and a few roundings of the result.
     pub(super) fn sum_error(&self) -> f64 {
         self.trials as f64 * (16.0 * U)
     }

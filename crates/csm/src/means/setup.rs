@@ -1,4 +1,4 @@
-//! What is claimed about a mean.
+//! The set-up of a decision about a mean.
 
 use crate::driver::log_part;
 use crate::{Claim, Error};
@@ -6,15 +6,15 @@ use crate::{Claim, Error};
 /// A question about a mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanSetup {
-    /// What is claimed; its thresholds are in the unit of the values.
+    /// The claim; its thresholds are in the unit of the values.
     pub claim: Claim,
-    /// The probability that anything reported is wrong, verdict or interval, at most; between 0 and 1.
+    /// The maximum probability that any report is wrong, verdict or interval; between 0 and 1.
     pub error: f64,
-    /// The least that a value can be.
+    /// The smallest possible value.
     pub low: f64,
-    /// The most that a value can be.
+    /// The largest possible value.
     pub high: f64,
-    /// After how many values to give up.
+    /// The number of values after which to give up.
     pub limit: Option<u64>,
 }
 
@@ -25,13 +25,13 @@ impl MeanSetup {
         MeanSetup { claim, error, low, high, limit: None }
     }
 
-    /// With a limit to the number of values.
+    /// The same question with a limit to the number of values.
     #[must_use]
     pub fn limit(self, values: u64) -> Self {
         MeanSetup { limit: Some(values), ..self }
     }
 
-    /// Whether the question makes sense.
+    /// Checks that the question makes sense.
     ///
     /// # Errors
     /// The error is not between 0 and 1, the bounds are not finite or not in order, or too far apart or too close for

@@ -1,9 +1,9 @@
-//! A double-double and a radius that is certain to cover the true value.
+//! A double-double and a radius that certainly covers the true value.
 //!
-//! Every operation widens the radius by all that it can be off: what its arguments' radii make of it, its own
-//! rounding ([`Dd::RELATIVE_ERROR`]) and underflow. A radius is a plain float; its own rounding is covered by one
-//! last factor, [`ROUNDING`]: the formulas below take at most ten operations on values that are not negative, each
-//! with a relative error of at most `2^-53`, and what underflow loses is far below [`Dd::UNDERFLOW`].
+//! Every operation widens the radius by its maximum error: the effect of its arguments' radii, its own rounding
+//! ([`Dd::RELATIVE_ERROR`]) and underflow. A radius is a plain float; one last factor, [`ROUNDING`], covers its own
+//! rounding: the formulas below take at most ten operations on values that are not negative, each with a relative error
+//! of at most `2^-53`, and the loss by underflow is far below [`Dd::UNDERFLOW`].
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -30,14 +30,14 @@ impl Ball {
         Ball { mid: Dd { hi, lo }, radius }
     }
 
-    /// The least ball around everything between two floats, `lower <= upper`.
+    /// The smallest ball around all numbers between two floats, `lower <= upper`.
     #[inline]
     pub(crate) fn between(lower: f64, upper: f64) -> Self {
         let mid = lower + (upper - lower) * 0.5;
         Ball { mid: mid.into(), radius: (mid - lower).max(upper - mid) * ROUNDING }
     }
 
-    /// The ball, or one that is no number but `most` if its centre is above.
+    /// The ball, or one of the single number `most` if its centre is above.
     #[inline]
     pub(crate) fn min(self, most: f64) -> Self {
         if self.mid.hi > most { most.into() } else { self }
@@ -55,24 +55,24 @@ impl Ball {
         Ball { mid: self.mid.scale(power_of_two), radius: (self.radius * power_of_two + Dd::UNDERFLOW) * ROUNDING }
     }
 
-    /// A float that no number of the ball is below.
+    /// A float below or at every number of the ball.
     #[inline]
     pub(crate) fn lower(self) -> f64 {
         // Not `-x`: zero stays a positive zero.
         0.0 - (-self).upper()
     }
 
-    /// A float that no number of the ball is above.
+    /// A float above or at every number of the ball.
     #[inline]
     pub(crate) fn upper(self) -> f64 {
-        // Two roundings, each half a unit at most; a step up after each makes up for it.
+        // Two roundings, each half a unit at most; a step up after each covers it.
         let rest = self.mid.lo + self.radius;
         let rest = if self.radius == 0.0 { rest } else { rest.next_up() };
         let (sum, error) = super::exact::two_sum(self.mid.hi, rest);
         if error > 0.0 { sum.next_up() } else { sum + 0.0 }
     }
 
-    /// Both.
+    /// Both bounds.
     #[inline]
     pub(crate) fn bounds(self) -> Bounds {
         Bounds { lower: self.lower(), upper: self.upper() }
@@ -152,7 +152,7 @@ impl Mul<f64> for Ball {
 
 impl Div for Ball {
     type Output = Self;
-    /// `y` keeps away from zero by at least half its own size, and the quotient from underflow.
+    /// `y` stays away from zero by at least half its own size, and the quotient from underflow.
     #[inline(always)]
     fn div(self, y: Self) -> Self {
         let mid = self.mid / y.mid;

@@ -13,9 +13,9 @@
 //! | `Dd / f64` | 15, DWDivFP3 | `3u^2` |
 //! | `Dd / Dd` | 17, DWDivDW2 | `15u^2 + 56u^3` |
 //!
-//! so that one number, [`Dd::RELATIVE_ERROR`], covers them all, with room for taking the relative error of the result
-//! for that of the exact value. They hold while nothing under- or overflows; what underflow adds to a product is at
-//! most [`Dd::UNDERFLOW`]. A quotient's parts must stay above `2^-900`.
+//! so that one number, [`Dd::RELATIVE_ERROR`], covers them all, with a margin for using the relative error of the
+//! result as that of the exact value. They hold without under- and overflow; underflow adds at most [`Dd::UNDERFLOW`]
+//! to a product. A quotient's parts must stay above `2^-900`.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -32,7 +32,7 @@ impl Dd {
     /// More than the relative error of any operation: `2^-102 = 16 u^2`.
     pub(crate) const RELATIVE_ERROR: f64 = 1.972_152_263_052_529_5e-31;
 
-    /// More than underflow adds to the absolute error of a product: `2^-1060`.
+    /// More than the absolute error that underflow adds to a product: `2^-1060`.
     pub(crate) const UNDERFLOW: f64 = 8.095_5e-320;
 
     /// `a + b`, exactly.

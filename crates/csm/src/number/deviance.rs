@@ -1,29 +1,29 @@
-//! How far a count is from what was expected: `D(a, m) = a ln(a / m) + m - a`, Loader's "deviance part".
+//! The deviance of a count from its expected value: `D(a, m) = a ln(a / m) + m - a`, Loader's "deviance part".
 //!
 //! ```text
 //! D(a, m) = -a g(z),   z = (m - a) / a,   g(z) = ln(1 + z) - z
 //! ```
 //!
-//! The logarithm and `z` nearly cancel where `z` is small, which is where it is needed most; with `v = z / (2 + z)`
+//! The logarithm and `z` nearly cancel where `z` is small, which is the most important case; with `v = z / (2 + z)`
 //!
 //! ```text
 //! ln(1 + z) = 2 (v + v^3/3 + v^5/5 + ...),   z = 2 v + z v,   g(z) = -z v + 2 v^3 (1/3 + v^2/5 + v^4/7 + ...)
 //! ```
 //!
-//! nothing does: the second term is less than a sixth of the first (C. Loader, "Fast and accurate computation of
-//! binomial probabilities", 2000). So plain floats do for it, and the error is relative to the deviance itself,
-//! whatever `a`.
+//! no terms cancel: the second term is less than a sixth of the first (C. Loader, "Fast and accurate computation of
+//! binomial probabilities", 2000). So plain floats suffice, and the error is relative to the deviance itself, whatever
+//! `a`.
 
 use super::exact::power_of_two;
 use super::kernel::{Rate, Scaled};
 use super::ln::{ln_quotient, ln_to_a_float};
 use super::{Ball, Dd, Rough};
 
-/// Where the series is used, `|v|` is at most this.
-const WIDEST: f64 = 1.0 / 3.0;
+/// The largest `|v|` for which the series is used.
+const MAX_V: f64 = 1.0 / 3.0;
 
 /// Up to here, an error relative to the deviance is good enough: `2^14`.
-pub(super) const MOST: f64 = 16384.0;
+pub(super) const MAX_DEVIANCE: f64 = 16384.0;
 
 /// Up to here, so is one relative to the logarithm: evidence of one in `10^27`.
 const MODERATE: f64 = 64.0;
@@ -31,27 +31,27 @@ const MODERATE: f64 = 64.0;
 /// `2^-49 = 16u`.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
-/// More than what underflow takes from a deviance that is not zero.
+/// More than the loss of a nonzero deviance by underflow.
 const UNDERFLOW: f64 = 1e-290;
 
-/// The deviances of two counts from what was expected of their sum.
+/// The deviances of two counts from the expected parts of their sum.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deviances {
     /// The sum of both, with a negative sign.
     pub(super) minus: Ball,
-    /// By how much the first count exceeds what was expected: `a - x n = (1-x) n - b`. Off by `2^-52` of itself and `2^-102`
-    /// of the smaller expected count.
+    /// The excess of the first count over its expected value: `a - x n = (1-x) n - b`. Off by `2^-52` of itself and
+    /// `2^-102` of the smaller expected count.
     pub(super) lead: f64,
 }
 
 /// `a ln(x n / a) + b ln((1-x) n / b)` for `n = a + b`: `-n` times the Kullback-Leibler divergence of `x` from `a / n`.
 ///
-/// The differences of the two counts from what was expected add up to zero, so one is enough: that of the smaller rate, whose
-/// expected count is the more exact one.
+/// The differences of the two counts from their expected values add up to zero, so one suffices: that of the smaller
+/// rate, whose expected count is the more exact one.
 #[inline(always)]
 pub(super) fn minus_deviances(a: f64, b: f64, n: Dd, rate: &Rate) -> Deviances {
     let (part, count) = if rate.x_is_smaller { (rate.x, a) } else { (rate.y, b) };
-    // What underflows here is below 2^-900, beside a count.
+    // A product that underflows here is below 2^-900, beside a count.
     let expected = part.m.scale(power_of_two(part.e.max(-1000))) * n;
     let difference = (expected.hi - count) + expected.lo;
     let d = if rate.x_is_smaller { difference } else { -difference };
@@ -68,7 +68,7 @@ pub(super) fn minus_deviances(a: f64, b: f64, n: Dd, rate: &Rate) -> Deviances {
     Deviances { minus, lead: 0.0 - d }
 }
 
-/// What the series makes of a count.
+/// The result of the series for a count.
 #[derive(Clone, Copy)]
 struct Near {
     v: f64,
@@ -76,14 +76,14 @@ struct Near {
     difference: f64,
 }
 
-/// The deviances of two counts from what exceeds them by these differences, `d v - 2 a v^3 (1/3 + v^2/5 + ...)`, where `v = d /
-/// (2 a + d)`.
+/// The deviances of two counts from expected values that exceed them by these differences, `d v - 2 a v^3 (1/3 + v^2/5
+/// + ...)`, where `v = d / (2 a + d)`.
 ///
-/// **Rounding.** `d` is off by `2u` of itself, `u = 2^-53`, as subtracting a count rounds and adding the rest does; and by up to
-/// `2^-102 m`, which moves the deviance by `|z|` times that. What the former does is what it does to the deviance itself, whose
-/// logarithm moves at most 2.4 times as much as that of `d` where `|v| <= 1/3`: less than `5u`. From the rounded `d` on, `v` is off by
-/// less than `3u`, the first term by less than `5u`, and the second, a sixth of it at most, by less than `24u`: less than
-/// `(5 + 24/6) 6/5 u < 11u`. That is less than `16u` together.
+/// **Rounding.** `d` is off by `2u` of itself, `u = 2^-53`, as subtracting a count rounds and adding the rest does; and
+/// by up to `2^-102 m`, which moves the deviance by `|z|` times that. The former affects the deviance itself, whose
+/// logarithm moves at most 2.4 times as much as that of `d` where `|v| <= 1/3`: less than `5u`. From the rounded `d`
+/// on, `v` is off by less than `3u`, the first term by less than `5u`, and the second, a sixth of it at most, by less
+/// than `24u`: less than `(5 + 24/6) 6/5 u < 11u`. That is less than `16u` together.
 #[inline(always)]
 fn near(counts: [f64; 2], differences: [f64; 2]) -> [Near; 2] {
     let v: [f64; 2] = std::array::from_fn(|i| differences[i] / (counts[i] + (counts[i] + differences[i])));
@@ -98,7 +98,7 @@ impl Near {
     /// Whether the series may be used.
     #[inline(always)]
     fn holds(self) -> bool {
-        self.v.abs() <= WIDEST && self.deviance <= MOST
+        self.v.abs() <= MAX_V && self.deviance <= MAX_DEVIANCE
     }
 
     #[inline(always)]
@@ -117,11 +117,12 @@ impl Near {
     }
 }
 
-/// `a ln(m / a) - (m - a)` in floats, beyond the series and where that is good enough. `m` may be off by `5u` of itself.
+/// `a ln(m / a) - (m - a)` in floats, beyond the series and where that is good enough. `m` may be off by `5u` of
+/// itself.
 ///
-/// The quotient is off by `6u`, the logarithm by `8u` of itself and that, the product and the sum are rounded once each, and the
-/// difference is off by `2u`. As the result is at least 0.19 times the count and 0.2 times the logarithm's
-/// product, that is less than `70u` of it.
+/// The quotient is off by `6u`, the logarithm by `8u` of itself and that, the product and the sum are rounded once
+/// each, and the difference is off by `2u`. As the result is at least 0.19 times the count and 0.2 times the
+/// logarithm's product, that is less than `70u` of it.
 #[inline]
 fn middling(a: f64, m: f64, difference: f64) -> Option<Rough> {
     let ln = ln_to_a_float(m / a);
@@ -131,7 +132,8 @@ fn middling(a: f64, m: f64, difference: f64) -> Option<Rough> {
     (a >= 1.0 && -value <= MODERATE).then_some(Rough { value, error })
 }
 
-/// `a ln(m / a) - (m - a)`, `m = x n`, where either does not cancel or is large: the logarithm itself, in double-double.
+/// `a ln(m / a) - (m - a)`, `m = x n`, where either does not cancel or is large: the logarithm itself, in
+/// double-double.
 #[inline(never)]
 fn far(a: f64, x: Scaled, n: Dd, difference: Dd) -> Ball {
     let ln = ln_quotient(x.m, n, a, x.e);
@@ -140,8 +142,8 @@ fn far(a: f64, x: Scaled, n: Dd, difference: Dd) -> Ball {
     Ball::from(mid).widen(ln.radius * a + size * (4.0 * Dd::RELATIVE_ERROR) + UNDERFLOW)
 }
 
-/// `2 v^3 (1/3 + v^2/5 + ... + v^32/35)`, off by less than `14u` of itself and `3` times what `v` is off by. What is cut off is
-/// below `2^-59` of `v^2`; up to `v^2 = 1/64`, eight terms do, and what is cut off is below `2^-54`.
+/// `2 v^3 (1/3 + v^2/5 + ... + v^32/35)`, off by less than `14u` of itself and `3` times the error of `v`. The
+/// truncation is below `2^-59` of `v^2`; up to `v^2 = 1/64`, eight terms suffice, with a truncation below `2^-54`.
 #[inline(always)]
 fn cubic(v: [f64; 2]) -> [f64; 2] {
     const SMALL: f64 = 1.0 / 64.0;

@@ -5,7 +5,7 @@
 
 use super::fused;
 
-/// `a + b` rounded, and what the rounding left out. Exact for all finite inputs whose sum is finite.
+/// `a + b` rounded, and the rounding error. Exact for all finite inputs whose sum is finite.
 #[inline(always)]
 pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
@@ -21,8 +21,8 @@ pub(crate) fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, b - (sum - a))
 }
 
-/// `a * b` rounded, and what the rounding left out. Exact when `2^-968 <= |a * b|` and both factors are below
-/// `2^996`; a smaller product is off by at most `2^-1070`.
+/// `a * b` rounded, and the rounding error. Exact when `2^-968 <= |a * b|` and both factors are below `2^996`; a
+/// smaller product is off by at most `2^-1070`.
 ///
 /// With a [fused multiply-add](fused), the error costs one operation; without one, each factor is split into halves
 /// whose products are exact (Veltkamp, Dekker). The results are the same, since both are exact.

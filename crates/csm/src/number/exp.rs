@@ -1,11 +1,12 @@
 //! The exponential.
 //!
-//! `x = k ln 2 + r` with an integer `k` and `|r| < 0.347`; what Taylor's series says beyond `1 + r` comes from a
-//! polynomial, and `2^k` is a change of the exponent. All in floats: those who ask need a few units in the last place.
+//! `x = k ln 2 + r` with an integer `k` and `|r| < 0.347`; a polynomial gives Taylor's series beyond `1 + r`, and `2^k`
+//! is a change of the exponent. All in floats: the callers need a few units in the last place.
 //!
-//! **Error**, with `u = 2^-53`. The terms of [`beyond_linear`] are off by less than `8u` of their sum, what is cut off
-//! is less than `u/8` of it, and so `e^r = 1 + (r + ...)` is off by less than `5u` of itself. Reduction: `k LN_2_HIGH` is exact, and so is its difference to `x`, by Sterbenz's lemma; the rest
-//! is rounded twice, by less than `u |r| + u 2^-31`.
+//! **Error**, with `u = 2^-53`. The terms of [`beyond_linear`] are off by less than `8u` of their sum, the truncation
+//! is less than `u/8` of it, and so `e^r = 1 + (r + ...)` is off by less than `5u` of itself. Reduction: `k LN_2_HIGH`
+//! is exact, and so is its difference to `x`, by Sterbenz's lemma; the rest is rounded twice, by less than `u |r| + u
+//! 2^-31`.
 
 use super::Ball;
 use super::exact::power_of_two;
@@ -14,15 +15,15 @@ use super::ln::{LN_2_HIGH, LN_2_LOW};
 /// `2^-50 = 8u`.
 const ROUNDING: f64 = 8.881_784_197_001_252e-16;
 
-/// What no exponential of a ball below it exceeds: `e^-700 < 1e-304`.
-const LEAST: f64 = -700.0;
+/// A bound for balls below it: `e^-700 < 1e-304`.
+const MIN_EXPONENT: f64 = -700.0;
 
 /// `e^x`, for `x` up to 700 and a radius of at most 1. Below -700 the result is the ball of all numbers from 0 to
 /// `1e-304`.
 #[inline(always)]
 pub(crate) fn exp(x: Ball) -> Ball {
     debug_assert!(x.upper() <= 700.0);
-    if x.upper() < LEAST {
+    if x.upper() < MIN_EXPONENT {
         return Ball::between(0.0, 1e-304);
     }
     // Adding 1.5 * 2^52 rounds to an integer.
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_radius_is_carried_on() {
+    fn a_radius_is_propagated() {
         for (x, radius) in [(-3.0, 1e-3), (0.1, 0.2), (0.3, 1e-9), (5.0, 0.9)] {
             let ball = Ball::from(x).widen(radius);
             for end in [x - radius, x + radius] {

@@ -1,9 +1,10 @@
-//! A tail of the Beta distribution as a perturbed tail of the normal one: Temme's uniform expansion, with a proven error.
+//! A tail of the Beta distribution as a perturbed tail of the normal one: Temme's uniform expansion, with a proven
+//! error.
 //!
 //! Seen from `t = ln(x / (1-x))` downwards, the density of the logarithm of the odds, relative to that at `t`, is
-//! `e^-h(s)` with `h` convex; the lower tail over the density is `J`, the integral of that from 0 on. Let `a/n` and `b/n`, `n
-//! = a + b`, be the rates at which the density is greatest, and measure by how much it has fallen: where the logarithm of the
-//! odds stands for the rate `P`, by
+//! `e^-h(s)` with `h` convex; the lower tail over the density is `J`, the integral of that from 0 on. Let `a/n` and
+//! `b/n`, `n = a + b`, be the rates at which the density is greatest, and measure by how much it has fallen: where the
+//! logarithm of the odds stands for the rate `P`, by
 //!
 //! ```text
 //! v^2 / 2 = a ln(a / (n P)) + b ln(b / (n (1-P)))
@@ -15,60 +16,65 @@
 //! J = integral of e^((zeta^2 - v^2)/2) G(v / sigma) / sigma dv,   sigma^2 = a b / n
 //! ```
 //!
-//! where `G` says how much the logarithm of the odds moves for a unit of `v`. With `V = v / sigma`, `w = a b / n^2` and `g =
-//! (b - a) / n`, so that `g^2 = 1 - 4 w`, differentiating the divergence gives `G` an equation without logarithms:
+//! where `G` says how much the logarithm of the odds moves for a unit of `v`. With `V = v / sigma`, `w = a b / n^2` and
+//! `g = (b - a) / n`, so that `g^2 = 1 - 4 w`, differentiating the divergence gives `G` an equation without logarithms:
 //!
 //! ```text
 //! V G' = F(G) = G (1 - G^2 + g V G + w V^2),   G(0) = 1
 //! ```
 //!
-//! Its power series `1 + c_1 V + c_2 V^2 + ...` follows, with `c_1 = g/3` and so on: [`COEFFICIENTS`]. Of it, `N` terms are
-//! used, and integrating term by term gives `J` as a sum of `c_j A_j / sigma` with
+//! Its power series `1 + c_1 V + c_2 V^2 + ...` follows, with `c_1 = g/3` and so on: [`COEFFICIENTS`]. Of it, `N` terms
+//! are used, and integrating term by term gives `J` as a sum of `c_j A_j / sigma` with
 //!
 //! ```text
 //! A_0 = M(zeta),   A_1 = 1 / sigma,   A_(j+1) = (zeta^j / sigma^j) / sigma + (j / sigma^2) A_(j-1)
 //! ```
 //!
-//! where `M` is [Mills' ratio](super::mills) and all terms are positive (N. M. Temme, "Incomplete Laplace integrals", 1987,
-//! and "Asymptotic inversion of the incomplete beta function", 1992, whose coefficients have removable singularities instead).
+//! where `M` is [Mills' ratio](super::mills) and all terms are positive (N. M. Temme, "Incomplete Laplace integrals",
+//! 1987, and "Asymptotic inversion of the incomplete beta function", 1992, whose coefficients have removable
+//! singularities instead).
 //!
-//! **What is cut off.** The polynomial `S` of the first `N` terms leaves a residual `V S' - F(S) = rho_N V^N + ...`, which ends
-//! with `V^(3N-3)`. So the error `e = S - G` satisfies
+//! **What is cut off.** The polynomial `S` of the first `N` terms leaves a residual `V S' - F(S) = rho_N V^N + ...`,
+//! which ends with `V^(3N-3)`. So the error `e = S - G` satisfies
 //!
 //! ```text
 //! V e' = B e + rho,   B = 1 + w V^2 + g V X - 3/4 X^2 - 1/4 e^2 <= 1 + V^2/3   with X = S + G
 //! ```
 //!
-//! (a quadratic in `X` is at most `g^2 V^2 / 3`, and `w + (1 - 4w)/3 <= 1/3`). As `e` vanishes with `V^N`, it is at most
+//! (a quadratic in `X` is at most `g^2 V^2 / 3`, and `w + (1 - 4w)/3 <= 1/3`). As `e` vanishes with `V^N`, it is at
+//! most
 //!
 //! ```text
 //! |e(V)| <= integral of |rho(s)|/s (V/s) e^((V^2 - s^2)/6) ds from 0 to V <= e^(V^2/6) sum of |rho_k| V^k / (k-1)
 //! ```
 //!
-//! for **all** `V >= 0` and all shapes. Under the integral, `e^(V^2/6)` widens the bell a little: the moment of `v^k`, `k <= 3N -
-//! 3`, grows by less than a factor `e^(zeta^2 / (6 sigma^2) + (k+1) / (6 sigma^2 - 2)) <= e^(D/6)` with `D = (zeta^2 + 3N) /
-//! sigma^2`, where `sigma^2 >= N/2`, as moments grow with `zeta`. The moments `I_k = sigma^k A_k` are logarithmically convex (Cauchy and Schwarz), so `(I_(k+1) /
-//! I_k)^2 <= I_(k+2) / I_k = k + 1 + zeta^(k+1) / I_k <= k + 1 + zeta^2`, and `A_k <= A_N D^((k-N)/2)`. Together:
+//! for **all** `V >= 0` and all shapes. Under the integral, `e^(V^2/6)` widens the bell a little: the moment of `v^k`,
+//! `k <= 3N - 3`, grows by less than a factor `e^(zeta^2 / (6 sigma^2) + (k+1) / (6 sigma^2 - 2)) <= e^(D/6)` with `D =
+//! (zeta^2 + 3N) / sigma^2`, where `sigma^2 >= N/2`, as moments grow with `zeta`. The moments `I_k = sigma^k A_k` are
+//! logarithmically convex (Cauchy and Schwarz), so `(I_(k+1) / I_k)^2 <= I_(k+2) / I_k = k + 1 + zeta^(k+1) / I_k <= k
+//! + 1 + zeta^2`, and `A_k <= A_N D^((k-N)/2)`. Together:
 //!
 //! ```text
 //! |error of J| <= K A_N / sigma,   K = e^(D/6) sum of |rho_k| D^((k-N)/2) / (k-1)
 //! ```
 //!
-//! For each [`Order`], a test derives the coefficients and the residual's in exact rational numbers, bounds the latter for all `w`
-//! from 0 to 1/4, and finds `K` no greater than is used here.
+//! For each [`Order`], a test derives the coefficients and the residual's in exact rational numbers, bounds the latter
+//! for all `w` from 0 to 1/4, and checks that `K` does not exceed the value used here.
 //!
-//! **Rounding.** A moment `A_j` is the average of `((zeta + u) / sigma)^j` over a bell, so that relative errors of `sigma` and
-//! `zeta` enter it at most `j` times, and those of `zeta` at least once. `zeta` is off by `40u` of itself, as the divergence is off
-//! by `70u` at most, up to [`MOST`], and `1/sigma` by `4u`. With `A_j <= A_0 D^(j/2)` and `D <= 6.25`, the sum of `j |c_j A_j|` is less than `4
-//! A_0`: less than `(1 + 4) 40u + 4 4u = 216u` of `A_0`. Mills' ratio, which is multiplied by less than 1.01, is off by less than `48u`, as `zeta < 10`
-//! wherever the error matters. The sum of the terms' sizes is less than `3 A_0`, and each takes fewer than 20 roundings. Together that is less than
-//! `325u` of `A_0`, which is at most 3 times the sum: less than `975u`.
+//! **Rounding.** A moment `A_j` is the average of `((zeta + u) / sigma)^j` over a bell, so that relative errors of
+//! `sigma` and `zeta` enter it at most `j` times, and those of `zeta` at least once. `zeta` is off by `40u` of itself,
+//! as the divergence is off by `70u` at most, up to [`MAX_DEVIANCE`], and `1/sigma` by `4u`. With `A_j <= A_0 D^(j/2)`
+//! and `D <= 6.25`, the sum of `j |c_j A_j|` is less than `4 A_0`: less than `(1 + 4) 40u + 4 4u = 216u` of `A_0`.
+//! Mills' ratio, which is multiplied by less than 1.01, is off by less than `48u`, as `zeta < 10` wherever the error
+//! matters. The sum of the terms' sizes is less than `3 A_0`, and each takes fewer than 20 roundings. Together that is
+//! less than `325u` of `A_0`, which is at most 3 times the sum: less than `975u`.
 
 use super::Rough;
-use super::deviance::MOST;
+use super::deviance::MAX_DEVIANCE;
 use super::mills::mills;
 
-/// The coefficients `[c_(2k+2), c_(2k+1) / g]`, `k = 0, 1, ...`, as polynomials in `w`, the constants first. `c_16` is not used.
+/// The coefficients `[c_(2k+2), c_(2k+1) / g]`, `k = 0, 1, ...`, as polynomials in `w`, the constants first. `c_16` is
+/// not used.
 #[rustfmt::skip]
 const COEFFICIENTS: [[[f64; 2]; 8]; 8] = [
     [
@@ -113,24 +119,24 @@ const COEFFICIENTS: [[[f64; 2]; 8]; 8] = [
     ],
 ];
 
-/// How the series with so many pairs of terms may be used.
+/// The conditions for the series with this many pairs of terms.
 struct Order<const PAIRS: usize> {
-    /// The least `sigma^2`, at least half the number of terms.
-    least_variance: f64,
-    /// The greatest `D`.
+    /// The smallest `sigma^2`, at least half the number of terms.
+    min_variance: f64,
+    /// The largest `D`.
     spread: f64,
-    /// No less than `K` up to there.
+    /// A bound on `K` up to there.
     remainder: f64,
 }
 
-const SHORT: Order<4> = Order { least_variance: 50.0, spread: 1.0, remainder: 8.4e-6 };
-const MIDDLE: Order<6> = Order { least_variance: 24.0, spread: 2.25, remainder: 6.8e-8 };
-const LONG: Order<8> = Order { least_variance: 14.0, spread: 6.25, remainder: 1.62e-9 };
+const SHORT: Order<4> = Order { min_variance: 50.0, spread: 1.0, remainder: 8.4e-6 };
+const MIDDLE: Order<6> = Order { min_variance: 24.0, spread: 2.25, remainder: 6.8e-8 };
+const LONG: Order<8> = Order { min_variance: 14.0, spread: 6.25, remainder: 1.62e-9 };
 
 /// `2^-43 = 1024u`.
 const ROUNDING: f64 = 1.136_868_377_216_160_3e-13;
 
-/// What the series need to know about the shapes and the rate.
+/// The quantities of the shapes and the rate that the series need.
 struct Bell {
     w: f64,
     g: f64,
@@ -139,18 +145,18 @@ struct Bell {
     precision: f64,
     square: f64,
     zeta: f64,
-    /// Mills' ratio there.
+    /// Mills' ratio at `zeta`.
     mills: f64,
 }
 
-/// The lower tail over the density on the near side of the mean, where the divergence `zeta^2 / 2` is that of the rate from
-/// `a / (a + b)`; nothing, where the error is not proven to be below `most` of it. It is never below `2^-43`.
+/// The lower tail over the density on the near side of the mean, where the divergence `zeta^2 / 2` is that of the rate
+/// from `a / (a + b)`; `None`, where the error is not proven to be below `most` of it. It is never below `2^-43`.
 #[inline(always)]
 pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<Rough> {
     let one_over_n = 1.0 / (a + b);
     let q = b * one_over_n;
     let variance = a * q;
-    if variance < LONG.least_variance || divergence > MOST {
+    if variance < LONG.min_variance || divergence > MAX_DEVIANCE {
         return None;
     }
     let precision = 1.0 / variance.sqrt();
@@ -170,12 +176,11 @@ impl<const PAIRS: usize> Order<PAIRS> {
     /// Whether the remainder is proven.
     #[inline(always)]
     fn is_proven(&self, bell: &Bell) -> bool {
-        bell.variance >= self.least_variance
-            && bell.zeta * bell.zeta + (6 * PAIRS) as f64 <= self.spread * bell.variance
+        bell.variance >= self.min_variance && bell.zeta * bell.zeta + (6 * PAIRS) as f64 <= self.spread * bell.variance
     }
 
-    /// Whether the series is worth a try: `A_N / A_0` is about the product of `(k + zeta^2) / sigma^2`, `k = 1, 3, ..., N - 1`, and the
-    /// power of their mean is some one to ten times as much.
+    /// Whether the series is worth a try: `A_N / A_0` is about the product of `(k + zeta^2) / sigma^2`, `k = 1, 3, ...,
+    /// N - 1`, and the power of their mean is some one to ten times as much.
     #[inline(always)]
     fn is_promising(&self, bell: &Bell, most: f64) -> bool {
         let mean = (bell.zeta * bell.zeta + PAIRS as f64) * bell.square;
@@ -191,7 +196,8 @@ impl<const PAIRS: usize> Order<PAIRS> {
         let coefficients = coefficients::<PAIRS>(bell.w);
         let ratio = bell.zeta * bell.precision;
         let square = ratio * ratio;
-        // What A_(2k+2) has beside its multiple of A_0, over zeta / sigma^2, and A_(2k+1), over 1 / sigma; their sums.
+        // The part of A_(2k+2) beside its multiple of A_0, over zeta / sigma^2, and A_(2k+1), over 1 / sigma; their
+        // sums.
         let (mut power, mut moments, mut sums) = (1.0, [1.0; 2], coefficients[0]);
         // That multiple, and the sum.
         let (mut multiple, mut multiples) = (1.0, 1.0);
@@ -294,7 +300,8 @@ mod tests {
             .collect()
     }
 
-    /// The first terms of `G`: in the equation, the unknown `c_j` is multiplied with `j` on the left and `1 - 3` on the right.
+    /// The first terms of `G`: in the equation, the unknown `c_j` is multiplied with `j` on the left and `1 - 3` on the
+    /// right.
     fn solution(terms: usize) -> Series {
         let mut series = vec![vec![BigRational::one()]];
         for j in 1..terms {
@@ -304,7 +311,7 @@ mod tests {
         series
     }
 
-    /// No less than the polynomial's size from 0 to 1/4: the greatest of its coefficients in Bernstein's basis.
+    /// A bound on the polynomial's size from 0 to 1/4: the largest of its coefficients in Bernstein's basis.
     fn greatest(polynomial: &[BigRational]) -> BigRational {
         let degree = polynomial.len().saturating_sub(1);
         let choose = |n: usize, k: usize| (0..k).fold(of(1.0), |c, i| c * of((n - i) as f64) / of((i + 1) as f64));
@@ -339,7 +346,7 @@ mod tests {
         let terms = 2 * PAIRS;
         let series = solution(terms);
         let root = of(order.spread.sqrt());
-        assert!(order.spread.sqrt() * order.spread.sqrt() == order.spread && order.least_variance >= PAIRS as f64);
+        assert!(order.spread.sqrt() * order.spread.sqrt() == order.spread && order.min_variance >= PAIRS as f64);
         let mut sum = BigRational::zero();
         let mut power = BigRational::one();
         for (k, right) in right_side(&series, 3 * terms).iter().enumerate() {
@@ -365,15 +372,15 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_proven_nothing_is_said() {
-        // With any error that is asked for: too far from the mean, and too small a shape.
+    fn unproven_cases_give_no_result() {
+        // With any requested error: too far from the mean, and too small a shape.
         assert!(near_share(20.0, 1e6, 20.0, f64::MAX).is_some());
         assert!(near_share(20.0, 1e6, 50.0, f64::MAX).is_none());
         assert!(near_share(13.0, 1e6, 0.0, f64::MAX).is_none());
     }
 
     proptest! {
-        /// Both ways to the same tail enclose it, narrowly where that is asked.
+        /// Both methods enclose the same tail, narrowly on request.
         #[test]
         fn the_fraction_agrees(
             a in 3.0f64..40.0, b in 3.0f64..40.0, deviations in 0.0f64..9.0, near in any::<bool>(), digits in 20i32..42

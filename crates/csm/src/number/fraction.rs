@@ -25,20 +25,20 @@
 //! of the absolute values of the terms, whatever the signs, and every step's quotient is widened by that
 //! ([`Fraction::step`]).
 //!
-//! **Steps.** Far from the mean, or where a shape is small, sixteen do; near the mean about the root of the smaller
-//! shape, and from some dozens on an [expansion](super::expansion) is used there. So a hundred or so are the most that it
-//! takes; the search ends at [`MOST_STEPS`] in any case, with an enclosure that is as certain as any, only wider.
+//! **Steps.** Far from the mean, or where a shape is small, sixteen suffice; near the mean about the root of the
+//! smaller shape, and from some dozens on an [expansion](super::expansion) is used there. So it takes at most a hundred
+//! or so; the search ends at [`MAX_STEPS`] in any case, with an enclosure that is as certain as any, only wider.
 
 use super::kernel::Rate;
 
 /// `2^-49 = 16 u`.
 const ROUNDING: f64 = 1.776_356_839_400_250_5e-15;
 
-/// As near together as the ends of an enclosure may well be asked to come: `2^-44`.
+/// The narrowest sensible request for the ends of an enclosure: `2^-44`.
 pub(crate) const NARROW: f64 = 5.684_341_886_080_802e-14;
 
 /// More double steps than any distribution takes.
-const MOST_STEPS: u32 = 1 << 14;
+const MAX_STEPS: u32 = 1 << 14;
 
 /// Two floats with a number between them.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ pub(crate) struct Fraction {
     x: f64,
     /// `a (1-x) - b x`.
     lead: f64,
-    /// How many double steps are likely to do.
+    /// The number of double steps that will probably suffice.
     steps: u32,
 }
 
@@ -71,17 +71,18 @@ impl Fraction {
         Fraction { a, b, x: rate.x.to_f64(), lead, steps: likely_steps(a, b, lead) }
     }
 
-    /// Encloses `F` so that the ends are at most `width` apart, relatively, or as near as rounding allows: until twice
-    /// the steps do not halve the width any more, or there are too many.
+    /// Encloses `F` so that the ends are at most `width` apart, relatively, or as near as rounding permits: until twice
+    /// the steps do not halve the width any more, or the limit is reached.
     pub(crate) fn enclose_to(&self, width: f64) -> Enclosure {
-        // A term of the series is at most `(n + 1) x` times the one before. This spares arithmetic below the normal floats.
+        // A term of the series is at most `(n + 1) x` times the previous one. This avoids arithmetic below the normal
+        // floats.
         let ratio = (self.a + self.b + 1.0) * self.x;
         if ratio < NARROW / 8.0 {
             return Enclosure { lower: 1.0, upper: 1.0 + NARROW / 4.0 };
         }
         let mut steps = self.steps;
         let mut found = self.enclose(steps);
-        while found.relative_width() > width + 2.0 * rounding(steps) && steps < MOST_STEPS {
+        while found.relative_width() > width + 2.0 * rounding(steps) && steps < MAX_STEPS {
             steps *= 2;
             let next = self.enclose(steps);
             if next.relative_width() > 0.5 * found.relative_width() {
@@ -179,14 +180,13 @@ impl Fraction {
     }
 }
 
-/// The relative error of so many steps whose terms are all positive: `2^-48` for each.
+/// The relative error of `steps` steps with only positive terms: `2^-48` for each.
 fn rounding(steps: u32) -> f64 {
     f64::from(steps + 1) * 3.552_713_678_800_501e-15
 }
 
-/// Sixteen do far from the mean, or when a shape is small. Near the mean of a distribution with large shapes
-/// it takes about as many as the complementary error function does that it resembles: more, the fewer
-/// standard deviations away.
+/// Sixteen suffice far from the mean, or when a shape is small. Near the mean of a distribution with large shapes it
+/// takes about as many as the complementary error function that it resembles: more, the fewer standard deviations away.
 fn likely_steps(a: f64, b: f64, lead: f64) -> u32 {
     let deviations = lead.abs() / (a / (a + b) * b).sqrt();
     let near = 1.0 / deviations.max(1e-3);
@@ -194,16 +194,16 @@ fn likely_steps(a: f64, b: f64, lead: f64) -> u32 {
     16 + resembling.min(a.min(b).sqrt()) as u32
 }
 
-/// `a (1-x) - b x`: positive on the near side of the mean. Off by less than `2^-52 + 2^-52 |L|`, as the
-/// products are made in double-double, and are at most `2^53`. (A rate below `2^-1000` counts as one of about
-/// that size, which matters as little.)
+/// `a (1-x) - b x`: positive on the near side of the mean. Off by less than `2^-52 + 2^-52 |L|`, as the products are
+/// made in double-double, and are at most `2^53`. (A rate below `2^-1000` counts as one of about that size, which
+/// matters as little.)
 pub(crate) fn lead(a: f64, b: f64, rate: &Rate) -> f64 {
     let product =
         |weight: f64, part: super::kernel::Scaled| part.m.scale(super::exact::power_of_two(part.e.max(-1000))) * weight;
     (product(a, rate.y) - product(b, rate.x)).hi
 }
 
-/// A sum as computed, and the sum of its terms' absolute values.
+/// A computed sum, and the sum of its terms' absolute values.
 #[derive(Clone, Copy)]
 struct Sum {
     value: f64,

@@ -1,8 +1,8 @@
 //! A fused multiply-add where the processor has one: `a * b - c` with a single rounding.
 //!
-//! A program for any x86-64 processor may not take one for granted, and a call of a function that was compiled for those
-//! that have it would cost more than it saves. So the processor is asked, which is a load and a branch, and the
-//! instruction stands where it is needed.
+//! A program for any x86-64 processor must not rely on one, and a call of a function that was compiled for those that
+//! have it would cost more than it saves. So the processor is asked, which is a load and a branch, and the instruction
+//! is inlined at its use.
 
 pub(super) use machine::{is_at_hand, multiply_subtract};
 
@@ -21,8 +21,8 @@ mod machine {
     pub(in super::super) fn multiply_subtract(a: f64, b: f64, c: f64) -> f64 {
         debug_assert!(is_at_hand());
         let mut result = a;
-        // SAFETY: the instruction reads and writes the registers named and nothing else. Its callers have asked whether
-        // the processor has it.
+        // SAFETY: the instruction reads and writes the named registers only, and the callers have checked that the
+        // processor has it.
         unsafe {
             asm!(
                 "vfmsub213sd {result}, {b}, {c}",

@@ -1,4 +1,4 @@
-//! `ln(x^a (1-x)^b / B(a, b))`, on which everything about success rates leans.
+//! `ln(x^a (1-x)^b / B(a, b))`, the basis of all computations about success rates.
 //!
 //! With `n = a + b`, Stirling's formula for the three Gamma functions in the Beta function gives
 //!
@@ -6,11 +6,11 @@
 //! a ln(x n / a) + b ln((1-x) n / b) + 1/2 ln(a b / (2 pi n)) + d(n) - d(a) - d(b)
 //! ```
 //!
-//! where `d` is what that formula leaves out ([`stirling`](super::stirling)). The large parts, `n ln n` and so on,
+//! where `d` is the remainder of that formula ([`stirling`](super::stirling)). The large parts, `n ln n` and so on,
 //! have cancelled on paper: the first two terms add up to `-n` times a Kullback-Leibler divergence. As `x n - a` and
-//! `(1-x) n - b` add up to zero, they are a sum of two [`deviances`](super::deviance), which have one sign, so that
-//! nothing cancels any more: up to `2^14`, they are off by `70u < 2^-46` of themselves at most, and less than a quarter of that near
-//! `a / n`; where they are larger, by no more than `2^-76 n`.
+//! `(1-x) n - b` add up to zero, they are a sum of two [`deviances`](super::deviance), which have one sign, so no
+//! further cancellation occurs: up to `2^14`, they are off by `70u < 2^-46` of themselves at most, and less than a
+//! quarter of that near `a / n`; where they are larger, by no more than `2^-76 n`.
 //!
 //! Robbins' level is the same sum with another half logarithm ([`level`]); so are the Beta function and binomial
 //! coefficients ([`ln_beta`], [`choose`]), which have no rate, and whose first two terms are double-double logarithms:
@@ -66,7 +66,7 @@ impl Rate {
         Rate::new(y).swap()
     }
 
-    /// The other outcome's rate.
+    /// The rate of the other outcome.
     pub(crate) fn swap(self) -> Self {
         Rate { x: self.y, y: self.x, x_is_smaller: !self.x_is_smaller }
     }
@@ -76,8 +76,8 @@ impl Rate {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel {
     deviances: Ball,
-    /// `a (1-x) - b x = a - x (a + b)`: positive on the near side of the mean. Off by `2^-52` of itself and `2^-102` of the
-    /// smaller expected count.
+    /// `a (1-x) - b x = a - x (a + b)`: positive on the near side of the mean. Off by `2^-52` of itself and `2^-102` of
+    /// the smaller expected count.
     pub(crate) lead: f64,
     corrections: Rough,
     /// Off by five roundings or fewer.
@@ -104,7 +104,7 @@ impl Kernel {
         self.deviances + (half_ln(self.square) + self.corrections)
     }
 
-    /// The logarithm of the kernel over a number: the two in one.
+    /// The logarithm of the kernel over a number, in one step.
     #[inline(always)]
     pub(crate) fn ln_over(&self, x: Rough) -> Ball {
         let ln = half_ln(self.square / (x.value * x.value));
@@ -119,8 +119,8 @@ impl Kernel {
         Rough { value: root, error: 3.0 * f64::EPSILON * root } * exp(self.deviances + self.corrections).into()
     }
 
-    /// `a ln(a / (x n)) + b ln(b / ((1-x) n))`: `n` times the Kullback-Leibler divergence of `x` from `a / n`. Off by less
-    /// than `70u` of itself up to `2^14`.
+    /// `a ln(a / (x n)) + b ln(b / ((1-x) n))`: `n` times the Kullback-Leibler divergence of `x` from `a / n`. Off by
+    /// less than `70u` of itself up to `2^14`.
     #[inline(always)]
     pub(crate) fn divergence(&self) -> f64 {
         // A zero may come with either sign.
@@ -159,7 +159,7 @@ pub(crate) fn level(s: f64, f: f64, rate: &Rate) -> Ball {
     minus_deviances(s, f, n.into(), rate).minus + rest(s, f, n.into(), (n + 1.0) * (n + 1.0) * n / (TAU * (s * f)))
 }
 
-/// `a ln(x n / a) + b ln((1-x) n / b)`, about: `-n` times the Kullback-Leibler divergence of `x` from `a / n`.
+/// About `a ln(x n / a) + b ln((1-x) n / b)`: `-n` times the Kullback-Leibler divergence of `x` from `a / n`.
 pub(crate) fn minus_divergence(a: f64, b: f64, rate: &Rate) -> f64 {
     minus_deviances(a, b, Dd::sum(a, b), rate).minus.mid.hi
 }
@@ -183,7 +183,7 @@ fn corrections(a: f64, b: f64, n: Dd) -> Rough {
     correction(n) - (correction(a.into()) + correction(b.into()))
 }
 
-/// Half the logarithm of a number that eight roundings or fewer have led to: each moves the result by up to `2^-54`.
+/// Half the logarithm of a number that results from at most eight roundings: each moves the result by up to `2^-54`.
 #[inline(always)]
 fn half_ln(x: f64) -> Rough {
     let ln = ln_to_a_float(x);

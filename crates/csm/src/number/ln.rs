@@ -10,14 +10,13 @@
 //! (the shape of P. T. P. Tang's table-driven logarithm). The first two terms are computed in double-double, the
 //! others in plain floats.
 //!
-//! **Error.** `z` is exact where `r = 1`; elsewhere it is off by at most `2^-104`, as `r m_hi` is exact in
-//! two floats, subtracting one from the first of them is exact, and the two smaller parts are below `2^-52`.
-//! With `u = 2^-53`: the terms from the third to the tenth, in floats, are off by at most `6 u |z|^3 / 3`,
-//! less than `2^-68.9 |z|`; what is left out is less than `|z|^11 / 10`, less than `2^-87 |z|`; the
-//! double-double parts are off by less than `2^-98 |z|`. Together that is less than [`SERIES_ERROR`] times
-//! `|z|`, a **relative** error, since near one nothing else is added. The table, `e ln 2` and their sums are
-//! off by less than `2^-93.6 |e| + 2^-101 |ln r|`; where `r` is not one, `|ln r| > 2^-8.1`, so that
-//! [`TABLE_ERROR`] covers `z` as well.
+//! **Error.** `z` is exact where `r = 1`; elsewhere it is off by at most `2^-104`, as `r m_hi` is exact in two floats,
+//! subtracting one from the first of them is exact, and the two smaller parts are below `2^-52`. With `u = 2^-53`: the
+//! terms from the third to the tenth, in floats, are off by at most `6 u |z|^3 / 3`, less than `2^-68.9 |z|`; the
+//! truncation is less than `|z|^11 / 10`, less than `2^-87 |z|`; the double-double parts are off by less than `2^-98
+//! |z|`. Together that is less than [`SERIES_ERROR`] times `|z|`, a **relative** error, since near one nothing else is
+//! added. The table, `e ln 2` and their sums are off by less than `2^-93.6 |e| + 2^-101 |ln r|`; where `r` is not one,
+//! `|ln r| > 2^-8.1`, so that [`TABLE_ERROR`] covers `z` as well.
 
 use super::exact::{fast_two_sum, power_of_two, split_exponent, two_prod, two_sum};
 use super::ln_table::{FIRST, TABLE};
@@ -30,7 +29,7 @@ const SERIES_ERROR: f64 = 3.388_131_789_017_201_4e-21;
 const TABLE_ERROR: f64 = 1.009_741_958_682_895_2e-28;
 
 /// Significands from here on are halved: `362.5 / 256`.
-const MOST: f64 = 1.416_015_625;
+const MAX_SIGNIFICAND: f64 = 1.416_015_625;
 
 /// `ln 2` to 41 bits, so that a product with an exponent is exact.
 pub(super) const LN_2_HIGH: f64 = 0.693147180559663;
@@ -53,10 +52,9 @@ pub(crate) fn ln_scaled(x: Ball, e: i32) -> Ball {
 
 /// `ln(2^e x n / a)`, for `x` from `2^-60` to 2, and `n` and `a` from `2^-40` to `2^54`.
 ///
-/// The quotient `q` of the upper parts is a float, and so the logarithm need not wait for the rest of it:
-/// that is a factor `1 + t`, with `t = (x n - q a) / (q a)`. As `q a` is exact in two floats, and so are the
-/// upper parts' product and the difference of the larger halves, `t` is off by less than `32 u^2`, and what is
-/// left out of `ln(1 + t)` is less.
+/// The quotient `q` of the upper parts is a float, so the logarithm need not wait for the rest of it, which is a factor
+/// `1 + t`, with `t = (x n - q a) / (q a)`. As `q a` is exact in two floats, and so are the upper parts' product and
+/// the difference of the larger halves, `t` is off by less than `32 u^2`, and the truncation of `ln(1 + t)` is less.
 #[inline(always)]
 pub(crate) fn ln_quotient(x: Dd, n: Dd, a: f64, e: i32) -> Ball {
     let (product, product_low) = two_prod(x.hi, n.hi);
@@ -84,7 +82,7 @@ pub(crate) fn ln_1p(x: Ball) -> Ball {
     Ball { mid: series, radius: 0.0 }.widen(rounding + x.radius / (0.998 - x.radius))
 }
 
-/// `ln(2^e (hi + lo) (1 + t))`, where `t` is at most `2^-50` and its own error is the caller's.
+/// `ln(2^e (hi + lo) (1 + t))`, where `t` is at most `2^-50`, and the caller accounts for its error.
 #[inline(always)]
 fn ln_parts(x: Dd, t: f64, e: i32) -> Ball {
     let reduced = reduce(x);
@@ -125,7 +123,7 @@ struct Reduced {
 #[inline(always)]
 fn reduce(x: Dd) -> Reduced {
     let (m, exponent) = split_exponent(x.hi);
-    let (m, exponent) = if m > MOST { (0.5 * m, exponent + 1) } else { (m, exponent) };
+    let (m, exponent) = if m > MAX_SIGNIFICAND { (0.5 * m, exponent + 1) } else { (m, exponent) };
     // Adding 1.5 * 2^52 rounds to an integer, which is then in the lowest bits.
     let index = (m * 256.0 + 6_755_399_441_055_744.0).to_bits() as u32 as usize;
     let (reciprocal, hi, lo) = TABLE[index - FIRST];
@@ -135,7 +133,7 @@ fn reduce(x: Dd) -> Reduced {
     Reduced { exponent, table, z: Dd { hi, lo } }
 }
 
-/// `x / 2^e`, where that is below 1. What underflows here is below `2^-1074`.
+/// `x / 2^e`, where that is below 1. The loss by underflow is below `2^-1074`.
 #[inline(always)]
 fn scale_down(x: f64, e: i32) -> f64 {
     if (-1000..=1000).contains(&e) {
@@ -186,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_of_the_table_is_what_it_says() {
+    fn every_row_of_the_table_is_correct() {
         for (i, (reciprocal, hi, lo)) in (FIRST..).zip(TABLE) {
             assert_eq!(reciprocal, 256.0 / i as f64);
             let r = of(reciprocal);

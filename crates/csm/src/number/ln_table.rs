@@ -1,6 +1,6 @@
-//! Logarithms of a few numbers close to each other, for [`ln`](super::ln) to start from.
+//! Logarithms of a few numbers close to each other, from which [`ln`](super::ln) starts.
 
-/// The first row stands for the numbers nearest to `FIRST / 256`.
+/// The first row belongs to the numbers nearest to `FIRST / 256`.
 pub(super) const FIRST: usize = 181;
 
 /// For each `i` from [`FIRST`] to 362: `r`, the float nearest to `256 / i`, and `-ln r` as a sum of two floats.

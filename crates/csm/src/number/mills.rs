@@ -4,8 +4,8 @@
 //! M(z) = e^(z^2/2) times the integral of e^(-v^2/2) from z on
 //! ```
 //!
-//! With `r = 6 / (z + 6)`, which goes from 1 to 0 as `z` goes from 0 to infinity, `M = r P(t)` for a polynomial `P` in `t =
-//! 2 r - 1`, about.
+//! With `r = 6 / (z + 6)`, which goes from 1 to 0 as `z` goes from 0 to infinity, `M = r P(t)` for a polynomial `P` in
+//! `t = 2 r - 1`, about.
 //!
 //! **Error.** `M` is the solution of `M' = z M - 1` that stays bounded. Put an approximation `A` in, and it leaves a
 //! residual `R = A' - z A + 1`; so the difference `E = A - M` satisfies `E' = z E + R`, and, staying bounded, is
@@ -14,13 +14,14 @@
 //! E(z) = -e^(z^2/2) times the integral of e^(-v^2/2) R(v) from z on,   |E(z)| <= M(z) sup |R|
 //! ```
 //!
-//! The greatest residual is thus a bound on the **relative** error, for all `z` at once. As `z` and `r'` are rational in
-//! `r`, the residual is a polynomial in `t`, whose coefficients follow exactly from those of `P`, and the sum of their
-//! sizes in the basis of Chebyshev's polynomials bounds it: that is less than `2^-50`, and a test computes it.
+//! The greatest residual is thus a bound on the **relative** error, for all `z` at once. As `z` and `r'` are rational
+//! in `r`, the residual is a polynomial in `t`, whose coefficients follow exactly from those of `P`, and the sum of
+//! their sizes in the basis of Chebyshev's polynomials bounds it: that is less than `2^-50`, and a test computes it.
 //!
-//! Rounding: the coefficients' sizes add up to less than 1.26, and `P` is above 0.4 for `z <= 10`; each of the sum's terms
-//! takes 12 roundings or fewer, and the powers of `t` carry the error of `t`, 4 units, no more than their share of `t P' /
-//! P <= 1`. Together that is less than `48u` with `u = 2^-53`. Beyond, where `P` falls to a sixth, it is less than `120u`.
+//! Rounding: the coefficients' sizes add up to less than 1.26, and `P` is above 0.4 for `z <= 10`; each of the sum's
+//! terms takes 12 roundings or fewer, and the powers of `t` carry the error of `t`, 4 units, no more than their share
+//! of `t P' / P <= 1`. Together that is less than `48u` with `u = 2^-53`. Beyond, where `P` falls to a sixth, it is
+//! less than `120u`.
 
 /// `P`, from the constant on.
 const COEFFICIENTS: [f64; 24] = [
@@ -91,7 +92,7 @@ mod tests {
         (0..one.len().max(other.len())).map(|k| at(one, k) + at(other, k)).collect()
     }
 
-    /// The sum of the sizes of the coefficients in Chebyshev's basis: no less than the polynomial on `[-1, 1]`.
+    /// The sum of the sizes of the coefficients in Chebyshev's basis: a bound on the polynomial on `[-1, 1]`.
     fn size(polynomial: &[BigRational]) -> BigRational {
         let half = of(0.5);
         let mut found = vec![BigRational::zero(); polynomial.len() + 1];

@@ -1,11 +1,11 @@
-//! A float and how much it may be off: what a [ball](super::Ball) is, where a float has digits enough.
+//! A float and its maximum error: the counterpart of a [ball](super::Ball) where a float has digits enough.
 
 use std::ops::{Add, Mul, Neg, Sub};
 
 use super::ball::ROUNDING;
 use super::{Ball, Dd};
 
-/// `2^-53`: what a rounding moves a float by, relatively.
+/// `2^-53`: the relative error of a rounding.
 const HALF_UNIT: f64 = 0.5 * f64::EPSILON;
 
 /// The true value is within `error` of `value`.
@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_operation_covers_what_its_arguments_cover(
+        fn every_operation_propagates_its_arguments_errors(
             x in -2.0f64..2.0, y in -2.0f64..2.0, (off_x, off_y) in (-1.0f64..1.0, -1.0f64..1.0), size in 0i32..60
         ) {
             let error = 2f64.powi(-size);

@@ -1,4 +1,4 @@
-//! What Stirling's formula leaves out of the logarithm of the Gamma function.
+//! The remainder of Stirling's formula for the logarithm of the Gamma function.
 //!
 //! ```text
 //! ln Gamma(z) = (z - 1/2) ln z - z + ln(2 pi)/2 + d(z),   d(z) = 1/(12 z) - 1/(360 z^3) + 1/(1260 z^5) - ...
@@ -12,7 +12,7 @@ use super::ln::ln;
 use super::stirling_table::EIGHTHS;
 use super::{Ball, Dd, Rough};
 
-/// From here on the series is used as it is.
+/// From here on the series is used directly.
 const LARGE: f64 = 16.0;
 
 /// `d(z)` for `z > 0`. `z` is above `2^-40`.
@@ -31,8 +31,8 @@ fn below_large(z: Dd) -> Rough {
     small(z)
 }
 
-/// The series, in floats. What is left out is less than `691/360360 / 16^11`, which is `1.1e-16`; taking `z.hi` for `z` and
-/// rounding move the sum, less than `1/192`, by less than `8u = 2^-50` of itself: less than `5e-18`.
+/// The series, in floats. The truncation is less than `691/360360 / 16^11`, which is `1.1e-16`; taking `z.hi` for `z`
+/// and rounding move the sum, less than `1/192`, by less than `8u = 2^-50` of itself: less than `5e-18`.
 #[inline]
 fn large(z: f64) -> Rough {
     let reciprocal = 1.0 / z;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_what_the_recurrence_gives() {
+    fn the_table_satisfies_the_recurrence() {
         for eighths in 1..128 {
             let z = Dd::from(f64::from(eighths) / 8.0);
             let (table, computed) = (below_large(z), small(z));

@@ -1,4 +1,4 @@
-//! What Stirling's formula leaves out at small eighths, for [`stirling`](super::stirling).
+//! The remainder of Stirling's formula at small eighths, for [`stirling`](super::stirling).
 
 /// `d(1/8)`, `d(2/8)`, ..., `d(127/8)`, each rounded to the nearest float.
 #[rustfmt::skip]

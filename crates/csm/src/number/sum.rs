@@ -1,7 +1,7 @@
-//! The sum of many floats, rounded once: the same in whatever order they come.
+//! The sum of many floats, rounded once: the same in every order.
 //!
-//! J. R. Shewchuk's expansions ("Adaptive precision floating-point arithmetic", 1997): the sum so far is kept exactly, as
-//! floats of which each is below the last place of the next. There are seldom more than a few.
+//! J. R. Shewchuk's expansions ("Adaptive precision floating-point arithmetic", 1997): the sum so far is kept exactly,
+//! as floats of which each is below the last place of the next. There are rarely more than a few.
 
 use super::exact::two_sum;
 
@@ -36,7 +36,7 @@ fn round(parts: &[f64]) -> f64 {
         let (sum, low) = two_sum(high, part);
         high = sum;
         if low != 0.0 {
-            // Where `low` is just half a unit of `high`, `high` was rounded to even, and what follows decides.
+            // Where `low` is exactly half a unit of `high`, `high` was rounded to even, and the next part decides.
             let beyond = rest.next().unwrap_or(0.0);
             let (other, error) = two_sum(high, 2.0 * low);
             let is_half = error == 0.0 && other != high;
@@ -54,7 +54,7 @@ mod tests {
     use super::super::exactly::rational::of;
     use super::*;
 
-    /// Whether no float is nearer, and of two that are as near it is the even one.
+    /// Whether no float is nearer, and of two equally near ones it is the even one.
     fn is_nearest(found: f64, truth: &BigRational) -> bool {
         let distance = |x: f64| {
             let off = of(x) - truth;
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_broken_by_what_follows() {
+    fn ties_are_broken_by_the_next_part() {
         let half = f64::EPSILON / 2.0;
         assert_eq!(sum([1.0, half]), 1.0);
         assert_eq!(sum([1.0, half, 1e-300]), 1.0 + f64::EPSILON);

@@ -7,19 +7,19 @@ use super::kernel::{Kernel, Rate, kernel};
 use super::ln::{ln, ln_1p, rough_ln};
 use super::{Ball, Rough, series};
 
-/// `2^-54`: a probability that cannot be told from none.
+/// `2^-54`: a probability indistinguishable from zero.
 const NEXT_TO_NOTHING: f64 = 0.25 * f64::EPSILON;
 
-/// `2^-42`: to how much of itself a level's smaller tail is computed. Twice that is less than half of the `10^-12` that a level may
-/// exceed the truth by.
+/// `2^-42`: the relative precision of a level's smaller tail. Twice that is less than half of the `10^-12` by which a
+/// level may exceed the truth.
 const DIGITS: f64 = 2.273_736_754_432_320_6e-13;
 
-/// `ln I_x(a, b)`, `ln(1 - I_x(a, b))`, and how fast they move.
+/// `ln I_x(a, b)`, `ln(1 - I_x(a, b))`, and their slopes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tails {
-    /// `ln I_x(a, b)`, the probability to be below `x`.
+    /// `ln I_x(a, b)`: the probability of a value below `x`.
     pub(crate) lower: Ball,
-    /// `ln(1 - I_x(a, b))`, the probability to be above.
+    /// `ln(1 - I_x(a, b))`: the probability of a value above.
     pub(crate) upper: Ball,
     /// `ln(x (1-x) f(x))` with the density `f`: the slope of `I_x` in `ln(x / (1-x))`.
     pub(crate) density: Ball,
@@ -52,14 +52,14 @@ pub(crate) fn ln_hazard(a: f64, b: f64, rate: &Rate, kernel: &Kernel) -> Ball {
     if lead >= 1.0 && most <= NEXT_TO_NOTHING * lead {
         return kernel.ln_over(Rough { value: 1.0, error: NEXT_TO_NOTHING });
     }
-    // Of a little, a few digits do.
+    // For a small part, a few digits suffice.
     let width = DIGITS * (lead / most).max(1.0);
     let lower = density * whole_share(a, b, rate, kernel.divergence(), width);
     kernel.ln_over(Rough { value: 1.0, error: 0.0 } - lower)
 }
 
-/// Whether the lower tail is the one that the fraction gives quickly. That is so below the mean; but when the
-/// upper tail is within a shape below 1 of the end, its fraction, there a power series, is the quick one.
+/// Whether the fraction gives the lower tail quickly. It does below the mean; but when the upper tail is within a shape
+/// below 1 of the end, its fraction, there a power series, is the quick one.
 fn below_center(a: f64, b: f64, rate: &Rate) -> bool {
     let n = a + b;
     if n < 2.0 {
@@ -72,8 +72,8 @@ fn below_center(a: f64, b: f64, rate: &Rate) -> bool {
     lead(a, b, rate) >= 0.0
 }
 
-/// `I_x(a, b)` over `e^`[`density`](Tails::density), for `x` on the side where that is not the larger tail, and to about
-/// `width` of itself, or [`DIGITS`] where the distribution is much like a normal one.
+/// `I_x(a, b)` over `e^`[`density`](Tails::density), for `x` on the side where that is not the larger tail, and to
+/// about `width` of itself, or [`DIGITS`] where the distribution is much like a normal one.
 #[inline]
 fn near_share(a: f64, b: f64, rate: &Rate, divergence: f64, width: f64) -> Ball {
     if let Some(share) = expansion::near_share(a, b, divergence, width.max(DIGITS)) {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hazard_covers_what_the_binomial_sums_give() {
+    fn the_hazard_covers_the_binomial_sums() {
         let mut ways = [0; 3];
         for n in [1u32, 2, 5, 17, 40, 60, 90, 260] {
             let coefficients = pascal(n);

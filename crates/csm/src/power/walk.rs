@@ -14,7 +14,7 @@ pub(super) struct Walk<'a> {
     trials: u64,
     floor: Option<Boundary<'a>>,
     ceiling: Option<Boundary<'a>>,
-    /// The runs that are not decided, by what their tests have proven; see [`index`].
+    /// The undecided runs, by the directions that their tests have proven; see [`index`].
     layers: [Layer; 4],
     holds: f64,
     fails: f64,
@@ -42,7 +42,7 @@ impl<'a> Walk<'a> {
         Walk { tests, rate, trials: 0, floor, ceiling, layers, holds: 0.0, fails: 0.0 }
     }
 
-    /// The probability of having decided so.
+    /// The probability of this verdict.
     pub(super) fn decided(&self, verdict: Verdict) -> f64 {
         match verdict {
             Verdict::Holds => self.holds,
@@ -50,13 +50,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The probability of not having decided.
+    /// The probability of no verdict.
     pub(super) fn undecided(&self) -> f64 {
-        // The sum of nothing is -0.
+        // An empty sum is -0.
         self.layers.iter().flat_map(|layer| &layer.mass).sum::<f64>() + 0.0
     }
 
-    /// One more trial.
+    /// Advances by one trial.
     pub(super) fn advance(&mut self) {
         self.trials += 1;
         for boundary in [&mut self.floor, &mut self.ceiling].into_iter().flatten() {
@@ -70,10 +70,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Books what a layer's runs have just proven.
+    /// Adds the runs of a layer that have just proven a direction to their new places.
     fn settle(&mut self, from: usize) {
         let mut layer = std::mem::take(&mut self.layers[from]);
-        // Boundaries are thresholds on the number of successes, so what moves is at the two ends.
+        // Boundaries are thresholds on the number of successes, so runs leave at the two ends.
         while let Some(&mass) = layer.mass.first() {
             if !self.book(from, layer.first, mass) {
                 break;
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
         self.layers[from] = layer;
     }
 
-    /// Whether runs at this state leave their layer; books them where they go.
+    /// Whether runs at this state leave their layer; adds them to their new place.
     fn book(&mut self, from: usize, successes: u64, mass: f64) -> bool {
         let proven = |boundary: &Option<Boundary<'_>>, already: Option<Direction>| {
             let boundary = boundary.as_ref()?;
@@ -121,7 +121,7 @@ impl Layer {
             before = here;
         }
         self.mass.push(before * rate);
-        // The ends of a long walk are of no account, but would make it slow.
+        // The ends of a long walk have no weight, but would make it slow.
         let dust = self.mass.iter().take_while(|&&mass| mass < NEGLIGIBLE).count();
         if dust > 0 && dust < self.mass.len() {
             let lost: f64 = self.mass.drain(..dust).sum();

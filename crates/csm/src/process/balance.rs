@@ -1,20 +1,20 @@
-//! How to share out the error between the two directions of a test.
+//! The division of the error between the two directions of a test.
 //!
 //! Two [one-sided processes](UniformTail) may together stop with a probability of at most `eps` at the threshold
 //! itself. Robbins' criterion amounts to giving each side a share of `eps` as large as its width: at a threshold of
 //! 0.98, "below" has 98 % and "above" has 2 %, which is why it is slow to confirm that a good service is good.
 //!
-//! But it does not use up what it has. Where successes are common, each failure multiplies the evidence for "below"
-//! at once, by fifty at 0.98, so that the process does not reach `1/eps` but jumps past it, and the probability of
-//! stopping is well below the share it was given. [`ln_shares`] computes that probability, and gives the narrow side all
-//! that is left: some 70 % of `eps` instead of 2 %, for nothing. The wide side keeps Robbins' share, so no test
-//! becomes slower than his, except for the last fraction of a per cent that the evidence of the wrong side lent him.
+//! But it does not use up its share. Where successes are common, each failure multiplies the evidence for "below" at
+//! once, by fifty at 0.98, so the process does not reach `1/eps` but jumps past it, and the probability of stopping is
+//! well below the given share. [`ln_shares`] computes that probability, and gives the narrow side the rest: some 70 %
+//! of `eps` instead of 2 %, for nothing. The wide side keeps Robbins' share, so no test becomes slower than his, except
+//! for the last fraction of a per cent that the evidence of the wrong side lent him.
 //!
 //! **The computation.** `P` is the law of the trials at the threshold, `Q` their law when the rate is drawn uniformly
-//! from (0, 1) first. Under `Q`, after `h` of `n` trials in the wide direction, the next is one with probability
-//! `(h + 1)/(n + 2)` (Laplace), and `P = Q e^r` with Robbins' level `r`. So the probability to stop at a state is its
-//! `Q`-probability, by dynamic programming, times `e^r`: relative to `eps` that neither under- nor overflows. After
-//! [`HORIZON`] trials, Ville's inequality bounds what may still come: from each state that is left, `eps` times the
+//! from (0, 1) first. Under `Q`, after `h` of `n` trials in the wide direction, the next one is in that direction with
+//! probability `(h + 1)/(n + 2)` (Laplace), and `P = Q e^r` with Robbins' level `r`. So the probability to stop at a
+//! state is its `Q`-probability, by dynamic programming, times `e^r`: relative to `eps` that neither under- nor
+//! overflows. After [`HORIZON`] trials, Ville's inequality bounds the rest: from each remaining state, `eps` times the
 //! evidence there; times `P` and relative to `eps`, that is its `Q`-probability times the tail `t`.
 //!
 //! **Rounding.** A state's `Q`-probability is a sum of products of positive numbers, with at most three roundings
@@ -26,7 +26,7 @@ use crate::Direction;
 use crate::number::Ball;
 use crate::number::exp::exp;
 
-/// Trials that are computed; what comes after them is bounded.
+/// The number of trials computed; later ones are bounded.
 const HORIZON: u64 = 2048;
 
 const ROUNDING: f64 = 1.0 + 1e-10;
@@ -38,8 +38,8 @@ pub(super) fn ln_shares(threshold: Threshold, log_eps: f64) -> (f64, f64) {
     let narrow_process = UniformTail::new(threshold, wide.opposite());
     let wide_share = wide_process.ln_width().lower();
     let used = used(&wide_process, wide_share, log_eps);
-    // Both are safe: what the wide side leaves over, and the width. More than the wide side has would turn
-    // the tables.
+    // Both are safe: the remainder of the wide side, and the width. More than the wide side has would reverse the order
+    // of the sides.
     let rest = (1.0 - used).next_down();
     let narrow_share = if rest > 0.0 { crate::number::ln::ln(rest.into()).lower() } else { f64::NEG_INFINITY };
     let narrow_share = narrow_share.max(narrow_process.ln_width().lower()).min(wide_share);
@@ -84,7 +84,7 @@ fn used(process: &UniformTail, ln_share: f64, log_eps: f64) -> f64 {
     }
     for (hits, &q) in alive.iter().enumerate() {
         let (successes, failures) = counts(HORIZON, hits as u64);
-        // What hardly ever happens is not worth a tail.
+        // States of negligible probability are not worth a tail.
         let still = if q < 1e-9 {
             1.0
         } else {
@@ -109,9 +109,9 @@ mod tests {
     use super::*;
     use crate::power::test_power;
 
-    /// Long after the horizon, too: at such a threshold, most of it comes then.
+    /// Long after the horizon, too: at such a threshold, most of the probability comes then.
     #[test]
-    fn what_is_used_is_no_less_than_the_probability_to_stop() {
+    fn the_used_share_is_at_least_the_stopping_probability() {
         for (value, log_eps) in [(0.999, -1.0), (0.9995, -3.0), (0.9, -4.0)] {
             let threshold = Threshold::new(value).expect("a threshold");
             let process = UniformTail::new(threshold, Direction::Below);

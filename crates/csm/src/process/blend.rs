@@ -1,4 +1,4 @@
-//! Half of the money on one process, half on another.
+//! A blend: half of the stake on one process, half on another.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::number::Ball;
 use crate::number::exp::exp;
 use crate::number::ln::ln_1p;
 
-/// The average of two e-processes of the same threshold and direction, which is one, too.
+/// The average of two e-processes of the same threshold and direction, which is an e-process, too.
 ///
 /// Its level exceeds the better one's by at most `ln 2`, and is below it where both have evidence.
 #[derive(Debug, Clone)]
@@ -35,7 +35,8 @@ impl EProcess for Blend {
     fn level(&self, trials: u64, successes: u64) -> f64 {
         let (first, second) = (self.first.level(trials, successes), self.second.level(trials, successes));
         let (low, high) = (first.min(second), first.max(second));
-        // -ln((e^-low + e^-high) / 2) = low + ln 2 - ln(1 + e^(low - high)); no help is on the safe side.
+        // -ln((e^-low + e^-high) / 2) = low + ln 2 - ln(1 + e^(low - high)); leaving out the last term is on the safe
+        // side.
         let help = if high - low < 40.0 { ln_1p(exp(Ball::from(low) + -high)) } else { Ball::ZERO };
         if low.is_finite() { (Ball::LN_2 - help + low).upper() } else { low }
     }

@@ -1,20 +1,19 @@
-//! The counts at which a test stops, number of trials by number of trials.
+//! The counts at which a test stops, for each number of trials.
 
 use super::Test;
 use crate::Direction;
 
-/// For each number of trials, which numbers of successes stop a test.
+/// For each number of trials, the numbers of successes that stop a test.
 ///
-/// One more trial moves either boundary by nothing or by one: a failure never helps "above" where it could stop, and
-/// with one more success what stopped still stops. (For "below", exchange the two.) So each step costs two or three
-/// levels.
+/// One more trial moves either boundary by at most one: a failure never helps "above" where it could stop, and with one
+/// more success a stopping count still stops. (For "below", exchange the two.) So each step costs two or three levels.
 #[derive(Debug)]
 pub(crate) struct Boundary<'a> {
     test: &'a Test,
     trials: u64,
-    /// The least number of successes that proves "above"; more than the trials if none does.
+    /// The smallest number of successes that proves "above"; more than the trials if none does.
     above: u64,
-    /// How many numbers of successes, from zero on, prove "below".
+    /// The count of numbers of successes, from zero on, that prove "below".
     below: u64,
 }
 
@@ -24,7 +23,7 @@ impl<'a> Boundary<'a> {
         Boundary { test, trials: 0, above: 1, below: 0 }
     }
 
-    /// Goes on to one more trial.
+    /// Advances by one trial.
     pub(crate) fn advance(&mut self) {
         self.trials += 1;
         while self.above <= self.trials && !self.test.proves(Direction::Above, self.trials, self.above) {
@@ -35,7 +34,7 @@ impl<'a> Boundary<'a> {
         }
     }
 
-    /// What so many successes prove.
+    /// The direction that this number of successes proves.
     pub(crate) fn direction(&self, successes: u64) -> Option<Direction> {
         if successes >= self.above {
             Some(Direction::Above)

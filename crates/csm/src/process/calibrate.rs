@@ -1,23 +1,24 @@
-//! How much evidence the two directions of a test need for what they may be wrong with together.
+//! Calibration: the evidence that the two directions of a test need for their common error.
 //!
-//! Two [mixtures](TailMixture), one for each side, may together stop with a probability of at most `eps` at the threshold
-//! itself. By Ville's inequality that is so if each stops at `1/(share eps)` and the shares add up to one. But evidence
-//! moves in jumps: the rarer outcome multiplies it, and so a mixture does not reach its limit, it leaps past it, and stops
-//! less often than it might. [`calibrate`] computes how often both of them stop, and raises both shares by the factor that
-//! uses up `eps`.
+//! Two [mixtures](TailMixture), one for each side, may together stop with a probability of at most `eps` at the
+//! threshold itself. By Ville's inequality that is so if each stops at `1/(share eps)` and the shares add up to one.
+//! But evidence moves in jumps: the rarer outcome multiplies it, and so a mixture does not reach its limit, it leaps
+//! past it, and stops less often than it might. [`calibrate`] computes how often both of them stop, and raises both
+//! shares by the factor that uses up `eps`.
 //!
 //! The side of the rarer outcome (above, at a threshold of 0.98) has up to twice the share of the other one, as the
-//! other one leaps farther.
+//! other one jumps farther.
 //!
 //! **The computation.** `P` is the law of the trials at the threshold, `Q` their law when the rate is drawn uniformly
 //! from (0, 1) first. Under `Q`, after `s` of `n` trials the next one is a success with probability `(s + 1)/(n + 2)`
 //! (Laplace), and `P = Q e^r` with Robbins' level `r`. So the probability to stop at a state is its `Q`-probability, by
 //! dynamic programming, times `e^r`: relative to `eps`, that neither under- nor overflows. After the last trial that is
-//! computed, Ville's inequality bounds what may still come from each state that is left: `eps` times the evidence there.
+//! computed, Ville's inequality bounds what may still come from each state that is left: `eps` times the evidence
+//! there.
 //!
 //! **Rounding.** A state's `Q`-probability is a sum of products of positive numbers, with at most three roundings a
-//! trial: a relative error below `3 MAX_TRIALS 2^-53`, which is less than `1e-11`; [`ROUNDING`] covers that and the final
-//! sums. Everything else is a bound on the safe side.
+//! trial: a relative error below `3 MAX_TRIALS 2^-53`, which is less than `1e-11`; [`ROUNDING`] covers that and the
+//! final sums. Everything else is a bound on the safe side.
 
 use super::tail_mixture::TailMixture;
 use super::{EProcess, Threshold};
@@ -26,24 +27,24 @@ use crate::number::Ball;
 use crate::number::exp::exp;
 use crate::number::ln::ln;
 
-/// So many of the rarer outcome are expected among the trials that are computed, within these limits.
+/// The expected number of rarer outcomes among the trials that are computed, within these limits.
 const RARE_OUTCOMES: f64 = 100.0;
 const MIN_TRIALS: u64 = 2048;
 const MAX_TRIALS: u64 = 16_384;
 
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// How much of the error is aimed at, and how often.
+/// The part of the error that counts as used up, and the maximum number of attempts.
 const CLOSE: f64 = 0.999;
 const MAX_ATTEMPTS: u32 = 5;
 
 /// As the probability moves in steps, each attempt after the first aims a little lower.
 const STEP: f64 = 0.99;
 
-/// How the error of a test is shared out.
+/// The division of a test's error.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shares {
-    /// The logarithms of what each direction's limit is relative to `eps`: above, below.
+    /// The logarithms of each direction's limit relative to `eps`: above, below.
     pub(super) ln_shares: [f64; 2],
     /// Bounds on the probabilities to stop at the threshold, relative to `eps`; at most one together.
     pub(super) stops: [f64; 2],
@@ -71,7 +72,7 @@ pub(super) fn calibrate(threshold: Threshold, mixtures: &[TailMixture; 2], log_e
         }
         factor *= CLOSE * STEP / raised.used();
     }
-    // What Ville's inequality grants is right without any computation.
+    // Ville's inequality grants this share without any computation.
     Shares { stops: [0, 1].map(|side| by_ville.stops[side].min(shares[side])), ..by_ville }
 }
 
@@ -81,7 +82,7 @@ impl Shares {
         Shares { ln_shares, stops: stops(threshold, mixtures, log_eps, ln_shares) }
     }
 
-    /// What the two use up, relative to `eps`.
+    /// The error that the two use, relative to `eps`.
     fn used(&self) -> f64 {
         self.stops.iter().sum()
     }
@@ -98,7 +99,7 @@ fn stops(threshold: Threshold, mixtures: &[TailMixture; 2], log_eps: f64, ln_sha
     let mut stops = [0.0; 2];
     // The Q-probability of `first` successes and more without having stopped.
     let (mut first, mut alive) = (0, vec![1.0]);
-    // The least number of successes that proves "above", and how many, from none on, prove "below".
+    // The smallest number of successes that proves "above", and the count, from zero on, that proves "below".
     let (mut above, mut below) = (1, 0);
     for trials in 1..=horizon {
         alive = one_more_trial(&alive, first, trials);

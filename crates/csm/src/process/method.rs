@@ -1,11 +1,11 @@
-//! The ways to decide, by name.
+//! The methods of deciding, by name.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::Error;
 
-/// Which e-process a test watches. All keep the promised error; they differ in how soon they decide.
+/// The e-process that a test watches. All keep the promised error; they differ in how soon they decide.
 ///
 /// Mean trials until a decision, exact (`examples/sample_numbers.rs` prints more):
 ///
@@ -31,9 +31,9 @@ use crate::Error;
 /// | 0.99 | 669 | 467 | 513 | 477 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Both directions with a [`TailMixture`](super::TailMixture) each, and with shares of the error that are computed such
-    /// that they stop with a probability of `eps` together at the threshold. The default for one threshold: it takes about
-    /// as many trials as a beta-binomial mixture that was tuned to the true rate.
+    /// Both directions with a [`TailMixture`](super::TailMixture) each, with shares of the error computed such that
+    /// together they stop with a probability of `eps` at the threshold. The default for one threshold: it takes about
+    /// as many trials as a beta-binomial mixture tuned to the true rate.
     Mixture,
     /// Both directions with a [`UniformTail`](super::UniformTail) each, and with shares of the error such that they
     /// stop with a probability of at most `eps` at the threshold. As fast as Robbins' criterion towards the wider
@@ -57,7 +57,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Method; 7] = [
         Method::Mixture,
         Method::Balanced,
@@ -82,7 +82,7 @@ impl Method {
         }
     }
 
-    /// What it is, in a line.
+    /// A summary in one line.
     #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl Method {
         }
     }
 
-    /// Whether it takes two thresholds to have an alternative.
+    /// Whether it needs two thresholds, one of them as the alternative.
     #[must_use]
     pub fn needs_two_thresholds(self) -> bool {
         matches!(self, Method::Sprt | Method::Blend)

@@ -14,9 +14,10 @@ use crate::number::kernel::{kernel, level, ln_beta};
 /// level = ln p^s (1-p)^f - ln B(a + s, b + f) + ln B(a, b)
 /// ```
 ///
-/// One more success multiplies the evidence by `m / p`, where `m = (a + s)/(a + b + s + f)` is the mean of what the
-/// prior has become. The process therefore speaks for "above" where `m >= p`, and for "below" where `m <= p`: from there
-/// on a success, or a failure, raises both the evidence and the mean's distance. Both directions together are one test with error `eps`, not two.
+/// One more success multiplies the evidence by `m / p`, where `m = (a + s)/(a + b + s + f)` is the posterior mean. The
+/// process therefore is evidence for "above" where `m >= p`, and for "below" where `m <= p`: from there on a success,
+/// or a failure, raises both the evidence and the mean's distance. Both directions together are one test with error
+/// `eps`, not two.
 ///
 /// Cost of a level: 70 to 105 ns, and up to 250.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +37,7 @@ impl BetaMixture {
         BetaMixture { threshold, direction, a: 1.0, b: 1.0, ln_prior: Ball::ZERO }
     }
 
-    /// A prior whose mean is at the threshold (to an eighth) and that weighs as much as so many trials.
+    /// A prior whose mean is at the threshold (to an eighth), with a weight in trials.
     ///
     /// # Panics
     /// Unless `1 <= weight <= 1e6`.

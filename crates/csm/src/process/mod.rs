@@ -1,10 +1,10 @@
-//! E-processes: bets against a hypothesis that can be watched for ever.
+//! E-processes: betting martingales against a hypothesis, which may be watched without end.
 //!
-//! Bet one coin that a success rate is *not* `p`, at fair odds, and let the stake grow or shrink with every outcome.
-//! If the rate is `p` after all, nobody turns one coin into `1/eps` with a probability above `eps`, however long they
-//! play and whenever they stop: that is Ville's inequality. The money in hand is called an **e-process**. A test
-//! stops when it exceeds `1/eps`; here that reads `level < ln eps`, where the **level** is minus the logarithm of the
-//! money.
+//! Bet one coin that a success rate is *not* `p`, at fair odds, and let the stake grow or shrink with every outcome. If
+//! the rate is `p` after all, no player turns one coin into `1/eps` with a probability above `eps`, however long the
+//! game and whatever the stopping time: that is Ville's inequality. The money in hand is called an **e-process**. A
+//! test stops when it exceeds `1/eps`; here that reads `level < ln eps`, where the **level** is minus the logarithm of
+//! the money.
 //!
 //! All bets on yes-or-no outcomes are averages of likelihood ratios `(p'/p)^s ((1-p')/(1-p))^f` over some prior
 //! distribution of alternatives `p'`. Which prior decides how soon a test stops, never whether it is right:
@@ -16,7 +16,7 @@
 //! | [`UniformTail`] | uniform on one side of the threshold | one direction is enough |
 //! | [`TailMixture`] | on one side of the threshold, with more weight near it | the rate's distance is not known beforehand |
 //! | [`LikelihoodRatio`] | a single point: Wald's sequential probability ratio test | there are two thresholds |
-//! | [`Blend`] | half of one, half of another | one is unsure; costs at most `ln 2` |
+//! | [`Blend`] | half of one, half of another | the choice is unclear; costs at most `ln 2` |
 //!
 //! **Direction.** Every process here [proves one direction](EProcess::direction), and a success never harms a process
 //! that proves "above", nor a failure one that proves "below", once it could stop. So its verdict is right about the
@@ -71,15 +71,15 @@ pub(crate) use watch::count;
 ///    skips ahead on the strength of that, and [`power`](crate::power) walks along boundaries;
 /// 3. rounding moves the level up only, and by no more than a millionth of `1 + |level|`.
 pub trait EProcess: Debug + Send + Sync {
-    /// What a low level proves.
+    /// The direction that a low level proves.
     fn direction(&self) -> Direction;
 
-    /// Minus the logarithm of the evidence, rounded up, after no more than [`MOST_TRIALS`](crate::MOST_TRIALS) trials.
-    /// It is infinite where the counts do not speak for the direction at all.
+    /// Minus the logarithm of the evidence, rounded up, after at most [`MOST_TRIALS`](crate::MOST_TRIALS) trials. It is
+    /// infinite where the counts are no evidence for the direction at all.
     fn level(&self, trials: u64, successes: u64) -> f64;
 
-    /// A number that the level is at least, up to its rounding, and that is cheaper to come by, if there is one. What
-    /// is above `ln eps` by that need not be computed.
+    /// A cheaper lower bound of the level, up to its rounding, if there is one. A level that is above `ln eps` by this
+    /// bound need not be computed.
     fn level_at_least(&self, trials: u64, successes: u64) -> f64 {
         self.level(trials, successes)
     }

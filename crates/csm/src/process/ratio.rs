@@ -1,4 +1,4 @@
-//! Wald's sequential probability ratio test: all money on one alternative.
+//! Wald's sequential probability ratio test: the whole stake on one alternative.
 
 use super::{EProcess, Threshold};
 use crate::Direction;
@@ -13,7 +13,7 @@ use crate::number::Ball;
 #[derive(Debug, Clone, Copy)]
 pub struct LikelihoodRatio {
     direction: Direction,
-    /// What a success and a failure each add to the level.
+    /// The amounts that a success and a failure add to the level.
     success: Ball,
     failure: Ball,
 }

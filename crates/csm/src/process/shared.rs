@@ -1,17 +1,17 @@
-//! Tests that were asked for before, for callers who have nowhere to keep one.
+//! A cache of tests, for callers without a place to keep one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Method, Test, Threshold};
 use crate::Error;
 
-/// How many tests are kept.
-const MOST: usize = 64;
+/// The maximum number of tests kept.
+const MAX_TESTS: usize = 64;
 
-/// The tests asked for most recently, the latest first.
+/// The tests requested most recently, the latest first.
 static LATEST: Mutex<Vec<(Question, Arc<Test>)>> = Mutex::new(Vec::new());
 
-/// What makes two tests the same, to the last bit.
+/// The arguments that identify a test, to the last bit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Question {
     threshold: u64,
@@ -20,14 +20,14 @@ struct Question {
 }
 
 impl Test {
-    /// As [`new`](Self::new), but a test that was asked for before is not built again: for functions that are called from
+    /// As [`new`](Self::new), but a test with the same arguments is not built again: for functions that are called from
     /// elsewhere with all arguments each time. The latest 64 tests are kept, for the whole program.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     ///
     /// # Cost
-    /// Some 50 ns under a lock, where the test is there already; callers that build different ones do not wait for one
+    /// Some 50 ns under a lock, if the test is in the cache; callers that build different tests do not wait for one
     /// another.
     ///
     /// ```
@@ -44,7 +44,7 @@ impl Test {
         }
         let test = Arc::new(Test::new(threshold, log_eps, method)?);
         let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
-        latest.truncate(MOST - 1);
+        latest.truncate(MAX_TESTS - 1);
         latest.insert(0, (question, Arc::clone(&test)));
         Ok(test)
     }
@@ -72,12 +72,12 @@ mod tests {
         }
         let alone = Test::new(Threshold::new(0.98).unwrap(), -5.0, Method::Balanced).unwrap();
         assert_eq!(first.stop(700, 699).unwrap(), alone.stop(700, 699).unwrap());
-        // Asked for again and again it stays; otherwise 64 others drive it out.
+        // Requested repeatedly, it stays; otherwise 64 others evict it.
         for k in 0..100 {
             test(-6.0 - f64::from(k), Method::Robbins);
             assert!(k % 10 != 0 || Arc::ptr_eq(&first, &test(-5.0, Method::Balanced)));
         }
-        assert!(LATEST.lock().unwrap().len() <= MOST);
+        assert!(LATEST.lock().unwrap().len() <= MAX_TESTS);
         (0..64).for_each(|k| drop(test(-200.0 - f64::from(k), Method::Robbins)));
         assert!(!Arc::ptr_eq(&first, &test(-5.0, Method::Balanced)));
         assert!(Test::shared(Threshold::new(0.5).unwrap(), 1.0, Method::Robbins).is_err());

@@ -8,9 +8,9 @@ use crate::number::tails::ln_hazard;
 
 /// The likelihood ratio averaged over alternatives that are uniform on one side of the threshold.
 ///
-/// Robbins' prior spends its money on both sides. If the threshold is 0.99 and "above" is to be proven, 99 % of it is
-/// on the wrong one; here none is. With Robbins' level `r`, the width `w` of the side, and the share `t` of a
-/// Beta(s + 1, f + 1) distribution on that side, the level is `r + ln w - ln t`.
+/// Robbins' prior stakes on both sides. If the threshold is 0.99 and "above" is to be proven, 99 % of the stake is on
+/// the wrong one; here none is. With Robbins' level `r`, the width `w` of the side, and the share `t` of a Beta(s + 1,
+/// f + 1) distribution on that side, the level is `r + ln w - ln t`.
 ///
 /// Every alternative on a side is favoured by every favourable outcome, so the evidence grows with each of them.
 ///
@@ -57,7 +57,7 @@ impl UniformTail {
         kernel.ln() - ln_hazard(a, b, &self.rate, &kernel)
     }
 
-    /// Whether the observed rate is not on the other side. Where it is, the threshold itself explains the data best, and
+    /// Whether the observed rate is not on the other side. If it is, the threshold itself explains the data best, and
     /// the level is at least zero.
     fn speaks(&self, successes: f64, failures: f64) -> bool {
         self.threshold.speaks_for(self.direction, successes, failures)

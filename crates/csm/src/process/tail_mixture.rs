@@ -8,17 +8,17 @@ use crate::number::kernel::{Rate, kernel, level};
 use crate::number::ln::{ln, ln_1p};
 use crate::number::tails::{ln_hazard, tails};
 
-/// The likelihood ratio averaged over alternatives on one side of the threshold: a fifth of them uniform, the others from
-/// a Beta distribution with its mean at the threshold that weighs as much as 5/8 of the rarer outcome.
+/// The likelihood ratio averaged over alternatives on one side of the threshold: a fifth of them uniform, the others
+/// from a Beta distribution with its mean at the threshold that weighs as much as 5/8 of the rarer outcome.
 ///
-/// A beta-binomial mixture is usually tuned to the number of trials that one expects. The rarer outcome decides what a
-/// number of trials is worth, so the weight here is counted in that outcome, and it is small: in units of the threshold,
-/// the Beta part is nearly the density `u^(-3/8) e^(-5u/8)` of the rarer outcome's rate `u`. That is at hand for rates
-/// ten times smaller than the threshold's and for rates twice as large. The uniform part serves rates far beyond.
+/// A beta-binomial mixture is usually tuned to the expected number of trials. The rarer outcome determines the
+/// information of a trial, so the weight here is counted in that outcome, and it is small: in units of the threshold,
+/// the Beta part is nearly the density `u^(-3/8) e^(-5u/8)` of the rarer outcome's rate `u`. That covers rates ten
+/// times smaller than the threshold's and rates twice as large. The uniform part serves rates far beyond.
 ///
 /// With the hazard `h` of a Beta distribution at the threshold, its density over its tail, each part's level is `ln h`
-/// after the trials less `ln h` before them. Every alternative is on the side, so each favourable outcome favours all of
-/// them.
+/// after the trials less `ln h` before them. Every alternative is on the side, so each favourable outcome favours all
+/// of them.
 ///
 /// Cost of a level: about a microsecond.
 #[derive(Debug, Clone, Copy)]
@@ -33,20 +33,20 @@ pub struct TailMixture {
 /// A Beta distribution, cut off at the threshold.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// The shape that favourable outcomes add to, and the other one; both in eighths.
+    /// The shape that favourable outcomes increase, and the other one; both in eighths.
     favourable: f64,
     other: f64,
     /// The logarithm of the hazard before any trial, and of the part's weight.
     ln_prior: Ball,
 }
 
-/// How much of the rarer outcome the Beta distribution weighs.
+/// The weight of the Beta distribution, in rarer outcomes.
 const RARE: f64 = 0.625;
 
 /// The largest shape: a count of up to `2^49` and this are added without error.
 const MAX_SHAPE: f64 = 1_099_511_627_776.0;
 
-/// From so many trials on, nothing is claimed.
+/// From this number of trials on, the process claims nothing.
 const MAX_TRIALS: u64 = 1 << 49;
 
 impl TailMixture {
@@ -107,7 +107,7 @@ impl Part {
 /// `-ln(e^-x + e^-y)`.
 fn add_up(x: f64, y: f64) -> Ball {
     let (low, high) = (x.min(y), x.max(y));
-    // What the weaker one adds may be left out.
+    // The contribution of the weaker part may be left out.
     let help = if high - low < 40.0 { ln_1p(exp(Ball::from(low) + -high)) } else { Ball::ZERO };
     -help + low
 }

@@ -1,4 +1,4 @@
-//! On which side of a threshold is the success rate?
+//! Tests: on which side of a threshold is the success rate?
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{BetaMixture, Blend, EProcess, LikelihoodRatio, Method, TailMixture, 
 use super::{check_counts, check_log_eps};
 use crate::{Direction, Error};
 
-/// A test of a success rate against a threshold that may be looked at as often as one likes: a pure function of the
+/// A test of a success rate against a threshold that may be looked at any number of times: a pure function of the
 /// counts.
 ///
 /// It stops when some direction's level is below `ln eps`, strictly. Over an endless sequence of looks, it gives a
@@ -38,10 +38,10 @@ struct Arm {
     ln_share: f64,
 }
 
-/// What a [`Test`] says about one look at the data.
+/// The result of one look of a [`Test`] at the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decision {
-    /// The direction that is proven, if one is.
+    /// The direction that is proven, if any.
     pub stop: Option<Direction>,
     /// The level, an upper bound; it is to fall below `ln eps`. If the directions have different shares of the error,
     /// it is relative to the share.
@@ -49,8 +49,8 @@ pub struct Decision {
 }
 
 impl Test {
-    /// A test in both directions. The methods that compute how to share out the error take milliseconds for it, up to a tenth of a second;
-    /// [`shared`](Self::shared) does so once.
+    /// A test in both directions. The methods that compute the division of the error take milliseconds for it, up to a
+    /// tenth of a second; [`shared`](Self::shared) does so once.
     ///
     /// # Errors
     /// `log_eps` is positive or not finite, or the method needs two thresholds.
@@ -75,8 +75,8 @@ impl Test {
     }
 
     /// A test that tells a rate of at most `low` from one of at least `high`: [`Direction::Above`] means above `low`,
-    /// [`Direction::Below`] means below `high`, and in between either is right. Each is wrong with a probability of
-    /// at most `eps`; no rate is so that both can be.
+    /// [`Direction::Below`] means below `high`, and in between either is right. Each is wrong with a probability of at
+    /// most `eps`, and at no rate can both be wrong.
     ///
     /// # Errors
     /// `log_eps` is positive or not finite, or `low >= high`.
@@ -109,20 +109,20 @@ impl Test {
         Ok(Test { log_eps, arms, stops: None })
     }
 
-    /// The same test, without the power to prove other directions than this one.
+    /// The same test, which can prove only this direction.
     #[must_use]
     pub fn towards(mut self, direction: Direction) -> Self {
         self.arms.retain(|arm| arm.process.direction() == direction);
         self
     }
 
-    /// Bounds on the probabilities to prove "above" and "below" at the threshold itself, relative to the error: at most one
-    /// together. `None` of a method that bounds only the two together.
+    /// Bounds on the probabilities to prove "above" and "below" at the threshold itself, relative to the error: at most
+    /// one together. `None` of a method that bounds only the two together.
     pub(crate) fn stops(&self) -> Option<[f64; 2]> {
         self.stops
     }
 
-    /// What the level must fall below.
+    /// The threshold below which the level must fall.
     #[must_use]
     pub fn log_eps(&self) -> f64 {
         self.log_eps
@@ -150,7 +150,7 @@ impl Test {
         best
     }
 
-    /// What the counts prove; as [`look`](Self::look), but cheap where they prove nothing.
+    /// The direction that the counts prove; as [`look`](Self::look), but cheap where they prove none.
     pub(crate) fn proof(&self, trials: u64, successes: u64) -> Option<Direction> {
         if self.is_clear_of(Direction::Above, trials, successes)
             && self.is_clear_of(Direction::Below, trials, successes)
@@ -166,9 +166,9 @@ impl Test {
             && self.towards_arms(direction).any(|arm| arm.level(trials, successes) < self.log_eps)
     }
 
-    /// Whether the exact evidence for this direction is too little, with room for all rounding.
+    /// Whether the exact evidence for this direction is too weak, with a margin for all rounding.
     pub(crate) fn is_clear_of(&self, direction: Direction, trials: u64, successes: u64) -> bool {
-        // Twice what a level may be off by, where it is near.
+        // Twice the maximum error of a level, where it is near.
         let room = 4e-6 * (1.0 + self.log_eps.abs());
         self.towards_arms(direction)
             .all(|arm| arm.process.level_at_least(trials, successes) - arm.ln_share > self.log_eps + room)

@@ -1,4 +1,4 @@
-//! A threshold that is asked about, and the limits on counts.
+//! Thresholds, and the limits on counts.
 
 use crate::choose::split;
 use crate::number::Ball;
@@ -45,7 +45,7 @@ impl Threshold {
     }
 
     /// Whether `a / (a + b)` is not beyond the threshold on the other side, decided without error where `a + b` is
-    /// exact. Exactly at the threshold both directions are spoken for, so that success and failure are alike.
+    /// exact. Exactly at the threshold the counts speak for both directions, so that success and failure are symmetric.
     pub(super) fn speaks_for(self, direction: Direction, a: f64, b: f64) -> bool {
         side(self.value, a, a + b) != Some(direction.opposite())
     }

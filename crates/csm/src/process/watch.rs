@@ -1,16 +1,16 @@
-//! A test that is looked at after every trial, at the price of a count.
+//! A watch: a test looked at after every trial, for little more than the cost of counting.
 
 use super::Test;
 use crate::{Direction, MOST_TRIALS};
 
-/// A [`Test`] fed trial by trial. It stops at exactly the trial at which the test itself would, looked at each time.
+/// A [`Test`] fed trial by trial. It stops at exactly the same trial as the test itself, looked at each time.
 ///
-/// **How it keeps up.** A level costs a hundred nanoseconds and more, so most are not computed. If the test would not stop
-/// even after `k` more successes in a row, and not after `k` more failures in a row, then it stops at none of the
-/// next `k` trials, whatever they are: of all states with `j <= k` more trials, the one with `j` successes is the
-/// most favourable to "above", and more successes only make it more so ([`EProcess`](super::EProcess), promise 2).
-/// Both ends are computed, with room for rounding, and `k` trials go by for the price of counting them. The distance
-/// to a boundary grows as the square root of the number of trials, so the looks become rare.
+/// **How it keeps up.** A level costs a hundred nanoseconds and more, so most are not computed. If the test would not
+/// stop even after `k` more successes in a row, and not after `k` more failures in a row, then it stops at none of the
+/// next `k` trials, whatever they are: of all states with `j <= k` more trials, the one with `j` successes is the most
+/// favourable to "above", and more successes only make it more so ([`EProcess`](super::EProcess), promise 2). Both ends
+/// are computed, with a margin for rounding, and the next `k` trials are only counted. The distance to a boundary grows
+/// as the square root of the number of trials, so the looks become rare.
 ///
 /// Cost: about a nanosecond a trial, less with [`observe_slice`](Self::observe_slice).
 #[derive(Debug, Clone)]
@@ -18,9 +18,9 @@ pub struct Watch {
     test: Test,
     trials: u64,
     successes: u64,
-    /// Before so many trials, there is nothing to see.
+    /// The number of trials before which no look is needed.
     next_look: u64,
-    /// How many trials the last look skipped.
+    /// The number of trials that the last look skipped.
     stride: u64,
     stopped: Option<Direction>,
 }
@@ -38,25 +38,25 @@ impl Watch {
         &self.test
     }
 
-    /// Trials so far, the one at which it stopped being the last.
+    /// The number of trials so far, the one at which it stopped being the last.
     #[must_use]
     pub fn trials(&self) -> u64 {
         self.trials
     }
 
-    /// Successes so far.
+    /// The number of successes so far.
     #[must_use]
     pub fn successes(&self) -> u64 {
         self.successes
     }
 
-    /// The direction that was proven, if one was.
+    /// The proven direction, if any.
     #[must_use]
     pub fn stopped(&self) -> Option<Direction> {
         self.stopped
     }
 
-    /// One more trial. After it has stopped, or after [`MOST_TRIALS`], trials are ignored.
+    /// Adds a trial. After it has stopped, or after [`MOST_TRIALS`], trials are ignored.
     #[inline]
     pub fn observe(&mut self, success: bool) -> Option<Direction> {
         if self.trials + 1 < self.next_look {
@@ -67,8 +67,8 @@ impl Watch {
         self.observe_and_look(1, u64::from(success))
     }
 
-    /// Trials in their order; how many of them were used, which is all unless it stopped, and the direction. It stops
-    /// after the very trial after which [`observe`](Self::observe) would.
+    /// Adds trials in their order; returns the number used, which is all unless it stopped, and the direction. It stops
+    /// after exactly the trial after which [`observe`](Self::observe) would.
     pub fn observe_slice(&mut self, outcomes: &[bool]) -> (usize, Option<Direction>) {
         let mut used = 0;
         while used < outcomes.len() && self.stopped.is_none() {
@@ -80,7 +80,7 @@ impl Watch {
         (used, self.stopped)
     }
 
-    /// A set of trials that is looked at once, after its last one.
+    /// Adds a set of trials that is looked at once, after its last one.
     ///
     /// # Panics
     /// If there are more successes than trials.
@@ -89,7 +89,7 @@ impl Watch {
         self.observe_and_look(trials, successes)
     }
 
-    /// How many trials, at least one and at most so many, may come before the next look, its own included.
+    /// The number of trials, from one to `most`, up to and including the next look.
     pub(crate) fn until_look(&self, most: usize) -> usize {
         if self.stopped.is_some() {
             return most;
@@ -124,7 +124,7 @@ impl Watch {
         self.next_look = self.trials + stride + 1;
     }
 
-    /// Whether nothing can happen in the next `trials` trials.
+    /// Whether the next `trials` trials cannot stop the test.
     fn is_clear(&self, trials: u64) -> bool {
         let last = self.trials + trials;
         self.test.is_clear_of(Direction::Above, last, self.successes + trials)
@@ -132,7 +132,7 @@ impl Watch {
     }
 }
 
-/// How many are true.
+/// The number of outcomes that are true.
 pub(crate) fn count(outcomes: &[bool]) -> u64 {
     // Bytes are added up as bytes, so that a vector register holds many of them.
     outcomes.chunks(255).map(|chunk| u64::from(chunk.iter().fold(0u8, |sum, &success| sum + u8::from(success)))).sum()

@@ -1,11 +1,11 @@
-//! What binomial probabilities are made of, as integers.
+//! Integers for binomial probabilities.
 
 use num_bigint::BigInt;
 use num_traits::One;
 
 use super::rational::of;
 
-/// The float as an integer and a power of two that it is divided by.
+/// The float as an integer divided by a power of two, given by its exponent.
 pub(crate) fn dyadic(x: f64) -> (BigInt, u32) {
     let x = of(x);
     let bits = u32::try_from(x.denom().bits() - 1).expect("a float");

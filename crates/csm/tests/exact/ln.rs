@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, Zero};
 
-/// Bits after the point of a logarithm.
+/// The number of bits after the point of a logarithm.
 const BITS: u32 = 240;
 
 /// `ln(numerator / denominator)` of positive integers, enclosed: the ends are `2^-220` apart or less.
@@ -24,7 +24,7 @@ pub(crate) fn ln(numerator: &BigInt, denominator: &BigInt) -> (BigRational, BigR
     (BigRational::new(&value - &error, unit.clone()), BigRational::new(value + error, unit))
 }
 
-/// `2 atanh(p / q) = ln((q + p) / (q - p))` for `|p / q| <= 1/3`, in units of `2^-BITS`, and how many it may be off.
+/// `2 atanh(p / q) = ln((q + p) / (q - p))` for `|p / q| <= 1/3`, in units of `2^-BITS`, and its maximum error.
 fn twice_atanh(p: &BigInt, q: &BigInt) -> (BigInt, BigInt) {
     let mut term: BigInt = (p << (BITS + 1)) / q;
     let square: BigInt = ((p * p) << BITS) / (q * q);

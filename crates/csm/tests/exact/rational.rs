@@ -1,4 +1,4 @@
-//! Exact fractions to compare floats with.
+//! Exact fractions with which floats are compared.
 
 use num_rational::BigRational;
 use num_traits::One;

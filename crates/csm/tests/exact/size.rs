@@ -1,4 +1,4 @@
-//! What a relative error is relative to.
+//! The size to which a relative error refers.
 
 use num_rational::BigRational;
 use num_traits::{One, Signed};

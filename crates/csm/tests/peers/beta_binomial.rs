@@ -42,8 +42,8 @@ impl EProcess for BetaBinomial {
     }
 }
 
-/// How many trials a beta-binomial mixture takes that is tuned, as its authors advise, to the error and to the trials that
-/// it will take itself: the weight of its distribution is `trials / (l + ln(1 + l)) - 1`, where `l = -2 ln(error)`.
+/// The number of trials of a beta-binomial mixture that is tuned, as its authors advise, to the error and to its own
+/// number of trials: the weight of its distribution is `trials / (l + ln(1 + l)) - 1`, where `l = -2 ln(error)`.
 pub(crate) fn tuned_trials(threshold: f64, rate: f64, error: f64, limit: u64) -> f64 {
     let l = -2.0 * error.ln();
     let (mut weight, mut mean) = (50.0f64, 0.0);
