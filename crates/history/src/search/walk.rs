@@ -88,6 +88,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
             }
             false => {
                 let position = self.events.returns[reach.passed] as usize;
+                // A foresight that turns back early stops the walk before the return that no order passes.
                 let exact = !self.foresight.as_ref().is_some_and(Foresight::turns_back);
                 Outcome::Fails { culprit: exact.then(|| self.machine.part.row(position)) }
             }
@@ -102,6 +103,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
             return Ok(Vec::new());
         }
         let entries = self.entries.take().unwrap_or_default();
+        // Back to the start and forward again, since `entry` needs the operations that are open at each level.
         self.go_back_to(0);
         let mut made = Vec::new();
         for (level, entries) in entries.into_iter().enumerate() {
@@ -170,6 +172,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         budget: &mut Budget,
         reach: &mut Reach,
     ) -> Result<bool, Exhausted> {
+        // Passing a return opens further operations, which may be absorbed at once; hence the loop.
         loop {
             self.absorb(&mut key, budget)?;
             let level = self.level;
@@ -230,6 +233,8 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         let ranks = self.events.returns.len() as u32;
         loop {
             let Some(&Frame { next, choice, latest, .. }) = self.stack.last() else { return Ok(None) };
+            // Open operations before pending ones: a configuration that uses fewer pending operations covers more
+            // others.
             let (number, slot, position, used) = if let Some((rank, slot)) = self.open_from(next, key.mask) {
                 (rank, Some(slot), self.open[slot as usize], used)
             } else {
@@ -325,6 +330,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
     /// Undoes the returns from `level` on.
     fn go_back_to(&mut self, level: usize) {
         while self.level > level {
+            // The calls of the level before the return that opened it: one of them may have reused that return's slot.
             if self.level < self.events.called.len() {
                 for position in (self.events.called[self.level - 1]..self.events.called[self.level]).rev() {
                     match self.events.places[position as usize] {

@@ -72,6 +72,7 @@ impl Shared {
             }
         }
         let rebuilt = rebuild::rebuild(self, others, || gate.remakes())?;
+        // The boot last: a process that finds it to be its own trusts the list and the namespace.
         self.namespace_word().store(namespace, Ordering::SeqCst);
         self.boot_word().store(self.boot, Ordering::Release);
         gate.has_remade();

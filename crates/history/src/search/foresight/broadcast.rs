@@ -70,6 +70,7 @@ impl Broadcast {
         if consumer.is_lost {
             return;
         }
+        // Only an event taken without overlap has a certain place.
         if let [event] = *consumer.overlapping {
             match self.places.entry(consumer.taken) {
                 Entry::Occupied(known) => self.contradicts |= *known.get() != event,
