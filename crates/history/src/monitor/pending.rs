@@ -4,8 +4,8 @@
 //! which values the pending removals should take.
 //!
 //! For a *queue* the answer is simple: the values that stay, in order of their insertions' returns, are taken by the
-//! pending removals in order of their calls. If a value has to be gone, so do those inserted before it, and the time by
-//! which a value must be gone never decreases along that order.
+//! pending removals in order of their calls. If a value has to be gone, the values inserted before it have to be, too,
+//! and the time by which a value must be gone never decreases along that order.
 //!
 //! For a *priority queue* deadlines decide (see [`deadlines`](super::deadlines)).
 //!

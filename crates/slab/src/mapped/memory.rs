@@ -32,7 +32,7 @@ pub(crate) struct Memory {
 // SAFETY: the mapping belongs to the process, not to a thread; its contents are reached through atomics, or by the
 // single holder of an object.
 unsafe impl Send for Memory {}
-// SAFETY: `&Memory` gives access to the contents only through raw pointers; users reach them as said at `Send`.
+// SAFETY: `&Memory` gives access to the contents only through raw pointers; their users obey the rule given for `Send`.
 unsafe impl Sync for Memory {}
 
 impl Memory {

@@ -139,7 +139,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
 
     /// Asks for huge pages: objects begin at a multiple of 2 MiB, in the file and in memory, and the kernel is advised.
     /// It gives them for memory without a file, and for `/dev/shm` and memfd where
-    /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` allows it. A matter of speed only.
+    /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` allows it. It affects speed only.
     #[must_use]
     pub fn huge_pages(mut self) -> Self {
         self.huge_pages = true;
