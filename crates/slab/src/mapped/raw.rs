@@ -86,8 +86,8 @@ impl RawSlab {
         Self::open_file(file::open(path.as_ref(), file::OWNER_ONLY)?)
     }
 
-    /// Opens the slab in an open file, for example in a memfd received from another process. Every user who may write
-    /// to the file is trusted, whatever its owner. A memfd that [`Options::memfd`] made can't be truncated.
+    /// Opens the slab in an open file, for example in a memfd received from another process. Every user with permission
+    /// to write to the file is trusted, whatever its owner. A memfd that [`Options::memfd`] made can't be truncated.
     ///
     /// # Errors
     /// As [`open`](RawSlab::open), but for [`Error::Untrusted`].
