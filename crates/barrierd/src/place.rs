@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// The reason why a file of the folder could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlaceError {
-    #[error("{}: another barrierd has this folder", folder.display())]
+    #[error("{folder:?}: another barrierd has this folder")]
     Taken { folder: PathBuf },
-    #[error("{}: {error}", path.display())]
+    #[error("{path:?}: {error}")]
     Io { path: PathBuf, error: io::Error },
 }
 

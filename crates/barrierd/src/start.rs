@@ -126,10 +126,11 @@ fn write_head(page: &File, cpus: usize, source: u32) -> io::Result<()> {
 
 /// Reports the mechanisms in force.
 fn tell<B, S>(args: &Args, bpf: &Result<Bpf, String>, barrier: &io::Result<B>, stat: &io::Result<S>) {
-    let folder = args.folder.display();
+    // Quoted, as its name may steer a terminal.
+    let folder = &args.folder;
     say(&match bpf {
-        Ok(bpf) => format!("{folder}: times by BPF on {}", bpf.about),
-        Err(reason) => format!("{folder}: without BPF ({reason}): fall-backs alone, slower"),
+        Ok(bpf) => format!("{folder:?}: times by BPF on {}", bpf.about),
+        Err(reason) => format!("{folder:?}: without BPF ({reason}): fall-backs alone, slower"),
     });
     say(&match barrier {
         Ok(_) => "fall-back membarrier(GLOBAL) works".to_owned(),

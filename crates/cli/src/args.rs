@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -10,6 +11,9 @@ use crate::evidence::args::{CompareArgs, CsmArgs, SloArgs};
 use crate::file::model::MAX_WORKERS;
 use crate::file::{self, FlowError, FlowFile, size, suggest};
 use crate::history::args::HistoryArgs;
+use crate::run::{NOT_WRITTEN, WRONG};
+use crate::screen::look::Look;
+use crate::screen::{out, text};
 use crate::slab::args::SlabArgs;
 
 /// What `millstream plan -h` says after the options.
@@ -272,9 +276,31 @@ pub struct SetArgs {
     pub settings: Vec<(String, String)>,
 }
 
-/// Reads the command line, or ends the process with what is to be said about it.
-pub fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|error| with_near_command(error, std::env::args().skip(1)).exit())
+/// Reads the command line.
+///
+/// # Errors
+/// It is wrong, or asks for help: what is to be said about it has been said, and this is the exit status.
+pub fn parse() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|error| {
+        // clap quotes words of the command line between colours of its own. The same words, shown, are wrong in the same way.
+        let words: Vec<String> =
+            std::env::args_os().map(|word| text::printable(&word.to_string_lossy()).into()).collect();
+        let shown = Cli::try_parse_from(&words).err().filter(|shown| shown.kind() == error.kind());
+        told(&with_near_command(shown.unwrap_or(error), words.into_iter().skip(1)))
+    })
+}
+
+fn told(error: &clap::Error) -> ExitCode {
+    let look = if error.use_stderr() { Look::of_stderr() } else { Look::of_stdout() };
+    let text = error.render();
+    let page = if look.is_some_and(|look| look.color) { text.ansi().to_string() } else { text.to_string() };
+    if error.use_stderr() {
+        out::complain_page(&page);
+    } else if let Err(error) = out::print(&page) {
+        out::complain(format!("error: cannot write to standard output: {error}"));
+        return ExitCode::from(NOT_WRITTEN);
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(WRONG))
 }
 
 /// Names the command that a mistyped one was most likely meant to be, where clap's own measure finds none: two letters that

@@ -24,7 +24,7 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -38,6 +38,7 @@ use crate::record::Record;
 use crate::retry::letters;
 use crate::retry::origin::Origin;
 use crate::screen::writable::{self, NotWritable, Way};
+use crate::screen::{out, shown};
 
 /// Takes the dead letters of one run.
 #[derive(Debug)]
@@ -137,10 +138,8 @@ impl DeadLetters {
             Ok(()) => state.written += 1,
             Err(error) => {
                 state.refused += 1;
-                let path = state.path.display();
-                let mut text = format!("error: dead letter not written to {path}: {error}\n").into_bytes();
-                text.extend_from_slice(line);
-                let _ = io::stderr().write_all(&text);
+                let (path, line) = (shown::path(&state.path), String::from_utf8_lossy(line));
+                out::complain_page(&format!("error: dead letter not written to {path}: {error}\n{line}"));
             }
         }
     }
@@ -179,7 +178,8 @@ impl DeadLetters {
             source_fault: record.is_some_and(|record| record.fault.is_some()),
             retry: &self.origin,
         };
-        serde_json::to_string(&line).expect("a letter has only string keys and plain values") + "\n"
+        let line = serde_json::to_string(&line).expect("a letter has only string keys and plain values");
+        shown::json(&line).into_owned() + "\n"
     }
 }
 

@@ -1,19 +1,18 @@
 //! `millstream doctor`: what this machine and its kernel offer, and what follows from it.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use millstream_fence::probe::{Finding, findings};
 
+use crate::screen::out;
+
 /// Prints the findings.
 #[must_use]
 pub fn doctor() -> ExitCode {
-    match io::stdout().lock().write_all(render(&findings()).as_bytes()) {
+    match out::print(&render(&findings())) {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("millstream doctor: standard output: {error}");
+            out::complain(format!("millstream doctor: standard output: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -19,6 +19,8 @@
 //! - [`supervise`]: the process that ends the programs of a run that was killed;
 //! - [`json_bytes`] and [`json_member`]: paths as JSON strings, without loss; the members of JSON objects.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod args;
 pub mod causes;
 pub mod dead_letters;

@@ -1,5 +1,7 @@
 //! The command; what it does is in the library beside it.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use std::process::ExitCode;
 
 use millstream_cli::args::{self, Command};
@@ -9,12 +11,18 @@ use millstream_cli::history::history;
 use millstream_cli::plan::plan;
 use millstream_cli::retry::retry;
 use millstream_cli::run::run;
+use millstream_cli::screen::out;
 use millstream_cli::slab::slab;
 use millstream_cli::steer::client;
 use millstream_cli::supervise::supervise;
 
 fn main() -> ExitCode {
-    match args::parse().command {
+    out::show_panics();
+    let command = match args::parse() {
+        Ok(cli) => cli.command,
+        Err(status) => return status,
+    };
+    match command {
         Command::Run(args) => run(&args),
         Command::Plan(args) => plan(&args),
         Command::Retry(args) => retry(&args),

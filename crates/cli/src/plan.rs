@@ -4,7 +4,6 @@ mod surplus;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use millstream_flow::{Plan, PlanResource, PlanStage};
@@ -12,7 +11,7 @@ use millstream_flow::{Plan, PlanResource, PlanStage};
 use crate::args::PlanArgs;
 use crate::file::model::{AfterFailure, FlowFile, Hold, LinesFrom, NeedSpec, OpSpec, SourceSpec, StageSpec};
 use crate::file::time;
-use crate::screen::text;
+use crate::screen::{out, shown, text};
 use crate::{run, wire};
 
 /// Columns of a line.
@@ -25,22 +24,20 @@ pub fn plan(args: &PlanArgs) -> ExitCode {
     let described = args.flow.load().and_then(|file| {
         let wired = wire::wire(&file, |_| {}, None)?;
         if let Some(warnings) = file.render_warnings() {
-            let _ = write!(io::stderr(), "{warnings}");
+            out::complain_page(&warnings);
         }
         Ok(describe(&file, wired.flow.plan()))
     });
-    let mut out = io::stdout().lock();
-    match described.map(|text| out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
+    match described.map(|text| out::print(&text)) {
         Err(error) => {
-            eprint!("{}", error.render());
+            out::complain_page(&error.render());
             ExitCode::from(run::WRONG)
         }
-        // A reader that has gone away has what it wanted.
-        Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("error: the plan could not be written to standard output: {error}");
+        Ok(Err(error)) => {
+            out::complain(format!("error: the plan could not be written to standard output: {error}"));
             ExitCode::from(run::NOT_WRITTEN)
         }
-        Ok(_) => ExitCode::SUCCESS,
+        Ok(Ok(())) => ExitCode::SUCCESS,
     }
 }
 
@@ -66,7 +63,7 @@ pub fn describe(file: &FlowFile, plan: &Plan) -> String {
 
 fn head(page: &mut Page, file: &FlowFile, plan: &Plan) {
     let stages = text::counted(plan.stages.len() as u64, "stage");
-    page.paragraph("", "  ", &format!("{}: {stages}, from {}", text::printable(&plan.flow), file.path.display()));
+    page.paragraph("", "  ", &format!("{}: {stages}, from {}", text::printable(&plan.flow), shown::path(&file.path)));
     page.text.push('\n');
     page.fact("units from", &source(file));
     page.fact("in flight", &format!("at most {}", text::counted(plan.inflight, "unit")));
@@ -82,7 +79,7 @@ fn head(page: &mut Page, file: &FlowFile, plan: &Plan) {
         if own > 0 { format!(", and up to {} for stages that block", text::count(own)) } else { String::new() };
     page.fact("workers", &format!("{} shared by all stages{beside}", text::count(plan.workers)));
     for (name, value) in &file.params {
-        page.fact("param", &format!("{name} = {}", text::printable(value)));
+        page.fact("param", &format!("{} = {}", text::printable(name), text::printable(value)));
     }
 }
 
@@ -325,7 +322,7 @@ impl Page {
 
     /// A heading and rows of a name and what is said about it; nothing when there are no rows.
     fn named(&mut self, heading: &str, rows: &[(&str, String)]) {
-        let Some(widest) = rows.iter().map(|(name, _)| text::width(name)).max() else { return };
+        let Some(widest) = rows.iter().map(|(name, _)| text::width(&text::printable(name))).max() else { return };
         let columns = widest.min(NAME_COLUMNS);
         self.heading(heading);
         for (name, said) in rows {
@@ -354,7 +351,7 @@ impl Page {
     fn paragraph(&mut self, first: &str, rest: &str, words: &str) {
         let mut line = first.to_owned();
         let mut fresh = true;
-        for word in words.split(' ') {
+        for word in shown::line(words).split(' ') {
             if !fresh && text::width(&line) + 1 + text::width(word) > COLUMNS {
                 let _ = writeln!(self.text, "{}", line.trim_end());
                 line = rest.to_owned();

@@ -24,7 +24,6 @@ use std::thread;
 
 use millstream_flow::{Control, DeadLetter, Service};
 
-pub(crate) use self::ending::complain;
 pub use self::ending::{ALL_RETIRED, INTERRUPTED, NOT_WRITTEN, SOME_DEAD, WRONG};
 use self::ending::{Closing, unfinished};
 use self::identity::Identity;
@@ -41,11 +40,12 @@ use crate::ops::{Gathered, RunEnd};
 use crate::record::Record;
 use crate::retry::letters::Letters;
 use crate::retry::origin::Origin;
+use crate::screen::out::{self, complain};
 use crate::screen::report_file::{ReportFile, ReportFileError};
 use crate::screen::run_report::RunReport;
 use crate::screen::throughput::Sample;
 use crate::screen::writable::NotWritable;
-use crate::screen::{Beside, Screen, text};
+use crate::screen::{Beside, Screen, shown, text};
 use crate::source::{self, Source, SourceError};
 use crate::steer::place;
 use crate::steer::server::Server;
@@ -68,7 +68,7 @@ pub enum RunError {
     #[error("dead letters: {0}, or name a file with --dead-letters")]
     DeadLetters(#[from] NotWritable),
     /// There can be no control socket where one was asked for.
-    #[error("--control {}: {error}", path.display())]
+    #[error("--control {}: {error}", shown::path(path))]
     Control {
         /// The path asked for.
         path: PathBuf,
@@ -94,11 +94,11 @@ fn exit(ended: Result<u8, RunError>) -> ExitCode {
     match ended {
         Ok(status) => ExitCode::from(status),
         Err(RunError::Flow(error)) => {
-            complain(error.render().trim_end());
+            out::complain_page(&error.render());
             ExitCode::from(WRONG)
         }
         Err(error) => {
-            complain(&format!("error: {error}"));
+            complain(format!("error: {error}"));
             ExitCode::from(WRONG)
         }
     }
@@ -117,7 +117,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     };
     let mut screen = Screen::open(args.quiet, beside);
     if let Some(warnings) = file.render_warnings() {
-        screen.say(warnings.trim_end());
+        screen.say_page(&warnings);
     }
     let _list = clear_up_after_others(&mut screen);
     let report_file = args.report.as_deref().map(ReportFile::check).transpose()?;
@@ -174,7 +174,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let complete = ending.whole && report.left == 0;
     let kept = again.map_or(Ok(0), |again| keep_rest(again, complete, &letters));
     let all_kept =
-        kept.inspect_err(|error| complain(&format!("error: letters not retried are lost from the file: {error}")));
+        kept.inspect_err(|error| complain(format!("error: letters not retried are lost from the file: {error}")));
     let kept = all_kept.as_ref().copied().unwrap_or(0);
     let (gathered, written) = finish(
         &wired.ops,
@@ -260,8 +260,8 @@ fn serve(args: &RunArgs, name: &str, control: &Control, screen: &mut Screen) -> 
         Ok(server) => {
             // A path of choice is found from any folder only if it is absolute.
             let path = std::path::absolute(server.path()).unwrap_or_else(|_| server.path().to_owned());
-            let run = if args.control.is_some() { path.display().to_string() } else { name.to_owned() };
-            screen.say(&format!("control socket {} (millstream status {run})", path.display()));
+            let run = if args.control.is_some() { shown::path(&path).to_string() } else { name.to_owned() };
+            screen.say(&format!("control socket {} (millstream status {run})", shown::path(&path)));
             Ok(Some(server))
         }
         Err(error) if args.control.is_some() => Err(error),
@@ -311,7 +311,7 @@ fn finish(ops: &Ops, end: &RunEnd<'_>) -> (Vec<(String, Gathered)>, bool) {
         match result {
             Ok(file) => gathered.push((stage, file)),
             Err(failure) => {
-                complain(&format!("error: stage {stage} could not finish: {failure}"));
+                complain(format!("error: stage {} could not finish: {failure}", text::printable(&stage)));
                 all = false;
             }
         }

@@ -1,6 +1,6 @@
 //! Progress: the interval as it narrows around what is true, and how much of the evidence there is.
 
-use std::io::{self, Stderr, Write};
+use std::io::Stderr;
 use std::time::{Duration, Instant};
 
 use super::answer::Subject;
@@ -9,7 +9,7 @@ use super::decide::View;
 use crate::screen::line::Line;
 use crate::screen::look::{Look, Paint};
 use crate::screen::terminal::Terminal;
-use crate::screen::text;
+use crate::screen::{out, text};
 
 /// How often a terminal is drawn on.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
@@ -35,8 +35,8 @@ impl Bar {
     pub(super) fn open(quiet: bool) -> Self {
         let mode = if quiet {
             Mode::Quiet
-        } else if Look::of_terminal(&io::stderr()).is_some() {
-            Mode::Live(Terminal::new(io::stderr()))
+        } else if Look::of_stderr().is_some() {
+            Mode::Live(Terminal::of_stderr())
         } else {
             Mode::Plain
         };
@@ -55,9 +55,9 @@ impl Bar {
             Mode::Quiet => Ok(()),
             Mode::Plain => {
                 self.pause = (self.pause * 3 / 2).min(PLAIN_LONGEST);
-                writeln!(io::stderr(), "{}", lines(now - self.start, Look::FILE)[0])
+                out::try_complain(&lines(now - self.start, Look::FILE)[0])
             }
-            Mode::Live(terminal) => match Look::of_terminal(&io::stderr()) {
+            Mode::Live(terminal) => match Look::of_stderr() {
                 Some(look) => terminal.draw(&lines(now - self.start, look), look.columns),
                 None => Ok(()),
             },
@@ -72,7 +72,7 @@ impl Bar {
     /// Takes the picture away, so that the answer can follow.
     pub(super) fn clear(&mut self) {
         if let Mode::Live(terminal) = &mut self.mode {
-            let columns = Look::of_terminal(&io::stderr()).map_or(80, |look| look.columns);
+            let columns = Look::of_stderr().map_or(80, |look| look.columns);
             let _ = terminal.clear(columns);
         }
     }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::screen::shown;
 use crate::screen::writable::NotWritable;
 
 /// It holds: the claim, or that the first is smaller.
@@ -29,7 +30,7 @@ pub enum EvidenceError {
     #[error(transparent)]
     Place(#[from] NotWritable),
     /// The state file belongs to another question, or to nobody.
-    #[error("--state {}: {problem}; {help}", path.display())]
+    #[error("--state {}: {problem}; {help}", shown::path(path))]
     State {
         /// The file.
         path: PathBuf,

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::number;
+use crate::screen::shown;
 
 /// An object on one line, its members in the order they were added.
 #[derive(Debug, Default)]
@@ -37,7 +38,7 @@ impl Object {
     }
 
     pub(super) fn text<'a>(self, name: &str, value: impl Into<Option<&'a str>>) -> Self {
-        self.member(name, &value.into().map_or(Value::Null, Value::from).to_string())
+        self.member(name, &shown::json(&value.into().map_or(Value::Null, Value::from).to_string()))
     }
 
     pub(super) fn object(self, name: &str, value: &Self) -> Self {

@@ -42,33 +42,25 @@ pub mod slo;
 mod source;
 mod state;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use self::error::EvidenceError;
+use crate::screen::out;
 use crate::supervise::Supervisor;
 
 /// Does `work`, whose programs die with this process, even by `kill -9`.
 fn supervised<T>(work: impl FnOnce() -> T) -> T {
-    Supervisor::around(|problem| eprintln!("millstream: {problem}"), work)
+    Supervisor::around(|problem| out::complain(format!("millstream: {problem}")), work)
 }
 
 /// Says what went wrong, and turns what came out into the exit status.
 fn ended(outcome: Result<u8, EvidenceError>) -> ExitCode {
     ExitCode::from(outcome.unwrap_or_else(|error| {
-        // There is nobody to tell if this fails.
-        let _ = writeln!(io::stderr(), "error: {error}");
+        out::complain(format!("error: {error}"));
         error.status()
     }))
 }
 
-/// Prints to standard output; a reader that has gone away has what it wanted.
 fn print(text: &str) -> Result<(), EvidenceError> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(EvidenceError::System { what: "writing to standard output".to_owned(), source: error })
-        }
-        _ => Ok(()),
-    }
+    out::print(text).map_err(EvidenceError::system("writing to standard output"))
 }

@@ -1,6 +1,5 @@
 //! `millstream slo`: observes until a claim is decided.
 
-use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -85,7 +84,7 @@ fn decide(args: &SloArgs) -> Result<u8, EvidenceError> {
     };
     // What cannot be written is an error, and no reason to keep the answer from anybody.
     let written = report::write(&args.telling, &answer);
-    let look = Look::of_terminal(&io::stdout()).unwrap_or(Look::FILE);
+    let look = Look::of_stdout().unwrap_or(Look::FILE);
     print(&if args.telling.json { report::json::json(&answer) } else { report::text::text(&answer, look) })?;
     saved.and(written)?;
     Ok(answer.status())

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::error::{FlowError, Problem, Refusal};
 use super::model::{Condition, ExecStdout, FlowFile, LinesFrom, OpSpec, SourceSpec, StageSpec, TextTest};
 use super::template::{Field, Template};
+use crate::screen::shown;
 
 impl FlowFile {
     /// Fills `{input}` in with the first INPUT.
@@ -62,7 +63,7 @@ impl FlowFile {
 
     /// Why the flow cannot run with these INPUTs.
     fn misused_inputs(&self, inputs: &[OsString]) -> Option<Problem> {
-        let usage = |inputs: &str| format!("write `millstream run {} {inputs}`", self.path.display());
+        let usage = |inputs: &str| format!("write `millstream run {} {inputs}`", shown::path(&self.path));
         let at_source = |message: String, label| Problem::new(message).at(self.source_span.clone(), label);
         match (inputs.len(), self.takes_all_inputs(), &self.input_span) {
             (0, _, Some(span)) => {

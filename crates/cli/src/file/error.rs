@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
 
+use crate::screen::shown;
+
 /// Problems shown at once; more are only counted, because a file with so many was probably never a flow file.
 const MAX_SHOWN: usize = 20;
 
@@ -49,7 +51,7 @@ impl Problem {
 #[derive(Debug, thiserror::Error)]
 pub enum FlowError {
     /// The file cannot be read.
-    #[error("cannot read the flow file {}: {error}", path.display())]
+    #[error("cannot read the flow file {}: {error}", shown::path(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -57,7 +59,7 @@ pub enum FlowError {
         error: std::io::Error,
     },
     /// The file is larger than any flow file.
-    #[error("{} is larger than a flow file may be ({limit} bytes): is it the right file?", path.display())]
+    #[error("{} is larger than a flow file may be ({limit} bytes): is it the right file?", shown::path(path))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -65,7 +67,7 @@ pub enum FlowError {
         limit: u64,
     },
     /// The file is not text.
-    #[error("{} is not a flow file: it is not UTF-8 text (byte 0x{byte:02x} in line {line})", path.display())]
+    #[error("{} is not a flow file: it is not UTF-8 text (byte 0x{byte:02x} in line {line})", shown::path(path))]
     NotText {
         /// The file.
         path: PathBuf,
@@ -125,12 +127,12 @@ impl Refusal {
 
     fn render_with(&self, severity: Severity) -> String {
         let what = if severity == Severity::Error { "errors" } else { "warnings" };
-        let name = printable(&self.path.display().to_string());
-        let source = NamedSource::new(name, printable(&self.text));
+        let (text, growth) = visible(&self.text);
+        let source = NamedSource::new(shown::path(&self.path).to_string(), text);
         let mut rendered = String::new();
         for problem in self.problems.iter().take(MAX_SHOWN) {
-            let shown = Shown { problem: self.within_text(problem), source: source.clone(), severity };
-            rendered.push_str(&format!("{:?}\n", miette::Report::new(shown)));
+            let reported = Reported { problem: self.within_text(problem, &growth), source: source.clone(), severity };
+            rendered.push_str(&format!("{:?}\n", miette::Report::new(reported)));
         }
         match self.problems.len() {
             1 => {}
@@ -146,9 +148,9 @@ impl Refusal {
 impl Refusal {
     /// The problem as it is shown: nothing in it steers the terminal, its places lie within the text, and a place in a line too
     /// long to show is told in words.
-    fn within_text(&self, problem: &Problem) -> Problem {
-        let mut shown = Problem::new(printable(&problem.message));
-        shown.help = problem.help.as_deref().map(printable);
+    fn within_text(&self, problem: &Problem, growth: &[(usize, usize)]) -> Problem {
+        let mut told = Problem::new(shown::lines(&problem.message));
+        told.help = problem.help.as_deref().map(|help| shown::lines(help).into_owned());
         let text = &self.text;
         for (span, label) in &problem.labels {
             // A place at the end is shown at the last thing that stands there.
@@ -163,27 +165,37 @@ impl Refusal {
                 .map_or(text.len(), |newline| start + newline);
             if line_end - line_start > MAX_LINE {
                 let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
-                shown.message = format!("{} (line {line}, byte {})", shown.message, start - line_start + 1);
+                told.message = format!("{} (line {line}, byte {})", told.message, start - line_start + 1);
             } else {
-                shown.labels.push((start..end.clamp(start, line_end), printable(label)));
+                let place = moved(start, growth)..moved(end.clamp(start, line_end), growth);
+                told.labels.push((place, shown::lines(label).into_owned()));
             }
         }
-        shown
+        told
     }
 }
 
-/// `text` with every control character that is not a newline or a tab replaced by `?`, one for each byte, so that places in the
-/// text stay what they are.
-fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() && character != '\n' && character != '\t' {
-            (0..character.len_utf8()).for_each(|_| printable.push('?'));
-        } else {
-            printable.push(character);
+/// The text as it is shown, and where it is longer for that: behind which byte, and by how many in all.
+fn visible(text: &str) -> (String, Vec<(usize, usize)>) {
+    let (mut visible, mut growth) = (String::with_capacity(text.len()), Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            // Of a line end.
+            '\r' if text[at..].starts_with("\r\n") => visible.push(' '),
+            c => visible.push_str(&shown::lines(c.encode_utf8(&mut [0; 4]))),
+        }
+        let by = visible.len() - at - c.len_utf8();
+        if growth.last().map_or(0, |(_, before)| *before) < by {
+            growth.push((at, by));
         }
     }
-    printable
+    (visible, growth)
+}
+
+/// Where a place of the text is in the text that is shown.
+fn moved(place: usize, growth: &[(usize, usize)]) -> usize {
+    let behind = growth.partition_point(|(at, _)| *at < place);
+    place + behind.checked_sub(1).map_or(0, |last| growth[last].1)
 }
 
 impl fmt::Display for Refusal {
@@ -193,7 +205,7 @@ impl fmt::Display for Refusal {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            write!(f, "{}:", self.path.display())?;
+            write!(f, "{}:", shown::path(&self.path))?;
             if let Some((span, _)) = problem.labels.first() {
                 let line = self.text.as_bytes()[..span.start.min(self.text.len())]
                     .iter()
@@ -211,21 +223,21 @@ impl std::error::Error for Refusal {}
 
 /// A problem together with the text it points into.
 #[derive(Debug)]
-struct Shown {
+struct Reported {
     problem: Problem,
     source: NamedSource<String>,
     severity: Severity,
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for Reported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.problem.message)
     }
 }
 
-impl std::error::Error for Shown {}
+impl std::error::Error for Reported {}
 
-impl Diagnostic for Shown {
+impl Diagnostic for Reported {
     fn severity(&self) -> Option<Severity> {
         Some(self.severity)
     }

@@ -10,7 +10,7 @@ use millstream_history::{
 use serde_json::{Value as Json, json};
 
 use super::error::{FAILS, HOLDS, NOTHING, UNKNOWN};
-use crate::screen::text;
+use crate::screen::{shown as visible, text};
 
 /// A verdict and what it is about.
 pub(super) struct Answer<'a> {
@@ -98,11 +98,11 @@ impl Answer<'_> {
     }
 
     fn fails(&self, out: &mut String, found: &Counterexample) {
-        let _ = writeln!(out, "\n{}", found.reason);
+        let _ = writeln!(out, "\n{}", visible::line(&found.reason));
         if let Some(start) = &found.start {
             let _ = writeln!(out, "Before: {start}");
         }
-        let shown = |row: u32| self.history.show(row as usize).to_string();
+        let shown = |row: u32| text::printable(&self.history.show(row as usize).to_string()).into_owned();
         let widest =
             found.operations.iter().map(|&row| text::width(&shown(row))).max().unwrap_or(0).max("operation".len());
         let _ = writeln!(
@@ -121,7 +121,7 @@ impl Answer<'_> {
                 out,
                 "{row:>9}  {:>7}  {}  {:>14}  {returned:>14}",
                 self.history.process(row_number),
-                text::left(&text::printable(&shown(row)), widest),
+                text::left(&shown(row), widest),
                 self.history.call(row_number),
             );
         }
@@ -131,7 +131,7 @@ impl Answer<'_> {
                 "\nIn order up to time {}, when {} had returned; the next return, of {} (row {}), cannot be explained.",
                 prefix.until,
                 text::counted(prefix.operations as u64, "operation"),
-                text::printable(&shown(prefix.culprit)),
+                shown(prefix.culprit),
                 prefix.culprit
             );
         }
@@ -199,7 +199,7 @@ impl Answer<'_> {
                 json["configurations"] = json!(progress.configurations);
             }
         }
-        format!("{json}\n")
+        visible::json(&format!("{json}\n")).into_owned()
     }
 
     fn operation(&self, row: u32) -> Json {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use millstream_history::CheckError;
 use millstream_history::format::{Format, FormatError};
 
+use crate::screen::shown;
 use crate::screen::writable::NotWritable;
 
 /// Linearizable.
@@ -24,19 +25,23 @@ pub(super) const NOTHING: u8 = 5;
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HistoryError {
-    #[error("{} cannot be read: {source}", file.display())]
+    #[error("{} cannot be read: {source}", shown::path(file))]
     Open { file: PathBuf, source: io::Error },
-    #[error("{}: its beginning looks like no format that is known; say which it is: --format {}", file.display(), formats())]
+    #[error(
+        "{}: its beginning looks like no format that is known; say which it is: --format {}",
+        shown::path(file),
+        formats()
+    )]
     UnknownFormat { file: PathBuf },
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {source}", shown::path(file))]
     Malformed { file: PathBuf, source: Box<FormatError> },
-    #[error("{}: {source}, in {shown}", file.display())]
+    #[error("{}: {source}, in {shown}", shown::path(file))]
     Misuse { file: PathBuf, shown: String, source: Box<CheckError> },
-    #[error("{} cannot be written: {source}", file.display())]
+    #[error("{} cannot be written: {source}", shown::path(file))]
     Write { file: PathBuf, source: io::Error },
-    #[error("{option} {}: the history itself is there, and would be overwritten; name another file", file.display())]
+    #[error("{option} {}: the history itself is there, and would be overwritten; name another file", shown::path(file))]
     Overwrites { option: &'static str, file: PathBuf },
-    #[error("{}: both --html and --svg would be written there; name two files", file.display())]
+    #[error("{}: both --html and --svg would be written there; name two files", shown::path(file))]
     OneFileForTwo { file: PathBuf },
     #[error(transparent)]
     Place(#[from] NotWritable),

@@ -9,7 +9,7 @@ pub mod args;
 mod error;
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,7 @@ use millstream_history::{CheckError, History, Options, Status, check};
 use self::answer::{Answer, Others};
 use self::args::{CheckArgs, HistoryArgs, HistoryCommand};
 use self::error::HistoryError;
+use crate::screen::out;
 use crate::screen::writable::{self, Way};
 
 /// How much of a file is read at once.
@@ -32,8 +33,7 @@ const BUFFER: usize = 1 << 18;
 pub fn history(args: &HistoryArgs) -> ExitCode {
     let HistoryCommand::Check(check) = &args.command;
     ExitCode::from(run(check).unwrap_or_else(|error| {
-        // There is nobody to tell if this fails.
-        let _ = writeln!(io::stderr(), "error: {error}");
+        out::complain(format!("error: {error}"));
         error.status()
     }))
 }
@@ -151,13 +151,6 @@ fn write(path: &Path, text: &str) -> Result<(), HistoryError> {
     fs::write(path, text).map_err(|source| HistoryError::Write { file: path.to_owned(), source })
 }
 
-/// Prints to standard output; a reader that has gone away has what it wanted.
 fn print(text: &str) -> Result<(), HistoryError> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
-            Err(HistoryError::Write { file: "standard output".into(), source })
-        }
-        _ => Ok(()),
-    }
+    out::print(text).map_err(|source| HistoryError::Write { file: "standard output".into(), source })
 }

@@ -13,12 +13,13 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
 
 use super::origin::Origin;
+use crate::screen::shown;
 
 /// Why a file of dead letters cannot be retried. Nothing has been run.
 #[derive(Debug, thiserror::Error)]
 pub enum LettersError {
     /// The file cannot be read.
-    #[error("cannot read {}: {error}", path.display())]
+    #[error("cannot read {}: {error}", shown::path(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -26,13 +27,16 @@ pub enum LettersError {
         error: io::Error,
     },
     /// A run still adds letters to it.
-    #[error("{} belongs to a run that has not ended: retry it when that run is over", path.display())]
+    #[error("{} belongs to a run that has not ended: retry it when that run is over", shown::path(path))]
     Live {
         /// The file.
         path: PathBuf,
     },
     /// A line is no dead letter.
-    #[error("{}:{line} is not a dead letter that can be retried: {reason}; take the line out to retry the others", path.display())]
+    #[error(
+        "{}:{line} is not a dead letter that can be retried: {reason}; take the line out to retry the others",
+        shown::path(path)
+    )]
     Line {
         /// The file.
         path: PathBuf,
@@ -44,7 +48,7 @@ pub enum LettersError {
     /// The letters come from several runs, other than retries of one.
     #[error(
         "{}:{line} comes from another run than line 1: retry the letters of each in a file of their own",
-        path.display()
+        shown::path(path)
     )]
     Mixed {
         /// The file.

@@ -14,8 +14,9 @@ use std::process::ExitCode;
 use self::letters::{Letters, LettersError};
 use crate::args::{RetryArgs, RunArgs};
 use crate::file::FlowError;
-use crate::run::{self, complain};
-use crate::screen::text;
+use crate::run;
+use crate::screen::out::{self, complain};
+use crate::screen::{shown, text};
 
 /// What the name of a file of dead letters ends with.
 const ENDING: &str = ".dead-letters.jsonl";
@@ -35,14 +36,14 @@ pub enum RetryError {
     /// The flow file is not the one that ran.
     #[error(
         "{} has changed since its run: `--changed` retries the letters with the flow as it is now, if their units still suit it",
-        .0.display()
+        shown::path(.0)
     )]
     Changed(PathBuf),
     /// The flow file cannot be used any more.
     #[error(transparent)]
     Flow(#[from] FlowError),
     /// The folder that the run was started in cannot be entered.
-    #[error("the letters' run was started in {}: {error}", folder.display())]
+    #[error("the letters' run was started in {}: {error}", shown::path(folder))]
     Folder {
         /// The folder.
         folder: PathBuf,
@@ -50,12 +51,12 @@ pub enum RetryError {
         error: io::Error,
     },
     /// A path in the letters is not what it was written as.
-    #[error("the letters of {} name damaged paths: their bytes in hexadecimal cannot be read", .0.display())]
+    #[error("the letters of {} name damaged paths: their bytes in hexadecimal cannot be read", shown::path(.0))]
     Damaged(PathBuf),
 }
 
 fn listed(files: &[PathBuf]) -> String {
-    files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+    files.iter().map(|file| shown::path(file).to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Retries letters and gives the exit status.
@@ -64,11 +65,11 @@ pub fn retry(args: &RetryArgs) -> ExitCode {
         Ok(Some((run, letters))) => run::run_again(&run, &letters),
         Ok(None) => ExitCode::from(run::ALL_RETIRED),
         Err(RetryError::Flow(error)) => {
-            complain(error.render().trim_end());
+            out::complain_page(&error.render());
             ExitCode::from(run::WRONG)
         }
         Err(error) => {
-            complain(&format!("error: {error}"));
+            complain(format!("error: {error}"));
             ExitCode::from(run::WRONG)
         }
     }
@@ -84,7 +85,7 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
     let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     let path = here(path);
     let Some(letters) = Letters::open(&path)? else {
-        say(args, &format!("{} has no dead letters: there is nothing to retry", path.display()));
+        say(args, &format!("{} has no dead letters: there is nothing to retry", shown::path(&path)));
         return Ok(None);
     };
     let origin = letters.origin();
@@ -106,7 +107,10 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         return Err(RetryError::Changed(run.flow.flow));
     }
     let units = text::counted(letters.units() as u64, "unit");
-    say(args, &format!("retrying {units} of {} in {}", letters.runs().join(", "), folder.display()));
+    say(
+        args,
+        &format!("retrying {units} of {} in {}", text::printable(&letters.runs().join(", ")), shown::path(&folder)),
+    );
     if letters.faults() > 0 {
         let letters = text::counted(letters.faults() as u64, "letter");
         say(args, &format!("{letters} of what the source could not give stay: run the flow again for these"));

@@ -1,16 +1,15 @@
 //! What is said and written when a run is over, and the exit status that sums it up.
 
-use std::io::{self, Write};
-
 use millstream_flow::{Outcome, Quantiles, Report, ResourceReport, Snapshot, StageReport};
 
 use super::watch::whereabouts;
 use crate::dead_letters::DeadLetters;
 use crate::ops::Fate;
 use crate::screen::look::Look;
+use crate::screen::out::{self, complain};
 use crate::screen::report_file::ReportFile;
 use crate::screen::run_report::RunReport;
-use crate::screen::{table, text};
+use crate::screen::{shown, table, text};
 
 /// Every unit was retired.
 pub const ALL_RETIRED: u8 = 0;
@@ -46,20 +45,19 @@ impl Closing<'_> {
     pub(super) fn tell(&self, mut written: bool) -> u8 {
         let report = self.run.report;
         if self.table {
-            let look = Look::of_terminal(&io::stderr()).unwrap_or(Look::FILE);
-            complain(table::table(report, look).trim_end());
+            out::complain_page(&table::table(report, Look::of_stderr().unwrap_or(Look::FILE)));
         }
         let tally = self.letters.tally();
         let dead_letters = (tally.written > 0).then(|| self.letters.path());
         let run = RunReport { dead_letters: dead_letters.as_deref(), ..self.run };
         if let Some(Err(error)) = self.report_file.map(|file| file.write(&run)) {
-            complain(&format!("error: {error}"));
+            complain(format!("error: {error}"));
             written = false;
         }
         if report.dead_lettered > 0 {
             let (dead, path) = (text::counted(report.dead_lettered, "unit"), self.letters.path());
-            let path = path.display();
-            complain(&match (tally.written.saturating_sub(self.kept), tally.refused) {
+            let path = shown::path(&path);
+            complain(match (tally.written.saturating_sub(self.kept), tally.refused) {
                 (_, 0) => format!("{dead} dead-lettered: {path}"),
                 (0, _) => format!("{dead} dead-lettered; {path} could not be written, they are shown above"),
                 (_, refused) => format!("{dead} dead-lettered: {path}, except for {refused} shown above"),
@@ -67,16 +65,16 @@ impl Closing<'_> {
         }
         if self.kept > 0 {
             let (kept, path) = (text::counted(self.kept, "letter"), self.letters.path());
-            complain(&format!("{kept} not retried: {}", path.display()));
+            complain(format!("{kept} not retried: {}", shown::path(&path)));
         }
         for (stage, file) in self.run.gathered {
             // That a file is not the new one is no matter of taste.
             if !self.quiet || matches!(file.fate, Fate::Kept { .. }) {
-                complain(&format!("{stage}: {file}"));
+                complain(format!("{}: {file}", text::printable(stage)));
             }
         }
         if report.left > 0 {
-            complain(&left(report.left, self.abandoned));
+            complain(left(report.left, self.abandoned));
         }
         written &= tally.refused == 0;
         if self.interrupted {
@@ -106,11 +104,6 @@ fn left(left: u64, abandoned: Option<&Snapshot>) -> String {
         }
         None => format!("{units} left"),
     }
-}
-
-/// Writes a line to standard error; there is nobody to tell if that fails.
-pub(crate) fn complain(message: &str) {
-    let _ = writeln!(io::stderr(), "{message}");
 }
 
 /// The report of a flow that was abandoned and did not end, from the last that was seen of it.

@@ -19,6 +19,7 @@ const STREAMS: [&[u8]; 8] = [
 ];
 
 /// Whether stages write to the terminal that shows the progress: a picture that is drawn over itself would be torn.
+#[expect(clippy::disallowed_methods, reason = "nothing is written")]
 pub(super) fn is_shared_terminal(file: &FlowFile) -> bool {
     io::stdout().is_terminal() && io::stderr().is_terminal() && file.stages.iter().any(writes_to_a_stream)
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use millstream_flow::{Control, Report, Snapshot, SourceEnd};
 
-use crate::screen::Screen;
 use crate::screen::throughput::{Sample, Throughput};
+use crate::screen::{Screen, text};
 
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
@@ -120,10 +120,13 @@ pub(super) fn whereabouts(now: &Snapshot) -> String {
         .stages
         .iter()
         .filter(|stage| stage.running + stage.waiting > 0)
-        .map(|stage| match (stage.running, stage.waiting) {
-            (running, 0) => format!("{running} running in {}", stage.name),
-            (0, waiting) => format!("{waiting} waiting in {}", stage.name),
-            (running, waiting) => format!("{running} running and {waiting} waiting in {}", stage.name),
+        .map(|stage| {
+            let name = text::printable(&stage.name);
+            match (stage.running, stage.waiting) {
+                (running, 0) => format!("{running} running in {name}"),
+                (0, waiting) => format!("{waiting} waiting in {name}"),
+                (running, waiting) => format!("{running} running and {waiting} waiting in {name}"),
+            }
         })
         .collect();
     let in_stages: u64 = now.stages.iter().map(|stage| stage.running + stage.waiting).sum();

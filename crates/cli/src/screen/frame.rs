@@ -53,7 +53,7 @@ pub fn phase(phase: Phase) -> &'static str {
 }
 
 fn title(snapshot: &Snapshot, pace: &Pace, mut line: Line) -> String {
-    let gone = snapshot.retired + snapshot.dead_lettered;
+    let gone = snapshot.retired.saturating_add(snapshot.dead_lettered);
     let (flow, phase, clock) = (text::printable(&snapshot.flow), phase(snapshot.phase), text::clock(snapshot.wall_ns));
     line.part(Some(Paint::Strong), &format!("{flow} {phase} {clock}"));
     let retired = text::count(snapshot.retired);
@@ -183,7 +183,7 @@ fn stages(snapshot: &Snapshot, pace: &Pace, columns: usize, look: Look) -> Vec<S
     let rates = shown.iter().map(|(i, _)| text::rate(pace.stages_per_s.get(*i).copied().unwrap_or(0.0)));
     cells.push(Column::new("rate", 4, Some(Paint::Faint), rates.collect()));
 
-    let longest_name = shown.iter().map(|(_, s)| text::width(&s.name)).max().unwrap_or(0);
+    let longest_name = shown.iter().map(|(_, s)| text::width(&text::printable(&s.name))).max().unwrap_or(0);
     let layout = Layout::fit(cells, longest_name, columns);
     let units = pace.total.unwrap_or(snapshot.admitted).max(1) as f64;
     let mut lines = vec![layout.heading(Line::new(columns, look))];
@@ -204,7 +204,7 @@ fn stages(snapshot: &Snapshot, pace: &Pace, columns: usize, look: Look) -> Vec<S
 fn busiest(stages: &[StageSnapshot], room: usize) -> Vec<(usize, &StageSnapshot)> {
     let mut shown: Vec<_> = stages.iter().enumerate().collect();
     if stages.len() > room {
-        shown.sort_by_key(|(_, stage)| std::cmp::Reverse(stage.waiting + stage.running));
+        shown.sort_by_key(|(_, stage)| std::cmp::Reverse(stage.waiting.saturating_add(stage.running)));
         shown.truncate(room.saturating_sub(1));
         shown.sort_by_key(|(i, _)| *i);
     }

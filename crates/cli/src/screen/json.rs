@@ -16,6 +16,7 @@ use std::path::Path;
 use serde_json::{Value, json as value};
 
 use super::run_report::RunReport;
+use super::shown;
 use crate::ops::{Fate, Gathered};
 
 /// The report as indented JSON with a line end after it.
@@ -33,7 +34,7 @@ pub fn json(run: &RunReport<'_>) -> String {
             members.insert("memory_cap".to_owned(), Value::Null);
         }
     }
-    format!("{object:#}\n")
+    shown::json(&format!("{object:#}\n")).into_owned()
 }
 
 /// A file that a stage has gathered, and what became of it.

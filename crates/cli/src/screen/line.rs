@@ -1,7 +1,7 @@
 //! A line of a screen that never gets wider than it may.
 
 use super::look::{Look, Paint};
-use super::text;
+use super::{shown, text};
 
 /// Collects pieces of text, coloured or not, and cuts what does not fit.
 #[derive(Debug)]
@@ -19,7 +19,9 @@ impl Line {
 
     /// Adds text; what is wider than the room that is left is cut.
     pub fn add(&mut self, paint: Option<Paint>, text: &str) -> &mut Self {
-        let text = text::fit(text, self.room);
+        // Shown before it is measured.
+        let text = shown::line(text);
+        let text = text::fit(&text, self.room);
         self.room -= text::width(&text);
         let text = if self.look.unicode { text } else { text.replace('…', "~").into() };
         match paint {

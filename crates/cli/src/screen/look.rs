@@ -1,7 +1,7 @@
 //! What the place we write to can show: its size, colours, and characters beyond ASCII.
 
 use std::env;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
 /// Ways to set text off.
@@ -49,6 +49,18 @@ impl Look {
             color: env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
             unicode: speaks_unicode(["LC_ALL", "LC_CTYPE", "LANG"].map(|name| env::var(name).ok())),
         })
+    }
+
+    /// What standard error's terminal can show, if it is one.
+    #[expect(clippy::disallowed_methods, reason = "nothing is written")]
+    pub fn of_stderr() -> Option<Self> {
+        Self::of_terminal(&io::stderr())
+    }
+
+    /// What standard output's terminal can show, if it is one.
+    #[expect(clippy::disallowed_methods, reason = "nothing is written")]
+    pub fn of_stdout() -> Option<Self> {
+        Self::of_terminal(&io::stdout())
     }
 
     /// The text in a colour, or as it is where there are none.

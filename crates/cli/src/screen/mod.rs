@@ -8,7 +8,8 @@
 //! | [`json`], [`html`] | the report as a file, written by [`report_file`]: all of a [`run_report`] |
 //!
 //! All of them are pure functions from a [`Snapshot`] or a [`Report`](millstream_flow::Report) to text; [`Screen`]
-//! decides which progress is shown and is the only one that writes to standard error.
+//! decides which progress is shown. What is written goes through [`out`], and what is not the program's own is made visible by
+//! [`shown`].
 
 pub mod frame;
 pub mod html;
@@ -16,11 +17,13 @@ pub mod json;
 pub mod line;
 pub mod look;
 pub mod meter;
+pub mod out;
 pub mod plain;
 pub mod report_file;
 pub mod run_report;
 #[cfg(test)]
 pub(crate) mod sample;
+pub mod shown;
 pub mod table;
 pub mod terminal;
 pub mod text;
@@ -28,7 +31,7 @@ pub mod throughput;
 pub mod writable;
 pub(crate) mod xml;
 
-use std::io::{self, Stderr, Write};
+use std::io::Stderr;
 
 use millstream_flow::Snapshot;
 
@@ -78,8 +81,8 @@ impl Screen {
     pub fn open(quiet: bool, beside: Beside) -> Self {
         let mode = if quiet {
             Mode::Quiet
-        } else if beside == Beside::Nothing && Look::of_terminal(&io::stderr()).is_some() {
-            Mode::Live(Terminal::new(io::stderr()))
+        } else if beside == Beside::Nothing && Look::of_stderr().is_some() {
+            Mode::Live(Terminal::of_stderr())
         } else {
             let begins = if beside == Beside::Typing { Begins::WithTheTotal } else { Begins::AtOnce };
             Mode::Plain { next_ns: PLAIN_EVERY_NS, begins }
@@ -97,9 +100,9 @@ impl Screen {
                     return;
                 }
                 *next_ns = snapshot.wall_ns + PLAIN_EVERY_NS;
-                writeln!(io::stderr(), "{}", plain::line(snapshot, &pace))
+                out::try_complain(plain::line(snapshot, &pace))
             }
-            Mode::Live(terminal) => match Look::of_terminal(&io::stderr()) {
+            Mode::Live(terminal) => match Look::of_stderr() {
                 Some(look) => terminal.draw(&frame::frame(snapshot, &pace, look), look.columns),
                 None => Ok(()),
             },
@@ -114,14 +117,22 @@ impl Screen {
     pub fn say(&mut self, message: &str) {
         if !matches!(self.mode, Mode::Quiet) {
             self.clear();
-            let _ = writeln!(io::stderr(), "{message}");
+            out::complain(message);
+        }
+    }
+
+    /// Writes lines that belong together; unless quiet.
+    pub fn say_page(&mut self, page: &str) {
+        if !matches!(self.mode, Mode::Quiet) {
+            self.clear();
+            out::complain_page(page);
         }
     }
 
     /// Takes a live frame away, so that other text can follow.
     pub fn clear(&mut self) {
         if let Mode::Live(terminal) = &mut self.mode {
-            let columns = Look::of_terminal(&io::stderr()).map_or(80, |look| look.columns);
+            let columns = Look::of_stderr().map_or(80, |look| look.columns);
             let _ = terminal.clear(columns);
         }
     }

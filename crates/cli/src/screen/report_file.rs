@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use super::run_report::RunReport;
 use super::writable::{self, NotWritable, Way};
-use super::{html, json};
+use super::{html, json, shown};
 use crate::ops::place::{Existing, Placing};
 
 /// Why a report cannot go where it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportFileError {
     /// The ending does not say which form is meant.
-    #[error("--report {}: its name ends in {found}; expected .json or .html", path.display())]
+    #[error("--report {}: its name ends in {found}; expected .json or .html", shown::path(path))]
     Ending {
         /// The file asked for.
         path: PathBuf,

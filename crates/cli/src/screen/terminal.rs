@@ -5,9 +5,9 @@
 //! state is changed (no raw mode, no hidden cursor), hence nothing needs to be put back if the process dies.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, Stderr, Write};
 
-use super::text;
+use super::{shown, text};
 
 /// Draws over what it drew before.
 #[derive(Debug)]
@@ -15,6 +15,14 @@ pub struct Terminal<W> {
     out: W,
     /// Widths of the lines that stand on the terminal.
     drawn: Vec<usize>,
+}
+
+impl Terminal<Stderr> {
+    /// The terminal that standard error is.
+    #[expect(clippy::disallowed_methods, reason = "lines are shown before they are drawn")]
+    pub fn of_stderr() -> Self {
+        Self::new(io::stderr())
+    }
 }
 
 impl<W: Write> Terminal<W> {
@@ -30,6 +38,7 @@ impl<W: Write> Terminal<W> {
     pub fn draw(&mut self, lines: &[String], columns: usize) -> io::Result<()> {
         let mut text = self.home(columns);
         for line in lines {
+            let line = shown::page(line).replace('\n', " ");
             // Erase to the right after the text: a longer old line must not show behind it.
             let _ = writeln!(text, "{line}\x1b[K");
         }

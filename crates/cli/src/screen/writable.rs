@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
+use super::shown;
 use crate::ops::place::Placing;
 
 /// A file cannot be written there.
 #[derive(Debug, thiserror::Error)]
-#[error("{} cannot be written: {source}; {help}", path.display())]
+#[error("{} cannot be written: {source}; {help}", shown::path(path))]
 pub struct NotWritable {
     /// The file.
     pub path: PathBuf,
@@ -41,9 +42,9 @@ pub fn check(path: &Path, way: Way) -> Result<(), NotWritable> {
         _ => Path::new("."),
     };
     match fs::metadata(folder) {
-        Err(error) => return refuse(error, format!("make the folder {} first", folder.display())),
+        Err(error) => return refuse(error, format!("make the folder {} first", shown::path(folder))),
         Ok(found) if !found.is_dir() => {
-            return refuse(io::ErrorKind::NotADirectory.into(), format!("{} is not a folder", folder.display()));
+            return refuse(io::ErrorKind::NotADirectory.into(), format!("{} is not a folder", shown::path(folder)));
         }
         Ok(_) => {}
     }
@@ -61,7 +62,7 @@ pub fn check(path: &Path, way: Way) -> Result<(), NotWritable> {
     // Dropped at once, the file is gone again.
     match Placing::create(path.to_owned()) {
         Ok(_) => Ok(()),
-        Err(error) => refuse(error, format!("choose another folder than {}", folder.display())),
+        Err(error) => refuse(error, format!("choose another folder than {}", shown::path(folder))),
     }
 }
 

@@ -5,7 +5,7 @@
 pub mod args;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use millstream_slab::{Error, Holder, Inspection, Object, RawSlab, Recovered, Report, Usage};
 
 use self::args::{CheckArgs, CreateArgs, DumpArgs, RecoverArgs, SlabArgs, SlabCommand, StatArgs};
+use crate::screen::{out, shown};
 
 /// Something is wrong in the slab.
 const UNSOUND: u8 = 1;
@@ -30,8 +31,7 @@ pub fn slab(args: &SlabArgs) -> ExitCode {
         SlabCommand::Recover(args) => recover(args),
     };
     ExitCode::from(outcome.unwrap_or_else(|error| {
-        // There is nobody to tell if this fails.
-        let _ = writeln!(io::stderr(), "error: {error}");
+        out::complain(format!("error: {error}"));
         REFUSED
     }))
 }
@@ -83,7 +83,8 @@ fn stat(args: &StatArgs) -> Result<u8, Error> {
 fn recover(args: &RecoverArgs) -> Result<u8, Error> {
     let opened = if args.trust_others {
         let file = File::options().read(true).write(true).open(&args.file);
-        let file = file.map_err(|source| Error::System { what: format!("open {}", args.file.display()), source })?;
+        let file =
+            file.map_err(|source| Error::System { what: format!("open {}", shown::path(&args.file)), source })?;
         RawSlab::open_file_and_report(file)
     } else {
         RawSlab::open_and_report(&args.file)
@@ -192,11 +193,8 @@ fn holder_text(holder: Holder) -> String {
 
 /// Writes to standard output; a reader that has gone away has what it wanted.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<u8, Error> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    match write(&mut out).and_then(|()| out.flush()) {
-        Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::System { what: "write to standard output".to_owned(), source })
-        }
-        _ => Ok(0),
+    match out::print_with(write) {
+        Err(source) => Err(Error::System { what: "write to standard output".to_owned(), source }),
+        Ok(()) => Ok(0),
     }
 }

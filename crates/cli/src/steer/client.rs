@@ -1,23 +1,28 @@
 //! `millstream status` and `millstream set`: the other process's end of the control socket.
 
 use std::fmt::Write as _;
-use std::io::{self, BufReader, Write as _};
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use millstream_flow::Snapshot;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
 
 use super::place::{self, NoRun, Run};
-use super::protocol::{ANSWER_BYTES, Answer, Request, read_line, write_line};
+use super::protocol::{self, ANSWER_BYTES, Answer, Request, read_line};
 use crate::run::{NOT_WRITTEN, WRONG};
-use crate::screen::frame;
 use crate::screen::look::Look;
 use crate::screen::meter::Pace;
-use crate::screen::text;
+use crate::screen::{frame, out, shown, text};
 
-/// A run that does not answer within this time hangs.
+/// A run that has not answered in full within this time hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause before a run that has too many connections to take up is tried again.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Why a run could not be asked or did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -26,21 +31,45 @@ pub enum SteerError {
     #[error(transparent)]
     NoRun(#[from] NoRun),
     /// The run cannot be reached.
-    #[error("cannot reach {}: {source}; `millstream status` lists the runs there are", path.display())]
+    #[error("cannot reach {}: {source}; `millstream status` lists the runs there are", shown::path(path))]
     Unreachable {
         /// Its socket.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
-    /// It is there, and says nothing.
-    #[error("{run} does not answer: its process is stopped, or hangs")]
+    /// It is there, and does not answer, or not to the end.
+    #[error("{} does not answer within {} s: its process is stopped, or hangs", text::printable(run), PATIENCE.as_secs())]
     Silent {
         /// Its name.
         run: String,
     },
+    /// It has closed the connection.
+    #[error("{} ended before it answered", text::printable(run))]
+    Ended {
+        /// Its name.
+        run: String,
+    },
+    /// What it says is no answer.
+    #[error("{} is not a run of this version of millstream: its answer is wrong, {problem}", shown::path(path))]
+    Foreign {
+        /// The socket.
+        path: PathBuf,
+        /// What is wrong with the answer.
+        problem: String,
+    },
+    /// The socket is another user's.
+    #[error("{} is served by user {user}, and not by user {own}: it is left alone", shown::path(path))]
+    OfAnother {
+        /// The socket.
+        path: PathBuf,
+        /// Who serves it.
+        user: u32,
+        /// Who asks.
+        own: u32,
+    },
     /// The run refused.
-    #[error("{message}{}", listed(settable))]
+    #[error("{}{}", text::printable(message), listed(settable))]
     Refused {
         /// Why.
         message: String,
@@ -56,7 +85,8 @@ fn listed(settable: &[String]) -> String {
     if settable.is_empty() {
         return String::new();
     }
-    settable.iter().fold("\nwhat can be set, as it is now:".to_owned(), |text, line| text + "\n  " + line)
+    let head = "\nwhat can be set, as it is now:".to_owned();
+    settable.iter().fold(head, |page, line| page + "\n  " + &text::printable(line))
 }
 
 /// `millstream status [RUN] [--json]`: shows a run; without RUN the only one, or a list of all. Gives the exit status.
@@ -72,34 +102,36 @@ pub fn set(run: &Path, settings: &[(String, String)]) -> ExitCode {
 
 fn exit(result: Result<(), SteerError>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
-    let _ = writeln!(io::stderr(), "error: {error}");
+    out::complain_page(&format!("error: {error}"));
     ExitCode::from(if matches!(error, SteerError::Output(_)) { NOT_WRITTEN } else { WRONG })
 }
 
 fn try_status(run: Option<&Path>, json: bool) -> Result<(), SteerError> {
-    let look = Look::of_terminal(&io::stdout()).unwrap_or(Look::FILE);
+    let look = Look::of_stdout().unwrap_or(Look::FILE);
     // What a person reads is not cut at the terminal's height: it can be scrolled.
     let look = Look { rows: usize::MAX, ..look };
     match run {
-        Some(run) => print(&shown(&snapshot(&place::find(run)?)?, json, look)),
+        Some(run) => print(&described(&snapshot(&place::find(run)?)?, json, look)),
         None => {
             let mut runs = Vec::new();
             let mut silent = Vec::new();
-            for run in place::runs() {
-                match snapshot(&run) {
+            for (run, answer) in snapshots(&place::runs()) {
+                match answer {
                     Ok(now) => runs.push((run, now)),
                     // It has ended since it was listed.
-                    Err(SteerError::Unreachable { .. }) => {}
+                    Err(SteerError::Unreachable { .. } | SteerError::Ended { .. }) => {}
                     Err(error) => silent.push(error),
                 }
             }
             let unanswered = if runs.is_empty() { silent.pop() } else { None };
             for error in silent {
-                let _ = writeln!(io::stderr(), "warning: {error}");
+                out::complain_page(&format!("warning: {error}"));
             }
             match runs.as_slice() {
                 [] => Err(unanswered.unwrap_or(NoRun::None { asked: None }.into())),
-                [(run, now)] if !json => print(&format!("{}\n{}", run.name, shown(now, false, look))),
+                [(run, now)] if !json => {
+                    print(&format!("{}\n{}", text::printable(&run.name), described(now, false, look)))
+                }
                 runs => print(&list(runs, json)),
             }
         }
@@ -109,7 +141,7 @@ fn try_status(run: Option<&Path>, json: bool) -> Result<(), SteerError> {
 fn try_set(run: &Path, settings: &[(String, String)]) -> Result<(), SteerError> {
     let settings = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let answer = ask(&place::find(run)?, &Request::Set { settings })?;
-    print(&answer.changed.iter().fold(String::new(), |text, line| text + line + "\n"))
+    print(&answer.changed.iter().fold(String::new(), |page, line| page + &text::printable(line) + "\n"))
 }
 
 fn snapshot(run: &Run) -> Result<Snapshot, SteerError> {
@@ -120,20 +152,39 @@ fn snapshot(run: &Run) -> Result<Snapshot, SteerError> {
     })
 }
 
+/// Asks all runs at once: one that hangs keeps only its own answer waiting.
+fn snapshots(runs: &[Run]) -> Vec<(Run, Result<Snapshot, SteerError>)> {
+    thread::scope(|scope| {
+        let asked: Vec<_> = runs.iter().map(|run| scope.spawn(|| snapshot(run))).collect();
+        let answers: Vec<_> = asked.into_iter().map(|thread| thread.join().expect("asking does not panic")).collect();
+        runs.iter().cloned().zip(answers).collect()
+    })
+}
+
 fn ask(run: &Run, request: &Request) -> Result<Answer, SteerError> {
-    let unreachable = |source| SteerError::Unreachable { path: run.path.clone(), source };
-    let exchange = || -> io::Result<Answer> {
-        let mut stream = place::connect(&run.path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        write_line(&mut stream, request)?;
-        let answer = read_line(&mut BufReader::new(stream), ANSWER_BYTES)?;
-        answer.ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before it answered"))
-    };
-    let answer = exchange().map_err(|error| match error.kind() {
+    let end = Instant::now() + PATIENCE;
+    let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => SteerError::Silent { run: run.name.clone() },
-        _ => unreachable(error),
-    })?;
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            SteerError::Ended { run: run.name.clone() }
+        }
+        io::ErrorKind::InvalidData => SteerError::Foreign { path: run.path.clone(), problem: error.to_string() },
+        _ => SteerError::Unreachable { path: run.path.clone(), source: error },
+    };
+    let mut stream = Hurried { stream: connect(&run.path, end).map_err(failed)?, end };
+    let server = socket_peercred(&stream.stream).map_err(|error| failed(error.into()))?.uid.as_raw();
+    let own = geteuid().as_raw();
+    if own != 0 && server != own && server != 0 {
+        return Err(SteerError::OfAnother { path: run.path.clone(), user: server, own });
+    }
+    // A run that turns the connection away says why and closes, perhaps before it has read.
+    let sent = stream.write_all(&protocol::line(request));
+    let answer: Option<Answer> = read_line(&mut BufReader::new(stream), ANSWER_BYTES).map_err(failed)?;
+    let answer = match (answer, sent) {
+        (Some(answer), _) => answer,
+        (None, Err(error)) => return Err(failed(error)),
+        (None, Ok(())) => return Err(SteerError::Ended { run: run.name.clone() }),
+    };
     if answer.ok {
         return Ok(answer);
     }
@@ -141,29 +192,73 @@ fn ask(run: &Run, request: &Request) -> Result<Answer, SteerError> {
     Err(SteerError::Refused { message, settable: answer.settable })
 }
 
-fn shown(now: &Snapshot, json: bool, look: Look) -> String {
-    if json {
-        return serde_json::to_string_pretty(now).expect("a snapshot has only string keys and plain numbers") + "\n";
+/// Connects; a run that has more connections than it has taken up is tried again until `end`.
+fn connect(path: &Path, end: Instant) -> io::Result<UnixStream> {
+    loop {
+        match place::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < end => thread::sleep(PAUSE),
+            done => return done,
+        }
     }
-    let mut shown = frame::frame(now, &Pace::mean(now), look).join("\n") + "\n";
+}
+
+/// A stream that has until a moment for all that is read and written, in however small pieces it comes.
+struct Hurried {
+    stream: UnixStream,
+    end: Instant,
+}
+
+impl Hurried {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        match self.end.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            left => Ok(Some(left)),
+        }
+    }
+}
+
+impl Read for Hurried {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for Hurried {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+fn described(now: &Snapshot, json: bool, look: Look) -> String {
+    if json {
+        let json = serde_json::to_string_pretty(now).expect("a snapshot has only string keys and plain numbers");
+        return shown::json(&json).into_owned() + "\n";
+    }
+    let mut page = frame::frame(now, &Pace::mean(now), look).join("\n") + "\n";
     if now.stages.iter().any(|stage| !stage.blocking) {
-        let _ = writeln!(shown, "  workers {} shared", text::count(now.workers));
+        let _ = writeln!(page, "  workers {} shared", text::count(now.workers));
     }
     for resource in &now.resources {
         let capacity = match resource.rate_per_s {
             Some(rate) => format!("{}, burst {}", text::rate(rate), text::count(resource.capacity)),
             None => format!("{} in use of {}", text::count(resource.in_use), text::count(resource.capacity)),
         };
-        let _ = write!(shown, "  {} {capacity}", text::printable(&resource.name));
+        let _ = write!(page, "  {} {capacity}", text::printable(&resource.name));
         if resource.keys > 0 {
-            let _ = write!(shown, " for each of {}", text::counted(resource.keys, "key"));
+            let _ = write!(page, " for each of {}", text::counted(resource.keys, "key"));
         }
         if resource.waiters > 0 {
-            let _ = write!(shown, ", {} waiting", text::counted(resource.waiters, "unit"));
+            let _ = write!(page, ", {} waiting", text::counted(resource.waiters, "unit"));
         }
-        shown.push('\n');
+        page.push('\n');
     }
-    shown
+    page
 }
 
 /// Several runs, a line each; as JSON an array of objects with the run's name, socket and snapshot.
@@ -176,31 +271,26 @@ fn list(runs: &[(Run, Snapshot)], json: bool) -> String {
                 serde_json::json!({ "run": run.name, "control": control, "snapshot": now })
             })
             .collect();
-        return format!("{:#}\n", serde_json::Value::from(runs));
+        return shown::json(&format!("{:#}\n", serde_json::Value::from(runs))).into_owned();
     }
-    let widest = runs.iter().map(|(run, _)| text::width(&run.name)).max().unwrap_or(0);
-    runs.iter().fold(String::new(), |mut text, (run, now)| {
+    let widest = runs.iter().map(|(run, _)| text::width(&text::printable(&run.name))).max().unwrap_or(0);
+    runs.iter().fold(String::new(), |mut page, (run, now)| {
         let _ = writeln!(
-            text,
+            page,
             "{}  {} {}  {} retired, {} in flight, held by {}",
-            text::left(&run.name, widest),
+            text::left(&text::printable(&run.name), widest),
             frame::phase(now.phase),
             text::clock(now.wall_ns),
             text::count(now.retired),
             text::count(now.in_flight),
             text::printable(&now.held_by())
         );
-        text
+        page
     })
 }
 
-/// Prints to standard output; a reader that has gone away has what it wanted.
-fn print(text: &str) -> Result<(), SteerError> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(SteerError::Output(error)),
-        _ => Ok(()),
-    }
+fn print(page: &str) -> Result<(), SteerError> {
+    out::print(page).map_err(SteerError::Output)
 }
 
 #[cfg(test)]
@@ -210,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_status_shows_stages_and_resources() {
-        let text = shown(&sample::snapshot(), false, Look::FILE);
+        let text = described(&sample::snapshot(), false, Look::FILE);
         assert!(text.contains("held by disk"), "{text}");
         assert!(text.contains("  disk 2 in use of 2, 10 units waiting\n"), "{text}");
         assert!(text.contains("  api 50/s, burst 10\n"), "{text}");
@@ -219,7 +309,7 @@ mod tests {
     #[test]
     fn the_json_is_the_snapshot() {
         let now = sample::snapshot();
-        assert_eq!(serde_json::from_str::<Snapshot>(&shown(&now, true, Look::FILE)).unwrap(), now);
+        assert_eq!(serde_json::from_str::<Snapshot>(&described(&now, true, Look::FILE)).unwrap(), now);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Looking into a running flow and changing it from another process.
 //!
 //! `millstream run` listens on a Unix socket; `millstream status` and `millstream set` talk to it. The socket has
-//! mode 0600 and lies in a folder of mode 0700 that belongs to the user ([`place`]): who may connect may steer.
+//! mode 0600 and lies in a folder of mode 0700 that belongs to the user ([`place`]); the run answers its own user and root.
 //!
 //! # Protocol
 //!
 //! Lines of JSON, UTF-8, each ended by a newline; one answer for each request, in order; a connection may carry any
-//! number. A request is at most [`protocol::REQUEST_BYTES`] long.
+//! number. A request is at most [`protocol::REQUEST_BYTES`] long, and comes within seconds once it has begun; an answer that is not
+//! read in as long ends the connection. A snapshot may be some milliseconds old. When the run ends, it answers the requests that it
+//! has, and closes.
 //!
 //! ```text
 //! → {"do":"status"}
@@ -20,7 +22,9 @@
 //! The snapshot has the members of [`millstream_flow::Snapshot`]; the settings are those of [`setting`], all or none.
 
 pub mod client;
+mod connection;
 pub mod place;
 pub mod protocol;
 pub mod server;
 pub mod setting;
+mod socket;

@@ -1,22 +1,30 @@
 //! Where control sockets lie, what they are called, and which of them still have a run behind them.
 //!
 //! The folder is `$XDG_RUNTIME_DIR/millstream`, or `/tmp/millstream-UID` where there is no such folder. `/tmp` is
-//! shared: the folder is used only if it is a folder (no link), belongs to the user and lets nobody else in, so that
-//! nobody can put a socket of theirs in its place.
+//! shared: the folder is used only if it is a folder (no link), belongs to the user and lets nobody else in, and if the folder
+//! around it keeps other users from replacing it.
 //!
 //! A socket is called after its run, flow name and process id: `archive-4711`. A run that was killed leaves its
 //! socket behind; such a socket refuses connections and its process is gone. The next run removes it, and so does a
 //! list of the runs.
 
 use std::env;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, open, openat};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::{Pid, getuid, test_kill_process};
+
+use super::socket;
+use crate::screen::{shown, text};
+
+/// The owner of what belongs to a user without a number in this user namespace.
+const NO_NUMBER: u32 = 65_534;
 
 /// A socket's path may not be longer than about 100 bytes; so much of a flow's name fits beside the folder's.
 const NAME_BYTES: usize = 40;
@@ -45,27 +53,47 @@ pub fn make_folder() -> io::Result<PathBuf> {
     Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
-/// Makes the folder if it is not there, and checks that it is the user's own.
+/// Makes the folder if it is not there, and checks that it is the user's own, in a place where no other user can put another in
+/// its stead.
 fn private(folder: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(io::Error::new(error.kind(), format!("{}: {error}", folder.display())));
-        }
-        _ => {}
-    }
-    let found = fs::symlink_metadata(folder)?;
+    let refuse = |what: String| {
+        let help = "remove it, or choose a path with --control";
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{what}; {help}")))
+    };
+    let named = |error: Errno| io::Error::new(error.kind(), format!("{}: {error}", shown::path(folder)));
+    let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
     let owner = getuid().as_raw();
-    if !found.is_dir() || found.uid() != owner || found.mode() & 0o077 != 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!(
-                "{} is not safe for a control socket: expected a folder of user {owner} with mode 0700, found {} \
-                 of user {} with mode {:04o}; remove it, or choose a path with --control",
-                folder.display(),
-                if found.is_dir() { "a folder" } else { "no folder" },
-                found.uid(),
-                found.mode() & 0o7777
-            ),
+    let parent_end = open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(named)?;
+    let found = fstat(&parent_end)?;
+    let is_sticky = found.st_mode & 0o1000 != 0;
+    let is_trusted = found.st_uid == owner || found.st_uid == 0 || found.st_uid == NO_NUMBER && is_sticky;
+    if !is_trusted || found.st_mode & 0o022 != 0 && !is_sticky {
+        return refuse(format!(
+            "{} is not safe for a control socket: other users can replace what is in {}, a folder of user {} with mode {:04o}",
+            shown::path(folder),
+            shown::path(parent),
+            found.st_uid,
+            found.st_mode & 0o7777
+        ));
+    }
+    match mkdirat(&parent_end, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(named(error)),
+    }
+    let end =
+        openat(&parent_end, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).map_err(named)?;
+    let found = fstat(&end)?;
+    let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+    if !is_folder || found.st_uid != owner || found.st_mode & 0o077 != 0 {
+        return refuse(format!(
+            "{} is not safe for a control socket: expected a folder of user {owner} with mode 0700, found {} of user {} with \
+             mode {:04o}",
+            shown::path(folder),
+            if is_folder { "a folder" } else { "no folder" },
+            found.st_uid,
+            found.st_mode & 0o7777
         ));
     }
     Ok(())
@@ -119,7 +147,7 @@ impl Run {
 
     /// Whether no process has its number.
     fn is_gone(&self) -> bool {
-        self.pid().is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+        self.pid().is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
     }
 
     /// Whether somebody listens; a socket that nobody will ever listen at again is removed.
@@ -131,7 +159,7 @@ impl Run {
             Err(error) => {
                 // A run between making its socket and listening refuses too, but its process is there.
                 if error.kind() == io::ErrorKind::ConnectionRefused && self.is_gone() {
-                    let _ = fs::remove_file(&self.path);
+                    socket::remove_dead(&self.path);
                 }
                 false
             }
@@ -180,13 +208,13 @@ fn sockets_in(folder: &Path) -> impl Iterator<Item = Run> + use<> {
 #[derive(Debug, thiserror::Error)]
 pub enum NoRun {
     /// Nothing runs at all.
-    #[error("no flow is running{}", asked.as_ref().map_or_else(String::new, |run| format!(": there is no run {run}")))]
+    #[error("no flow is running{}", asked.as_ref().map_or_else(String::new, |run| format!(": there is no run {}", text::printable(run))))]
     None {
         /// The run asked for.
         asked: Option<String>,
     },
     /// Others run.
-    #[error("there is no run {asked}; running now: {}", names.join(", "))]
+    #[error("there is no run {}; running now: {}", text::printable(asked), text::printable(&names.join(", ")))]
     Unknown {
         /// The run asked for.
         asked: String,
@@ -194,7 +222,7 @@ pub enum NoRun {
         names: Vec<String>,
     },
     /// Several fit.
-    #[error("{asked} runs {} times; name one of: {}", names.len(), names.join(", "))]
+    #[error("{} runs {} times; name one of: {}", text::printable(asked), names.len(), text::printable(&names.join(", ")))]
     Ambiguous {
         /// The run asked for.
         asked: String,
@@ -237,7 +265,7 @@ fn choose(asked: &str, runs: &[Run]) -> Result<Run, NoRun> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::os::unix::net::UnixListener;
 
     use super::*;
@@ -268,6 +296,22 @@ mod tests {
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
         symlink(&folder, &link).unwrap();
         assert!(private(&link).unwrap_err().to_string().contains("no folder"));
+    }
+
+    #[test]
+    fn a_folder_in_a_place_where_others_can_replace_it_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        for (mode, is_safe) in [(0o777, false), (0o770, false), (0o1777, true), (0o755, true)] {
+            let shared = base.path().join(format!("{mode:o}"));
+            fs::create_dir(&shared).unwrap();
+            fs::set_permissions(&shared, fs::Permissions::from_mode(mode)).unwrap();
+            let made = private(&shared.join("millstream"));
+            assert_eq!(made.is_ok(), is_safe, "{mode:o}: {made:?}");
+            if let Err(error) = made {
+                assert!(error.to_string().contains("other users can replace"), "{error}");
+                assert!(!shared.join("millstream").exists());
+            }
+        }
     }
 
     #[test]

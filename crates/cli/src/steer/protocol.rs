@@ -1,15 +1,15 @@
 //! Requests and answers, and how a line of either is read without trusting its length.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Read};
 
 use millstream_flow::Snapshot;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The longest request, its newline included.
-pub const REQUEST_BYTES: u64 = 64 * 1024;
+pub const REQUEST_BYTES: usize = 64 * 1024;
 /// The longest answer a client reads: a snapshot of a flow with very many stages.
-pub const ANSWER_BYTES: u64 = 64 * 1024 * 1024;
+pub const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,66 +53,71 @@ impl Answer {
 /// Reads one line of at most `most` bytes as JSON; `None` at the end of the stream.
 ///
 /// # Errors
-/// Those of the stream; `InvalidData` for a line that is too long or is not what was expected.
+/// Those of the stream; `UnexpectedEof` for half a line, `InvalidData` for one that is too long or is not what was expected.
 pub fn read_line<T: DeserializeOwned>(stream: &mut impl BufRead, most: u64) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     if stream.take(most).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
     }
-    let wrong = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
-    if line.last() != Some(&b'\n') {
-        return Err(wrong(if line.len() as u64 == most {
-            format!("a line is longer than {most} bytes")
-        } else {
-            "the stream ended within a line".to_owned()
-        }));
+    match line.last() {
+        Some(b'\n') => read(&line).map(Some),
+        _ if line.len() as u64 == most => Err(wrong(format!("a line is longer than {most} bytes"))),
+        _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the stream ended within a line")),
     }
-    serde_json::from_slice(&line).map(Some).map_err(|error| wrong(format!("not understood: {error}")))
 }
 
-/// Writes one line of JSON.
+/// A line's JSON.
 ///
 /// # Errors
-/// Those of the stream.
-pub fn write_line(stream: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(value)?;
+/// `InvalidData` for what was not expected.
+pub fn read<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
+    serde_json::from_slice(line).map_err(|error| wrong(format!("not understood: {error}")))
+}
+
+fn wrong(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+/// A line of JSON.
+///
+/// # Panics
+/// The value has a map whose keys are no strings.
+pub fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).expect("requests and answers have only string keys and plain values");
     line.push(b'\n');
-    stream.write_all(&line)?;
-    stream.flush()
+    line
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> io::Result<Option<Request>> {
+    fn first(bytes: &[u8]) -> io::Result<Option<Request>> {
         read_line(&mut &bytes[..], 64)
     }
 
     #[test]
     fn requests_are_lines() {
-        assert_eq!(read(b"{\"do\":\"status\"}\n").unwrap(), Some(Request::Status));
+        assert_eq!(first(b"{\"do\":\"status\"}\n").unwrap(), Some(Request::Status));
         let set = Request::Set { settings: vec!["inflight=64".into()] };
-        let mut line = Vec::new();
-        write_line(&mut line, &set).unwrap();
+        let line = line(&set);
         assert_eq!(line, b"{\"do\":\"set\",\"settings\":[\"inflight=64\"]}\n");
-        assert_eq!(read(&line).unwrap(), Some(set));
-        assert_eq!(read(b"").unwrap(), None);
+        assert_eq!(first(&line).unwrap(), Some(set));
+        assert_eq!(first(b"").unwrap(), None);
     }
 
     #[test]
     fn what_is_no_request_is_an_error_and_never_read_for_ever() {
-        for bytes in [&b"{\"do\":\"status\"}"[..], b"\n", b"{}\n", b"\xff\n", b"{\"do\":\"quit\"}\n", &[b' '; 100]] {
-            assert_eq!(read(bytes).unwrap_err().kind(), io::ErrorKind::InvalidData, "{bytes:?}");
+        assert_eq!(first(b"{\"do\":\"status\"}").unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        for bytes in [&b"\n"[..], b"{}\n", b"\xff\n", b"{\"do\":\"quit\"}\n", &[b' '; 100]] {
+            assert_eq!(first(bytes).unwrap_err().kind(), io::ErrorKind::InvalidData, "{bytes:?}");
         }
-        let error = read(&[b' '; 100]).unwrap_err().to_string();
+        let error = first(&[b' '; 100]).unwrap_err().to_string();
         assert!(error.contains("longer than 64"), "{error}");
     }
 
     #[test]
     fn absent_members_are_not_written() {
-        let mut line = Vec::new();
-        write_line(&mut line, &Answer::error("no")).unwrap();
-        assert_eq!(line, b"{\"ok\":false,\"error\":\"no\"}\n");
+        assert_eq!(line(&Answer::error("no")), b"{\"ok\":false,\"error\":\"no\"}\n");
     }
 }

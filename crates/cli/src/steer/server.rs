@@ -1,50 +1,44 @@
 //! The running flow's end of the control socket.
+//!
+//! One thread serves all connections and waits for none of them: a client that sends half a request, or does not read its answer,
+//! has a buffer and a deadline, and holds up neither the run nor other clients. When there are too many connections, the one on which
+//! nothing has happened for the longest makes room for the newcomer.
 
-use std::fs::{self, Permissions};
-use std::io::{self, BufReader};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use millstream_flow::Control;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Mode, fchmod};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
 
-use super::place;
-use super::protocol::{Answer, REQUEST_BYTES, Request, read_line, write_line};
+use super::connection::{Connection, Reply, Turn};
+use super::protocol::{self, Answer, Request};
 use super::setting::{self, SettingError};
+use super::socket::Socket;
 
-/// Connections served at once; each takes a thread.
-const CONNECTIONS: usize = 16;
-/// A connection on which nothing is asked is closed.
-const IDLE: Duration = Duration::from_secs(60);
-/// A client that does not take its answer is given up on.
-const UNREAD: Duration = Duration::from_secs(5);
+/// Connections served at once.
+const CONNECTIONS: usize = 64;
+/// Connections accepted before those that are there have a turn again.
+const ACCEPTED_AT_ONCE: usize = 32;
 /// How long to wait when no connection can be accepted (too many open files).
 const PAUSE: Duration = Duration::from_millis(100);
+/// A snapshot takes the scheduler's lock: so old may one be that is sent again, however many ask for it.
+const FRESH: Duration = Duration::from_millis(10);
 
 /// Serves one flow's control socket until it is dropped, which removes the socket.
 #[derive(Debug)]
 pub struct Server {
-    path: PathBuf,
+    /// Dropped first: no newcomer finds the run from then on.
+    socket: Option<Socket>,
     /// The other end is polled beside the socket: dropping this end wakes the thread.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What all connections share.
-#[derive(Debug)]
-struct Shared {
-    control: Control,
-    /// Settings of two clients must not mix: each change is all or none.
-    change: Mutex<()>,
-    connections: AtomicUsize,
 }
 
 impl Server {
@@ -53,26 +47,26 @@ impl Server {
     /// # Errors
     /// The path is taken by a live run or by something that is no socket, or the system refuses.
     pub fn start(path: &Path, control: Control) -> io::Result<Self> {
-        let listener = make_socket(path)?;
-        listener.set_nonblocking(true)?;
+        let (socket, listener) = Socket::listen(path)?;
         let (wake, woken) = UnixStream::pair()?;
-        let shared = Arc::new(Shared { control, change: Mutex::new(()), connections: AtomicUsize::new(0) });
         let thread = thread::Builder::new()
             .name("control".to_owned())
-            .spawn(move || accept_all(&listener, &woken, &shared))
-            .inspect_err(|_| drop(fs::remove_file(path)))?;
-        Ok(Self { path: path.to_owned(), wake: Some(wake), thread: Some(thread) })
+            .spawn(move || serve(&listener, &woken, &mut Desk { control, status: None }))?;
+        Ok(Self { socket: Some(socket), wake: Some(wake), thread: Some(thread) })
     }
 
     /// The socket.
+    ///
+    /// # Panics
+    /// Never: the socket is there as long as the server.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.socket.as_ref().expect("taken by `drop` alone").path()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        drop(self.socket.take());
         drop(self.wake.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -80,118 +74,120 @@ impl Drop for Server {
     }
 }
 
-/// Binds a socket that only its owner may connect to, at no moment anybody else.
-fn make_socket(path: &Path) -> io::Result<UnixListener> {
-    match bind_private(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let taken =
-                |what: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, format!("{} {what}", path.display())));
-            if !fs::symlink_metadata(path)?.file_type().is_socket() {
-                return taken("exists and is no socket");
-            }
-            match place::connect(path) {
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    fs::remove_file(path)?;
-                    bind_private(path)
-                }
-                _ => taken("is the control socket of a run that is still there"),
-            }
-        }
-        done => done,
-    }
-}
-
-fn bind_private(path: &Path) -> io::Result<UnixListener> {
-    let address = SocketAddrUnix::new(path).map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidInput, format!("{} is too long for a socket", path.display()))
-    })?;
-    let socket: OwnedFd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // Linux gives the file the mode of the socket; the second setting is for systems that do not.
-    let _ = fchmod(&socket, Mode::RUSR | Mode::WUSR);
-    bind(&socket, &address)?;
-    fs::set_permissions(path, Permissions::from_mode(0o600))
-        .and_then(|()| Ok(listen(&socket, 16)?))
-        .inspect_err(|_| drop(fs::remove_file(path)))?;
-    Ok(UnixListener::from(socket))
-}
-
-fn accept_all(listener: &UnixListener, woken: &UnixStream, shared: &Arc<Shared>) {
+/// Serves until `woken` is closed from the other side, and then answers what has been asked.
+fn serve(listener: &UnixListener, woken: &UnixStream, desk: &mut Desk) {
+    let mut connections: Vec<Connection> = Vec::new();
+    let mut accepts_from = Instant::now();
+    let mut is_over = false;
     loop {
-        let mut ends = [PollFd::new(&listener, PollFlags::IN), PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN)];
-        let polled = poll(&mut ends, None);
-        if !ends[1].revents().is_empty() {
+        let now = Instant::now();
+        if now >= accepts_from && !accept(listener, &mut connections, now) {
+            accepts_from = now + PAUSE;
+        }
+        let mut has_more = false;
+        connections.retain_mut(|connection| match connection.turn(now, &mut |line| desk.answer(line)) {
+            Turn::Waits => true,
+            Turn::HasMore => {
+                has_more = true;
+                true
+            }
+            Turn::Over => false,
+        });
+        if is_over {
             return;
         }
-        match (polled, listener.accept()) {
-            (_, Ok((stream, _))) => serve_aside(stream, shared),
-            (_, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
-            _ => thread::sleep(PAUSE),
-        }
+        let deadlines =
+            connections.iter().map(Connection::deadline).chain((now < accepts_from).then_some(accepts_from));
+        let wait = match deadlines.min() {
+            _ if has_more => Some(Duration::ZERO),
+            deadline => deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+        };
+        let events = if now < accepts_from { PollFlags::empty() } else { PollFlags::IN };
+        let mut ends = vec![PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN), PollFd::new(&listener, events)];
+        ends.extend(connections.iter().map(|connection| PollFd::new(connection.stream(), connection.waits_for())));
+        // Whatever it says, everything is tried without waiting.
+        let _ = poll(&mut ends, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
+        is_over = !ends[0].revents().is_empty();
     }
 }
 
-/// Serves a connection on a thread of its own, or turns it away if there are too many.
-fn serve_aside(mut stream: UnixStream, shared: &Arc<Shared>) {
-    let usable = stream
-        .set_nonblocking(false)
-        .and_then(|()| stream.set_read_timeout(Some(IDLE)))
-        .and_then(|()| stream.set_write_timeout(Some(UNREAD)));
-    if usable.is_err() {
-        return;
-    }
-    if shared.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
-        shared.connections.fetch_sub(1, Ordering::Relaxed);
-        let _ =
-            write_line(&mut stream, &Answer::error(format!("more than {CONNECTIONS} connections; try again later")));
-        return;
-    }
-    let own = Arc::clone(shared);
-    let spawned = thread::Builder::new().name("control client".to_owned()).spawn(move || {
-        serve(&stream, &own);
-        own.connections.fetch_sub(1, Ordering::Relaxed);
-    });
-    if spawned.is_err() {
-        shared.connections.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Answers requests until the client leaves or says something that is none.
-fn serve(mut stream: &UnixStream, shared: &Shared) {
-    let mut reader = BufReader::new(stream);
-    loop {
-        let answer = match read_line::<Request>(&mut reader, REQUEST_BYTES) {
-            Ok(None) => return,
-            Ok(Some(request)) => answer(&request, shared),
+/// Takes connections that wait to be accepted; whether the system can give them.
+fn accept(listener: &UnixListener, connections: &mut Vec<Connection>, now: Instant) -> bool {
+    for _ in 0..ACCEPTED_AT_ONCE {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
             Err(error) => {
-                // What follows a broken line cannot be told apart from it.
-                if error.kind() == io::ErrorKind::InvalidData {
-                    let _ = write_line(&mut stream, &Answer::error(error.to_string()));
-                }
-                return;
+                return matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
+                );
             }
         };
-        if write_line(&mut stream, &answer).is_err() {
-            return;
+        if stream.set_nonblocking(true).is_err() {
+            continue;
         }
+        let own = geteuid().as_raw();
+        match socket_peercred(&stream).map(|peer| peer.uid.as_raw()) {
+            Ok(peer) if peer == own || peer == 0 => {}
+            Ok(peer) => {
+                let answer = Answer::error(format!("this is a run of user {own}: user {peer} cannot steer it"));
+                Connection::new(stream, now).refuse(&answer);
+                continue;
+            }
+            Err(_) => continue,
+        }
+        if connections.len() == CONNECTIONS {
+            let idlest = (0..CONNECTIONS).min_by_key(|&place| connections[place].since()).expect("there are some");
+            let answer = Answer::error(format!("more than {CONNECTIONS} connections; try again"));
+            connections.swap_remove(idlest).refuse(&answer);
+        }
+        connections.push(Connection::new(stream, now));
     }
+    true
 }
 
-fn answer(request: &Request, shared: &Shared) -> Answer {
-    match request {
-        Request::Status => {
-            Answer { ok: true, snapshot: Some(Box::new(shared.control.snapshot())), ..Answer::default() }
+/// What requests are answered from.
+struct Desk {
+    control: Control,
+    /// The last answer to `status`, and when it was given.
+    status: Option<(Instant, Arc<[u8]>)>,
+}
+
+impl Desk {
+    fn answer(&mut self, line: &[u8]) -> Reply {
+        match protocol::read::<Request>(line) {
+            Ok(Request::Status) => Reply { line: self.status(), is_to_request: true },
+            Ok(Request::Set { settings }) => {
+                self.status = None;
+                Reply { line: protocol::line(&self.set(&settings)).into(), is_to_request: true }
+            }
+            Err(error) => {
+                Reply { line: protocol::line(&Answer::error(error.to_string())).into(), is_to_request: false }
+            }
         }
-        Request::Set { settings } => {
-            let _one = shared.change.lock().unwrap_or_else(PoisonError::into_inner);
-            match setting::apply_all(settings, &shared.control) {
-                Ok(changed) => Answer { ok: true, changed, ..Answer::default() },
-                Err(error) => {
-                    let settable = match error {
-                        SettingError::Unknown { .. } => setting::settable(&shared.control.snapshot()),
-                        SettingError::Value { .. } | SettingError::Refused { .. } => Vec::new(),
-                    };
-                    Answer { settable, ..Answer::error(error.to_string()) }
-                }
+    }
+
+    fn status(&mut self) -> Arc<[u8]> {
+        match &self.status {
+            Some((given, line)) if given.elapsed() < FRESH => Arc::clone(line),
+            _ => {
+                let snapshot = Some(Box::new(self.control.snapshot()));
+                let line: Arc<[u8]> = protocol::line(&Answer { ok: true, snapshot, ..Answer::default() }).into();
+                self.status = Some((Instant::now(), Arc::clone(&line)));
+                line
+            }
+        }
+    }
+
+    fn set(&self, settings: &[String]) -> Answer {
+        match setting::apply_all(settings, &self.control) {
+            Ok(changed) => Answer { ok: true, changed, ..Answer::default() },
+            Err(error) => {
+                let settable = match error {
+                    SettingError::Unknown { .. } => setting::settable(&self.control.snapshot()),
+                    SettingError::Value { .. } | SettingError::Refused { .. } => Vec::new(),
+                };
+                Answer { settable, ..Answer::error(error.to_string()) }
             }
         }
     }

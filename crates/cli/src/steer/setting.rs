@@ -305,7 +305,7 @@ pub fn settable(now: &Snapshot) -> Vec<String> {
     for stage in &now.stages {
         lines.push(format!("stage.{}.workers={}..{}", stage.name, stage.workers_min, stage.workers_max));
     }
-    lines.iter().map(|line| text::printable(line).into_owned()).collect()
+    lines
 }
 
 fn whole(text: &str) -> Result<u64, String> {

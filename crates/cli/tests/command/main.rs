@@ -3,6 +3,7 @@
 mod support;
 
 mod adversity;
+mod control;
 mod doctor;
 mod evidence;
 mod evidence_compare;
@@ -15,6 +16,7 @@ mod killed;
 mod ops;
 mod retry;
 mod run;
+mod shown;
 mod signals;
 mod slab;
 mod steer;

@@ -12,7 +12,7 @@ use crate::support::{Room, Running, code, ended, text, until};
 use serde_json::{Value, json};
 
 /// Units that wait for one token each while a stage runs until there is a file `open`.
-const GATE: &str = r#"
+pub(crate) const GATE: &str = r#"
 name = "gate"
 inflight = 4
 memory = "1MiB"
@@ -29,7 +29,7 @@ needs = { slot = 1, api = 1 }
 workers = "1..4"
 "#;
 
-fn gated(room: &Room, args: &[&str]) -> Running {
+pub(crate) fn gated(room: &Room, args: &[&str]) -> Running {
     // Once: another run in this room may be reading it, and would end early at the moment it is empty.
     if !room.path("in").exists() {
         room.write("in", (0..20).map(|i| format!("{i}\n")).collect::<String>());
@@ -37,7 +37,7 @@ fn gated(room: &Room, args: &[&str]) -> Running {
     room.start(&["run", "flow.toml", "in"].iter().chain(args).copied().collect::<Vec<_>>())
 }
 
-fn stop(room: &Room, running: Running, expected: i32) {
+pub(crate) fn stop(room: &Room, running: Running, expected: i32) {
     room.write("open", "");
     let (status, _, err) = running.end();
     assert_eq!(code(status), expected, "{err}");

@@ -1,7 +1,6 @@
 //! The answer, as text and as JSON.
 
 use std::ffi::OsStr;
-use std::io;
 
 use millstream_csm::compare::{Comparison, Smaller};
 
@@ -124,7 +123,7 @@ impl Answer<'_> {
     }
 
     fn text(&self) -> String {
-        let look = Look::of_terminal(&io::stdout()).unwrap_or(Look::FILE);
+        let look = Look::of_stdout().unwrap_or(Look::FILE);
         let mut out = format!("{}\n", self.head(look));
         let mut line = |name: &str, value: String| {
             out += &format!("  {} {value}\n", look.paint(Paint::Faint, &format!("{name:<9}")));

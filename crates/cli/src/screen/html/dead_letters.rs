@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use millstream_flow::Cause;
 
 use super::super::run_report::RunReport;
-use super::super::text;
 use super::super::xml::escape;
+use super::super::{shown, text};
 use super::prose;
 use crate::causes::Group;
 
@@ -43,7 +43,7 @@ pub(super) fn section(run: &RunReport<'_>) -> String {
     }
     out += "</tbody></table></div>\n";
     if let Some(path) = run.dead_letters {
-        let _ = writeln!(out, "<p class=\"faint\">each of them in {}</p>", escape(&path.to_string_lossy()));
+        let _ = writeln!(out, "<p class=\"faint\">each of them in {}</p>", escape(&shown::path(path).to_string()));
     }
     out
 }

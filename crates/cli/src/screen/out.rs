@@ -1,0 +1,86 @@
+//! The only way to standard output and standard error.
+//!
+//! Whatever is in a text (names, arguments, another process's words), a terminal or a log gets characters that it shows, line
+//! ends, and colours: see [`shown`]. What stages write is theirs, and does not pass here.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::panic::{self, PanicHookInfo};
+use std::thread;
+
+use super::shown;
+
+/// Writes a message to standard error, as one line. There is nowhere to report a failure to.
+pub fn complain(message: impl fmt::Display) {
+    let _ = try_complain(message);
+}
+
+/// Writes a message to standard error, as one line.
+///
+/// # Errors
+/// Those of the stream.
+pub fn try_complain(message: impl fmt::Display) -> io::Result<()> {
+    to_stderr(&format!("{}\n", shown::line(&message.to_string())))
+}
+
+/// Writes lines to standard error, the last with a line end.
+pub fn complain_page(page: &str) {
+    let _ = to_stderr(&format!("{}\n", shown::page(page.trim_end())));
+}
+
+/// Prints lines to standard output.
+///
+/// # Errors
+/// Those of the stream, unless its reader has gone away: it has what it wanted.
+pub fn print(page: &str) -> io::Result<()> {
+    print_with(|out| out.write_all(page.as_bytes()))
+}
+
+/// Prints lines to standard output piece by piece.
+///
+/// # Errors
+/// See [`print`].
+#[expect(clippy::disallowed_methods, reason = "the door itself")]
+pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = Page(io::BufWriter::new(io::stdout().lock()));
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the door itself")]
+fn to_stderr(text: &str) -> io::Result<()> {
+    io::stderr().write_all(text.as_bytes())
+}
+
+/// Shows what is written to it. Pieces must be whole characters, as `write!` gives them.
+struct Page<W>(W);
+
+impl<W: Write> Write for Page<W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.0.write_all(shown::page(&String::from_utf8_lossy(piece)).as_bytes())?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Has panics, too, say what they say through this door: their messages may quote names and other processes.
+pub fn show_panics() {
+    panic::set_hook(Box::new(|panic| complain_page(&told(panic))));
+}
+
+fn told(panic: &PanicHookInfo<'_>) -> String {
+    use std::backtrace::{Backtrace, BacktraceStatus};
+    let thread = thread::current();
+    let mut told = format!("thread '{}' {panic}", thread.name().unwrap_or("<unnamed>"));
+    let trace = Backtrace::capture();
+    match trace.status() {
+        BacktraceStatus::Captured => told += &format!("\nstack backtrace:\n{trace}"),
+        _ => told += "\nnote: run with `RUST_BACKTRACE=1` to see where it came from",
+    }
+    told
+}

@@ -1,0 +1,215 @@
+//! The control socket as a file: made so that only its owner may connect, and removed by the run that made it.
+//!
+//! A socket stays where it is when its run is killed, and then refuses connections: the next run at that path replaces it. Between
+//! the look at a socket and its removal another run could put its own there; so every run, and every `status`, holds a lock on the
+//! folder while it makes or removes a socket in it. The kernel lets go of the lock however its holder ends. Where a file system has
+//! no locks for folders there is none, and two runs that start at one path in the same moment may take it from each other.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, fchmod, flock};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::process::geteuid;
+
+use super::place;
+use crate::screen::shown;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 64;
+/// How long another process may hold the lock on a folder; it is held for some system calls.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause between two looks at a lock that another process holds.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A socket's file, which is removed when this is dropped, unless it is another's by then.
+#[derive(Debug)]
+pub(super) struct Socket {
+    path: PathBuf,
+    /// Device and number of the file.
+    file: (u64, u64),
+}
+
+impl Socket {
+    /// Listens at `path`; a socket whose run is gone is replaced.
+    ///
+    /// # Errors
+    /// The path is taken by a live run or by something that is no socket, or the system refuses.
+    pub(super) fn listen(path: &Path) -> io::Result<(Self, UnixListener)> {
+        let _lock = Lock::on_folder_of(path)?;
+        let socket = match bound(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                make_way(path)?;
+                bound(path)?
+            }
+            bound => bound?,
+        };
+        let made = fs::symlink_metadata(path)?;
+        let own = Self { path: path.to_owned(), file: identity(&made) };
+        if !made.file_type().is_socket() || made.uid() != geteuid().as_raw() || made.mode() & 0o077 != 0 {
+            let found = format!("it belongs to user {} with mode {:04o}", made.uid(), made.mode() & 0o7777);
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("{} cannot be kept from other users here: {found}; choose another folder", shown::path(path)),
+            ));
+        }
+        listen(&socket, BACKLOG)?;
+        Ok((own, UnixListener::from(socket)))
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Without the lock the file stays, which harms less than to take another run's away.
+        if let Ok(_lock) = Lock::on_folder_of(&self.path) {
+            remove(&self.path, self.file);
+        }
+    }
+}
+
+/// Removes the socket of a run that is gone, unless another run listens there by now.
+pub(super) fn remove_dead(path: &Path) {
+    if let Ok(_lock) = Lock::on_folder_of(path) {
+        let _ = make_way(path);
+    }
+}
+
+fn remove(path: &Path, file: (u64, u64)) {
+    if fs::symlink_metadata(path).is_ok_and(|found| identity(&found) == file) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+/// Removes a socket at which nobody listens. The folder is locked.
+fn make_way(path: &Path) -> io::Result<()> {
+    let taken = |what: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, format!("{} {what}", shown::path(path))));
+    if !fs::symlink_metadata(path)?.file_type().is_socket() {
+        return taken("exists and is no socket; choose another path");
+    }
+    match place::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        _ => taken("is the control socket of a run that is still there; choose another path, or let that run end"),
+    }
+}
+
+fn bound(path: &Path) -> io::Result<OwnedFd> {
+    let address = SocketAddrUnix::new(path).map_err(|_| {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("{} is too long for a socket", shown::path(path)))
+    })?;
+    let socket =
+        socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    // The file gets the mode of the socket: at no moment may another user connect.
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    bind(&socket, &address)?;
+    Ok(socket)
+}
+
+/// A lock on a folder, until it is dropped.
+#[derive(Debug)]
+struct Lock {
+    /// `None` where the file system has no such locks.
+    _folder: Option<File>,
+}
+
+impl Lock {
+    fn on_folder_of(path: &Path) -> io::Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Without waiting, should it be a pipe.
+        let flags = libc::O_DIRECTORY | libc::O_NONBLOCK;
+        let Ok(file) = File::options().read(true).custom_flags(flags).open(folder) else {
+            // One that may be searched and not read, or none: then a socket cannot be made there either.
+            return Ok(Self { _folder: None });
+        };
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { _folder: Some(file) }),
+                Err(Errno::WOULDBLOCK) if Instant::now() >= end => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        format!("another process holds the lock on {}; choose another folder", shown::path(folder)),
+                    ));
+                }
+                Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(LOOK),
+                Err(_) => return Ok(Self { _folder: None }),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn only_the_run_that_made_a_socket_removes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let (first, _first_listener) = Socket::listen(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        // Taken away by hand, the path is free for another run.
+        fs::remove_file(&path).unwrap();
+        let (second, _second_listener) = Socket::listen(&path).unwrap();
+        drop(first);
+        UnixStream::connect(&path).expect("the second run's socket is there");
+        drop(second);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn of_runs_that_start_at_one_path_one_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let path = folder.path().join(format!("socket-{round}"));
+            if round % 2 == 1 {
+                // What a run that was killed has left.
+                drop(UnixListener::bind(&path).unwrap());
+            }
+            let start = Barrier::new(4);
+            let made: Vec<_> = thread::scope(|scope| {
+                let run = || {
+                    start.wait();
+                    Socket::listen(&path)
+                };
+                let runs: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+                runs.into_iter().map(|run| run.join().unwrap()).collect()
+            });
+            assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 1, "{made:?}");
+            for error in made.iter().filter_map(|made| made.as_ref().err()) {
+                assert!(error.to_string().contains("run that is still there"), "{error}");
+            }
+            UnixStream::connect(&path).expect("the one that has it is reached");
+        }
+    }
+
+    #[test]
+    fn what_is_no_socket_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "content").unwrap();
+        let error = Socket::listen(&path).unwrap_err().to_string();
+        assert!(error.contains("is no socket"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "content");
+    }
+}
