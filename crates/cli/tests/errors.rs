@@ -42,6 +42,16 @@ fn says(text: &str, fragments: &[&str]) {
 }
 
 #[test]
+fn the_caret_stands_below_its_word_behind_characters_that_are_shown_by_number() {
+    let said = refused("[params]\r\n\"a\u{9b}\u{202e}b\" = \"1\" wrong\r\n", &[]);
+    let mut lines = said.lines().skip_while(|line| !line.contains("wrong"));
+    let (line, carets) = (lines.next().expect("it is shown"), lines.next().expect("carets"));
+    assert!(line.contains("\"a\\u{9b}\\u{202e}b\""), "{said}");
+    let column = |text: &str, what: char| text.chars().position(|c| c == what);
+    assert_eq!(column(carets, '▲').or(column(carets, '┬')), column(line, 'w'), "{said}");
+}
+
+#[test]
 fn an_unknown_key_is_shown_with_the_right_one() {
     says(
         &flow("infligth = 3", "", "op = \"read\""),
