@@ -1,10 +1,10 @@
-//! Compiles the loops over liburcu, where its headers and its library are installed (Debian's `liburcu-dev`).
+//! Compiles the loops over liburcu where its headers and its library are installed (Debian's `liburcu-dev`).
 
 use std::path::Path;
 
 const SOURCE: &str = "src/reclaim/liburcu.c";
 
-/// What the source includes, and where systems have it.
+/// The header that the source includes, in the places where systems install it.
 const HEADERS: [&str; 2] = ["/usr/include/urcu/urcu-memb.h", "/usr/local/include/urcu/urcu-memb.h"];
 
 fn main() {
@@ -13,15 +13,16 @@ fn main() {
     println!("cargo:rerun-if-env-changed=CPATH");
     println!("cargo:rustc-check-cfg=cfg(liburcu)");
     let mut loops = cc::Build::new();
-    // No header, no peer: that is no failure, and the report says so.
+    // A missing header only means that this peer is missing: the build goes on, and the report says so.
     if loops.file(SOURCE).opt_level(3).cargo_warnings(false).try_compile("liburcu_loops").is_ok() {
         println!("cargo:rustc-link-lib=urcu-memb");
         println!("cargo:rustc-cfg=liburcu");
     }
 }
 
-/// Runs this again when the header comes, goes or changes. What does not exist would count as changed each time, so then it is the
-/// innermost folder that does, up to the systems' `include`.
+/// Runs this script again when the header appears, disappears or changes. Cargo treats a missing path as changed on
+/// every build, so for a missing header the script watches its innermost existing folder, up to the system's
+/// `include`.
 fn watch(header: &Path) {
     if let Some(there) = header.ancestors().take(3).find(|path| path.exists()) {
         println!("cargo:rerun-if-changed={}", there.display());

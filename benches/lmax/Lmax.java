@@ -8,8 +8,8 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Reads lines "queue producers events", sends as many numbers from each producer to one consumer, and prints the
- * nanoseconds it took and the sum of what arrived.
+ * Reads lines "queue producers events", sends that many numbers from each producer to one consumer, and prints the
+ * time in nanoseconds and the sum of the received numbers.
  */
 public final class Lmax {
     private static final int CAPACITY = 1024;
@@ -76,7 +76,7 @@ public final class Lmax {
         return sum[0];
     }
 
-    /** Starts the producers and waits until they have sent everything. */
+    /** Starts the producers and waits until they have sent all their numbers. */
     private static void produce(int producers, long events, Sender sender) throws InterruptedException {
         Thread[] threads = new Thread[producers];
         for (int i = 0; i < producers; i++) {

@@ -1,12 +1,12 @@
-// Porcupine on the histories that Millstream's benchmark decides.
+// Runs porcupine on the histories that Millstream's benchmark decides.
 //
-//	porcupine etcd FOLDER       all etcd_*.log of the folder that have operations
+//	porcupine etcd FOLDER       every etcd_*.log of the folder that has operations
 //	porcupine kv FILE           a log of a key-value store
-//	porcupine register FOLDER   all *.jsonl of the folder: registers' histories as JSON lines
-//	porcupine queue FOLDER      the same, queues'
+//	porcupine register FOLDER   every *.jsonl of the folder: histories of registers as JSON lines
+//	porcupine queue FOLDER      the same for histories of queues
 //
-// Reading is not timed. Prints the milliseconds in sum, and for each history in order of the files' names "y" (linearizable),
-// "n" or "?" (not decided in five seconds).
+// The time to read them does not count. Prints the total milliseconds and, for each history in order of the file names,
+// "y" (linearizable), "n" (not linearizable) or "?" (not decided in five seconds).
 package main
 
 import (
@@ -57,7 +57,7 @@ var register = porcupine.Model{
 	},
 }
 
-// queue is unbounded; its state is what it holds, two bytes a value.
+// queue is unbounded; its state is its contents, two bytes per value.
 var queue = porcupine.Model{
 	Init: func() interface{} { return "" },
 	Step: func(state, in, out interface{}) (bool, interface{}) {
@@ -73,14 +73,14 @@ var queue = porcupine.Model{
 	},
 }
 
-// call is what a client asks of a key of the store, and answer what a get returns.
+// call is a client's request about a key of the store, and answer is the result of a get.
 type call struct {
 	op, key, value string
 }
 
 type answer string
 
-// store has gets, puts and appends; each key is checked alone and holds an empty text at first.
+// store has gets, puts and appends; each key is checked separately and starts with an empty text.
 var store = porcupine.Model{
 	PartitionEvent: func(events []porcupine.Event) [][]porcupine.Event {
 		numbers := map[string]int{}
@@ -128,7 +128,7 @@ func readStore(path string) []porcupine.Event {
 	for scanner.Scan() {
 		fields := storeLine.FindStringSubmatch(scanner.Text())
 		if fields == nil {
-			log.Fatalf("%s: not an event: %s", path, scanner.Text())
+			log.Fatalf("%s: expected an event, found: %s", path, scanner.Text())
 		}
 		process, event := number(fields[1]), porcupine.Event{}
 		if fields[2] == "invoke" {
@@ -145,7 +145,7 @@ func readStore(path string) []porcupine.Event {
 		log.Fatal(err)
 	}
 	if len(open) > 0 {
-		log.Fatalf("%s: %d calls have not returned", path, len(open))
+		log.Fatalf("%s: every call must return, but %d have not", path, len(open))
 	}
 	return events
 }
@@ -185,12 +185,12 @@ func main() {
 	case "queue":
 		operations(queue)
 	default:
-		log.Fatalf("unknown history `%s`", os.Args[1])
+		log.Fatalf("unknown kind of history `%s`: expected etcd, kv, register or queue", os.Args[1])
 	}
 	fmt.Printf("%.6f %s\n", float64(spent.Nanoseconds())/1e6, verdicts.String())
 }
 
-// files are those of the folder that match, in order of their names.
+// files returns the matching files of the folder, sorted by name.
 func files(pattern string) []string {
 	paths, err := filepath.Glob(filepath.Join(os.Args[2], pattern))
 	if err != nil {
@@ -233,9 +233,9 @@ func readEtcd(path string) []porcupine.Event {
 			open[process] = op
 			op++
 		case !isOpen:
-			log.Fatalf("%s: process %d returns without a call", path, process)
+			log.Fatalf("%s: process %d returns without a call in progress", path, process)
 		case kind == "info":
-			// It may still happen: it returns at the end.
+			// The operation may still take effect: it returns at the end.
 		case kind == "fail" && (name != "cas" || strings.HasPrefix(value, ":")):
 			dropped[id] = true
 			delete(open, process)

@@ -8,40 +8,41 @@ use clap::{Parser, ValueEnum};
 #[derive(Debug, Clone, Parser)]
 #[command(name = "millstream-benches")]
 pub struct Args {
-    /// What to measure.
+    /// The workload to measure.
     #[arg(value_enum, default_value_t = Workload::All)]
     pub workload: Workload,
 
-    /// The tree that `archive` stores; without it, a tree of 52 000 files (667 MB) is generated.
+    /// The tree that `archive` stores; by default a tree of 52 000 files (667 MB) is generated.
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,
 
-    /// Where generated trees and archives go [default: the temporary folder]; a folder in memory, such as
-    /// /dev/shm, takes the disk out of the figures. Needs 1 GB, removed again.
+    /// The folder for generated trees and archives [default: the temporary folder]; a folder in memory, such as
+    /// /dev/shm, takes the disk out of the figures. Needs 1 GB, which is freed at the end.
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
 
-    /// How often every competitor runs.
+    /// How many rounds to run; every competitor runs once in each.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
 
-    /// Sizes so small that the times mean nothing: shows in seconds that everything runs.
+    /// Use tiny sizes: a run of seconds shows that everything works, but its times mean nothing.
     #[arg(long)]
     pub quick: bool,
 
-    /// The `millstream` binary that `exec` runs; without it, it is built beside this program.
+    /// The `millstream` binary that `exec` runs; by default it is built first.
     #[arg(long, value_name = "PATH")]
     pub millstream: Option<PathBuf>,
 
-    /// Of `ring`, `fence`, `slab`, `counter` and `lock`, only the parts whose title contains this, in lower case.
+    /// In `ring`, `fence`, `slab`, `counter` and `lock`, run only the parts whose title contains this text (lower
+    /// case).
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub part: String,
 
-    /// How many fences of each kind `fence` passes, idle and busy.
+    /// How many fences of each kind `fence` times, on an idle and on a busy machine.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(10..))]
     pub samples: u32,
 
-    /// Where `fence`, `slab`, `counter` and `lock` draw their pictures; without it, nowhere.
+    /// The folder into which `fence`, `slab`, `counter` and `lock` draw their pictures; by default they draw none.
     #[arg(long, value_name = "DIR")]
     pub pictures: Option<PathBuf>,
 
@@ -53,7 +54,8 @@ pub struct Args {
     #[arg(long, value_name = "COMPETITOR", hide = true, requires = "files", requires = "scratch")]
     pub one: Option<String>,
 
-    /// Frees the objects of the slab in this file whose handles come through standard input: the other process of `slab`.
+    /// Runs as the second process of `slab`: frees the objects of this slab file whose handles arrive on standard
+    /// input.
     #[arg(long, value_name = "SLAB", hide = true)]
     pub frees: Option<PathBuf>,
 
@@ -63,23 +65,23 @@ pub struct Args {
 }
 
 impl Args {
-    /// How many fences of each kind to pass.
+    /// How many fences of each kind to time.
     #[must_use]
     pub fn fence_samples(&self) -> usize {
         if self.quick { 20 } else { self.samples as usize }
     }
 }
 
-/// The name of a measurement.
+/// A workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Workload {
     /// Walk, read, BLAKE3, zstd, store: a real job over a real tree.
     Archive,
     /// Four stages that do nothing.
     Noop,
-    /// `/bin/true`, once a unit.
+    /// One `/bin/true` process per unit.
     Exec,
-    /// The cost of a unit when a million others wait, against a thousand.
+    /// The cost of a unit while a million others wait, against a thousand.
     Queued,
     /// Increments of event counts and wake-ups.
     Eventcount,
@@ -93,7 +95,7 @@ pub enum Workload {
     History,
     /// The shared slab beside private heaps and other free lists.
     Slab,
-    /// Statistics counters: what an addition costs, what is lost, what a scan pays for them.
+    /// Statistics counters: the cost of an addition, the loss of racy ones, the price of a scan.
     Counter,
     /// Locks: throughput and latency.
     Lock,
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cargo_bench_passes_is_accepted() {
+    fn the_flag_that_cargo_bench_adds_is_accepted() {
         let args = Args::try_parse_from(["x", "noop", "--rounds", "3", "--bench"]).unwrap();
         assert_eq!(args.workload, Workload::Noop);
         assert_eq!(args.rounds, 3);

@@ -1,4 +1,4 @@
-//! One competitor alone in a process: peak memory belongs to a process, not to a function.
+//! Runs one competitor alone in a child process, because peak memory belongs to a process, not to a function.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,19 +6,19 @@ use std::process::{Command, Stdio};
 use crate::error::Error;
 use crate::machine::peak_rss_kib;
 
-/// What a competitor that ran alone reports about itself.
+/// The report of a competitor that ran alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Seconds the work took.
     pub seconds: f64,
-    /// The highest resident set size in KiB, where the system tells it.
+    /// The highest resident set size in KiB, where the system reports it.
     pub peak_rss_kib: Option<u64>,
 }
 
 /// Runs this program again as the archive competitor `name`, which stores into `scratch/out`.
 ///
 /// # Errors
-/// When the child cannot be started, fails, or does not say what it measured.
+/// Fails when the child cannot be started, exits with an error, or prints something other than its figures.
 pub fn measure(name: &str, files: &Path, scratch: &Path) -> Result<Measured, Error> {
     let program = std::env::current_exe().map_err(|e| Error::new(format!("own path: {e}")))?;
     let output = Command::new(&program)
@@ -37,7 +37,7 @@ pub fn measure(name: &str, files: &Path, scratch: &Path) -> Result<Measured, Err
     parse(&text).ok_or_else(|| Error::new(format!("{name}: the child printed `{}`", text.trim())))
 }
 
-/// Prints, in the child, what [`measure`] reads in the parent.
+/// Prints, in the child, the line that [`measure`] parses in the parent.
 pub fn print(seconds: f64) {
     let peak = peak_rss_kib().map_or("unknown".to_owned(), |kib| kib.to_string());
     println!("seconds={seconds} peak_rss_kib={peak}");

@@ -1,20 +1,19 @@
-//! Alternating rounds and what may be said about them.
+//! Alternating rounds, and the conclusions they support.
 //!
-//! A ratio is taken round by round, between runs that stood next to each other, so slow
-//! drift of the machine cancels. The smallest and the largest of `n` such ratios enclose
-//! the true median ratio with probability at least 1 − 2^(1−n), whatever the distribution:
-//! each ratio falls on either side of the median with probability one half, and the median
-//! is outside only when all fall on the same side.
+//! Ratios are taken round by round, between adjacent runs, so slow drift of the machine cancels. The smallest and the
+//! largest of `n` such ratios enclose the true median ratio with probability at least 1 − 2^(1−n), whatever the
+//! distribution: each ratio falls on either side of the median with probability one half, and the median lies outside
+//! only when all of them fall on the same side.
 
 use crate::error::Error;
 use crate::table;
 
-/// What a competitor is measured for.
+/// The part a competitor plays in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The engine.
     Ours,
-    /// Does the same work; ours is compared with the best of these.
+    /// Does the same work; ours is compared with the fastest of these.
     Peer,
     /// Shown for scale: it does less than the work (no queues, or coarser items).
     Reference,
@@ -24,9 +23,9 @@ pub enum Role {
 pub struct Competitor<'a> {
     /// The name in the report.
     pub name: String,
-    /// Whether it counts.
+    /// The part it plays in the comparison.
     pub role: Role,
-    /// Does the work once and returns the figure (a time: smaller is better).
+    /// Does the work once and returns its figure (a time: smaller is better).
     pub run: Box<dyn FnMut() -> Result<f64, Error> + 'a>,
 }
 
@@ -37,30 +36,30 @@ impl<'a> Competitor<'a> {
     }
 }
 
-/// The figures of one competitor, one a round.
+/// The figures of one competitor, one per round.
 #[derive(Debug, Clone)]
 pub struct Figures {
     /// The competitor's name.
     pub name: String,
-    /// Whether it counts.
+    /// The part it plays in the comparison.
     pub role: Role,
-    /// One figure a round, in the order they were taken.
+    /// One figure per round, in the order of the rounds.
     pub rounds: Vec<f64>,
 }
 
 /// All figures of a workload.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// What one figure counts, e.g. `s` or `ns per unit`.
+    /// The unit of a figure, e.g. `s` or `ns per unit`.
     pub unit: &'static str,
-    /// One entry a competitor; all have the same number of rounds.
+    /// One entry per competitor; all have the same number of rounds.
     pub figures: Vec<Figures>,
 }
 
-/// Runs the competitors in turn, `rounds` times, after `warmups` rounds that are not counted.
+/// Runs the competitors in turn, `rounds` times, after `warmups` uncounted rounds.
 ///
 /// # Errors
-/// The first error of a competitor, with its name.
+/// Returns the first error of a competitor, with its name.
 pub fn alternate(
     unit: &'static str,
     warmups: u32,
@@ -137,10 +136,10 @@ fn ratios(a: &Figures, b: &Figures) -> Vec<f64> {
     a.rounds.iter().zip(&b.rounds).map(|(a, b)| a / b).collect()
 }
 
-/// The median; the mean of the middle two when their number is even.
+/// The median: the mean of the two middle figures when their count is even.
 ///
 /// # Panics
-/// On an empty slice.
+/// Panics on an empty slice.
 #[must_use]
 pub fn median(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
@@ -156,7 +155,7 @@ fn range(figures: &[f64]) -> (f64, f64) {
     (low, high)
 }
 
-/// Three significant digits or all digits before the point.
+/// Formats three significant digits, or all digits before the decimal point.
 fn significant(x: f64) -> String {
     let decimals = if x >= 100.0 {
         0
@@ -222,14 +221,14 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_round() {
-        // The machine halves its speed after the first round: the ratio does not move.
+        // The machine halves its speed after the first round, and the ratio stays put.
         let ours = figures("ours", Role::Ours, &[1.0, 2.0, 2.0]);
         let peer = figures("peer", Role::Peer, &[2.0, 4.0, 4.0]);
         assert_eq!(ratios(&ours, &peer), [0.5, 0.5, 0.5]);
     }
 
     #[test]
-    fn the_median_of_an_even_number_is_between_the_middle_two() {
+    fn the_median_of_an_even_count_is_midway_between_the_middle_two() {
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 2.5);
         assert_eq!(median(&[9.0, 1.0, 3.0]), 3.0);
     }

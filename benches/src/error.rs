@@ -1,10 +1,10 @@
-//! Why a benchmark stopped.
+//! The error that stops a benchmark.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// A message for the person at the terminal: what was being done and what went wrong.
+/// A message for the person at the terminal: the operation, and the reason why it failed.
 #[derive(Debug)]
 pub struct Error(String);
 
@@ -14,12 +14,12 @@ impl Error {
         Self(message.into())
     }
 
-    /// What the engine says about a flow or a setting that it does not take.
+    /// Reports that the engine has rejected a flow or a setting.
     pub fn refused(error: impl fmt::Display) -> Self {
         Self(format!("the engine refuses: {error}"))
     }
 
-    /// Names the file or folder that an I/O error is about.
+    /// Adds the file or folder that an I/O error concerns.
     pub fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |error| Self(format!("{}: {error}", path.display()))
     }

@@ -1,7 +1,7 @@
 //! One process per unit: `/bin/true` through a flow file, against `xargs -P2 -n1`.
 //!
-//! Both are whole commands, started by this program, with the same lines on a file and
-//! nothing to print; the figure is the wall time from start to end.
+//! Both are whole commands, started by this program, with the same lines in a file as their input and with nothing to
+//! print; the figure is the wall time from start to end.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -15,13 +15,13 @@ use crate::error::Error;
 
 const UNITS: usize = 3000;
 const QUICK_UNITS: usize = 50;
-/// Processes at a time.
+/// How many processes run at a time.
 const PARALLEL: usize = 2;
 
 /// Runs both commands in turn and prints the wall time of each.
 ///
 /// # Errors
-/// When a command cannot be started or fails.
+/// Fails when a command cannot be started or exits with an error.
 pub fn run(args: &Args) -> Result<(), Error> {
     let units = if args.quick { QUICK_UNITS } else { UNITS };
     println!("## exec: {units} times /bin/true, {PARALLEL} at a time\n");
@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     write(&flow, &flow_file(&lines))?;
     let competitors = vec![
         Competitor::new("millstream", Role::Ours, || {
-            // The flow reads its lines from the file; standard input stays the same for both.
+            // The flow reads its lines from the file; both commands get the same standard input.
             wall(Command::new(&millstream).arg("run").arg(&flow).arg("--quiet"), &lines)
         }),
         Competitor::new(format!("xargs -P{PARALLEL}"), Role::Peer, || {
@@ -54,7 +54,7 @@ fn numbered_lines(units: usize) -> String {
     })
 }
 
-/// What `xargs -P2 -n1 /bin/true` does, as a flow file: no input, output to where ours goes.
+/// The flow file that does what `xargs -P2 -n1 /bin/true` does: the child has no input, and its output is inherited.
 fn flow_file(lines: &Path) -> String {
     format!(
         r#"name = "true"
@@ -73,7 +73,7 @@ workers = "0..{PARALLEL}"
     )
 }
 
-/// Runs the command to its end; seconds.
+/// Runs the command to its end and returns its wall time in seconds.
 fn wall(command: &mut Command, input: &Path) -> Result<f64, Error> {
     let program = PathBuf::from(command.get_program());
     let input = File::open(input).map_err(Error::at(input))?;
@@ -92,9 +92,9 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).map_err(Error::at(path))
 }
 
-/// Builds the command in release mode (a moment when it is up to date) and returns its path.
+/// Builds the command in release mode (instantly when it is up to date) and returns its path.
 ///
-/// Without cargo, the binary beside this program is taken as it is.
+/// Without cargo, the existing binary beside this program serves instead.
 fn build_millstream() -> Result<PathBuf, Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(&cargo)
@@ -104,14 +104,15 @@ fn build_millstream() -> Result<PathBuf, Error> {
         .stderr(Stdio::inherit())
         .output();
     match output {
-        Ok(output) if output.status.success() => built_executable(&output.stdout)
-            .ok_or_else(|| Error::new("cargo did not say where it put the millstream binary; give --millstream PATH")),
-        Ok(_) => Err(Error::new("the millstream binary does not build; give one with --millstream PATH")),
+        Ok(output) if output.status.success() => built_executable(&output.stdout).ok_or_else(|| {
+            Error::new("cargo did not report the path of the millstream binary; give it with --millstream PATH")
+        }),
+        Ok(_) => Err(Error::new("the millstream binary does not build; give another with --millstream PATH")),
         Err(_) => beside_this_program(),
     }
 }
 
-/// The path in cargo's JSON messages, one a line.
+/// Finds the path in cargo's JSON messages, one message a line.
 fn built_executable(messages: &[u8]) -> Option<PathBuf> {
     messages.split(|&byte| byte == b'\n').find_map(|line| {
         let message: serde_json::Value = serde_json::from_slice(line).ok()?;
@@ -124,9 +125,9 @@ fn beside_this_program() -> Result<PathBuf, Error> {
     // `cargo bench` puts this program one folder deeper, in `deps`.
     let folders = program.ancestors().skip(1).take(2);
     let mut candidates = folders.map(|folder| folder.join("millstream"));
-    candidates
-        .find(|path| path.is_file())
-        .ok_or_else(|| Error::new("there is no cargo and no millstream binary here; give one with --millstream PATH"))
+    candidates.find(|path| path.is_file()).ok_or_else(|| {
+        Error::new("found neither cargo nor a millstream binary beside this program; give one with --millstream PATH")
+    })
 }
 
 #[cfg(test)]
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_is_not_a_time() {
+    fn a_command_that_fails_yields_no_time() {
         let error = wall(&mut Command::new("/bin/false"), Path::new("/dev/null")).unwrap_err();
         assert!(error.to_string().contains("/bin/false"), "{error}");
     }

@@ -1,25 +1,24 @@
 //! Millstream beside its peers.
 //!
-//! Every workload runs all competitors in turn, round after round (A B C D A B C D …), in
-//! one process, so that a machine that slows down slows all of them. It prints medians with
-//! the smallest and largest round, and the ratio of ours to the best peer round by round.
-//! Peak memory is the exception: it belongs to a process, so each competitor also runs
-//! alone in a child.
+//! Every workload runs all competitors in turn, round after round (A B C D A B C D …), in one process, so that a
+//! machine that slows down slows all of them. It prints the median with the smallest and the largest round, and the
+//! ratio of ours to the fastest peer round by round. Peak memory is the exception: it belongs to a process, so each
+//! competitor also runs alone in a child.
 //!
 //! | workload | question | peers |
 //! | --- | --- | --- |
 //! | [`archive`] | a real job: walk, read, BLAKE3, zstd, store | rayon, a thread per stage, tokio, a loop |
-//! | [`noop`] | what does the way through four stages cost? | crossbeam-channel, tokio |
+//! | [`noop`] | what does a unit's way through four stages cost? | crossbeam-channel, tokio |
 //! | [`queued`] | does a unit cost more when many others wait? | the engine with a short queue |
 //! | [`eventcount`] | what do increments and wake-ups cost? | a plain store, a locked addition, a bare futex |
-//! | [`ring`] | throughput, latency and CPU time of rings and channels | rtrb, disruptor, ArrayQueue, crossbeam-channel, kanal, std, flume, and the LMAX Disruptor where there is Java |
-//! | [`reclaim`] | what do readers and writers pay for memory reclamation, and a stack and a queue on top? | crossbeam-epoch, haphazard, seize, arc-swap, liburcu |
-//! | [`history`] | how long does it take to decide a history, and with how much memory? | porcupine |
-//! | [`slab`] | what do allocation and free cost in a shared slab, and how late can they be? | mimalloc, jemalloc, glibc, lists with wide compare-and-swap |
+//! | [`ring`] | what are the throughput, latency and CPU time of rings and channels? | rtrb, disruptor, ArrayQueue, crossbeam-channel, kanal, std, flume, and the LMAX Disruptor where Java is installed |
+//! | [`reclaim`] | what do readers and writers pay for memory reclamation, and a stack and a queue built on it? | crossbeam-epoch, haphazard, seize, arc-swap, liburcu |
+//! | [`history`] | how long does deciding a history take, and how much memory? | porcupine |
+//! | [`slab`] | what do allocation and freeing cost in a shared slab, and how long is their tail? | mimalloc, jemalloc, glibc, lists with wide compare-and-swap |
 //! | [`fence`] | how long do heavy fences take, and what does the daemon cost? | membarrier, mprotect |
-//! | [`counter`] | what do statistics cost, and what do racy ones lose? | `fetch_add`, a scan without statistics |
-//! | [`lock`] | how many sections a second, and how long does it take to get in? | std, parking_lot |
-//! | [`exec`] | one process per unit | `xargs -P2` |
+//! | [`counter`] | what do statistics cost, and how much do racy ones lose? | `fetch_add`, a scan without statistics |
+//! | [`lock`] | how many critical sections a second, and how long does entering one take? | std, parking_lot |
+//! | [`exec`] | what does one process per unit cost? | `xargs -P2` |
 //!
 //! `cargo run --release -p millstream-benches -- --help` lists the options.
 
@@ -68,10 +67,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs what `args` asks for and prints the report on standard output.
+/// Runs the workloads that `args` selects and prints the report on standard output.
 ///
 /// # Errors
-/// When a workload cannot be set up, or a competitor did not do the whole work.
+/// Fails when a workload cannot be set up, or when a competitor does not do the whole work.
 pub fn run(args: &Args) -> Result<(), Error> {
     if let Some(name) = &args.one {
         return archive::run_one(args, name);
@@ -81,7 +80,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
     println!("{}\n", machine::describe());
     if cfg!(debug_assertions) {
-        println!("This is a debug build: it shows that everything runs, its times mean nothing.\n");
+        println!("This is a debug build: it shows that everything runs, but its times mean nothing.\n");
     }
     let wants = |workload| args.workload == workload || args.workload == Workload::All;
     if wants(Workload::Archive) {

@@ -1,8 +1,8 @@
-//! A line about the machine, so that a printed figure can be judged later.
+//! One line about the machine, so that a printed figure can be judged later.
 
 use std::fs;
 
-/// Processor, cores this process may use, and kernel, in one line.
+/// Describes processor, usable cores and kernel in one line.
 #[must_use]
 pub fn describe() -> String {
     format!("Machine: {}, {} cores, {}.", cpu_model(), cores(), kernel())
@@ -24,10 +24,10 @@ fn kernel() -> String {
     format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
 }
 
-/// The highest resident set size this process has had, in KiB; `None` without `/proc`.
+/// The highest resident set size of this process so far, in KiB; `None` without `/proc`.
 ///
-/// `VmHWM` belongs to the address space. `ru_maxrss` is not used because it starts at what
-/// the parent had in memory when it spawned us.
+/// `VmHWM` belongs to the address space. `ru_maxrss` will not do: it starts at the parent's resident set size at the
+/// time of the spawn.
 #[must_use]
 pub fn peak_rss_kib() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
@@ -54,9 +54,9 @@ mod tests {
     }
 
     #[test]
-    fn peak_memory_grows_with_what_is_touched() {
+    fn peak_memory_grows_with_the_pages_touched() {
         let Some(before) = peak_rss_kib() else {
-            return; // No /proc here: the report leaves the column out.
+            return; // Without /proc, the report leaves the column out.
         };
         let block = std::hint::black_box(vec![1u8; 64 << 20]);
         let after = peak_rss_kib().unwrap();

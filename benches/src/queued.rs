@@ -1,13 +1,13 @@
-//! Does a unit cost more when many others wait?
+//! Does a unit cost more while many others wait?
 //!
 //! Two measurements, each with a thousand and with a million units waiting:
 //!
-//! - *released*: all of them wait behind a closed gate; the gate opens and they drain through
-//!   four no-op stages. They go round as often as it takes for both to make equally many passes.
-//! - *parked*: they wait for a busy key and stay there, while other units go past them.
+//! - *released*: all of them wait behind a closed gate; the gate opens, and they drain through four no-op stages.
+//!   Units make several rounds, so that both populations make the same number of passes.
+//! - *parked*: they wait for a busy key and stay there while other units pass them.
 //!
-//! Scheduling that looks at every waiting unit shows as a ratio far above one. Some of the
-//! ratio is the memory hierarchy's: the state of a thousand units fits in a core's cache.
+//! A scheduler that looks at every waiting unit shows a ratio far above one. The memory hierarchy accounts for part
+//! of the ratio: the state of a thousand units fits in a core's cache.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -23,26 +23,26 @@ use crate::noop::nothing;
 const BATCH: usize = 64;
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;
-/// Passes through the four stages in *released*: fifty for each of the many. Passing the gate and retiring, some
-/// 50 ns a unit and once each, are not what is asked here, and the few do them for a vanishing share of their
-/// passes; so they weigh a nanosecond for the many, too.
+/// Passes through the four stages in *released*: fifty for each of the many. Passing the gate and retiring happen
+/// once per unit, cost some 50 ns, and are not the question here. For the few they vanish in the number of passes;
+/// fifty passes bring them down to a nanosecond per pass for the many as well.
 const RELEASED_PASSES: u64 = 50_000_000;
-/// Units that go past the others in *parked*.
+/// How many units pass the others in *parked*.
 const PARKED_PASSES: u64 = 2_000_000;
-/// Tokens of a key in *parked*, and units that may go past the parked ones at a time.
+/// Tokens of a key in *parked*, and the limit on units that pass the parked ones at a time.
 const KEY_TOKENS: u64 = 4096;
-/// How long to wait for the units to be queued before the run counts as failed.
+/// How long the units may take to be queued before the run counts as failed.
 const QUEUED_WITHIN: Duration = Duration::from_secs(120);
 
 /// Measures with few and with many units waiting and prints the ratio.
 ///
 /// # Errors
-/// When the engine refuses the flow or loses a unit.
+/// Fails when the engine refuses the flow or loses a unit.
 pub fn run(args: &Args) -> Result<(), Error> {
     let (many, released_passes, parked_passes) =
         if args.quick { (10_000, 20_000, 20_000) } else { (MANY, RELEASED_PASSES, PARKED_PASSES) };
-    measure("released: they drain when a gate opens", args, many, |waiting| released(waiting, released_passes))?;
-    measure("parked: they wait for a busy key while others pass", args, many, |waiting| parked(waiting, parked_passes))
+    measure("released: units drain when a gate opens", args, many, |waiting| released(waiting, released_passes))?;
+    measure("parked: units wait for a busy key while others pass", args, many, |waiting| parked(waiting, parked_passes))
 }
 
 fn measure(
@@ -60,13 +60,13 @@ fn measure(
     Ok(())
 }
 
-/// What goes through the flows of this module.
+/// The units of this module's flows.
 enum Unit {
-    /// Holds the gate, or the busy key, until it is pulled.
+    /// Holds the gate, or the busy key, until the plug is pulled.
     Plug,
-    /// Waits for what the plug holds.
+    /// Waits for the tokens that the plug holds.
     Waiting,
-    /// Goes past the waiting ones.
+    /// Passes the waiting units.
     Passing,
 }
 
@@ -156,7 +156,7 @@ fn parked(waiting: u64, passes: u64) -> Result<f64, Error> {
     let own_passed = Arc::clone(&passed);
     b.stage(three, move |unit: &mut Unit, _| {
         if matches!(unit, Unit::Passing) {
-            // Relaxed: a count, nothing is read because of it.
+            // Relaxed: only the count itself is read, no other data depends on it.
             own_passed.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -213,7 +213,7 @@ fn expect_retired(retired: u64, expected: u64) -> Result<(), Error> {
     }
 }
 
-/// Keeps a worker in a stage, and with it what its unit was granted, until it is pulled.
+/// Blocks a worker in a stage, and keeps the tokens granted to its unit, until it is pulled.
 #[derive(Default)]
 struct Plug {
     state: Mutex<PlugState>,

@@ -1,4 +1,4 @@
-//! A small deterministic generator for test data: the same seed gives the same tree anywhere.
+//! A small deterministic generator of test data: the same seed gives the same numbers on every machine.
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): one addition and a mix per number.
 #[derive(Debug, Clone)]
@@ -20,9 +20,9 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which must not be zero; the bias (bound / 2⁶⁴) is of no matter here.
+    /// A number below `bound`, which must not be zero; the bias (bound / 2⁶⁴) is negligible here.
     pub fn below(&mut self, bound: usize) -> usize {
-        assert!(bound > 0, "no number is below zero");
+        assert!(bound > 0, "the bound must not be zero");
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }
 
@@ -31,7 +31,7 @@ impl Random {
         ((self.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// A normal variate with mean 0 and deviation 1 (Box and Muller's transform).
+    /// A normal variate with mean 0 and standard deviation 1 (Box–Muller transform).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.unit().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splitmix64_gives_its_published_numbers() {
+    fn splitmix64_reproduces_its_published_numbers() {
         let mut random = Random::new(1_234_567);
         let first: Vec<u64> = (0..3).map(|_| random.next_u64()).collect();
         let published = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn below_reaches_every_number_and_no_other() {
+    fn below_yields_every_number_in_range_and_no_other() {
         let mut random = Random::new(3);
         let mut seen = [0; 5];
         for _ in 0..1000 {

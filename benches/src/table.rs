@@ -1,4 +1,4 @@
-//! Tables that read well on a terminal and are Markdown when pasted.
+//! Tables that read well on a terminal and are valid Markdown.
 
 use comfy_table::{CellAlignment, Row, Table, presets};
 
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_at_the_right() {
+    fn numbers_are_right_aligned() {
         let text = render(["", "seconds"], [["rayon", "1.5"], ["tokio", "12.5"]]);
         assert!(text.lines().any(|line| line == "| rayon |     1.5 |"), "{text}");
     }

@@ -1,16 +1,16 @@
-//! Times of single operations, and what is shown of them.
+//! Times of single operations and their quantiles.
 
-/// What is shown of a distribution: the box, then the tail.
+/// The quantiles shown of a distribution: the box, then the tail.
 pub const SHOWN: [(&str, f64); 6] =
     [("p25", 0.25), ("p50", 0.5), ("p75", 0.75), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
-/// The times at [`SHOWN`].
+/// The times at the quantiles of [`SHOWN`].
 pub type Quantiles = [f64; SHOWN.len()];
 
-/// Times below this are counted; only what is rarer is kept one by one.
+/// Times below this bound go into a histogram; the rarer longer ones are kept individually.
 const COUNTED: usize = 4096;
 
-/// As many times as there are, in little memory that is touched beforehand.
+/// Any number of times, in little memory that is touched in advance.
 #[derive(Debug)]
 pub struct Times {
     counts: Vec<u64>,
@@ -18,17 +18,17 @@ pub struct Times {
 }
 
 impl Times {
-    /// None yet.
+    /// An empty set of times.
     #[must_use]
     pub fn new() -> Self {
-        // Written once, so that no page is new when it counts.
+        // Writing every page now keeps page faults out of the measurement.
         let (mut counts, mut others) = (vec![1; COUNTED], vec![1; 1 << 20]);
         counts.fill(0);
         others.clear();
         Times { counts, others }
     }
 
-    /// Adds one.
+    /// Adds a time.
     #[inline(always)]
     pub fn record(&mut self, time: u64) {
         match self.counts.get_mut(time as usize) {
@@ -37,10 +37,10 @@ impl Times {
         }
     }
 
-    /// The quantiles of all of them.
+    /// The quantiles of the times in all sets together.
     ///
     /// # Panics
-    /// If there are none.
+    /// Panics if the sets are empty.
     #[must_use]
     pub fn quantiles(all: &[Times]) -> Quantiles {
         let mut others: Vec<u64> = all.iter().flat_map(|times| &times.others).copied().collect();
@@ -58,7 +58,7 @@ impl Times {
                 rank = rank.saturating_sub(count);
                 is_here
             });
-            time.expect("a rank below their number is that of one of them") as f64
+            time.expect("a rank below the number of counted times falls into a bucket") as f64
         })
     }
 }
@@ -69,13 +69,13 @@ impl Default for Times {
     }
 }
 
-/// A row of a table: a name, and its quantiles.
+/// A table row: the name, then the quantiles.
 #[must_use]
 pub fn row(name: &str, quantiles: Quantiles) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(quantiles.map(|time| format!("{time:.0}"))).collect()
 }
 
-/// The header of that table.
+/// The header of a table of [`row`]s.
 #[must_use]
 pub fn header() -> Vec<&'static str> {
     std::iter::once("").chain(SHOWN.map(|(name, _)| name)).collect()
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_sorted_times() {
         let mut all = [Times::new(), Times::new()];
-        // 0 to 999, and one in ten far out.
+        // Nine in ten times are 0 to 899; the others are far out.
         for n in 0..1000 {
             all[n % 2].record(if n < 900 { n as u64 } else { 1_000_000 + n as u64 });
         }

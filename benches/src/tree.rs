@@ -1,8 +1,8 @@
 //! A tree of source-like text files, made from a seed.
 //!
-//! File sizes are log-normal, as in real source trees (a median near a third of the mean, a
-//! long tail), the text compresses about as source does, and one file in fifty repeats an
-//! earlier one, as licences and vendored copies do.
+//! File sizes are log-normal, as in real source trees (the median is near a third of the mean, the tail is long), the
+//! text compresses about as well as source code does, and one file in fifty repeats an earlier one, as licences and
+//! vendored copies do.
 
 use std::fs;
 use std::io;
@@ -12,31 +12,31 @@ use rayon::prelude::*;
 
 use crate::random::Random;
 
-/// What the tree holds.
+/// Size and seed of a tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// Number of files.
     pub files: usize,
-    /// Sum of their sizes in bytes, met within a byte a file.
+    /// Sum of the file sizes in bytes, met to within a byte per file.
     pub bytes: u64,
-    /// The same seed makes the same tree.
+    /// Seed; the same seed makes the same tree.
     pub seed: u64,
 }
 
 impl Shape {
-    /// The tree that the published figures are about.
+    /// The tree behind the published figures.
     pub const FULL: Self = Self { files: 52_000, bytes: 667_000_000, seed: 52 };
-    /// A tree to try the program with.
+    /// A small tree for trying the program.
     pub const QUICK: Self = Self { files: 600, bytes: 6_000_000, seed: 52 };
 }
 
-/// Deviation of the logarithm of the size: mean / median = exp(1.5² / 2) = 3.1.
+/// Standard deviation of the size's logarithm: mean / median = exp(1.5² / 2) = 3.1.
 const SIGMA: f64 = 1.5;
 const FILES_PER_FOLDER: usize = 40;
-/// One file in so many repeats an earlier one.
+/// One file in this many repeats an earlier one.
 const REPEAT_EVERY: usize = 50;
 
-/// A file to be written: its text is a function of these two numbers.
+/// The text of a file, determined by these two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Text {
     seed: u64,
@@ -46,7 +46,7 @@ struct Text {
 /// Writes the tree below `root`, which must exist.
 ///
 /// # Errors
-/// The first I/O error, with its path.
+/// Returns the first I/O error, with its path.
 pub fn generate(root: &Path, shape: Shape) -> Result<(), crate::error::Error> {
     let vocabulary = vocabulary(shape.seed);
     texts(shape).par_chunks(FILES_PER_FOLDER).enumerate().try_for_each(|(folder, texts)| {
@@ -60,7 +60,7 @@ pub fn generate(root: &Path, shape: Shape) -> Result<(), crate::error::Error> {
     })
 }
 
-/// The files' sizes and seeds, in order.
+/// The sizes and seeds of the files, in order.
 fn texts(shape: Shape) -> Vec<Text> {
     let mut random = Random::new(shape.seed);
     let mut weights: Vec<f64> = Vec::with_capacity(shape.files);
@@ -80,7 +80,7 @@ fn texts(shape: Shape) -> Vec<Text> {
     sizes.zip(seeds).map(|(bytes, seed)| Text { seed, bytes }).collect()
 }
 
-/// Words that identifiers are made of.
+/// The words that identifiers are composed of.
 fn vocabulary(seed: u64) -> Vec<String> {
     const SYLLABLES: [&str; 24] = [
         "ac", "bu", "cer", "di", "el", "for", "gra", "ha", "in", "jo", "ka", "len", "ma", "no", "or", "pre", "qui",
@@ -95,7 +95,7 @@ fn vocabulary(seed: u64) -> Vec<String> {
         .collect()
 }
 
-/// The file's text: lines from a few patterns, filled with the file's own handful of words.
+/// Writes the file's text: lines of a few patterns, filled mostly with the file's own small vocabulary.
 fn render(text: Text, vocabulary: &[String]) -> Vec<u8> {
     /// `$` stands for a word, `@` for a number.
     const PATTERNS: [&str; 12] = [
@@ -121,7 +121,7 @@ fn render(text: Text, vocabulary: &[String]) -> Vec<u8> {
                 b'$' if random.below(8) == 0 => {
                     out.extend_from_slice(vocabulary[random.below(vocabulary.len())].as_bytes());
                 }
-                // The product of two draws favours the first words, as a programmer does.
+                // The product of two draws favours the first words, as programmers favour a few names.
                 b'$' => out.extend_from_slice(own[random.below(48) * random.below(48) / 48].as_bytes()),
                 b'@' => out.extend_from_slice(random.below(4096).to_string().as_bytes()),
                 other => out.push(other),
@@ -132,10 +132,10 @@ fn render(text: Text, vocabulary: &[String]) -> Vec<u8> {
     out
 }
 
-/// Reads every file below `root` once, so that the page cache holds it; returns files and bytes.
+/// Reads every file below `root` once, so that the page cache holds it, and returns the numbers of files and bytes.
 ///
 /// # Errors
-/// The first I/O error, with its path.
+/// Returns the first I/O error, with its path.
 pub fn warm(root: &Path) -> Result<(u64, u64), crate::error::Error> {
     let mut buffer = Vec::new();
     let mut total = (0, 0);
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_of_the_sizes_is_as_asked() {
+    fn the_sizes_add_up_to_the_requested_sum() {
         let sum: usize = texts(Shape::FULL).iter().map(|text| text.bytes).sum();
         let difference = (sum as i64 - Shape::FULL.bytes as i64).unsigned_abs();
         assert!(difference <= Shape::FULL.files as u64, "{sum}");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_makes_the_same_text_of_the_size_asked() {
+    fn the_same_seed_makes_the_same_text_of_the_requested_size() {
         let vocabulary = vocabulary(1);
         let text = Text { seed: 9, bytes: 10_000 };
         let rendered = render(text, &vocabulary);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_compresses_as_source_does() {
+    fn the_text_compresses_like_source_code() {
         let rendered = render(Text { seed: 9, bytes: 13_000 }, &vocabulary(1));
         let ratio = 13_000.0 / zstd::bulk::compress(&rendered, 3).unwrap().len() as f64;
         assert!((2.5..6.0).contains(&ratio), "{ratio}");

@@ -1,8 +1,8 @@
-//! Every workload runs to its end and reports every competitor; what the times are does not matter here.
+//! Every workload runs to its end and reports every competitor; the times themselves do not matter here.
 
 use std::process::Command;
 
-/// Runs the program with `args` on sizes that take a moment; returns what it printed.
+/// Runs the program with `args` at sizes that take a moment, and returns its report.
 fn report(args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_millstream-benches"))
         .args(args)
@@ -22,7 +22,7 @@ fn assert_rows(report: &str, names: &[&str]) {
 }
 
 #[test]
-fn archive_reports_time_and_memory_of_everyone() {
+fn archive_reports_time_and_memory_of_every_competitor() {
     let report = report(&["archive"]);
     let names = ["millstream 128 MiB", "rayon par_bridge", "crossbeam threads", "tokio spawn_blocking", "sequential"];
     assert_rows(&report, &names);
@@ -32,7 +32,7 @@ fn archive_reports_time_and_memory_of_everyone() {
 }
 
 #[test]
-fn archive_takes_a_tree_of_one_s_own() {
+fn archive_accepts_a_given_tree() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a", ".hidden", "naïve name"] {
         std::fs::write(folder.path().join(name), name).unwrap();
@@ -98,17 +98,17 @@ fn reclaim_reports_readers_writers_and_structures() {
 fn history_decides_every_kind_of_object() {
     let report = report(&["history"]);
     assert_rows(&report, &["register", "queue", "stack", "priority-queue", "set", "allocator", "mutex"]);
-    assert!(report.contains("millstream / porcupine: ") || report.contains("No Go here"), "{report}");
+    assert!(report.contains("millstream / porcupine: ") || report.contains("Go is not installed"), "{report}");
 }
 
 #[test]
-fn fence_reports_every_kind_and_the_daemon_s_cost() {
+fn fence_reports_every_kind_and_the_cost_of_the_daemon() {
     let report = report(&["fence"]);
     if report.contains("Not measured here: ") {
         return println!("skipped: {report}");
     }
     assert_rows(&report, &["expedited", "mprotect", "global", "barrierd, real time", "barrierd, virtual time"]);
-    assert_rows(&report, &["idle, nobody", "busy, one thread, always"]);
+    assert_rows(&report, &["idle, no waiter", "busy, one thread, always"]);
     assert!(report.contains("times as fast as global in geometric mean"), "{report}");
 }
 
@@ -128,12 +128,12 @@ fn slab_reports_every_part() {
         ],
     );
     assert!(report.contains("one process allocates, another frees"), "{report}");
-    assert!(report.contains("alone, made anew: "), "{report}");
+    assert!(report.contains("alone, made afresh: "), "{report}");
 }
 
 #[test]
 fn exec_compares_two_commands() {
-    // A stand-in that does nothing: what is checked here is the harness.
+    // The stand-in does nothing: this test checks the harness.
     let report = report(&["exec", "--millstream", "/bin/true"]);
     assert_rows(&report, &["millstream", "xargs -P2"]);
 }
@@ -141,9 +141,9 @@ fn exec_compares_two_commands() {
 #[test]
 fn a_competitor_that_does_not_exist_is_an_error() {
     let output = Command::new(env!("CARGO_BIN_EXE_millstream-benches"))
-        .args(["archive", "--one", "nobody", "--files", ".", "--scratch", "."])
+        .args(["archive", "--one", "unknown", "--files", ".", "--scratch", "."])
         .output()
         .expect("the program starts");
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("`nobody`"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`unknown`"));
 }

@@ -1,8 +1,8 @@
-//! A real job: every file of a tree is read, hashed, compressed and stored once.
+//! A real job: walk a tree and read, hash, compress and store every file once.
 //!
-//! All competitors call the functions of [`work`]; they differ only in who calls them when.
-//! The time is from the first call of the walk until the manifest is written out. The page
-//! cache is warm, every run stores into a fresh folder, and removing it is not timed.
+//! All competitors call the functions of [`work`]; they differ only in which thread calls them, and when. The clock
+//! runs from the first call of the walk until the manifest is written out. The page cache is warm, every run stores
+//! into a fresh folder, and removing that folder is not timed.
 
 pub mod ours;
 pub mod peers;
@@ -23,10 +23,10 @@ use work::{Contents, Store};
 
 const MIB: u64 = 1 << 20;
 
-/// Who can do the job.
+/// A competitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The engine with this many MiB of payload in flight at most.
+    /// The engine, with at most this many MiB of payload in flight.
     Ours {
         budget_mib: u64,
     },
@@ -37,14 +37,14 @@ enum Kind {
     Sequential,
 }
 
-/// The budgets whose keeping is checked.
+/// The budgets that the memory table checks.
 const BUDGETS_MIB: [u64; 3] = [32, 128, 512];
 /// The budget of the run that is timed against the peers.
 const TIMED_BUDGET_MIB: u64 = 128;
 const PEERS: [Kind; 5] = [Kind::RayonBridge, Kind::RayonCollected, Kind::Threads, Kind::Tokio, Kind::Sequential];
 
 impl Kind {
-    /// Every competitor that is measured for memory.
+    /// Every competitor whose memory is measured.
     fn all() -> impl Iterator<Item = Self> {
         BUDGETS_MIB.into_iter().map(|budget_mib| Self::Ours { budget_mib }).chain(PEERS)
     }
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// Archives the tree `root` into the new folder `out`; returns the seconds it took.
+    /// Archives the tree `root` into the new folder `out` and returns the seconds that takes.
     fn run(self, root: &Path, out: &Path) -> Result<f64, Error> {
         let began = Instant::now();
         let store = Arc::new(Store::create(out).map_err(Error::at(out))?);
@@ -85,10 +85,10 @@ impl Kind {
     }
 }
 
-/// Runs the job as all competitors and prints times and peak memory.
+/// Runs the job with every competitor and prints times and peak memory.
 ///
 /// # Errors
-/// When the tree cannot be made or read, or a competitor's store differs from the loop's.
+/// Fails when the tree cannot be made or read, or when a competitor's store differs from the loop's.
 pub fn run(args: &Args) -> Result<(), Error> {
     println!("## archive: walk, read, BLAKE3, zstd -3, content-addressed store\n");
     let scratch = scratch(args)?;
@@ -114,16 +114,16 @@ pub fn run(args: &Args) -> Result<(), Error> {
             Ok(seconds)
         })
     });
-    // The warm-up was the loop's run that told what the stores must hold.
+    // No warm-up round: the loop's run that determined the expected store was one.
     let comparison = alternate("s", 0, args.rounds, competitors.collect())?;
     println!("{}\n", comparison.render());
     memory(root, scratch.path(), &out, expected)
 }
 
-/// Runs the competitor called `name` alone in this process and prints what [`child`] reads.
+/// Runs the competitor called `name` alone in this process and prints the line that [`child`] parses.
 ///
 /// # Errors
-/// When no competitor has that name, or its run fails.
+/// Fails when no competitor has that name, or when its run fails.
 pub fn run_one(args: &Args, name: &str) -> Result<(), Error> {
     let (Some(root), Some(scratch)) = (&args.files, &args.scratch) else {
         return Err(Error::new("--one needs --files and --scratch"));
@@ -135,7 +135,7 @@ pub fn run_one(args: &Args, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs every competitor in a process of its own and prints the peak memory of each.
+/// Runs every competitor in its own process and prints the peak memory of each.
 fn memory(root: &Path, scratch: &Path, out: &Path, expected: Contents) -> Result<(), Error> {
     let mut rows = Vec::new();
     for kind in Kind::all() {
@@ -148,7 +148,7 @@ fn memory(root: &Path, scratch: &Path, out: &Path, expected: Contents) -> Result
         let rss = measured.peak_rss_kib.map_or("unknown".to_owned(), |kib| format!("{:.1}", kib as f64 / 1024.0));
         rows.push([kind.name(), rss, limit, format!("{:.2}", measured.seconds)]);
     }
-    println!("{}\n", table::render(["alone in a process", "peak RSS, MiB", "limit, MiB", "s"], rows));
+    println!("{}\n", table::render(["alone in its process", "peak RSS, MiB", "limit, MiB", "s"], rows));
     Ok(())
 }
 
@@ -162,19 +162,19 @@ fn generate(root: &Path, quick: bool) -> Result<(), Error> {
     let shape = if quick { Shape::QUICK } else { Shape::FULL };
     fs::create_dir(root).map_err(Error::at(root))?;
     tree::generate(root, shape)?;
-    // What is not yet on the disk would be written while the first rounds run.
+    // Unwritten pages would otherwise reach the disk during the first rounds.
     rustix::fs::sync();
     Ok(())
 }
 
-/// What the loop stores: the measure for everyone else.
+/// Runs the loop and returns the contents of its store, which every other competitor has to match.
 fn expected_contents(root: &Path, out: &Path, files: u64) -> Result<Contents, Error> {
     Kind::Sequential.run(root, out)?;
     let contents = Contents::of(out).map_err(Error::at(out))?;
     fs::remove_dir_all(out).map_err(Error::at(out))?;
     if contents.files != files {
         return Err(Error::new(format!(
-            "the tree changes while it is measured: the loop archived {} of {files} files",
+            "the tree changed while it was measured: the loop archived {} of {files} files",
             contents.files
         )));
     }
@@ -187,7 +187,7 @@ fn check_and_remove(out: &Path, expected: Contents) -> Result<(), Error> {
     if contents == expected {
         Ok(())
     } else {
-        Err(Error::new(format!("expected a store of {expected:?}, found {contents:?}")))
+        Err(Error::new(format!("the store should hold {expected:?} but holds {contents:?}")))
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_lacks_a_file_is_found_out() {
+    fn a_missing_file_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("tree");
         fs::create_dir(&root).unwrap();

@@ -9,13 +9,13 @@ use millstream_flow::{Failure, Flow};
 
 use super::work::{self, Entry, Hashed, Loaded, Packed, Store};
 
-/// Units in flight at most; the byte budget is the cap that matters.
+/// Limit on units in flight; the byte budget is the limit that matters.
 const IN_FLIGHT: u64 = 256;
 
 /// Runs the flow with at most `memory` bytes of payload in flight.
 ///
 /// # Errors
-/// When the flow is refused, or a file was dead-lettered (the first one's reason).
+/// Fails when the engine refuses the flow, or with the reason of the first dead letter.
 pub fn run(root: &Path, store: &Arc<Store>, memory: u64) -> io::Result<()> {
     let flow = build(Arc::clone(store), memory).map_err(io::Error::other)?;
     let mut walk_error = None;
@@ -56,7 +56,7 @@ fn build(store: Arc<Store>, memory: u64) -> Result<Flow<Entry, ()>, millstream_f
     b.build(read)
 }
 
-/// Takes the entry out: no stage here is tried again, so none needs its input afterwards.
+/// Moves the entry out of the unit: no stage here is retried, so no stage needs its input again.
 fn take_entry(entry: &mut Entry) -> Entry {
     Entry { path: mem::take(&mut entry.path), bytes: entry.bytes }
 }

@@ -1,4 +1,4 @@
-//! The same work on what people use today, written as its documentation suggests.
+//! The same work on the libraries in common use, each written as its documentation suggests.
 
 use std::io;
 use std::path::Path;
@@ -10,10 +10,10 @@ use rayon::iter::{IntoParallelIterator, ParallelBridge, ParallelIterator};
 use super::work::{self, Store};
 use crate::machine::cores;
 
-/// One file after the other on one thread.
+/// Archives one file after another on one thread.
 ///
 /// # Errors
-/// The first failure of a step.
+/// Returns the first failure of a step.
 pub fn sequential(root: &Path, store: &Store) -> io::Result<()> {
     for entry in work::walk(root) {
         work::archive_one(entry?, store)?;
@@ -21,30 +21,30 @@ pub fn sequential(root: &Path, store: &Store) -> io::Result<()> {
     Ok(())
 }
 
-/// rayon, fed by the walk while it walks.
+/// Uses rayon, fed by the walk as it goes.
 ///
 /// # Errors
-/// The first failure of a step.
+/// Returns the first failure of a step.
 pub fn rayon_bridge(root: &Path, store: &Store) -> io::Result<()> {
     work::walk(root).par_bridge().try_for_each(|entry| work::archive_one(entry?, store))
 }
 
-/// rayon over the finished list of files: the walk is not overlapped, the splitting is better.
+/// Uses rayon over the finished list of files: the walk does not overlap the work, but the list splits better.
 ///
 /// # Errors
-/// The first failure of a step.
+/// Returns the first failure of a step.
 pub fn rayon_collected(root: &Path, store: &Store) -> io::Result<()> {
     let entries: Vec<work::Entry> = work::walk(root).collect::<io::Result<_>>()?;
     entries.into_par_iter().try_for_each(|entry| work::archive_one(entry, store))
 }
 
-/// Units between two stages of [`threads`].
+/// Capacity of the channel between two stages of [`threads`].
 const CHANNEL_CAPACITY: usize = 64;
 
-/// A thread per stage, bounded channels between them; the walk is on the calling thread.
+/// Uses one thread per stage with bounded channels between them; the walk runs on the calling thread.
 ///
 /// # Errors
-/// The first failure of a step.
+/// Returns the first failure of a step.
 pub fn threads(root: &Path, store: &Store) -> io::Result<()> {
     std::thread::scope(|scope| {
         let (found, entries) = bounded(CHANNEL_CAPACITY);
@@ -59,7 +59,7 @@ pub fn threads(root: &Path, store: &Store) -> io::Result<()> {
         ];
         for entry in work::walk(root) {
             if found.send(entry?).is_err() {
-                break; // The reader has failed; its result says how.
+                break; // The reading stage has failed, and its result says why.
             }
         }
         drop(found);
@@ -70,16 +70,16 @@ pub fn threads(root: &Path, store: &Store) -> io::Result<()> {
 fn stage<A, B>(input: &Receiver<A>, output: &Sender<B>, step: impl Fn(A) -> io::Result<B>) -> io::Result<()> {
     for unit in input {
         if output.send(step(unit)?).is_err() {
-            break; // The next stage has failed; its result says how.
+            break; // The next stage has failed, and its result says why.
         }
     }
     Ok(())
 }
 
-/// tokio: a blocking task per file, a semaphore bounds how many there are.
+/// Uses tokio with one blocking task per file; a semaphore bounds the number of tasks.
 ///
 /// # Errors
-/// The first failure of a step.
+/// Returns the first failure of a step.
 pub fn tokio(root: &Path, store: &Arc<Store>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().build()?;
     runtime.block_on(async {

@@ -1,8 +1,8 @@
-//! The work itself: the functions that every competitor calls, and nothing about their order.
+//! The work itself: the functions that every competitor calls, independent of their order.
 //!
-//! Per file: read it whole, BLAKE3, zstd level 3, put the result into a content-addressed
-//! store under the hash (a temporary name, then a rename; an object that exists is kept),
-//! and add a line to the manifest.
+//! For each file: read it whole, hash it with BLAKE3, compress it at zstd level 3, store the result in a
+//! content-addressed store under the hash (written under a temporary name, then renamed; an existing object is left
+//! alone), and add a line to the manifest.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -19,16 +19,16 @@ const ZSTD_LEVEL: i32 = 3;
 /// A file that the walk has found.
 #[derive(Debug)]
 pub struct Entry {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its size when the walk saw it.
+    /// Size of the file when the walk saw it.
     pub bytes: u64,
 }
 
 /// A file that has been read.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// All its bytes.
     pub data: Vec<u8>,
@@ -46,9 +46,9 @@ pub struct Hashed {
 /// A file ready to be stored.
 #[derive(Debug)]
 pub struct Packed {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its size before compression.
+    /// Size before compression.
     pub bytes: u64,
     /// BLAKE3 of the bytes before compression.
     pub hash: Hash,
@@ -56,7 +56,7 @@ pub struct Packed {
     pub data: Vec<u8>,
 }
 
-/// Every regular file below `root`, hidden and ignored ones too, on the calling thread.
+/// Walks `root` on the calling thread and yields every regular file, hidden and ignored ones included.
 pub fn walk(root: &Path) -> impl Iterator<Item = io::Result<Entry>> + Send {
     let walk = ignore::WalkBuilder::new(root).standard_filters(false).build();
     walk.filter_map(|found| entry(found).map_err(io::Error::other).transpose())
@@ -74,7 +74,7 @@ fn entry(found: Result<ignore::DirEntry, ignore::Error>) -> Result<Option<Entry>
 /// Reads the whole file.
 ///
 /// # Errors
-/// As [`fs::read`].
+/// Fails as [`fs::read`] does.
 pub fn read(entry: Entry) -> io::Result<Loaded> {
     let data = fs::read(&entry.path)?;
     Ok(Loaded { path: entry.path, data })
@@ -87,10 +87,10 @@ pub fn hash(file: Loaded) -> Hashed {
     Hashed { file, hash }
 }
 
-/// Compresses the file's bytes with a context that the calling thread keeps.
+/// Compresses the file's bytes with a compressor that the calling thread reuses.
 ///
 /// # Errors
-/// What the zstd library reports.
+/// Returns the error that the zstd library reports.
 pub fn compress(file: Hashed) -> io::Result<Packed> {
     thread_local! {
         static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
@@ -103,15 +103,15 @@ pub fn compress(file: Hashed) -> io::Result<Packed> {
         };
         compressor.compress(&data)
     })?;
-    // The compressor allocates for the worst case; queues should hold what there is.
+    // The compressor allocates for the worst case; a queued unit should occupy only the bytes it has.
     packed.shrink_to_fit();
     Ok(Packed { path, bytes: data.len() as u64, hash, data: packed })
 }
 
-/// All of the work for one file.
+/// Does all of the work for one file.
 ///
 /// # Errors
-/// The first failure of a step.
+/// Returns the first failure of a step.
 pub fn archive_one(entry: Entry, store: &Store) -> io::Result<()> {
     store.keep(&compress(hash(read(entry)?))?)
 }
@@ -120,7 +120,7 @@ pub fn archive_one(entry: Entry, store: &Store) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Store {
     objects: PathBuf,
-    /// One cell per folder below `objects`, set once the folder is there.
+    /// One cell per folder below `objects`, set once the folder exists.
     folders: [OnceLock<()>; 256],
     temporary: AtomicU64,
     manifest: Mutex<BufWriter<File>>,
@@ -130,7 +130,7 @@ impl Store {
     /// Makes an empty store in the new folder `root`.
     ///
     /// # Errors
-    /// When the folder exists or cannot be made.
+    /// Fails when the folder exists or cannot be made.
     pub fn create(root: &Path) -> io::Result<Self> {
         fs::create_dir(root)?;
         let objects = root.join("objects");
@@ -144,10 +144,10 @@ impl Store {
         })
     }
 
-    /// Stores the object unless an equal one is there, and adds the file to the manifest.
+    /// Stores the object unless the store already has it, and adds the file to the manifest.
     ///
     /// # Errors
-    /// The first I/O error.
+    /// Returns the first I/O error.
     pub fn keep(&self, file: &Packed) -> io::Result<()> {
         self.put(file)?;
         let line = format!(
@@ -167,7 +167,7 @@ impl Store {
             return Ok(());
         }
         self.make_folder(file.hash.as_bytes()[0], &folder)?;
-        // Relaxed: the number only has to be unique.
+        // Relaxed: the number only needs to be unique.
         let serial = self.temporary.fetch_add(1, Ordering::Relaxed);
         let temporary = folder.join(format!(".{serial}.tmp"));
         fs::write(&temporary, &file.data)?;
@@ -188,13 +188,13 @@ impl Store {
     /// Writes out the manifest's last lines.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// Fails when they cannot be written.
     pub fn finish(&self) -> io::Result<()> {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner).flush()
     }
 }
 
-/// What a finished store holds; equal for all competitors, or one of them cheated.
+/// Contents of a finished store; they are equal for all competitors that did the whole work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
     /// Lines of the manifest.
@@ -206,10 +206,10 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Counts what is in the store at `root`.
+    /// Counts the contents of the store at `root`.
     ///
     /// # Errors
-    /// The first I/O error, or a temporary file that was left behind.
+    /// Returns the first I/O error, or an error that names a leftover temporary file.
     pub fn of(root: &Path) -> io::Result<Self> {
         let manifest = fs::read(root.join("manifest.jsonl"))?;
         let files = manifest.iter().filter(|&&byte| byte == b'\n').count() as u64;

@@ -16,7 +16,7 @@ use crate::reclaim::threads::together;
 const ADDITIONS: u64 = 20_000_000;
 const QUICK_ADDITIONS: u64 = 20_000;
 
-/// So many threads add one so many times each; the time of one addition, and what was counted.
+/// Runs that many threads that add one that many times each; returns the time per addition, and the count reached.
 type Work = fn(threads: usize, n: u64) -> (f64, u64);
 
 const PER_THREAD: &str = "Counter, a Local each";
@@ -38,7 +38,7 @@ const WORKS: [(&str, Role, Work); 6] = [
 /// Prints a table for each number of threads and draws the picture.
 ///
 /// # Errors
-/// When something but the racy counter lost an addition, or the picture cannot be written.
+/// Fails when a counter other than the racy one lost an addition, or when the picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
     let n = if args.quick { QUICK_ADDITIONS } else { ADDITIONS };
     let mut curves = Curves::default();
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
                 if name == RACY {
                     lost.set(missing);
                 } else if missing != 0 {
-                    return Err(Error::new(format!("{missing} additions are lost")));
+                    return Err(Error::new(format!("{missing} additions were lost")));
                 }
                 Ok(took)
             })
@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
     picture::save(args.pictures.as_deref(), "counter-add", || {
         let said = format!(
-            "Up: additions in 1000 {}, all threads together. The one by load and store loses some.",
+            "Vertical: additions in 1000 {}, all threads together. The counter of loads and stores loses some.",
             clock::UNIT
         );
         curves.draw("Counters that do nothing but count", &said)
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
 
 fn of(comparison: &Comparison, name: &str) -> f64 {
     let figures = comparison.figures.iter().find(|figures| figures.name == name);
-    median(&figures.expect("everyone is in the table").rounds)
+    median(&figures.expect("every competitor is in the table").rounds)
 }
 
 fn per_thread(threads: usize, n: u64) -> (f64, u64) {
@@ -133,7 +133,7 @@ fn shared(threads: usize, n: u64) -> (f64, u64) {
     (took, counter.into_inner())
 }
 
-/// Not a counter: what seems to be good enough and is neither exact nor fast.
+/// Not a counter: the code that looks good enough and is neither exact nor fast.
 fn racy(threads: usize, n: u64) -> (f64, u64) {
     let counter = AtomicU64::new(0);
     let (took, _) = together(threads, n, |_| {
@@ -145,13 +145,13 @@ fn racy(threads: usize, n: u64) -> (f64, u64) {
     (took, counter.into_inner())
 }
 
-/// What cannot be done for less: the compiler is kept from making one addition of all.
+/// The lower bound for any counter: the compiler is kept from merging all additions into one.
 fn own(threads: usize, n: u64) -> (f64, u64) {
     together(threads, n, |_| {
         |n| {
             let mut count = 0_u64;
             let place: *mut u64 = black_box(&mut count);
-            // SAFETY: a variable of ours.
+            // SAFETY: the pointer comes from a reference to this thread's own variable.
             (0..n).for_each(|_| unsafe { place.write_volatile(place.read_volatile() + 1) });
             count
         }

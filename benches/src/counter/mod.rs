@@ -1,4 +1,5 @@
-//! Statistics counters: what an addition costs, what is lost, and what statistics do to a scan.
+//! Statistics counters: the cost of an addition, the additions that racy code loses, and the cost of statistics to a
+//! scan.
 
 pub mod add;
 pub mod scan;
@@ -6,10 +7,10 @@ pub mod scan;
 use crate::args::Args;
 use crate::error::Error;
 
-/// Runs both in turn and prints the tables.
+/// Runs both parts in turn and prints the tables.
 ///
 /// # Errors
-/// When a counter that should be exact is not.
+/// Fails when a counter that should be exact is not.
 pub fn run(args: &Args) -> Result<(), Error> {
     println!("## counter: rseq areas by {:?}\n", millstream_sync::percpu::Area::source());
     if "add".contains(&args.part) {

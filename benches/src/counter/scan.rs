@@ -1,5 +1,5 @@
-//! Statistics on and off in a scan: a table of records in memory is read in order, as by an iterator of a storage engine, by several
-//! threads at once; rows and bytes are counted at each record.
+//! A scan with statistics on and off: several threads at once read a table of records in memory in order, as the
+//! iterator of a storage engine does, and count rows and bytes at each record.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -16,10 +16,10 @@ const QUICK_RECORDS: usize = 100;
 /// How often each thread reads the whole table.
 const PASSES: u64 = 15;
 const KEY_BYTES: usize = 16;
-/// Like LevelDB's benchmark.
+/// The range of LevelDB's benchmark.
 const VALUE_BYTES: std::ops::Range<usize> = 80..120;
 
-/// Records one after the other: length of the value in four bytes, key, value.
+/// Records in sequence: the length of the value in four bytes, the key, the value.
 struct Table(Vec<u8>);
 
 impl Table {
@@ -35,7 +35,7 @@ impl Table {
         Table(bytes)
     }
 
-    /// Reads all records, checks that their keys ascend, and adds up a checksum of their values.
+    /// Reads all records, checks that their keys ascend, and returns a checksum of their values.
     #[inline(always)]
     fn scan(&self, mut count: impl FnMut(u64)) -> u64 {
         let (mut rest, mut last, mut sum) = (&self.0[..], &[0_u8; 0][..], 0_u64);
@@ -51,12 +51,12 @@ impl Table {
     }
 }
 
-/// FNV-1a, a byte at a time.
+/// Computes FNV-1a, one byte at a time.
 fn checksum(value: &[u8]) -> u64 {
     value.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Scans by so many threads, each so often; the time of a pass, and the checksums.
+/// Scans with that many threads; returns the time of a pass and the sum of the checksums.
 type Work = fn(&Table, threads: usize) -> (f64, u64);
 
 const OFF: &str = "statistics off";
@@ -72,12 +72,12 @@ const WORKS: [(&str, Role, Work); 5] = [
 /// Prints a table for each number of threads.
 ///
 /// # Errors
-/// When a scan did not read everything.
+/// Fails when a scan skipped part of the table.
 pub fn run(args: &Args) -> Result<(), Error> {
     let table = Table::new(if args.quick { QUICK_RECORDS } else { RECORDS });
     let records = table.scan(|_| ()).max(1);
     for threads in [1, 2, 4] {
-        println!("### scan: {threads} thread(s), each record counted and its bytes, {PASSES} passes each\n");
+        println!("### scan: {threads} thread(s), records and bytes counted, {PASSES} passes each\n");
         let (table, expected) = (&table, records.wrapping_mul(PASSES * threads as u64));
         let competitors = WORKS.map(|(name, role, work)| {
             Competitor::new(name, role, move || match work(table, threads) {
@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each thread scans with what `prepare` gives it.
+/// Runs the scans; each thread counts with its own closure from `prepare`.
 fn scans<C: FnMut(u64)>(table: &Table, threads: usize, prepare: impl Fn() -> C + Sync) -> (f64, u64) {
     together(threads, PASSES, |_| {
         let mut count = prepare();
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_scans_read_everything() {
+    fn every_scan_reads_the_whole_table() {
         let table = Table::new(50);
         let expected = table.scan(|_| ()).wrapping_mul(2 * PASSES);
         for (name, _, work) in WORKS {

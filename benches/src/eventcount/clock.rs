@@ -1,37 +1,37 @@
-//! The finest clock there is.
+//! The finest clock of the machine.
 
-/// What [`now`] counts.
+/// The unit of [`now`].
 #[cfg(target_arch = "x86_64")]
 pub const UNIT: &str = "cycles";
-/// What [`now`] counts.
+/// The unit of [`now`].
 #[cfg(not(target_arch = "x86_64"))]
 pub const UNIT: &str = "ns";
 
-/// Cycles of the time stamp counter, which runs at one speed on all cores.
+/// Reads the time stamp counter, whose cycles have one length on all cores.
 #[cfg(target_arch = "x86_64")]
 #[must_use]
 pub fn now() -> u64 {
-    // SAFETY: every x86-64 has the instruction; Linux does not forbid it.
+    // SAFETY: every x86-64 processor has the instruction, and Linux leaves it enabled for user code.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// [`now`], read when all that precedes has been executed.
+/// Reads [`now`] after all preceding instructions have executed.
 #[cfg(target_arch = "x86_64")]
 #[must_use]
 pub fn now_in_order() -> u64 {
-    // SAFETY: every x86-64 has the instruction.
+    // SAFETY: every x86-64 processor has the instruction.
     unsafe { std::arch::x86_64::_mm_lfence() };
     now()
 }
 
-/// [`now`].
+/// Reads [`now`]; the call itself keeps the order.
 #[cfg(not(target_arch = "x86_64"))]
 #[must_use]
 pub fn now_in_order() -> u64 {
     now()
 }
 
-/// Nanoseconds since the first call.
+/// Returns the nanoseconds since the first call.
 #[cfg(not(target_arch = "x86_64"))]
 #[must_use]
 pub fn now() -> u64 {

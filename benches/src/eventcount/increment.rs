@@ -1,4 +1,4 @@
-//! Increments that nobody waits for.
+//! Increments without a waiter.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::error::Error;
 const INCREMENTS: u64 = 100_000_000;
 const QUICK_INCREMENTS: u64 = 100_000;
 
-/// Does so many increments and returns the count.
+/// Does that many increments and returns the count.
 type Work = fn(n: u64) -> u64;
 
 const ONE: [(&str, Role, Work); 5] = [
@@ -33,12 +33,12 @@ const MANY: [(&str, Role, Work); 4] = [
 /// Prints the two tables.
 ///
 /// # Errors
-/// When a count is wrong after the work.
+/// Fails when a count is wrong after the work.
 pub fn run(args: &Args) -> Result<(), Error> {
     let n = if args.quick { QUICK_INCREMENTS } else { INCREMENTS };
-    println!("### One incrementer, nobody waits, {n} increments\n");
+    println!("### One incrementer, no waiter, {n} increments\n");
     table(args, n, &ONE)?;
-    println!("### Many may increment, one does, nobody waits, {n} increments\n");
+    println!("### Many possible incrementers, one active, no waiter, {n} increments\n");
     table(args, n, &MANY)
 }
 
@@ -51,7 +51,7 @@ fn table(args: &Args, n: u64, works: &[(&str, Role, Work)]) -> Result<(), Error>
             if counted == n {
                 Ok(took as f64 / n as f64)
             } else {
-                Err(Error::new(format!("{n} increments, counted {counted}")))
+                Err(Error::new(format!("the count is {counted} after {n} increments")))
             }
         })
     });
@@ -97,7 +97,7 @@ fn locked_64(n: u64) -> u64 {
     count.into_inner()
 }
 
-/// A release store for each number, a loop round for each store, like the loops beside it.
+/// Does one release store for each number and one loop round for each store, like the loops beside it.
 fn plain_stores(n: u64) -> u64 {
     let count = AtomicU64::new(0);
     let mut number = 0;
@@ -111,7 +111,8 @@ fn plain_stores(n: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn store(count: &AtomicU64, number: u64) {
-    // SAFETY: stores to a live atomic. As assembly, since the compiler unrolls a loop of stores that it knows.
+    // SAFETY: the store goes to a live atomic. It is assembly because the compiler unrolls a loop of stores that it
+    // can see.
     unsafe {
         std::arch::asm!("mov qword ptr [{count}], {number}",
             count = in(reg) count.as_ptr(), number = in(reg) number, options(nostack));

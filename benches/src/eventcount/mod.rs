@@ -1,8 +1,8 @@
-//! Event counts beside what they are made of.
+//! Event counts beside the primitives that they are made of.
 //!
-//! Three questions: what does an increment cost with nobody waiting, beside a plain store and a bare locked
-//! addition; what does it cost with a sleeper, beside the bare futex call; and how long after an increment does
-//! the sleeper run, beside a thread that sleeps on a bare futex.
+//! Three questions: what does an increment cost without a waiter, beside a plain store and a bare locked addition?
+//! What does it cost with a sleeper, beside the bare futex call? How long after an increment does the sleeper run,
+//! beside a thread that sleeps on a bare futex?
 
 pub mod clock;
 pub mod increment;
@@ -12,10 +12,10 @@ pub mod wake;
 use crate::args::Args;
 use crate::error::Error;
 
-/// Runs all of them in turn and prints the tables.
+/// Runs all parts in turn and prints the tables.
 ///
 /// # Errors
-/// When a count is wrong after the work.
+/// Fails when a count is wrong after the work.
 pub fn run(args: &Args) -> Result<(), Error> {
     println!("## eventcount: heavy fences by {}\n", millstream_fence::describe());
     increment::run(args)?;

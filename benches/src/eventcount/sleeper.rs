@@ -9,15 +9,15 @@ use millstream_sync::eventcount::{Count, Kind, Patience};
 
 use super::clock;
 
-/// What a thread sleeps on.
+/// The object that a thread sleeps on.
 pub trait Bed: Default + Send + Sync {
-    /// Sleeps until the count is not `seen`.
+    /// Sleeps until the count differs from `seen`.
     fn sleep(&self, seen: u64);
-    /// Makes the count one more and wakes the sleeper. Called by one thread.
+    /// Increments the count and wakes the sleeper. Only one thread calls this.
     fn wake(&self);
 }
 
-/// An event count as a bed.
+/// A bed made of an event count.
 pub struct Counted<K: Kind>(Count<K>);
 
 impl<K: Kind> Default for Counted<K> {
@@ -32,12 +32,12 @@ impl<K: Kind> Bed for Counted<K> {
     }
 
     fn wake(&self) {
-        // SAFETY: one thread wakes.
+        // SAFETY: only one thread calls `wake`, so no two increments run at the same time.
         unsafe { self.0.add_unchecked(1) }
     }
 }
 
-/// A futex and nothing else: each wake is a system call.
+/// A bare futex: each wake is a system call.
 #[derive(Default)]
 pub struct BareFutex(AtomicU32);
 
@@ -46,7 +46,7 @@ impl Bed for BareFutex {
         while self.0.load(Ordering::Acquire) == seen as u32 {
             let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
             let forever = ptr::null::<libc::timespec>();
-            // SAFETY: the word lives as long as the call.
+            // SAFETY: the word outlives the call, as `self` is borrowed.
             unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), wait, seen as u32, forever) };
         }
     }
@@ -54,23 +54,23 @@ impl Bed for BareFutex {
     fn wake(&self) {
         self.0.fetch_add(1, Ordering::Release);
         let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: a wake only uses the address, as a name.
+        // SAFETY: the kernel uses the address of a wake only as a name and reads no memory through it.
         unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), wake, i32::MAX) };
     }
 }
 
-/// The times of many wakes.
+/// The times of a series of wakes.
 pub struct Wakes {
-    /// What each call of the waker took.
+    /// Duration of each of the waker's calls.
     pub calls: Vec<u64>,
-    /// How long after the beginning of each call the sleeper ran.
+    /// Delay from the beginning of each call until the sleeper ran.
     pub latencies: Vec<u64>,
 }
 
-/// How long a sleeper gets to fall asleep.
+/// The time a sleeper gets to fall asleep.
 const BEDTIME: Duration = Duration::from_micros(60);
 
-/// Wakes a sleeper so many times.
+/// Wakes a sleeper that many times.
 #[must_use]
 pub fn wakes<B: Bed>(times: u64) -> Wakes {
     let (bed, ran) = (B::default(), AtomicU64::new(0));
@@ -109,10 +109,10 @@ mod tests {
     use millstream_sync::eventcount::{Many, Sole};
 
     #[test]
-    fn every_bed_is_left_as_often_as_it_is_woken() {
+    fn every_wake_wakes_the_sleeper_once() {
         for wakes in [wakes::<BareFutex>(50), wakes::<Counted<Many<u32>>>(50), wakes::<Counted<Sole<u64>>>(50)] {
             assert_eq!((wakes.calls.len(), wakes.latencies.len()), (50, 50));
-            assert!(wakes.latencies.iter().all(|&latency| latency > 0), "nobody runs before it is woken");
+            assert!(wakes.latencies.iter().all(|&latency| latency > 0), "a sleeper ran before it was woken");
         }
     }
 }

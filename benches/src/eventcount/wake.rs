@@ -11,10 +11,10 @@ use crate::error::Error;
 const WAKES: u64 = 2000;
 const QUICK_WAKES: u64 = 50;
 
-/// Wakes a sleeper so many times.
+/// Wakes a sleeper that many times.
 type Work = fn(times: u64) -> Wakes;
 
-/// The times that a table is about.
+/// Selects the times that a table shows.
 type TimesOf = fn(&Wakes) -> &[u64];
 
 const BEDS: [(&str, Role, Work); 5] = [
@@ -28,12 +28,12 @@ const BEDS: [(&str, Role, Work); 5] = [
 /// Prints the tables: the waker's time, and the sleeper's.
 ///
 /// # Errors
-/// Never.
+/// Never fails.
 pub fn run(args: &Args) -> Result<(), Error> {
     let times = if args.quick { QUICK_WAKES } else { WAKES };
     let rounds: Vec<[Wakes; BEDS.len()]> = (0..args.rounds).map(|_| BEDS.map(|(_, _, wakes)| wakes(times))).collect();
     let tables: [(&str, TimesOf, f64); 3] = [
-        ("What an increment with a sleeper takes, median", |wakes| &wakes.calls, 0.5),
+        ("Duration of an increment with a sleeper, median", |wakes| &wakes.calls, 0.5),
         ("From the increment to the sleeper running, median", |wakes| &wakes.latencies, 0.5),
         ("From the increment to the sleeper running, 99th percentile", |wakes| &wakes.latencies, 0.99),
     ];
@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// The time that the share `quantile` of the times does not exceed.
+/// The smallest time that at least the share `quantile` of the times does not exceed.
 fn at_quantile(times: &[u64], quantile: f64) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();

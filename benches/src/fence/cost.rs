@@ -1,4 +1,4 @@
-//! What the daemon costs: its processor time over a minute.
+//! The daemon's cost: its processor time over a minute.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -11,16 +11,17 @@ use crate::fence::load::Load;
 use crate::fence::method::{DAEMON, Methods};
 use crate::table;
 
-/// How long each case is watched.
+/// How long each case is observed.
 const WATCH: Duration = Duration::from_secs(60);
 const QUICK_WATCH: Duration = Duration::from_millis(200);
-/// A daemon that has rested has credit for a burst; that is used up first.
+/// A rested daemon has credit for a burst, which is used up before the observation.
 const BURST: Duration = Duration::from_secs(2);
 
-/// Prints the daemon's share of a processor, idle and busy, with no one who waits and with one who does nothing else.
+/// Prints the daemon's share of a processor on an idle and on a busy machine, without a waiter and with one thread
+/// that does nothing but wait.
 ///
 /// # Errors
-/// If the daemon ends.
+/// Fails if the daemon ends.
 pub fn run(args: &Args, daemon: &Daemon) -> Result<(), Error> {
     if !"cost".contains(&args.part) {
         return Ok(());
@@ -33,7 +34,7 @@ pub fn run(args: &Args, daemon: &Daemon) -> Result<(), Error> {
         }
     }
     println!("### cost: the daemon's processor time\n");
-    println!("{}\n", table::render(["machine, who waits", "seconds", "% of a processor", "fences a second"], rows));
+    println!("{}\n", table::render(["machine, waiters", "seconds", "% of a processor", "fences a second"], rows));
     Ok(())
 }
 
@@ -60,21 +61,21 @@ fn watch(args: &Args, daemon: &Daemon, load: Load, waiters: usize) -> Result<[St
         over.store(true, Ordering::Relaxed);
         Ok::<_, Error>((seconds, used, passed))
     })?;
-    let who = if waiters == 0 { "nobody" } else { "one thread, always" };
+    let waiting = if waiters == 0 { "no waiter" } else { "one thread, always" };
     Ok([
-        format!("{}, {who}", load.title()),
+        format!("{}, {waiting}", load.title()),
         format!("{seconds:.1}"),
         format!("{:.3}", used_ns as f64 / seconds / 1e7),
         format!("{:.0}", passed as f64 / seconds),
     ])
 }
 
-/// The processor time that the daemon has used.
+/// The processor time of the daemon so far.
 fn used_ns(daemon: &Daemon) -> Result<u64, Error> {
     let failed = || Error::new("the daemon's clock cannot be read: has it ended?");
     let mut clock: libc::clockid_t = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: room for a clock's number and for a time.
+    // SAFETY: both pointers come from references to locals of the types that the calls fill.
     let outcome = unsafe {
         libc::clock_getcpuclockid(daemon.process() as libc::pid_t, &raw mut clock)
             | libc::clock_gettime(clock, &raw mut time)

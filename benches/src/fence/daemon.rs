@@ -1,4 +1,4 @@
-//! The daemon, in a process and a folder of its own.
+//! The daemon, in its own process and folder.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,23 +11,23 @@ use tempfile::TempDir;
 
 use crate::error::Error;
 
-/// It may try tracepoints first.
+/// How long the daemon may take to start; it may try tracepoints first.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A running daemon, ended when dropped.
+/// A running daemon, which ends when this value is dropped.
 pub struct Daemon {
     child: Child,
     about: String,
     folder: TempDir,
-    /// Kept open, for what it says later.
+    /// Standard error of the daemon, kept open for later messages.
     _said: BufReader<ChildStderr>,
 }
 
 impl Daemon {
-    /// Starts this program again as the daemon, and waits until it answers.
+    /// Starts this program again as the daemon and waits until it answers.
     ///
     /// # Errors
-    /// If it does not.
+    /// Fails if the daemon does not answer.
     pub fn start() -> Result<Daemon, Error> {
         let folder = tempfile::tempdir().map_err(|e| Error::new(format!("temporary folder: {e}")))?;
         let program = std::env::current_exe().map_err(|e| Error::new(format!("own path: {e}")))?;
@@ -39,7 +39,7 @@ impl Daemon {
             .spawn()
             .map_err(Error::at(&program))?;
         let said = child.stderr.take().ok_or_else(|| Error::new("the daemon has no standard error"))?;
-        // Its first line tells what it works with; it speaks again only when it fails.
+        // The first line names the daemon's method; another line follows only when the daemon fails.
         let mut about = String::new();
         let mut said = BufReader::new(said);
         said.read_line(&mut about).map_err(|e| Error::new(format!("the daemon: {e}")))?;
@@ -51,22 +51,22 @@ impl Daemon {
         daemon.client().map(|_| daemon)
     }
 
-    /// What it says it works with.
+    /// The daemon's own account of its method.
     #[must_use]
     pub fn about(&self) -> &str {
         &self.about
     }
 
-    /// A new connection to it.
+    /// Opens a new connection to the daemon.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// Fails if the daemon does not answer.
     pub fn client(&self) -> Result<Client, Error> {
         let socket: PathBuf = self.folder.path().join("socket");
         Client::connect_to(&socket).map_err(|refused| Error::new(format!("the daemon: {refused}")))
     }
 
-    /// Its process.
+    /// The id of the daemon's process.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.child.id()
@@ -75,13 +75,13 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The signal fails if the daemon has already ended, which is just as well.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Is the daemon, in the child; returns only if it can't run.
+/// Becomes the daemon, in the child; returns only if the daemon cannot run.
 #[must_use]
 pub fn be(folder: &Path) -> ExitCode {
     let args = [Path::new("barrierd"), Path::new("--folder"), folder];

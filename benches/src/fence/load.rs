@@ -1,4 +1,4 @@
-//! An idle machine, or one whose every core works.
+//! An idle machine, or one with work on every core.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,20 +6,20 @@ use std::thread::{self, JoinHandle};
 
 use crate::machine;
 
-/// Below everybody else's priority, as the load of the figures that Paul Khuong published for his daemon.
+/// The lowest priority, as in the load of the figures that Paul Khuong published for his daemon.
 const NICE: libc::c_int = 19;
 
-/// What else the machine does.
+/// The other work of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// Nothing.
+    /// No other work.
     Idle,
-    /// A thread of this process on each core, which never waits, at low priority.
+    /// One thread of this process on each core, which never waits and runs at low priority.
     Busy,
 }
 
 impl Load {
-    /// In one word.
+    /// The load in one word.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -28,14 +28,14 @@ impl Load {
         }
     }
 
-    /// Starts it.
+    /// Starts the load.
     #[must_use]
     pub fn start(self) -> Busy {
         let over = Arc::new(AtomicBool::new(false));
         let threads = if self == Load::Busy { machine::cores() } else { 0 };
         let spin = |over: Arc<AtomicBool>| {
             move || {
-                // SAFETY: the calls take integers; for the kernel a thread has a priority of its own.
+                // SAFETY: the calls take integers only; to the kernel, each thread has its own priority.
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, NICE) };
                 while !over.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
@@ -46,7 +46,7 @@ impl Load {
     }
 }
 
-/// The threads; they end when this is dropped.
+/// The threads of the load; they end when this value is dropped.
 pub struct Busy {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,

@@ -1,4 +1,4 @@
-//! The kinds of heavy fence, each as bare as it gets.
+//! The kinds of heavy fence, each reduced to its essential calls.
 
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
@@ -9,48 +9,48 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::Error;
 use crate::fence::daemon::Daemon;
 
-/// How many kinds there are.
+/// Number of kinds.
 pub const COUNT: usize = 5;
-/// Their names, in the order of everything here.
+/// Names of the kinds, in the order that every array here uses.
 pub const NAMES: [&str; COUNT] = ["expedited", "mprotect", "global", "barrierd, real time", "barrierd, virtual time"];
-/// Where `global` is.
+/// Index of `global`.
 pub const GLOBAL: usize = 2;
-/// Where the daemon's are.
+/// Indices of the daemon's kinds.
 pub const DAEMON: [usize; 2] = [3, 4];
-/// No fence takes so long.
+/// A fence that takes longer counts as failed.
 const LIMIT: Duration = Duration::from_secs(10);
 const PAGE_BYTES: usize = 4096;
 
-/// What they need.
+/// The connection and the page that the kinds need.
 pub struct Methods {
     client: Client,
     page: *mut libc::c_void,
 }
 
-// SAFETY: the page belongs to whoever has the value.
+// SAFETY: the page belongs to this value alone, so it may move to another thread with it.
 unsafe impl Send for Methods {}
 
 impl Methods {
-    /// Registers, maps and connects.
+    /// Registers with membarrier, maps the page and connects to the daemon.
     ///
     /// # Errors
-    /// If this kernel lacks one of them.
+    /// Fails if this kernel lacks one of the kinds.
     pub fn new(daemon: &Daemon) -> Result<Methods, Error> {
         membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)?;
         membarrier(libc::MEMBARRIER_CMD_GLOBAL)?;
         let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new anonymous mapping touches no memory of anybody.
+        // SAFETY: a new anonymous mapping overlaps no existing memory.
         let page = unsafe { libc::mmap(std::ptr::null_mut(), PAGE_BYTES, rights, flags, -1, 0) };
         if page == libc::MAP_FAILED {
-            return Err(Error::new("no page for mprotect"));
+            return Err(Error::new("mmap gave no page for mprotect"));
         }
         Ok(Methods { client: daemon.client()?, page })
     }
 
-    /// Passes a fence of this kind; how long it took.
+    /// Passes a fence of this kind and returns its duration.
     ///
     /// # Errors
-    /// If the kernel refuses it or the daemon ends.
+    /// Fails if the kernel refuses the fence or the daemon ends.
     pub fn pass(&self, method: usize) -> Result<Duration, Error> {
         let begun = Instant::now();
         match method {
@@ -61,7 +61,8 @@ impl Methods {
                 fence(Ordering::SeqCst);
                 let clock = clock_gettime(ClockId::Monotonic);
                 let since_ns = clock.tv_sec as u64 * 1_000_000_000 + clock.tv_nsec as u64;
-                // A processor may have read its clock just before, and virtual time just after: then once more.
+                // A processor may have read its clock just before, and virtual time just after; then the fence is
+                // passed again.
                 while !self.client.has_passed_clock(since_ns) {
                     self.until_passed(self.client.now())?;
                 }
@@ -76,14 +77,15 @@ impl Methods {
         while !self.client.has_passed(since) {
             self.client.wait(since, deadline).map_err(|gone| Error::new(gone.to_string()))?;
             if Instant::now() > deadline {
-                return Err(Error::new("a fence of the daemon's took more than ten seconds"));
+                return Err(Error::new("a fence of the daemon took more than ten seconds"));
             }
         }
         Ok(())
     }
 
     fn protect(&self) -> Result<(), Error> {
-        // SAFETY: the page is ours and holds nothing; it is written between the calls, when it is writable.
+        // SAFETY: this value owns the page, which holds no data; the write falls between the calls, while the page is
+        // writable.
         let outcome = unsafe {
             let writable = libc::mprotect(self.page, PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE);
             if writable == 0 {
@@ -97,13 +99,13 @@ impl Methods {
 
 impl Drop for Methods {
     fn drop(&mut self) {
-        // SAFETY: the page is ours, and nobody has a reference into it.
+        // SAFETY: this value owns the page, and no reference into it exists.
         unsafe { libc::munmap(self.page, PAGE_BYTES) };
     }
 }
 
 fn membarrier(command: libc::c_int) -> Result<(), Error> {
-    // SAFETY: membarrier takes integers and touches no memory of ours.
+    // SAFETY: membarrier takes integers and touches none of this program's memory.
     let outcome = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
     if outcome < 0 {
         return Err(Error::new(format!("membarrier({command}): {}", std::io::Error::last_os_error())));

@@ -1,7 +1,7 @@
-//! Heavy fences: how long they take, on an idle and on a busy machine, and what the daemon costs.
+//! Heavy fences: their duration on an idle and on a busy machine, and the daemon's cost.
 //!
-//! Every round passes each kind of fence once, in an order drawn anew, from one thread, so that whatever slows the
-//! machine down slows all of them.
+//! Every round passes each kind of fence once, in a freshly drawn order, from one thread, so that a slowdown of the
+//! machine slows all of them.
 
 pub mod cost;
 pub mod daemon;
@@ -17,10 +17,10 @@ use crate::fence::daemon::Daemon;
 use crate::fence::load::Load;
 use crate::fence::method::Methods;
 
-/// Runs all of them in turn and prints the tables.
+/// Runs all parts in turn and prints the tables.
 ///
 /// # Errors
-/// When the daemon does not start or ends, or a picture cannot be written.
+/// Fails when the daemon does not start or ends early, or when a picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
     println!("## fence: how long heavy fences take\n");
     let daemon = Daemon::start()?;

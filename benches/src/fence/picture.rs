@@ -1,4 +1,4 @@
-//! The distributions as a picture: how often a fence took at most so long, on a logarithmic scale of time.
+//! A picture of the distributions: the share of fences up to each duration, on a logarithmic scale of time.
 
 use std::fmt::Write;
 
@@ -13,26 +13,26 @@ const HEIGHT: f64 = 400.0;
 const LEFT: f64 = 56.0;
 const PLOT_WIDTH: f64 = 510.0;
 const PLOT_HEIGHT: f64 = 270.0;
-/// From 1 µs to 100 ms.
+/// The powers of ten of a millisecond on the scale: 1 µs to 100 ms.
 const DECADES: std::ops::RangeInclusive<i32> = -3..=2;
 fn x(ms: f64) -> f64 {
     let (first, last) = (f64::from(*DECADES.start()), f64::from(*DECADES.end()));
     LEFT + PLOT_WIDTH * ((ms.log10() - first) / (last - first)).clamp(0.0, 1.0)
 }
 
-/// Down to the one in ten thousand that took longest: each step is another nine.
+/// The scale ends at the longest one in ten thousand; each step of it is another nine.
 const NINES: f64 = 4.0;
 
 fn y(share_above: f64) -> f64 {
     TOP + PLOT_HEIGHT * (1.0 - (-share_above.log10() / NINES).clamp(0.0, 1.0))
 }
 
-/// The picture of samples that were taken under this load, as SVG.
+/// Draws the picture of the samples taken under this load, as SVG.
 #[must_use]
 pub fn picture(samples: &Samples, load: Load) -> String {
     let title =
         format!("How long a heavy fence takes on {} machine", if load == Load::Idle { "an idle" } else { "a busy" });
-    let said = format!("Up: the share of fences that took at most so long. {} of each kind.", samples[0].len());
+    let said = format!("Vertical: the share of fences up to this duration. {} of each kind.", samples[0].len());
     let mut drawing = String::new();
     scales(&mut drawing);
     for (method, samples) in samples.iter().enumerate() {
@@ -68,7 +68,7 @@ fn scales(svg: &mut String) {
     }
 }
 
-/// As many points as can be told apart.
+/// Draws a curve through as many points as the eye can tell apart.
 fn curve(svg: &mut String, colour: &str, sorted: &[f64]) {
     let count = sorted.len() as f64;
     let mut path = String::new();

@@ -6,18 +6,18 @@ use crate::error::Error;
 use crate::fence::method::{COUNT, Methods};
 use crate::random::Random;
 
-/// Before each fence up to so long a pause, so that none begins where the one before has ended: often right behind a
-/// tick.
+/// The longest random pause before a fence. Without pauses each fence would begin where the previous one ended: often
+/// right after a tick.
 const PAUSE_NS: usize = 200_000;
 const SEED: u64 = 0x6665_6e63;
 
-/// The times in milliseconds of each kind, a round each.
+/// The times of each kind in milliseconds, one per round.
 pub type Samples = [Vec<f64>; COUNT];
 
-/// So many rounds.
+/// Takes that many rounds.
 ///
 /// # Errors
-/// If a fence fails.
+/// Fails if a fence fails.
 pub fn sample(methods: &Methods, rounds: usize) -> Result<Samples, Error> {
     let mut random = Random::new(SEED);
     let mut samples: Samples = Default::default();

@@ -1,4 +1,4 @@
-//! What may be said about the samples.
+//! The conclusions that the samples support.
 
 use millstream_csm::compare::Paired;
 use millstream_csm::means::{MeanDriver, MeanSetup};
@@ -10,14 +10,14 @@ use crate::fence::method::{DAEMON, GLOBAL, NAMES};
 use crate::fence::sample::Samples;
 use crate::table;
 
-/// Each statement is wrong with this probability at most.
+/// Each statement is wrong with at most this probability.
 const ERROR: f64 = 1e-3;
-/// Logarithms of ratios are within this.
+/// Bound on the magnitude of the logarithm of a ratio.
 const WIDEST: f64 = 16.0;
-/// How many times faster than `global` the daemon should be.
+/// The required speed of the daemon, as a multiple of `global`'s.
 const FACTOR: f64 = 2.8;
 
-/// Quantiles of each kind.
+/// Renders the quantiles of each kind.
 #[must_use]
 pub fn table(samples: &Samples) -> String {
     let header = ["ms", "p50", "p90", "p99", "p99.9", "worst", "mean"];
@@ -30,10 +30,10 @@ pub fn table(samples: &Samples) -> String {
     table::render(header, rows)
 }
 
-/// In words, with an error that holds although everything was looked at.
+/// States the conclusions in words, with an error bound that holds although every kind is examined.
 ///
 /// # Errors
-/// If a time is not a positive number.
+/// Fails if a time is not a positive number.
 pub fn verdicts(samples: &Samples, load: Load) -> Result<Vec<String>, Error> {
     let failed = |error: millstream_csm::Error| Error::new(error.to_string());
     let mut lines = Vec::new();
@@ -70,11 +70,11 @@ pub fn verdicts(samples: &Samples, load: Load) -> Result<Vec<String>, Error> {
         let tail = quantile::interval(&sorted(&samples[method]), 0.99, ERROR).map_err(failed)?;
         lines.push(format!("{name}, {}: p99 between {:.3} and {:.3} ms.", load.title(), tail.low, tail.high));
     }
-    lines.push(format!("Each statement is wrong with a probability of at most {ERROR}, if rounds are alike."));
+    lines.push(format!("If the rounds are alike, each statement is wrong with a probability of at most {ERROR}."));
     Ok(lines)
 }
 
-/// In ascending order.
+/// The samples in ascending order.
 #[must_use]
 pub fn sorted(samples: &[f64]) -> Vec<f64> {
     let mut sorted = samples.to_vec();

@@ -24,11 +24,11 @@ const QUICK_OPERATIONS: usize = 20_000;
 const CLIENTS: [u32; 2] = [4, 16];
 const SEED: u64 = 7;
 
-/// Decides every history `args.rounds` times and prints the median time, the highest peak memory of the process
-/// and the size of the counter-example.
+/// Decides every history `args.rounds` times and prints the median time, the highest peak memory of the process and
+/// the size of the counter-example.
 ///
 /// # Errors
-/// When an answer is wrong.
+/// Fails when an answer is wrong.
 pub fn run(args: &Args) -> Result<(), Error> {
     println!("## history: decided in seconds, with a counter-example where one answer is wrong\n");
     let header = ["", "operations", "clients", "wrong answer", "s", "peak MiB", "rows shown"];
@@ -76,7 +76,7 @@ fn decide(args: &Args, kind: Kind, clients: u32, operations: usize, wrong: Optio
     let model = generate::model(kind);
     let mut seconds = Vec::new();
     let mut shown = 0;
-    // Makes the kernel count the peak from here; where it cannot, the peak includes earlier histories.
+    // The write makes the kernel measure the peak from here; where it fails, the peak includes earlier histories.
     let _ = fs::write("/proc/self/clear_refs", "5");
     for _ in 0..args.rounds {
         let began = Instant::now();

@@ -1,7 +1,9 @@
-//! Histories to decide: what clients of a correct object could have recorded, and the same with one answer off.
+//! Histories to decide: recordings that clients of a correct object could have made, and the same with one wrong
+//! answer.
 //!
-//! Each client calls, takes effect and returns at random moments, one operation at a time; the object answers in
-//! order of the effects. So the history is linearizable by construction, and as concurrent as there are clients.
+//! Each client performs one operation at a time, which is called, takes effect and returns at random moments; the
+//! object answers in the order of the effects. So the history is linearizable by construction, and its concurrency is
+//! the number of clients.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
@@ -10,10 +12,10 @@ use millstream_history::{Builder, History, Kind, Model, Op, Operation, Value};
 
 use crate::random::Random;
 
-/// How many objects the allocator has.
+/// Number of objects of the allocator.
 pub const OBJECTS: u64 = 256;
 
-/// What is checked, as the checker is told.
+/// The model of the object, in the checker's terms.
 #[must_use]
 pub fn model(kind: Kind) -> Model {
     match kind {
@@ -23,20 +25,20 @@ pub fn model(kind: Kind) -> Model {
     }
 }
 
-/// A linearizable history of so many operations.
+/// A linearizable history of that many operations.
 #[must_use]
 pub fn valid(kind: Kind, clients: u32, operations: usize, seed: u64) -> History {
     build(&run(kind, clients, operations, seed))
 }
 
-/// Where an answer is made wrong.
+/// The place of the wrong answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// As early as one can be.
+    /// The first possible operation.
     Start,
-    /// As soon as one can be after half of the operations, or else as late as one can be before.
+    /// The first possible operation in the second half, or else the last possible one in the first half.
     Middle,
-    /// As late as one can be.
+    /// The last possible operation.
     End,
 }
 
@@ -48,7 +50,7 @@ impl Place {
 /// The same history with one answer, or a pair of answers, wrong.
 ///
 /// # Panics
-/// When nothing can be made wrong: a history of a few operations.
+/// Panics when no answer can be made wrong, as in a history of a few operations.
 #[must_use]
 pub fn planted(kind: Kind, clients: u32, operations: usize, place: Place, seed: u64) -> History {
     let mut run = run(kind, clients, operations, seed);
@@ -58,16 +60,16 @@ pub fn planted(kind: Kind, clients: u32, operations: usize, place: Place, seed: 
         Place::Middle => (operations / 2..operations).chain((0..operations / 2).rev()).any(&mut spoilt),
         Place::End => (0..operations).rev().any(&mut spoilt),
     };
-    assert!(spoilt, "nothing to make wrong in {operations} operations of a {}", kind.name());
+    assert!(spoilt, "no answer can be made wrong in {operations} operations of a {}", kind.name());
     build(&run)
 }
 
 fn build(run: &[Operation]) -> History {
     let mut builder = Builder::new();
     for &operation in run {
-        builder.push(operation).expect("a client does one thing at a time");
+        builder.push(operation).expect("each client performs one operation at a time");
     }
-    builder.finish().expect("a client does one thing at a time")
+    builder.finish().expect("each client performs one operation at a time")
 }
 
 /// The operations in order of their effects.
@@ -81,7 +83,7 @@ fn run(kind: Kind, clients: u32, operations: usize, seed: u64) -> Vec<Operation>
     }
     let mut run = Vec::with_capacity(operations);
     while run.len() < operations {
-        let Reverse((effect, client, call)) = coming.pop().expect("every client goes on");
+        let Reverse((effect, client, call)) = coming.pop().expect("every client has a next operation");
         let (op, input, output) = object.step(client, &mut random);
         let ret = effect + 1 + random.below(50) as u64;
         run.push(Operation { input, output, call, ret: Some(ret), ..Operation::new(client, op, Value::NULL) });
@@ -91,10 +93,10 @@ fn run(kind: Kind, clients: u32, operations: usize, seed: u64) -> Vec<Operation>
     run
 }
 
-/// A correct object that is asked for one random operation after the other.
+/// A correct object that serves one random operation after another.
 struct Object {
     kind: Kind,
-    /// How many values were handed out.
+    /// Number of values handed out so far.
     fresh: i64,
     line: VecDeque<i64>,
     sorted: BTreeSet<i64>,
@@ -126,7 +128,7 @@ impl Object {
             Kind::Queue => (Op::DEQUEUE, Value::NULL, out(self.line.pop_front())),
             Kind::Stack => (Op::POP, Value::NULL, out(self.line.pop_back())),
             Kind::PriorityQueue if comes_in => {
-                // Multiplication by an odd number is one to one, so no priority comes twice.
+                // Multiplication by an odd number is one-to-one, so no priority repeats.
                 let value = self.fresh().wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64) & ((1 << 40) - 1);
                 self.sorted.insert(value);
                 (Op::INSERT, Value::int(value), Value::NULL)
@@ -171,13 +173,14 @@ impl Object {
     }
 }
 
-/// Makes the operation at `at` wrong, together with a later one where that takes two; whether it could.
+/// Makes the operation at `at` wrong, together with a later one where a wrong answer takes two; returns whether it
+/// could.
 fn spoil(kind: Kind, run: &mut [Operation], at: usize) -> bool {
     let before = |a: &Operation, b: &Operation| a.ret.is_some_and(|ret| ret < b.call);
     let near = at.saturating_sub(20_000)..run.len().min(at + 200);
     let it = run[at];
     match kind {
-        // Two values that were there for certain leave in the wrong order.
+        // Two values that were certainly present leave in the wrong order.
         Kind::Queue | Kind::Stack | Kind::PriorityQueue => {
             let insert = kind.operations()[0];
             if it.op == insert || it.output.is_null() {
@@ -207,7 +210,7 @@ fn spoil(kind: Kind, run: &mut [Operation], at: usize) -> bool {
             }
             it.op == Op::CONTAINS && others
         }
-        // An object is given that another client has.
+        // An object goes to a client while another client has it.
         Kind::Allocator => {
             if it.op != Op::ALLOC || it.output.is_null() {
                 return false;
@@ -224,7 +227,7 @@ fn spoil(kind: Kind, run: &mut [Operation], at: usize) -> bool {
             run[at].output = kept.unwrap_or(it.output);
             kept.is_some()
         }
-        // The lock is got while another client has it for certain.
+        // The lock goes to a client while another client certainly has it.
         Kind::Mutex => {
             let holder = run[..at].iter().rposition(|op| op.output == Value::TRUE);
             let release = (at + 1..near.end).find(|&j| run[j].op == Op::RELEASE);
@@ -235,7 +238,7 @@ fn spoil(kind: Kind, run: &mut [Operation], at: usize) -> bool {
             }
             refused && held
         }
-        // A value is read that was overwritten for certain.
+        // A read returns a value that was certainly overwritten.
         _ => {
             let writes = || run[near.start..at].iter().rev().filter(|op| op.op == Op::WRITE);
             let newer = writes().find(|newer| before(newer, &it));

@@ -1,4 +1,4 @@
-//! Beside porcupine: the same histories, alternating; reading them is not timed.
+//! Ours beside porcupine on the same histories, alternating; the time to read them does not count.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -17,20 +17,20 @@ use crate::error::Error;
 const OPERATIONS: usize = 100_000;
 const QUICK_OPERATIONS: usize = 1000;
 const CLIENTS: [u32; 2] = [4, 16];
-/// So many queues' histories, with so few values that each comes often.
+/// Number of queue histories, with few enough values that each repeats often.
 const QUEUES: u64 = 40;
 const QUEUE_VALUES: i64 = 5;
-/// Clients and operations of each: beyond, porcupine does not end.
+/// Clients and operations of each size; on larger ones porcupine does not finish.
 const QUEUE_SIZES: [(u32, usize); 2] = [(4, 60), (16, 24)];
 
-/// Compares on the logs that porcupine is tested with, of etcd and of a key-value store, on registers' histories of 4 and 16 clients, and on queues'
-/// histories in which values come again.
+/// Compares on porcupine's own test logs, of etcd and of a key-value store, on register histories of 4 and 16
+/// clients, and on queue histories with repeated values.
 ///
 /// # Errors
-/// When the two disagree about a history, or porcupine cannot be built although there is Go.
+/// Fails when the two disagree about a history, or when Go is installed but cannot build porcupine.
 pub fn run(args: &Args) -> Result<(), Error> {
     if Command::new("go").arg("version").output().is_err() {
-        println!("No Go here: porcupine is left out.\n");
+        println!("Go is not installed: porcupine is skipped.\n");
         return Ok(());
     }
     let folder = tempfile::tempdir().map_err(Error::at(&std::env::temp_dir()))?;
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// Compares on each log of a key-value store; a key that was never written reads as a text without letters.
+/// Compares on each log of a key-value store; a key that was never written reads as the empty text.
 fn stores(args: &Args, program: &Path, folder: &Path) -> Result<(), Error> {
     let model = Model::new(Kind::KeyValue).with_initial(Value::EMPTY_TEXT);
     for path in paths(folder)? {
@@ -74,7 +74,7 @@ fn stores(args: &Args, program: &Path, folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A queue's history in which values come again; every other one has an answer that may be wrong.
+/// A queue history with repeated values; every other one has an answer that may be wrong.
 fn repetitive(clients: u32, operations: usize, seed: u64) -> History {
     let history = generate::valid(Kind::Queue, clients, operations, seed + 1);
     let mut builder = Builder::new();
@@ -87,12 +87,12 @@ fn repetitive(clients: u32, operations: usize, seed: u64) -> History {
             output = Value::int((int + 1) % QUEUE_VALUES);
             changed = true;
         }
-        builder.push(Operation { input, output, ..history.get(row) }).expect("the times are as they were");
+        builder.push(Operation { input, output, ..history.get(row) }).expect("the times are unchanged");
     }
-    builder.finish().expect("the times are as they were")
+    builder.finish().expect("the times are unchanged")
 }
 
-/// A folder with the histories as JSON lines.
+/// Writes the histories as JSON lines into a folder and returns its path.
 fn written(folder: &Path, name: &str, histories: &[History]) -> Result<PathBuf, Error> {
     let folder = folder.join(name);
     fs::create_dir(&folder).map_err(Error::at(&folder))?;
@@ -107,7 +107,8 @@ fn written(folder: &Path, name: &str, histories: &[History]) -> Result<PathBuf, 
 /// Milliseconds for all histories, and the verdict on each: `y`, `n` or `?`.
 type Verdicts = (f64, String);
 
-/// Alternates the two checkers; both give the same verdict on each history. What porcupine leaves open proves nothing.
+/// Alternates the two checkers and requires the same verdict on each history. A verdict that porcupine leaves open is
+/// no disagreement.
 fn compare(
     args: &Args,
     histories: &[History],
@@ -126,12 +127,12 @@ fn compare(
     ];
     println!("{}\n", alternate("ms", 1, args.rounds, competitors)?.render());
     let linearizable = expected.matches('y').count();
-    println!("Linearizable: {linearizable} of {}; both say so of the same.\n", expected.len());
+    println!("Linearizable: {linearizable} of {}; both checkers agree on which.\n", expected.len());
     Ok(())
 }
 
 fn ours(histories: &[History], model: &Model) -> Result<Verdicts, Error> {
-    // Porcupine only says yes or no here, so we explain nothing either.
+    // Porcupine only answers yes or no here, so our checker explains nothing either.
     let time = Some(Duration::from_secs(5));
     let options = Options { explain: false, time, ..Options::default() };
     let mut verdicts = String::new();
@@ -143,7 +144,7 @@ fn ours(histories: &[History], model: &Model) -> Result<Verdicts, Error> {
     Ok((began.elapsed().as_secs_f64() * 1e3, verdicts))
 }
 
-/// `histories` is a folder of them, or of a store one.
+/// Runs porcupine on `histories`: a folder of histories, or the single file of a store.
 fn porcupine(program: &Path, kind: &str, histories: &Path) -> Result<Verdicts, Error> {
     let text = output(Command::new(program).arg(kind).arg(histories))?;
     let parsed = text.trim().split_once(' ').and_then(|(ms, verdicts)| Some((ms.parse().ok()?, verdicts.to_owned())));
@@ -161,14 +162,14 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("porcupine")
 }
 
-/// The logs that come with porcupine.
+/// The folder of the logs that come with porcupine.
 fn logs() -> Result<PathBuf, Error> {
     let module = ["list", "-m", "-f", "{{.Dir}}", "github.com/anishathalye/porcupine"];
     let folder = output(Command::new("go").args(module).current_dir(source()))?;
     Ok(Path::new(folder.trim()).join("test_data"))
 }
 
-/// The files in the folder, in order of their names.
+/// The files in the folder, sorted by name.
 fn paths(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(folder).map_err(Error::at(folder))?;
     let mut paths: Vec<PathBuf> =
@@ -182,7 +183,7 @@ fn parse(path: &Path, format: Format, model: &Model) -> Result<History, Error> {
     format::read(&text[..], format, Some(model)).map_err(|e| Error::new(format!("{}: {e}", path.display())))
 }
 
-/// The histories of all logs in `folder` that have operations.
+/// Reads all logs in `folder` and keeps the histories that have operations.
 fn read(folder: &Path) -> Result<Vec<History>, Error> {
     let mut histories = Vec::new();
     for path in paths(folder)? {
@@ -192,7 +193,7 @@ fn read(folder: &Path) -> Result<Vec<History>, Error> {
     Ok(histories)
 }
 
-/// What a command prints; an error if it fails.
+/// Runs a command and returns its output; fails if the command fails.
 fn output(command: &mut Command) -> Result<String, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(Error::at(Path::new(&program)))?;

@@ -1,4 +1,4 @@
-//! What recording an operation costs: the time that a queue's operations take with a log, less the time without.
+//! The cost of recording an operation: the time of a queue's operations with a log, less the time without.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -12,22 +12,26 @@ use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
 use crate::eventcount::clock;
 
-/// As many as a log has room for at first.
+/// The initial capacity of a log.
 const OPERATIONS: usize = Recorder::ROOM;
 const QUICK_OPERATIONS: usize = 5000;
-/// How many times as many are recorded where the room is used up.
+/// The run beyond the initial capacity records this many times as many operations.
 const BEYOND: usize = 8;
-/// Multiplications between operations, one after the other: longer than operations may be apart to share a stamp.
+/// Dependent multiplications between operations: they take longer than the largest gap at which operations share a
+/// stamp.
 const PAUSE_STEPS: u32 = 1000;
 
-/// Records the operations of one thread on a queue under a mutex and prints nanoseconds an operation; beside the obvious
-/// recorder, which reads the clock twice and pushes to a vector, and beside the one reading that is the limit.
+/// Records the operations of one thread on a queue under a mutex and prints nanoseconds per operation, beside the
+/// obvious recorder, which reads the clock twice and pushes to a vector, and beside the single reading that is the
+/// lower bound.
 ///
 /// # Errors
-/// When a log lost an operation.
+/// Fails when a log lost an operation.
 pub fn run(args: &Args) -> Result<(), Error> {
     let operations = if args.quick { QUICK_OPERATIONS } else { OPERATIONS };
-    println!("## history: recorded, nanoseconds more an operation, {operations} operations of a queue under a mutex\n");
+    println!(
+        "## history: nanoseconds added per recorded operation, {operations} operations of a queue under a mutex\n"
+    );
     let many = BEYOND * operations;
     let competitors = vec![
         Competitor::new("millstream", Role::Ours, || ours(operations, || ())),
@@ -49,7 +53,7 @@ fn pause() {
     std::hint::black_box(product);
 }
 
-/// Nanoseconds an operation of what is done `operations / 2` times to a queue, which is two operations.
+/// Nanoseconds per operation of a turn that runs `operations / 2` times and does two operations on a queue.
 fn time(operations: usize, mut turn: impl FnMut(&Mutex<VecDeque<u64>>, u64)) -> f64 {
     let queue = Mutex::new(VecDeque::with_capacity(1));
     let began = Instant::now();
@@ -60,11 +64,11 @@ fn time(operations: usize, mut turn: impl FnMut(&Mutex<VecDeque<u64>>, u64)) -> 
 }
 
 fn push(queue: &Mutex<VecDeque<u64>>, value: u64) {
-    queue.lock().expect("nobody panics").push_back(value);
+    queue.lock().expect("no thread panics under the lock").push_back(value);
 }
 
 fn pop(queue: &Mutex<VecDeque<u64>>) -> Option<u64> {
-    queue.lock().expect("nobody panics").pop_front()
+    queue.lock().expect("no thread panics under the lock").pop_front()
 }
 
 fn unrecorded(operations: usize, between: impl Fn()) -> f64 {
@@ -108,7 +112,7 @@ fn two_clocks(operations: usize, between: impl Fn()) -> Result<f64, Error> {
     Ok(with - without)
 }
 
-/// What no recorder can do without: to know when an operation has returned takes a reading that waits for it.
+/// The lower bound of any recorder: only a reading that waits for the operation can tell when it returned.
 fn one_reading(operations: usize) -> f64 {
     let without = unrecorded(operations, || ());
     let with = time(operations, |queue, value| {

@@ -1,4 +1,4 @@
-//! How long it takes to get in, do nothing, and get out, with more threads than cores: each visit is timed by itself.
+//! The duration of a visit (lock, do nothing, unlock) with more threads than cores; each visit is timed individually.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,7 +20,7 @@ const TIME: Duration = Duration::from_millis(300);
 const QUICK_TIME: Duration = Duration::from_millis(3);
 const THREADS: usize = 4;
 
-/// The times of all threads' visits for so long.
+/// Returns the times of all threads' visits within a duration.
 type Work = fn(Duration) -> Quantiles;
 
 const WORKS: [(&str, Work); 7] = [
@@ -36,14 +36,14 @@ const WORKS: [(&str, Work); 7] = [
 /// Prints the quantiles and draws the picture.
 ///
 /// # Errors
-/// When the picture cannot be written.
+/// Fails when the picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
     let time = if args.quick { QUICK_TIME } else { TIME };
     println!("### latency: {THREADS} threads, {time:?}, {}\n", clock::UNIT);
     let all = WORKS.map(|(name, work)| (name, work(time)));
     println!("{}\n", table::render(times::header(), all.iter().map(|&(name, quantiles)| times::row(name, quantiles))));
     picture::save(args.pictures.as_deref(), "lock-latency", || {
-        boxes::draw(&format!("How long a visit takes, {THREADS} threads and nothing inside"), clock::UNIT, &all)
+        boxes::draw(&format!("Duration of a visit, {THREADS} threads, empty section"), clock::UNIT, &all)
     })
 }
 
@@ -52,7 +52,7 @@ fn visit<L: Lock>(time: Duration) -> Quantiles {
     let one = || {
         let mut times = Times::new();
         barrier.wait();
-        // At least one, however late the thread comes.
+        // Every thread makes at least one visit, however late it starts.
         loop {
             let began = clock::now();
             lock.visit(Section::Empty);
@@ -67,7 +67,7 @@ fn visit<L: Lock>(time: Duration) -> Quantiles {
         barrier.wait();
         thread::sleep(time);
         over.store(true, Relaxed);
-        running.into_iter().map(|thread| thread.join().expect("nobody panics")).collect()
+        running.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
     });
     Times::quantiles(&times)
 }

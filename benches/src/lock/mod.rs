@@ -1,4 +1,4 @@
-//! Locks: how many sections a second, and how long it takes to get in.
+//! Locks: sections per second, and the time to enter one.
 
 pub mod latency;
 pub mod section;
@@ -7,10 +7,10 @@ pub mod throughput;
 use crate::args::Args;
 use crate::error::Error;
 
-/// Runs both in turn and prints the tables.
+/// Runs both parts in turn and prints the tables.
 ///
 /// # Errors
-/// When a lock let two in at once, or a picture cannot be written.
+/// Fails when a lock admitted two threads at once, or when a picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
     println!("## lock: light fences by {}\n", millstream_fence::describe());
     if "throughput".contains(&args.part) {

@@ -1,4 +1,4 @@
-//! What is done under a lock, and the locks that it is done under.
+//! The work inside the critical section, and the locks around it.
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use millstream_sync::lock::lock_api::{self, RawMutex};
 
-/// How long a section lasts.
+/// The length of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
     /// One addition to a variable.
     Empty,
-    /// Some hundred nanoseconds of arithmetic besides.
+    /// The addition, and about a hundred nanoseconds of arithmetic.
     Long,
 }
 
@@ -20,7 +20,7 @@ pub enum Section {
 const LONG_NS: u64 = 100;
 
 impl Section {
-    /// Its name.
+    /// The name of the length.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl Section {
         }
     }
 
-    /// Does what is done inside.
+    /// Does the work of the section.
     #[inline(always)]
     pub fn visit(self, visits: &mut u64) {
         *visits += 1;
@@ -43,7 +43,7 @@ fn work(rounds: u64) {
     black_box((0..rounds).fold(black_box(7), |x: u64, _| x.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(7)));
 }
 
-/// How much [`work`] takes so long on this machine, undisturbed.
+/// The number of rounds of [`work`] that take that long on this machine when undisturbed.
 fn rounds() -> u64 {
     static ROUNDS: OnceLock<u64> = OnceLock::new();
     *ROUNDS.get_or_init(|| {
@@ -58,22 +58,22 @@ fn rounds() -> u64 {
     })
 }
 
-/// A lock with a number inside.
+/// A lock around a number.
 pub trait Lock: Default + Sync {
-    /// Does a section under the lock.
+    /// Runs a section under the lock.
     fn visit(&self, section: Section);
-    /// How many visits there were.
+    /// Returns the number of visits.
     fn into_visits(self) -> u64;
 }
 
 impl Lock for std::sync::Mutex<u64> {
     #[inline(always)]
     fn visit(&self, section: Section) {
-        section.visit(&mut self.lock().expect("nobody panics inside"));
+        section.visit(&mut self.lock().expect("no thread panics in a section"));
     }
 
     fn into_visits(self) -> u64 {
-        self.into_inner().expect("nobody panics inside")
+        self.into_inner().expect("no thread panics in a section")
     }
 }
 
@@ -88,17 +88,17 @@ impl<R: RawMutex + Sync> Lock for lock_api::Mutex<R, u64> {
     }
 }
 
-/// No lock: for one thread, to show what the rest costs.
+/// No lock at all: used by one thread, to show the cost of everything else.
 #[derive(Debug, Default)]
 pub struct Unlocked(UnsafeCell<u64>);
 
-// SAFETY: only ever used by one thread at a time, as its docs say.
+// SAFETY: only one thread at a time uses the value, as its docs require.
 unsafe impl Sync for Unlocked {}
 
 impl Lock for Unlocked {
     #[inline(always)]
     fn visit(&self, section: Section) {
-        // SAFETY: one thread.
+        // SAFETY: only one thread uses the value, so no other reference exists.
         section.visit(unsafe { &mut *black_box(self.0.get()) });
     }
 

@@ -1,4 +1,4 @@
-//! Sections under one lock by several threads that do nothing else, for a fixed time.
+//! Sections under one lock, run by several threads that do nothing else, for a fixed time.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,7 +17,7 @@ use crate::picture::{self, curves::Curves};
 const TIME: Duration = Duration::from_millis(150);
 const QUICK_TIME: Duration = Duration::from_millis(2);
 
-/// Nanoseconds of wall time a visit, all threads together.
+/// Returns nanoseconds of wall time per visit, all threads together.
 type Work = fn(threads: usize, Section, Duration) -> Result<f64, Error>;
 
 const WORKS: [(&str, Role, Work); 8] = [
@@ -34,7 +34,7 @@ const WORKS: [(&str, Role, Work); 8] = [
 /// Prints a table for each kind of section and number of threads, and draws a picture of each kind.
 ///
 /// # Errors
-/// When a lock let two in at once, or a picture cannot be written.
+/// Fails when a lock admitted two threads at once, or when a picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
     let time = if args.quick { QUICK_TIME } else { TIME };
     for (section, name) in [(Section::Empty, "lock-throughput-empty"), (Section::Long, "lock-throughput-100ns")] {
@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
         }
         picture::save(args.pictures.as_deref(), name, || {
             let title = format!("Locks: {}", section.title());
-            curves.draw(&title, "Up: millions of sections a second, all threads together.")
+            curves.draw(&title, "Vertical: millions of sections a second, all threads together.")
         })?;
     }
     Ok(())
@@ -77,12 +77,12 @@ fn visit<L: Lock>(threads: usize, section: Section, time: Duration) -> Result<f6
         thread::sleep(time);
         over.store(true, Relaxed);
         let took = began.elapsed();
-        let visits = running.into_iter().map(|thread| thread.join().expect("nobody panics")).sum::<u64>();
+        let visits = running.into_iter().map(|thread| thread.join().expect("no thread panics")).sum::<u64>();
         (took, visits)
     });
     let counted = lock.into_visits();
     if counted != visits {
-        return Err(Error::new(format!("{visits} visits, and only {counted} were alone")));
+        return Err(Error::new(format!("the lock does not exclude: {visits} visits counted only {counted}")));
     }
     Ok(took.as_nanos() as f64 / visits as f64)
 }

@@ -1,12 +1,12 @@
-//! Four stages that do nothing: what the way itself costs.
+//! Four stages that do nothing: the cost of the way itself.
 //!
-//! `n` numbers go through four no-op stages; the figure is the time for the whole way per
-//! number. First the source runs on the calling thread everywhere, then many threads send.
+//! `n` numbers go through four no-op stages; the figure is the time of the whole way per number. In the first table
+//! every competitor's source runs on the calling thread; in the second, many threads send.
 //!
-//! The competitors differ in what they give for it. A thread per stage and the flow let every stage have limits, a queue
-//! and a size of its own, and show what waits where. Workers that call the four functions in a row have one queue for
-//! everything: they are what a program writes by hand as long as no stage needs anything, and the price of stages is
-//! the distance to them.
+//! The competitors differ in what they offer for that time. A thread per stage and the flow give every stage its own
+//! limits, queue and number of threads, and show which units wait where. Workers that call the four functions in a
+//! row have one queue for everything: programs do so by hand as long as no stage needs a resource, and the distance
+//! to them is the price of stages.
 
 pub mod ours;
 pub mod peers;
@@ -18,7 +18,7 @@ use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
 
-/// Numbers that go through.
+/// How many numbers go through.
 const UNITS: u64 = 2_000_000;
 const QUICK_UNITS: u64 = 20_000;
 
@@ -35,7 +35,7 @@ const COMPETITORS: [(&str, Role, Pass); 7] = [
     ("rayon task, no queues", Role::Reference, peers::rayon_tasks),
 ];
 
-/// How many threads send.
+/// Numbers of sending threads.
 const SENDERS: [u64; 5] = [1, 3, 16, 64, 256];
 
 /// Sends `n` numbers from `senders` threads.
@@ -47,12 +47,12 @@ const SENT: [(&str, Role, SentPass); 3] = [
     ("crossbeam, workers call all four", Role::Peer, peers::crossbeam_workers_sent),
 ];
 
-/// Each sender's part of `n` numbers.
+/// Splits `n` numbers into one range per sender.
 fn shares(n: u64, senders: u64) -> impl Iterator<Item = Range<u64>> {
     (0..senders).map(move |i| n * i / senders..n * (i + 1) / senders)
 }
 
-/// The code of a stage: nothing, but the compiler may not know.
+/// The code of a stage: it does nothing, but the compiler does not know.
 #[inline(always)]
 pub fn nothing(number: u64) -> u64 {
     std::hint::black_box(number)
@@ -61,14 +61,14 @@ pub fn nothing(number: u64) -> u64 {
 /// Runs all competitors in turn and prints nanoseconds per unit.
 ///
 /// # Errors
-/// When a competitor lost numbers.
+/// Fails when a competitor lost numbers.
 pub fn run(args: &Args) -> Result<(), Error> {
     let n = if args.quick { QUICK_UNITS } else { UNITS };
     println!("## noop: four stages that do nothing, {n} units\n");
     let competitors = COMPETITORS.map(|(name, role, pass)| per_unit(name.to_owned(), role, n, pass));
     let comparison = alternate("ns per unit", 1, args.rounds, competitors.into())?;
     println!("{}\n", comparison.render());
-    println!("## noop: the same, sent by many threads\n");
+    println!("## noop: the same stages, many threads send\n");
     for senders in SENDERS {
         let of = |name: &str| format!("{name}, {senders} sending");
         let competitors = SENT.map(|(name, role, pass)| per_unit(of(name), role, n, move |n| pass(n, senders)));
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_competitor_brings_every_unit_through() {
+    fn every_competitor_delivers_every_unit() {
         for n in [0, 1, 63, 64, 65, 5000] {
             for (name, _, pass) in COMPETITORS {
                 assert_eq!(pass(n).unwrap(), n, "{name}");

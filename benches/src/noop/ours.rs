@@ -6,21 +6,21 @@ use super::{nothing, shares};
 use crate::error::Error;
 
 const BATCH: usize = 64;
-/// As many as the peers' four channels of 1024 hold.
+/// The total capacity of the peers' four channels of 1024.
 const IN_FLIGHT: u64 = 4096;
 
-/// Sends `n` numbers through; returns how many retired.
+/// Sends `n` numbers through the flow and returns how many retired.
 ///
 /// # Errors
-/// When the flow is refused.
+/// Fails when the engine refuses the flow.
 pub fn flow(n: u64) -> Result<u64, Error> {
     Ok(four_stages()?.run(0..n).retired)
 }
 
-/// The same from so many threads that send.
+/// Does the same from several sending threads.
 ///
 /// # Errors
-/// When the flow is refused.
+/// Fails when the engine refuses the flow.
 pub fn sent(n: u64, senders: u64) -> Result<u64, Error> {
     let service = four_stages()?.start();
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The same way through channels: a thread per stage, as the flow is drawn, and the loop that one would write by hand.
+//! The same way through channels: a thread per stage, as the flow is drawn, and the hand-written worker loop.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -9,29 +9,29 @@ use crate::machine::cores;
 
 const STAGES: usize = 4;
 const CAPACITY: usize = 1024;
-/// Numbers in a message of the competitors that send several at once.
+/// Numbers per message of the competitors that send several at once.
 const BATCH: u64 = 64;
 
-/// A thread per stage, a bounded channel before each; the last stage counts.
+/// Runs a thread per stage with a bounded channel before each; the last stage counts.
 ///
 /// # Errors
-/// Never.
+/// Never fails.
 pub fn crossbeam_threads(n: u64) -> Result<u64, Error> {
     through_threads(CAPACITY, send_all(0..n), nothing, |_| 1)
 }
 
-/// The same from so many threads that send.
+/// Does the same from several sending threads.
 ///
 /// # Errors
-/// Never.
+/// Never fails.
 pub fn crossbeam_sent(n: u64, senders: u64) -> Result<u64, Error> {
     through_threads(CAPACITY, send_shares(n, senders), nothing, |_| 1)
 }
 
-/// The same with 64 numbers a message: a sixty-fourth of the queue operations.
+/// Does the same with 64 numbers per message: a sixty-fourth of the queue operations.
 ///
 /// # Errors
-/// Never.
+/// Never fails.
 pub fn crossbeam_batches(n: u64) -> Result<u64, Error> {
     let stage = |mut numbers: Vec<u64>| {
         for number in &mut numbers {
@@ -42,10 +42,10 @@ pub fn crossbeam_batches(n: u64) -> Result<u64, Error> {
     through_threads(CAPACITY / BATCH as usize, send_all(batches(n)), stage, |numbers| numbers.len() as u64)
 }
 
-/// A worker per core on one bounded channel; each calls the four stages as functions, one after the other.
+/// Runs one worker per core on one bounded channel; each calls the four stages as functions, one after another.
 ///
 /// # Errors
-/// Never.
+/// Never fails.
 pub fn crossbeam_workers(n: u64) -> Result<u64, Error> {
     through_workers(CAPACITY, send_all(0..n), |number| {
         all_stages(number);
@@ -53,20 +53,20 @@ pub fn crossbeam_workers(n: u64) -> Result<u64, Error> {
     })
 }
 
-/// The same with 64 numbers a message.
+/// Does the same with 64 numbers per message.
 ///
 /// # Errors
-/// Never.
+/// Never fails.
 pub fn crossbeam_worker_batches(n: u64) -> Result<u64, Error> {
     through_workers(CAPACITY / BATCH as usize, send_all(batches(n)), |numbers| {
         numbers.into_iter().map(all_stages).count() as u64
     })
 }
 
-/// The workers of [`crossbeam_workers`] behind `senders` sending threads.
+/// Runs the workers of [`crossbeam_workers`] behind `senders` sending threads.
 ///
 /// # Errors
-/// Never.
+/// Never fails.
 pub fn crossbeam_workers_sent(n: u64, senders: u64) -> Result<u64, Error> {
     through_workers(CAPACITY, send_shares(n, senders), |number| {
         all_stages(number);
@@ -100,7 +100,7 @@ fn all_stages(number: u64) -> u64 {
     (0..STAGES).fold(number, |number, _| nothing(number))
 }
 
-/// Counts what a worker per core takes from one channel.
+/// Counts the numbers that one worker per core takes from one channel.
 fn through_workers<T: Send>(
     capacity: usize,
     feed: impl FnOnce(&Sender<T>),
@@ -147,10 +147,10 @@ fn pump<T>(input: &Receiver<T>, output: &Sender<T>, stage: impl Fn(T) -> T) {
     }
 }
 
-/// A tokio task per stage, a bounded `mpsc` channel before each.
+/// Runs a tokio task per stage with a bounded `mpsc` channel before each.
 ///
 /// # Errors
-/// When the runtime cannot be started.
+/// Fails when the runtime cannot be started.
 pub fn tokio_mpsc(n: u64) -> Result<u64, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores())
@@ -184,10 +184,10 @@ pub fn tokio_mpsc(n: u64) -> Result<u64, Error> {
     })
 }
 
-/// A rayon task per number runs all four stages: no queue between them, no cap, no order.
+/// Runs all four stages in one rayon task per number: no queues, no limit, no order.
 ///
 /// # Errors
-/// Never.
+/// Never fails.
 pub fn rayon_tasks(n: u64) -> Result<u64, Error> {
     let out = (0..n as usize).into_par_iter().with_max_len(1).map(|number| {
         all_stages(number as u64);

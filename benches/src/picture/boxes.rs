@@ -1,4 +1,5 @@
-//! Box plots of times, lying: the box holds half of them, its whisker reaches to 99 %, and the marks are 99.9 % and the longest.
+//! Horizontal box plots of times: the box holds half of the times, its whisker reaches to 99 %, and the marks show
+//! 99.9 % and the longest.
 
 use std::fmt::Write;
 
@@ -8,15 +9,15 @@ use crate::times::Quantiles;
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 176.0;
 const PLOT_WIDTH: f64 = 550.0;
-/// From one box to the next.
+/// Distance from one box to the next.
 const STEP: f64 = 40.0;
 const BOX: f64 = 18.0;
 
-/// The picture of some distributions; times are drawn on a logarithmic scale in `unit`.
+/// Draws several distributions; times are on a logarithmic scale in `unit`.
 #[must_use]
 pub fn draw(title: &str, unit: &str, distributions: &[(&str, Quantiles)]) -> String {
     let bottom = TOP + STEP * distributions.len() as f64;
-    // A clock may tell no time at all.
+    // A coarse clock may measure zero, which a logarithmic scale cannot show.
     let of = |quantiles: &Quantiles| quantiles.map(|time| time.max(1.0));
     let scale = Scale::around(distributions.iter().flat_map(|(_, times)| of(times)), (LEFT, LEFT + PLOT_WIDTH));
     let mut drawing = String::new();
@@ -42,7 +43,7 @@ pub fn draw(title: &str, unit: &str, distributions: &[(&str, Quantiles)]) -> Str
              <circle cx=\"{most:.1}\" cy=\"{middle:.1}\" r=\"3.5\" fill=\"{colour}\"/>",
             LEFT - 10.0,
             middle + 4.0,
-            // A box of no width would not be seen.
+            // A box without width would be invisible.
             p25 - 1.0,
             p75 - p25 + 2.0,
             middle - half / 2.0,
@@ -50,7 +51,7 @@ pub fn draw(title: &str, unit: &str, distributions: &[(&str, Quantiles)]) -> Str
         );
     }
     let said = format!(
-        "To the right: {unit}. Box: 25 to 75 %, with the median; whisker: 99 %; diamond: 99.9 %; dot: the longest."
+        "Horizontal: {unit}. Box: 25 to 75 %, with the median; whisker: 99 %; diamond: 99.9 %; dot: the longest."
     );
     page(WIDTH, bottom + 36.0, title, &said, &drawing)
 }

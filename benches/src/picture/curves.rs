@@ -1,4 +1,4 @@
-//! Curves of throughput by the number of threads.
+//! Curves of throughput over the number of threads.
 
 use std::fmt::Write;
 
@@ -18,12 +18,12 @@ pub struct Curves(Vec<Curve>);
 #[derive(Debug)]
 struct Curve {
     name: String,
-    /// Threads, and how much they did.
+    /// Number of threads and throughput at each point.
     points: Vec<(usize, f64)>,
 }
 
 impl Curves {
-    /// Adds the medians of a comparison, made throughput by `rate`, to the curves of its competitors.
+    /// Adds the medians of a comparison, converted to throughput by `rate`, to the curves of its competitors.
     pub fn add(&mut self, threads: usize, comparison: &Comparison, rate: impl Fn(f64) -> f64) {
         for figures in &comparison.figures {
             let point = (threads, rate(median(&figures.rounds)));
@@ -34,7 +34,7 @@ impl Curves {
         }
     }
 
-    /// The picture; `said` names what goes up.
+    /// Draws the picture; `said` names the vertical axis.
     #[must_use]
     pub fn draw(&self, title: &str, said: &str) -> String {
         let points = || self.0.iter().flat_map(|curve| &curve.points);

@@ -1,4 +1,4 @@
-//! Figures drawn as SVG, in the same hand: a page with a title, scales of powers of ten, colours.
+//! Figures drawn as SVG in one style: a page with a title, scales of powers of ten, colours.
 
 pub mod boxes;
 pub mod curves;
@@ -7,7 +7,8 @@ use std::path::Path;
 
 use crate::error::Error;
 
-/// Colours that those who see fewer colours can tell apart, after Okabe and Ito; the last one for whoever is shown for scale.
+/// Colours that colour-blind readers can tell apart, after Okabe and Ito; the last one marks competitors shown for
+/// scale.
 pub const COLOURS: [&str; 8] = ["#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#7b5ea7", "#8a8f94"];
 
 const STYLE: &str = "\
@@ -24,10 +25,10 @@ text { font: 12px system-ui, \"Segoe UI\", Roboto, \"DejaVu Sans\", sans-serif; 
   .rule { stroke: #2a2f34; }
 }";
 
-/// Where drawings begin on a page, below its title.
+/// Top of the drawing on a page, below the title.
 pub const TOP: f64 = 72.0;
 
-/// A page with its title, what is said of it, and a drawing.
+/// A page with its title, a line of explanation, and a drawing.
 #[must_use]
 pub fn page(width: f64, height: f64, title: &str, said: &str, drawing: &str) -> String {
     format!(
@@ -42,10 +43,10 @@ pub fn page(width: f64, height: f64, title: &str, said: &str, drawing: &str) -> 
 /// Writes a picture into the folder for pictures, if there is one.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Fails when the file cannot be written.
 pub fn save(folder: Option<&Path>, name: &str, draw: impl FnOnce() -> String) -> Result<(), Error> {
     let Some(folder) = folder else { return Ok(()) };
-    // What was measured for minutes is not lost for want of a folder.
+    // A missing folder must not cost minutes of measurements.
     std::fs::create_dir_all(folder).map_err(Error::at(folder))?;
     let path = folder.join(name).with_extension("svg");
     std::fs::write(&path, draw()).map_err(Error::at(&path))
@@ -56,12 +57,12 @@ pub fn save(folder: Option<&Path>, name: &str, draw: impl FnOnce() -> String) ->
 pub struct Scale {
     first: i32,
     last: i32,
-    /// Where the first and the last power are drawn.
+    /// Positions of the first and the last power.
     ends: (f64, f64),
 }
 
 impl Scale {
-    /// The scale that just holds all figures. They are positive.
+    /// The tightest scale around all figures, which are positive.
     #[must_use]
     pub fn around(figures: impl IntoIterator<Item = f64>, ends: (f64, f64)) -> Self {
         let (low, high) = figures
@@ -71,14 +72,14 @@ impl Scale {
         Scale { first, last: (high.log10().ceil() as i32).max(first + 1), ends }
     }
 
-    /// Where a figure is drawn.
+    /// The position of a figure.
     #[must_use]
     pub fn at(self, figure: f64) -> f64 {
         let share = (figure.log10() - f64::from(self.first)) / f64::from(self.last - self.first);
         self.ends.0 + (self.ends.1 - self.ends.0) * share.clamp(0.0, 1.0)
     }
 
-    /// Its powers of ten, with their labels.
+    /// The powers of ten of the scale, with their labels.
     pub fn ticks(self) -> impl Iterator<Item = (f64, String)> {
         (self.first..=self.last).map(move |power| {
             let label = match power {
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scale_holds_its_figures_between_powers_of_ten() {
+    fn a_scale_encloses_its_figures_between_powers_of_ten() {
         let scale = Scale::around([0.5, 20.0], (0.0, 300.0));
         let ticks: Vec<_> = scale.ticks().collect();
         assert_eq!(ticks, [(0.0, "0.1".into()), (100.0, "1".into()), (200.0, "10".into()), (300.0, "100".into())]);
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn one_figure_has_a_scale() {
+    fn a_single_figure_has_a_scale() {
         assert_eq!(Scale::around([1.0], (0.0, 10.0)).ticks().count(), 2);
     }
 }

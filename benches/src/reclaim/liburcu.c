@@ -1,4 +1,4 @@
-/* Reading sections of liburcu, inlined as in a program in C: its headers allow that to sources whose licence is compatible with the LGPL, as ours is. */
+/* Reading sections of liburcu, inlined as in a C program: its headers allow that in sources whose licence is compatible with the LGPL, as ours is. */
 #define _LGPL_SOURCE
 #include <stdint.h>
 #include <urcu/urcu-memb.h>

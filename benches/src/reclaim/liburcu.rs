@@ -1,11 +1,11 @@
-//! liburcu's reading sections, in the flavour that uses `membarrier`, by loops in C.
+//! liburcu's reading sections, in the flavour that uses `membarrier`, run by loops in C.
 
 use std::hint::black_box;
 
 use super::read::NUMBER;
 use super::threads::together;
 
-// SAFETY: as declared in `liburcu.c`; threads register before they read.
+// SAFETY: the declarations match the definitions in `liburcu.c`, whose callers register their thread before they read.
 unsafe extern "C" {
     fn liburcu_register();
     fn liburcu_unregister();
@@ -13,16 +13,17 @@ unsafe extern "C" {
     fn liburcu_loads(n: u64, source: *const *const u64) -> u64;
 }
 
-/// Reading sections, each with a load or with nothing in it.
+/// Runs reading sections, each with one load or empty.
 pub fn section<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
     let source = &raw const *black_box(Box::leak(Box::new(NUMBER)));
     let source = Shared(&raw const source);
     together(threads, n, |_| {
-        // SAFETY: the loop unregisters the same thread.
+        // SAFETY: any thread may register, and the loop below unregisters the same thread.
         unsafe { liburcu_register() };
         let source = &source;
         move |n| {
-            // SAFETY: registered; the source lives on the stack of whoever waits for us, what it points to was leaked.
+            // SAFETY: this thread is registered; the source is on the stack of the thread that waits for this one,
+            // and its target is leaked.
             unsafe {
                 let sum = if LOADS {
                     liburcu_loads(n, source.0)
@@ -40,5 +41,5 @@ pub fn section<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
 /// A pointer that all threads read through.
 struct Shared(*const *const u64);
 
-// SAFETY: only read.
+// SAFETY: threads only read through the pointer.
 unsafe impl Sync for Shared {}

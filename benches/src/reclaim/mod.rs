@@ -1,6 +1,6 @@
-//! Memory reclamation: what readers pay, what writers pay, and structures on top.
+//! Memory reclamation: the cost to readers, the cost to writers, and structures built on it.
 //!
-//! Readers and writers do nothing else in these loops, so the figures are what is added to a program at most.
+//! Readers and writers do nothing else in these loops, so the figures are upper bounds of the cost to a program.
 
 #[cfg(liburcu)]
 pub mod liburcu;
@@ -13,10 +13,10 @@ pub mod update;
 use crate::args::Args;
 use crate::error::Error;
 
-/// Runs all of them in turn and prints the tables.
+/// Runs all parts in turn and prints the tables.
 ///
 /// # Errors
-/// When a competitor did not do the whole work.
+/// Fails when a competitor did not do the whole work.
 pub fn run(args: &Args) -> Result<(), Error> {
     println!("## reclaim: heavy fences by {}\n", millstream_fence::describe());
     read::run(args)?;

@@ -1,4 +1,4 @@
-//! The same stack and queue on crossbeam-epoch.
+//! The same stack and queue on crossbeam-epoch, as peers.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crossbeam_epoch::{Atomic, Owned, Shared, pin, unprotected};
 
-/// Treiber's stack.
+/// A Treiber stack.
 #[derive(Debug)]
 pub struct Stack<T> {
     top: Atomic<StackNode<T>>,
@@ -25,9 +25,9 @@ impl<T> Stack<T> {
         Stack { top: Atomic::null() }
     }
 
-    /// Puts `value` on top.
+    /// Pushes `value` on top.
     pub fn push(&self, value: T) {
-        // SAFETY: nothing is read through a pointer.
+        // SAFETY: `push` dereferences no shared pointer, so it needs no pin.
         let guard = unsafe { unprotected() };
         let mut node = Owned::new(StackNode { value: MaybeUninit::new(value), below: Atomic::null() });
         loop {
@@ -40,16 +40,16 @@ impl<T> Stack<T> {
         }
     }
 
-    /// Takes the topmost value.
+    /// Pops the topmost value.
     pub fn pop(&self) -> Option<T> {
         let guard = pin();
         loop {
             let top = self.top.load(Acquire, &guard);
-            // SAFETY: protected by the guard.
+            // SAFETY: the guard was pinned before the load, so the node stays allocated.
             let node = unsafe { top.as_ref() }?;
             let below = node.below.load(Relaxed, &guard);
             if self.top.compare_exchange_weak(top, below, Relaxed, Relaxed, &guard).is_ok() {
-                // SAFETY: we took the node out, so its value is ours.
+                // SAFETY: this thread's exchange unlinked the node, so only this thread reads its value, once.
                 unsafe {
                     let value = ptr::read(&raw const node.value).assume_init();
                     guard.defer_destroy(top);
@@ -72,7 +72,7 @@ impl<T> Drop for Stack<T> {
     }
 }
 
-/// Michael and Scott's queue, its two ends on cache lines of their own.
+/// A Michael–Scott queue with its two ends on separate cache lines.
 #[derive(Debug)]
 pub struct Queue<T> {
     head: Line<Atomic<QueueNode<T>>>,
@@ -95,20 +95,20 @@ impl<T> Queue<T> {
     pub fn new() -> Self {
         let queue = Queue { head: Line(Atomic::null()), tail: Line(Atomic::null()) };
         let dummy = Owned::new(QueueNode { value: MaybeUninit::uninit(), next: Atomic::null() });
-        // SAFETY: nobody else has the queue yet.
+        // SAFETY: no other thread has the queue yet.
         let dummy = dummy.into_shared(unsafe { unprotected() });
         queue.head.0.store(dummy, Relaxed);
         queue.tail.0.store(dummy, Relaxed);
         queue
     }
 
-    /// Puts `value` at the end.
+    /// Appends `value`.
     pub fn push(&self, value: T) {
         let guard = pin();
         let node = Owned::new(QueueNode { value: MaybeUninit::new(value), next: Atomic::null() }).into_shared(&guard);
         loop {
             let tail = self.tail.0.load(Acquire, &guard);
-            // SAFETY: protected by the guard, never null.
+            // SAFETY: the guard keeps the node allocated, and the tail is never null.
             let link = unsafe { &tail.deref().next };
             let next = link.load(Acquire, &guard);
             if !next.is_null() {
@@ -122,20 +122,21 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Takes the first value.
+    /// Removes the first value.
     pub fn pop(&self) -> Option<T> {
         let guard = pin();
         loop {
             let head = self.head.0.load(Acquire, &guard);
-            // SAFETY: protected by the guard, never null.
+            // SAFETY: the guard keeps the node allocated, and the head is never null.
             let next = unsafe { head.deref() }.next.load(Acquire, &guard);
-            // SAFETY: protected by the guard.
+            // SAFETY: the guard keeps the node allocated.
             let node = unsafe { next.as_ref() }?;
             if self.tail.0.load(Acquire, &guard) == head {
                 let _moved = self.tail.0.compare_exchange(head, next, Release, Relaxed, &guard);
             }
             if self.head.0.compare_exchange(head, next, AcqRel, Relaxed, &guard).is_ok() {
-                // SAFETY: who moves the head to a node takes its value, once; the old dummy is unreachable.
+                // SAFETY: only the thread that moves the head to a node reads its value, once; the old dummy is now
+                // unreachable for threads that pin later.
                 unsafe {
                     let value = ptr::read(&raw const node.value).assume_init();
                     guard.defer_destroy(head);
@@ -155,7 +156,7 @@ impl<T> Default for Queue<T> {
 impl<T> Drop for Queue<T> {
     fn drop(&mut self) {
         while self.pop().is_some() {}
-        // SAFETY: the dummy is the queue's alone.
+        // SAFETY: `&mut self` excludes other threads, and the dummy belongs to the queue.
         unsafe { drop(self.head.0.load(Relaxed, unprotected()).into_owned()) }
     }
 }
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peers_are_a_stack_and_a_queue() {
+    fn the_peers_behave_as_a_stack_and_a_queue() {
         let (stack, queue) = (Stack::new(), Queue::new());
         for number in 0..100 {
             stack.push(number);

@@ -1,5 +1,5 @@
-//! What it costs to read one word behind a shared pointer. No compiler merges two atomic loads of one place, so the loops read
-//! as often as they say.
+//! The cost of reading one word behind a shared pointer. No compiler merges two atomic loads of one place, so the
+//! loops read as often as they say.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -18,10 +18,10 @@ use crate::eventcount::clock;
 
 const READS: u64 = 50_000_000;
 const QUICK_READS: u64 = 50_000;
-/// What is read.
+/// The word that is read.
 pub(super) const NUMBER: u64 = 3;
 
-/// Reads with this many threads so many times each; the time of one, and the sum of what was read.
+/// Reads with that many threads, that many times each; returns the time per read and the sum of the words read.
 type Work = fn(threads: usize, n: u64) -> (f64, u64);
 
 const OBJECT: [(&str, Role, Work); 4] = [
@@ -31,7 +31,7 @@ const OBJECT: [(&str, Role, Work); 4] = [
     ("two stores", Role::Reference, two_stores),
 ];
 
-/// Reading sections, each with a load or with nothing in it.
+/// Reading sections, each with one load or empty.
 fn sections<const LOADS: bool>() -> Vec<(&'static str, Role, Work)> {
     let mut works: Vec<(_, _, Work)> = vec![
         ("epoch::pin", Role::Ours, epoch_pin::<LOADS>),
@@ -57,16 +57,16 @@ const CELL: [(&str, Role, Work); 4] = [
 /// Prints the tables.
 ///
 /// # Errors
-/// When a reader read something else.
+/// Fails when a reader read anything but the number.
 pub fn run(args: &Args) -> Result<(), Error> {
     if !cfg!(liburcu) {
         println!("Without liburcu, which was not installed when this program was built.\n");
     }
     for threads in [1, 2] {
-        table(args, "an object is protected, read and released", threads, &OBJECT)?;
-        table(args, "a reading section with nothing in it", threads, &sections::<false>())?;
+        table(args, "protect, read and release an object", threads, &OBJECT)?;
+        table(args, "an empty reading section", threads, &sections::<false>())?;
         table(args, "a reading section with one load", threads, &sections::<true>())?;
-        table(args, "a cell's value is read", threads, &CELL)?;
+        table(args, "read a cell's value", threads, &CELL)?;
     }
     Ok(())
 }
@@ -78,7 +78,7 @@ fn table(args: &Args, title: &str, threads: usize, works: &[(&str, Role, Work)])
         Competitor::new(name, role, move || {
             let (took, sum) = work(threads, n);
             let expected = NUMBER * n * threads as u64;
-            if sum == expected { Ok(took) } else { Err(Error::new(format!("read {sum}, not {expected}"))) }
+            if sum == expected { Ok(took) } else { Err(Error::new(format!("read a sum of {sum}, not {expected}"))) }
         })
     });
     let comparison = alternate(clock::UNIT, 1, args.rounds, competitors.collect())?;
@@ -90,12 +90,12 @@ fn plain_load(threads: usize, n: u64) -> (f64, u64) {
     let source = AtomicPtr::new(Box::leak(Box::new(NUMBER)));
     let source = black_box(&source);
     together(threads, n, |_| {
-        // SAFETY: leaked.
+        // SAFETY: the object is leaked, so it is never freed.
         move |n| (0..n).fold(0, |sum, _| sum + unsafe { *source.load(Acquire) })
     })
 }
 
-/// A word is written when reading begins and when it ends: what every scheme here cannot do without.
+/// Writes a word at the beginning and at the end of each read: the lower bound of every scheme here.
 fn two_stores(threads: usize, n: u64) -> (f64, u64) {
     together(threads, n, |_| {
         let state = Box::new(Line(AtomicU64::new(0)));
@@ -110,7 +110,7 @@ fn two_stores(threads: usize, n: u64) -> (f64, u64) {
     })
 }
 
-/// A thread's own lines.
+/// A value on its own cache lines.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
@@ -120,7 +120,7 @@ fn hazard_protect(threads: usize, n: u64) -> (f64, u64) {
     together(threads, n, |_| {
         let mut hazard = domain.hazard();
         move |n| {
-            // SAFETY: leaked.
+            // SAFETY: the object is leaked, so it is never freed.
             let mut read = || unsafe { hazard.protect(source) }.map_or(0, |number| *number);
             (0..n).fold(0, |sum, _| sum + read())
         }
@@ -149,7 +149,7 @@ fn epoch_pin<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
     together(threads, n, |_| {
         let read = || {
             let guard = epoch::pin();
-            // SAFETY: leaked.
+            // SAFETY: the object is leaked, so it is never freed.
             if LOADS { unsafe { guard.load(source) }.copied().unwrap_or(0) } else { NUMBER }
         };
         move |n| (0..n).fold(0, |sum, _| sum + read())
@@ -164,7 +164,7 @@ fn local_pin<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
         move |n| {
             let read = || {
                 let guard = local.pin();
-                // SAFETY: leaked.
+                // SAFETY: the object is leaked, so it is never freed.
                 if LOADS { unsafe { guard.load(source) }.copied().unwrap_or(0) } else { NUMBER }
             };
             (0..n).fold(0, |sum, _| sum + read())
@@ -178,7 +178,7 @@ fn crossbeam_pin<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
     together(threads, n, |_| {
         let read = || {
             let guard = crossbeam_epoch::pin();
-            // SAFETY: never retired.
+            // SAFETY: the object is never retired.
             if LOADS { unsafe { source.load(Acquire, &guard).as_ref() }.copied().unwrap_or(0) } else { NUMBER }
         };
         move |n| (0..n).fold(0, |sum, _| sum + read())
@@ -193,7 +193,7 @@ fn crossbeam_local_pin<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) 
         move |n| {
             let read = || {
                 let guard = local.pin();
-                // SAFETY: never retired.
+                // SAFETY: the object is never retired.
                 if LOADS { unsafe { source.load(Acquire, &guard).as_ref() }.copied().unwrap_or(0) } else { NUMBER }
             };
             (0..n).fold(0, |sum, _| sum + read())
@@ -209,7 +209,7 @@ fn seize_enter<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
     together(threads, n, |_| {
         let read = || {
             let guard = collector.enter();
-            // SAFETY: leaked.
+            // SAFETY: the object is leaked, so it is never freed.
             if LOADS { unsafe { *guard.protect(source, Acquire) } } else { NUMBER }
         };
         move |n| (0..n).fold(0, |sum, _| sum + read())

@@ -1,4 +1,4 @@
-//! A stack and a queue beside the same on crossbeam-epoch.
+//! A stack and a queue, beside the same structures on crossbeam-epoch.
 
 use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Stack};
 
@@ -11,7 +11,7 @@ use crate::eventcount::clock;
 
 const PAIRS: u64 = 2_000_000;
 const QUICK_PAIRS: u64 = 10_000;
-/// Values that are in there all the time.
+/// Number of values that stay in the structure all the time.
 const RESIDENTS: u64 = 64;
 
 type Work = fn(threads: usize, n: u64) -> (f64, u64);
@@ -31,7 +31,7 @@ const QUEUES: [(&str, Role, Work); 3] = [
 /// Prints the tables.
 ///
 /// # Errors
-/// When values are missing after the work.
+/// Fails when values are missing after the work.
 pub fn run(args: &Args) -> Result<(), Error> {
     let n = if args.quick { QUICK_PAIRS } else { PAIRS };
     for threads in [1, 2, 4] {
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
                     if popped == expected {
                         Ok(took)
                     } else {
-                        Err(Error::new(format!("{popped} popped, not {expected}")))
+                        Err(Error::new(format!("{popped} values popped, not {expected}")))
                     }
                 })
             });
@@ -56,7 +56,8 @@ pub fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each thread puts a value in and takes one out, again and again; how many were taken.
+/// Runs threads that each push a value and pop one, again and again; returns the time per pair and the number of
+/// values popped.
 fn pairs(threads: usize, n: u64, push: impl Fn(u64) + Sync, pop: impl Fn() -> Option<u64> + Sync) -> (f64, u64) {
     (0..RESIDENTS).for_each(&push);
     let (push, pop) = (&push, &pop);
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_structure_gives_back_what_was_put_in() {
+    fn every_structure_returns_every_value() {
         for (name, _, work) in STACKS.iter().chain(&QUEUES) {
             assert_eq!(work(2, 1000).1, 2000, "{name}");
         }

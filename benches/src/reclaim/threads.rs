@@ -5,10 +5,10 @@ use std::thread;
 
 use crate::eventcount::clock;
 
-/// What one operation took on average, in the clock's unit, when `threads` threads began together and did `n` each, and the
-/// sum of what the works returned.
+/// The average time of an operation, in the clock's unit, when `threads` threads start together and do `n` each, and
+/// the sum of the values that the work returned.
 ///
-/// `work` prepares itself and returns the loop, so that preparation is not timed.
+/// `work` prepares itself and returns the loop, so that the clock leaves out the preparation.
 pub fn together<L: FnOnce(u64) -> u64>(threads: usize, n: u64, work: impl Fn(usize) -> L + Sync) -> (f64, u64) {
     let barrier = Barrier::new(threads);
     let one = &|thread: usize| {

@@ -1,4 +1,4 @@
-//! What it costs to replace a shared object and to free the old one in time.
+//! The cost of replacing a shared object and of freeing the old one in time.
 
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::AcqRel;
@@ -27,12 +27,12 @@ const WORKS: [(&str, Role, Work); 5] = [
 /// Prints the tables.
 ///
 /// # Errors
-/// When a competitor did not make all updates.
+/// Fails when a competitor did not make every update.
 pub fn run(args: &Args) -> Result<(), Error> {
     let n = if args.quick { QUICK_UPDATES } else { UPDATES };
     for threads in [1, 2, 4] {
         let n = n / threads as u64;
-        println!("### an object is replaced and the old one retired, {threads} thread(s), {n} times each\n");
+        println!("### replace an object and retire the old one, {threads} thread(s), {n} times each\n");
         let competitors = WORKS.map(|(name, role, work)| {
             Competitor::new(name, role, move || {
                 let (took, made) = work(threads, n);
@@ -46,14 +46,14 @@ pub fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is replaced: 32 bytes.
+/// The replaced object: 32 bytes.
 type Object = [u64; 4];
 
 fn object(number: u64) -> Object {
     [number; 4]
 }
 
-/// Each thread has a place of its own, so that reclamation is all that is shared.
+/// Gives each thread its own place, so that threads share the reclamation only.
 fn by_epoch(threads: usize, n: u64) -> (f64, u64) {
     together(threads, n, |_| {
         let place = AtomicPtr::new(Box::into_raw(Box::new(object(0))));
@@ -61,10 +61,10 @@ fn by_epoch(threads: usize, n: u64) -> (f64, u64) {
             for number in 1..=n {
                 let guard = epoch::pin();
                 let old = place.swap(Box::into_raw(Box::new(object(number))), AcqRel);
-                // SAFETY: made by a box, just unlinked.
+                // SAFETY: the object came from a box, and the swap has just unlinked it.
                 unsafe { guard.retire(old) };
             }
-            // SAFETY: the last one, ours alone.
+            // SAFETY: the last object is still linked, and no other thread has this place.
             unsafe { Box::from_raw(place.into_inner())[0] }
         }
     })
@@ -76,10 +76,10 @@ fn by_hazard(threads: usize, n: u64) -> (f64, u64) {
         move |n| {
             for number in 1..=n {
                 let old = place.swap(Box::into_raw(Box::new(object(number))), AcqRel);
-                // SAFETY: made by a box, just unlinked.
+                // SAFETY: the object came from a box, and the swap has just unlinked it.
                 unsafe { hazard::retire(old) };
             }
-            // SAFETY: the last one, ours alone.
+            // SAFETY: the last object is still linked, and no other thread has this place.
             unsafe { Box::from_raw(place.into_inner())[0] }
         }
     })
@@ -92,10 +92,10 @@ fn by_crossbeam(threads: usize, n: u64) -> (f64, u64) {
             for number in 1..=n {
                 let guard = crossbeam_epoch::pin();
                 let old = place.swap(crossbeam_epoch::Owned::new(object(number)), AcqRel, &guard);
-                // SAFETY: just unlinked.
+                // SAFETY: the swap has just unlinked the object.
                 unsafe { guard.defer_destroy(old) };
             }
-            // SAFETY: the last one, ours alone.
+            // SAFETY: the last object is still linked, and no other thread has this place.
             unsafe { place.into_owned()[0] }
         }
     })
@@ -108,7 +108,7 @@ fn by_haphazard(threads: usize, n: u64) -> (f64, u64) {
             let mut last = 0;
             for number in 1..=n {
                 if let Some(old) = place.swap(Box::new(object(number))) {
-                    // SAFETY: just unlinked.
+                    // SAFETY: the swap has just unlinked the object.
                     unsafe { old.retire() };
                 }
                 last = number;
@@ -129,10 +129,10 @@ fn by_seize(threads: usize, n: u64) -> (f64, u64) {
             for number in 1..=n {
                 let guard = collector.enter();
                 let old = guard.swap(&place, Box::into_raw(Box::new(object(number))), AcqRel);
-                // SAFETY: made by a box, just unlinked.
+                // SAFETY: the object came from a box, and the swap has just unlinked it.
                 unsafe { guard.defer_retire(old, seize::reclaim::boxed) };
             }
-            // SAFETY: the last one, ours alone.
+            // SAFETY: the last object is still linked, and no other thread has this place.
             unsafe { Box::from_raw(place.into_inner())[0] }
         }
     })

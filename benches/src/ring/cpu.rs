@@ -1,4 +1,4 @@
-//! CPU time that waiting costs.
+//! The CPU time of waiting.
 
 use std::time::{Duration, Instant};
 
@@ -7,21 +7,21 @@ use millstream_ring::channel;
 use crate::args::Args;
 use crate::error::Error;
 
-/// The CPU time this process has used.
+/// The CPU time of this process so far.
 pub(super) fn process_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
 }
 
-/// Idle consumers, and producers of a full ring.
+/// Measures idle consumers, and the producers of a full ring.
 pub(super) fn run(args: &Args, _: u64) -> Result<(), Error> {
     let window = if args.quick { Duration::from_millis(50) } else { Duration::from_secs(10) };
     let idle = idle_consumers(window);
-    println!("100 blocked consumers, {window:?}: {:.2} ms (wanted: at most 10 ms in 10 s)\n", idle.as_secs_f64() * 1e3);
+    println!("100 blocked consumers, {window:?}: {:.2} ms (target: at most 10 ms in 10 s)\n", idle.as_secs_f64() * 1e3);
     let (full, received) = full_ring(window);
     println!(
         "8 producers, full ring, a consumer that takes an event each millisecond, {window:?} ({received} events): \
-         {:.2} % of a core (wanted: at most 5 %)\n",
+         {:.2} % of a core (target: at most 5 %)\n",
         100.0 * full.as_secs_f64() / window.as_secs_f64()
     );
     Ok(())
@@ -58,7 +58,7 @@ fn full_ring(window: Duration) -> (Duration, u64) {
             received += u64::from(receiver.recv().is_ok());
         }
         let used = process_time() - before;
-        // The producers end.
+        // Dropping the receiver ends the producers.
         drop(receiver);
         (used, received)
     })

@@ -1,6 +1,6 @@
-//! What passes through the rings: a number, alone or with as many copies of it as the payload is large.
+//! The events of the rings: a number, alone or repeated as often as the payload has words.
 
-/// Something that is made of a number and gives it back when all of it has been read.
+/// A value that is made of a number, and that returns the number after all of it has been read.
 pub(super) trait Event: Copy + Send + Sync + 'static {
     fn of(number: u64) -> Self;
     fn number(&self) -> u64;

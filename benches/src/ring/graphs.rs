@@ -1,4 +1,4 @@
-//! Several consumers, more threads than cores.
+//! Graphs of several consumers, with more threads than cores.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,8 +24,9 @@ pub(super) fn diamonds(args: &Args, events: u64) -> Result<(), Error> {
     beside(args, events, diamond, [disruptor_diamond::<Yielding>, disruptor_diamond::<BusySpin>])
 }
 
-/// Beside the disruptor as its author would have it wait where threads outnumber cores, and where each has a core: there are four
-/// threads. The one that spins takes hundreds of times as long where they do not have a core each, so fewer events pass.
+/// Compares with the disruptor that waits as its author advises where threads outnumber cores, and for scale with the
+/// one for a core per thread: there are four threads. Without a core each, the spinning one takes hundreds of times
+/// as long, so it passes fewer events.
 fn beside(args: &Args, events: u64, ours: Pass, [yielding, spinning]: [Pass; 2]) -> Result<(), Error> {
     const YIELDING: &str = "disruptor, yielding";
     let competitors: [(&str, Role, Pass); 2] = [("graph", Role::Ours, ours), (YIELDING, Role::Peer, yielding)];
@@ -43,7 +44,7 @@ fn our_adder() -> (impl FnMut(&u64, Place) + Send + 'static, Arc<AtomicU64>) {
     (move |event: &u64, place: Place| add(event, place.position as i64, place.ends_batch), total)
 }
 
-/// What all totals agree on; zero, which is never right, if they differ.
+/// The value of all totals, or zero, which is never right, if they differ.
 fn agreed<const N: usize>(totals: [Arc<AtomicU64>; N]) -> u64 {
     let totals = totals.map(|total| total.load(Ordering::Relaxed));
     if totals.iter().all(|&total| total == totals[0]) { totals[0] } else { 0 }

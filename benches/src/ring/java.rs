@@ -1,4 +1,4 @@
-//! Beside the original: the LMAX Disruptor, in a Java process that takes its turn.
+//! Rings beside the original: the LMAX Disruptor, in a Java process that takes its turn.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -10,16 +10,16 @@ use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
 
-/// Passes before the figures count: the Java compiler has to have seen the code at work.
+/// Uncounted passes: the Java compiler needs to have seen the hot code first.
 const WARM_UPS: u32 = 3;
 
-/// Compares one and three producers, if there is a Java to run and Maven can fetch the library.
+/// Compares one and three producers, if Java is installed and Maven can fetch the library.
 pub(super) fn run(args: &Args, events: u64) -> Result<(), Error> {
     let folder = tempfile::tempdir().map_err(Error::at(&std::env::temp_dir()))?;
     let java = &match Java::start(folder.path()) {
         Ok(java) => RefCell::new(java),
         Err(reason) => {
-            println!("The LMAX Disruptor is left out: {reason}\n");
+            println!("The LMAX Disruptor is skipped: {reason}\n");
             return Ok(());
         }
     };
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, events: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The Java process: a line in, a line out, for each pass.
+/// The Java process; each pass is a line in and a line out.
 struct Java {
     process: Child,
     questions: ChildStdin,
@@ -90,13 +90,13 @@ impl Java {
 
 impl Drop for Java {
     fn drop(&mut self) {
-        // It would end by itself when its input does; an error means that it has.
+        // The process ends by itself when its input does; an error means that it has ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Runs a command that prints nothing of interest; an error if it cannot be started or fails.
+/// Runs a command whose output does not matter; fails if the command cannot be started or fails.
 fn succeed(command: &mut Command) -> Result<(), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| Error::new(format!("{program} cannot be started ({error})")))?;
@@ -105,6 +105,6 @@ fn succeed(command: &mut Command) -> Result<(), Error> {
     }
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
-    let reason = said.lines().find(|line| line.contains("ERROR")).unwrap_or("it did not say why");
+    let reason = said.lines().find(|line| line.contains("ERROR")).unwrap_or("it gave no reason");
     Err(Error::new(format!("{program} failed: {reason}")))
 }

@@ -1,4 +1,4 @@
-//! From a send to a consumer that sleeps, beside a bare futex.
+//! The time from a send to a sleeping consumer, beside a bare futex.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::compare::median;
 use crate::error::Error;
 use crate::table;
 
-/// Long enough for the consumer to fall asleep.
+/// The pause between sends; the consumer falls asleep in it.
 const PAUSE: Duration = Duration::from_micros(300);
 
 /// Alternates the two and prints the percentiles of all samples of all rounds.
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, _: u64) -> Result<(), Error> {
     });
     println!("{}\n", table::render(["", "p50, µs", "p99, µs"], rows));
     println!(
-        "mpsc / bare futex, median of {} rounds: p50 {:.2}, p99 {:.2} (wanted: at most 1.10)\n",
+        "mpsc / bare futex, median of {} rounds: p50 {:.2}, p99 {:.2} (target: at most 1.10)\n",
         p50.len(),
         median(&p50),
         median(&p99)
@@ -57,14 +57,14 @@ fn through_ring(samples: usize) -> Vec<f64> {
         let consumer = scope.spawn(move || receiver.into_iter().map(|sent| sent.elapsed().as_nanos() as f64).collect());
         for _ in 0..samples {
             std::thread::sleep(PAUSE);
-            sender.send(Instant::now()).expect("the receiver stays");
+            sender.send(Instant::now()).expect("the receiver outlives the sends");
         }
         drop(sender);
         consumer.join().expect("the consumer does not panic")
     })
 }
 
-/// One word that counts; the consumer sleeps on it.
+/// Measures a single counting word that the consumer sleeps on.
 fn through_futex(samples: usize) -> Vec<f64> {
     let (count, sent_ns, epoch) = (AtomicU32::new(0), AtomicU64::new(0), Instant::now());
     std::thread::scope(|scope| {
@@ -88,7 +88,7 @@ fn through_futex(samples: usize) -> Vec<f64> {
 }
 
 fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
-    // SAFETY: the word outlives the call; there is no timeout.
+    // SAFETY: the word outlives the call, and the timeout is null.
     unsafe {
         libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, std::ptr::null::<libc::timespec>());
     }

@@ -1,7 +1,8 @@
-//! How far apart two cores are: the time of a cache line to the other one and back.
+//! The distance of two cores: the round-trip time of a cache line between them.
 //!
-//! On a virtual machine that changes while it runs, when the host moves a core to another die, or to the other half of the same
-//! core. Whatever passes events between the two takes up to three times as long then, so a figure's scatter is to be read beside this.
+//! On a virtual machine the distance changes at run time, when the host moves a core to another die or to the other
+//! half of the same core. Passing events between the two then takes up to three times as long, so read a figure's
+//! scatter beside this time.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,17 +12,17 @@ use std::time::Instant;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const TRIPS: u64 = 2_000;
-/// The quickest of so many: somebody may have needed the core meanwhile.
+/// The fastest of this many tries counts, as other programs may need the core meanwhile.
 const TIMES: u64 = 5;
 
-/// Nanoseconds there and back between the first two processors that this process may use; `None` if it may use but one, or the
-/// kernel lets no thread choose.
+/// The round-trip time in nanoseconds between the first two processors that this process may use; `None` if it may
+/// use only one, or if the kernel refuses to pin threads.
 pub(super) fn round_trip() -> Option<f64> {
     let allowed = sched_getaffinity(None).ok()?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     let cpus = [cpus.next()?, cpus.next()?];
     let (word, both, refused) = (AtomicU64::new(0), Barrier::new(2), AtomicBool::new(false));
-    // Each side waits for its number and writes the next.
+    // Each side waits for its number and writes the next one.
     let pass = |side: usize| {
         let mut own = CpuSet::new();
         own.set(cpus[side]);
@@ -51,7 +52,7 @@ pub(super) fn round_trip() -> Option<f64> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_line_goes_there_and_back() {
+    fn a_line_makes_the_round_trip() {
         assert!(super::round_trip().is_none_or(|ns| ns > 1.0));
     }
 }

@@ -1,11 +1,12 @@
-//! Rings beside their peers: throughput, latency, and CPU time while nothing happens.
+//! Rings beside their peers: throughput, latency, and the CPU time of waiting.
 //!
-//! Like stands beside like: a channel of one sender and one receiver beside rings that allow no more, one of many senders and
-//! many receivers beside those that allow as many. A peer that leaves waiting to its user, or has it chosen, waits as its author
-//! would have it wait on this machine: it spins where each thread has a core, and yields where it has not; both are shown.
+//! Each ring is compared with its like: a channel of one sender and one receiver with rings that allow no more, one
+//! of many senders and many receivers with rings that allow as many. A peer that leaves waiting to its user, or lets
+//! the user choose, waits as its author would have it wait on this machine: it spins where each thread has a core,
+//! and yields otherwise; the tables show both.
 //!
-//! A million events or more go through for each figure; the time includes starting and ending the threads. Consumers add the values
-//! up, so every payload is read.
+//! A million events or more pass for each figure; the time includes starting and ending the threads. Consumers add up
+//! the values, so every payload is read.
 
 mod cpu;
 mod event;
@@ -29,18 +30,18 @@ use crate::error::Error;
 
 const CAPACITY: usize = 1024;
 
-/// Events that pass within a figure.
+/// How many events pass for a figure.
 const EVENTS: u64 = 6_000_000;
 const QUICK_EVENTS: u64 = 12_000;
-/// So many times more pass where there are several producers: it takes some milliseconds until threads have found their cores,
-/// and to start and end 256 of them takes ten.
+/// Several producers pass this many times more events: threads take some milliseconds to find their cores, and
+/// starting and ending 256 of them takes ten.
 const MORE_EVENTS: u64 = 4;
 const MANY_EVENTS: u64 = 8;
 
-/// Sends `per_producer` numbers, from 0, from each of some producers, and returns the sum of what was received.
+/// Sends `per_producer` numbers, from 0 up, from each producer, and returns the sum of the received numbers.
 type Pass = fn(producers: u64, per_producer: u64) -> u64;
 
-/// A ratio to reach: ours does at least `times` what the peer does.
+/// A target ratio: ours does at least `times` the peer's throughput.
 struct Wanted {
     ours: &'static str,
     peer: &'static str,
@@ -50,10 +51,10 @@ struct Wanted {
 /// Measures everything about rings.
 ///
 /// # Errors
-/// When a competitor lost or duplicated an event.
+/// Fails when a competitor lost or duplicated an event.
 pub fn run(args: &Args) -> Result<(), Error> {
     let events = if args.quick { QUICK_EVENTS } else { EVENTS };
-    println!("## ring: u64 events and {CAPACITY} slots, where nothing else is said\n");
+    println!("## ring: u64 events and {CAPACITY} slots, unless a title says otherwise\n");
     for (title, part) in PARTS {
         if title.to_lowercase().contains(&args.part) {
             println!("### {title}\n");
@@ -77,7 +78,7 @@ const PARTS: [(&str, Part); 17] = [
     ("Capacity 16", |args, events| narrow::<16>(args, events)),
     ("Events of 64 bytes", |args, events| sized::<8>(args, events)),
     ("Events of 256 bytes", |args, events| sized::<32>(args, events)),
-    ("There and back, capacity 1", pingpong::run),
+    ("Round trip, capacity 1", pingpong::run),
     ("Graph: multicast, 1 producer to 3 consumers", graphs::multicasts),
     ("Graph: pipeline of 3 consumers", graphs::pipelines),
     ("Graph: diamond, 2 consumers, then 1", graphs::diamonds),
@@ -118,7 +119,7 @@ fn batches(args: &Args, events: u64) -> Result<(), Error> {
     table(1, 5 * events, &competitors, &wanted, args.rounds)
 }
 
-/// Our `mpmc` beside those that have many senders and many receivers, too.
+/// Our `mpmc` beside other channels of many senders and many receivers.
 fn mpmc<E: Event, const CAPACITY: usize>(args: &Args, producers: u64, events: u64) -> Result<(), Error> {
     let competitors: [(&str, Role, Pass); 5] = [
         ("mpmc", Role::Ours, ours::mpmc::<E, CAPACITY>),
@@ -155,13 +156,13 @@ fn mpsc_from_three(args: &Args, events: u64) -> Result<(), Error> {
     in_a_row(if args.quick { 2 } else { 20 }, MORE_EVENTS * events)
 }
 
-/// Rings so small that both sides wait for each other all the time. So fewer events pass.
+/// Measures rings so small that the two sides wait for each other all the time, with fewer events.
 fn narrow<const CAPACITY: usize>(args: &Args, events: u64) -> Result<(), Error> {
     one_to_one::<u64, CAPACITY>(args, events / 4)?;
     mpmc::<u64, CAPACITY>(args, 3, events / 4)
 }
 
-/// Events that take a line of the cache or more.
+/// Measures events that fill a cache line or more.
 fn sized<const WORDS: usize>(args: &Args, events: u64) -> Result<(), Error> {
     one_to_one::<[u64; WORDS], CAPACITY>(args, events)?;
     mpmc::<[u64; WORDS], CAPACITY>(args, 3, events)
@@ -181,8 +182,8 @@ fn one_to_one<E: Event, const CAPACITY: usize>(args: &Args, events: u64) -> Resu
     table(1, events, &competitors, &wanted, args.rounds)
 }
 
-/// The worst of so many runs beside their median, and the same of those runs alone before and after which the cores were about as far apart as
-/// most of the time.
+/// Prints the slowest run beside the median, of all runs and of those before and after which the cores were about as
+/// far apart as usual.
 fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
     let mut trips = vec![line::round_trip()];
     let mut speeds = Vec::new();
@@ -194,7 +195,7 @@ fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
         let (worst, median) = (speeds.iter().copied().fold(f64::INFINITY, f64::min), median(speeds));
         format!("worst {worst:.1}, median {median:.1} M events/s: {:.2}", worst / median)
     };
-    println!("{count} runs of mpsc in a row: {} (wanted: at least 0.70)", verdict(&speeds));
+    println!("{count} runs of mpsc in a row: {} (target: at least 0.70)", verdict(&speeds));
     if let Some(trips) = trips.into_iter().collect::<Option<Vec<f64>>>() {
         let least = trips.iter().copied().fold(f64::INFINITY, f64::min);
         let most = trips.iter().copied().fold(0.0, f64::max);
@@ -202,9 +203,13 @@ fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
         let is_usual = |trips: &[f64]| trips.iter().all(|trip| (usual / 2.0..usual * 2.0).contains(trip));
         let alike: Vec<f64> =
             speeds.iter().zip(trips.windows(2)).filter(|(_, t)| is_usual(t)).map(|(s, _)| *s).collect();
-        println!("a line went to the other core and back in {least:.0} to {most:.0} ns before and after them");
+        println!("a cache line's round trip to the other core took {least:.0} to {most:.0} ns before and after them");
         if !alike.is_empty() {
-            println!("the {} of them with half to twice the median, {usual:.0} ns: {}", alike.len(), verdict(&alike));
+            println!(
+                "the {} runs with half to twice the median round trip, {usual:.0} ns: {}",
+                alike.len(),
+                verdict(&alike)
+            );
         }
     }
     println!();
@@ -222,7 +227,7 @@ fn many_to_one(args: &Args, events: u64) -> Result<(), Error> {
     for _ in 0..args.rounds {
         for (&producers, figures) in counts.iter().zip(&mut rounds) {
             let (wall, cpu) = measured(producers, MANY_EVENTS * events)?;
-            // The same threads, each of which sends one event and ends.
+            // The same threads run again, each sends one event, and end: this is the cost of the threads themselves.
             let (_, threads) = measured(producers, producers)?;
             figures.push((wall, cpu, threads));
         }
@@ -251,16 +256,16 @@ fn many_to_one(args: &Args, events: u64) -> Result<(), Error> {
         "max",
         "to 3 producers",
         "CPU, ns per event",
-        "of it to start and end threads",
+        "of which to start and end threads",
     ];
     println!(
-        "{}\n\nwanted: at least 0.70 of the figure for 3 producers, CPU time per event not growing\n",
+        "{}\n\ntarget: at least 0.70 of the figure for 3 producers, no growth of the CPU time per event\n",
         crate::table::render(header, rows)
     );
     Ok(())
 }
 
-/// Runs the competitors in turn and prints what came out, with the ratios that are wanted.
+/// Runs the competitors in turn and prints the table, with the target ratios.
 fn table(
     producers: u64,
     events: u64,
@@ -281,7 +286,7 @@ fn table(
     Ok(())
 }
 
-/// Nanoseconds per event.
+/// Nanoseconds per event of one pass.
 fn timed(producers: u64, events: u64, pass: Pass) -> Result<f64, Error> {
     let per_producer = events / producers;
     let began = Instant::now();
@@ -296,7 +301,7 @@ fn timed(producers: u64, events: u64, pass: Pass) -> Result<f64, Error> {
 }
 
 impl Wanted {
-    /// The ratio of throughputs, round by round, beside the one to reach.
+    /// The ratio of throughputs, round by round, beside its target.
     fn verdict(&self, comparison: &Comparison) -> String {
         let rounds =
             |name| &comparison.figures.iter().find(|figures| figures.name == name).expect("a competitor").rounds;
@@ -305,7 +310,7 @@ impl Wanted {
         let high = ratios.iter().copied().fold(0.0, f64::max);
         let Wanted { ours, peer, times } = self;
         format!(
-            "throughput of {ours} / {peer}: {:.2}, {low:.2} to {high:.2} (wanted: at least {times:.2})",
+            "throughput of {ours} / {peer}: {:.2}, {low:.2} to {high:.2} (target: at least {times:.2})",
             median(&ratios)
         )
     }
@@ -316,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_competitor_brings_every_event_through() {
+    fn every_competitor_delivers_every_event() {
         let passes: [(&str, Pass, u64); 24] = [
             ("spsc spinning", ours::spsc_spinning::<u64, 1024>, 1),
             ("spsc", ours::spsc::<u64, 1024>, 1),
@@ -361,6 +366,6 @@ mod tests {
         let comparison =
             Comparison { unit: "ns", figures: vec![figures("a", &[1.0, 2.0, 1.0]), figures("b", &[2.0, 4.0, 3.0])] };
         let text = Wanted { ours: "a", peer: "b", times: 1.5 }.verdict(&comparison);
-        assert_eq!(text, "throughput of a / b: 2.00, 2.00 to 3.00 (wanted: at least 1.50)");
+        assert_eq!(text, "throughput of a / b: 2.00, 2.00 to 3.00 (target: at least 1.50)");
     }
 }

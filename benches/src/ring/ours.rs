@@ -1,4 +1,4 @@
-//! Millstream's channels and graphs.
+//! The competitors of Millstream: channels and graphs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,9 @@ where
     std::thread::scope(|scope| {
         for _ in 0..producers {
             let sender = sender.clone();
-            scope.spawn(move || (0..per_producer).for_each(|n| sender.send(E::of(n)).expect("the receiver stays")));
+            scope.spawn(move || {
+                (0..per_producer).for_each(|n| sender.send(E::of(n)).expect("the receiver outlives the sends"));
+            });
         }
         drop(sender);
         scope.spawn(|| sum(receiver)).join().expect("the consumer does not panic")
@@ -49,7 +51,7 @@ pub(super) fn spsc_spinning<E: Event, const CAPACITY: usize>(_: u64, events: u64
 fn one_to_one<E: Event>(options: Options, events: u64) -> u64 {
     let (sender, receiver) = channel::spsc::<E>(options);
     std::thread::scope(|scope| {
-        scope.spawn(move || (0..events).for_each(|n| sender.send(E::of(n)).expect("the receiver stays")));
+        scope.spawn(move || (0..events).for_each(|n| sender.send(E::of(n)).expect("the receiver outlives the sends")));
         scope.spawn(|| sum(receiver)).join().expect("the consumer does not panic")
     })
 }
@@ -73,7 +75,7 @@ fn vectors(options: Options, events: u64) -> u64 {
             let mut batch = Vec::new();
             for first in (0..events).step_by(BATCH as usize) {
                 batch.extend(first..events.min(first + BATCH));
-                sender.send_many(&mut batch).expect("the receiver stays");
+                sender.send_many(&mut batch).expect("the receiver outlives the sends");
             }
         });
         let consumer = scope.spawn(move || {

@@ -1,4 +1,4 @@
-//! The same through other people's rings and channels.
+//! The same work through the rings and channels of other libraries.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use disruptor::{BusySpin, Producer, Sequence, build_multi_producer, build_single
 use super::CAPACITY;
 use super::event::Event;
 
-const CLOSED: &str = "the other side stays until the end";
+const CLOSED: &str = "the other side lives until the end";
 
-/// A consumer's thread beside the producers'.
+/// Runs a consumer thread beside the producer threads.
 fn pass(producers: u64, produce: impl Fn() -> Box<dyn FnOnce() + Send>, consume: impl FnOnce() -> u64 + Send) -> u64 {
     std::thread::scope(|scope| {
         for _ in 0..producers {
@@ -23,8 +23,8 @@ fn pass(producers: u64, produce: impl Fn() -> Box<dyn FnOnce() + Send>, consume:
     })
 }
 
-/// What a thread does between two looks of a peer that has no wait strategy of its own: the strategy its author would choose
-/// where each thread has a core, and the one where it has not.
+/// Runs between two polls of a peer that has no wait strategy of its own: this is the strategy its author would
+/// choose where each thread has a core, and [`give_way`] the one for fewer cores.
 fn spin() {
     std::hint::spin_loop();
 }
@@ -56,7 +56,7 @@ fn rtrb<E: Event>(capacity: usize, events: u64, pause: fn()) -> u64 {
     })
 }
 
-/// Takes so many events and adds them up.
+/// Takes that many events and adds them up.
 fn summed<E: Event>(events: u64, mut pop: impl FnMut() -> Option<E>, pause: fn()) -> u64 {
     let mut sum = 0u64;
     for _ in 0..events {
@@ -87,7 +87,7 @@ pub(super) fn array_queue<E: Event, const CAPACITY: usize>(producers: u64, per_p
     pass(producers, produce, move || summed(producers * per_producer, || consumer.pop(), give_way))
 }
 
-/// Channels that wait by themselves differ in their names only.
+/// Defines the channels that wait by themselves; they differ only in their names.
 macro_rules! channel {
     ($name:ident, $make:path) => {
         pub(super) fn $name<E: Event, const CAPACITY: usize>(producers: u64, per_producer: u64) -> u64 {
@@ -108,11 +108,11 @@ channel!(kanal, kanal::bounded);
 channel!(std_channel, std::sync::mpsc::sync_channel);
 channel!(flume, flume::bounded);
 
-/// How the threads of a disruptor wait.
+/// The way the threads of a disruptor wait.
 pub(super) trait Waits: WaitStrategy + 'static {
     const HOW: Self;
 
-    /// Publishes one event, waiting for a free slot.
+    /// Publishes one event after waiting for a free slot.
     fn publish<E>(producer: &mut impl Producer<E>, write: impl Fn(&mut E));
 }
 
@@ -124,7 +124,7 @@ impl Waits for BusySpin {
     }
 }
 
-/// Yields on both sides: what one writes for it where threads outnumber cores.
+/// Yields on both sides, as its users do where threads outnumber cores.
 #[derive(Clone, Copy)]
 pub(super) struct Yielding;
 
@@ -144,7 +144,7 @@ impl Waits for Yielding {
     }
 }
 
-/// A handler that adds up, and where the sum is after the ring has ended.
+/// A handler that adds up its events, and the place of the sum after the ring has ended.
 pub(super) fn adder() -> (impl FnMut(&u64, Sequence, bool) + Send + 'static, Arc<AtomicU64>) {
     let total = Arc::new(AtomicU64::new(0));
     let (result, sum) = (Arc::clone(&total), Cell::new(0u64));

@@ -1,4 +1,4 @@
-//! There and back: a value to another thread and its answer, one at a time.
+//! Round trips: a value to another thread and its answer, one at a time.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use crate::args::Args;
 use crate::compare::Role;
 use crate::error::Error;
 
-/// A figure is a way there and back; as in the other tables those numbers are added up.
+/// Measures round trips; as in the other tables, the numbers are added up.
 pub(super) fn run(args: &Args, events: u64) -> Result<(), Error> {
     let competitors: [(&str, Role, Pass); 9] = [
         ("spsc", Role::Ours, spsc),
@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args, events: u64) -> Result<(), Error> {
     table(1, events / 60, &competitors, &wanted, args.rounds)
 }
 
-/// Sends each number, waits for its answer, and adds the answers up.
+/// Sends each number, waits for its answer, and adds up the answers.
 fn played(events: u64, send: impl Fn(u64), recv: impl Fn() -> u64, answer: impl FnOnce() + Send) -> u64 {
     thread::scope(|scope| {
         scope.spawn(answer);
@@ -49,8 +49,15 @@ where
     channel::Receiver<u64, P, C>: Send,
 {
     let ((sender, asked), (answers, receiver)) = (there, back);
-    let answer = move || (0..events).for_each(|_| answers.send(asked.recv().expect("asked")).expect("heard"));
-    played(events, move |n| sender.send(n).expect("heard"), move || receiver.recv().expect("answered"), answer)
+    let answer = move || {
+        (0..events).for_each(|_| answers.send(asked.recv().expect("a question comes")).expect("the asker listens"));
+    };
+    played(
+        events,
+        move |n| sender.send(n).expect("the peer listens"),
+        move || receiver.recv().expect("an answer comes"),
+        answer,
+    )
 }
 
 fn spsc(_: u64, events: u64) -> u64 {
@@ -93,8 +100,16 @@ macro_rules! channels {
     ($name:ident, $make:path) => {
         fn $name(_: u64, events: u64) -> u64 {
             let [(sender, asked), (answers, receiver)] = [(); 2].map(|()| $make(1));
-            let answer = move || (0..events).for_each(|_| answers.send(asked.recv().expect("asked")).expect("heard"));
-            played(events, |n| sender.send(n).expect("heard"), || receiver.recv().expect("answered"), answer)
+            let answer = move || {
+                (0..events)
+                    .for_each(|_| answers.send(asked.recv().expect("a question comes")).expect("the asker listens"));
+            };
+            played(
+                events,
+                |n| sender.send(n).expect("the peer listens"),
+                || receiver.recv().expect("an answer comes"),
+                answer,
+            )
         }
     };
 }
@@ -109,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_answer_comes_back() {
+    fn every_question_gets_its_answer() {
         let spinning: Pass = |_, events| rtrb(events, thread::yield_now);
         for pass in [spsc, mpmc, spinning, crossbeam, kanal, std_channel, flume] {
             assert_eq!(pass(1, 100), 99 * 100 / 2);

@@ -1,13 +1,14 @@
-//! The same work on several threads at once, as a crew that is timed as a whole.
+//! The same work on several threads at once, timed as a whole.
 
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-/// Nanoseconds that `threads` threads took together for one operation, when each did `n`: the time from the first begin to
-/// the last end, over all operations.
+/// Nanoseconds per operation of `threads` threads together, when each does `n`: the time from the first start to the
+/// last end, divided by the number of all operations.
 ///
-/// `work` prepares itself and returns the loop, so that preparation is not timed; timers start in the threads.
+/// `work` prepares itself and returns the loop, so that the clock leaves out the preparation; the clocks start in the
+/// threads.
 pub fn together<L: FnOnce(u64)>(threads: usize, n: u64, work: impl Fn(usize) -> L + Sync) -> f64 {
     let barrier = Barrier::new(threads);
     let one = &|thread: usize| {

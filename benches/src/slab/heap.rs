@@ -1,4 +1,4 @@
-//! What all competitors do: allocate and free objects of one size.
+//! The operations of all competitors: allocating and freeing objects of one size.
 
 use std::alloc::{GlobalAlloc, Layout};
 
@@ -6,11 +6,11 @@ use millstream_slab::{Handle, RawCache, RawPrivate, RawSlab};
 
 use super::list::{Shared, Split};
 
-/// The size that is measured.
+/// Size of the measured objects.
 pub const OBJECT_BYTES: usize = 64;
 const LAYOUT: Layout = match Layout::from_size_align(OBJECT_BYTES, 8) {
     Ok(layout) => layout,
-    Err(_) => panic!("8 is a power of two"),
+    Err(_) => panic!("64 bytes aligned to 8 are a valid layout"),
 };
 
 /// A thread's access to a heap.
@@ -20,14 +20,14 @@ pub trait Local {
     where
         Self: 'l;
 
-    /// Allocates, and writes to the object's first word.
+    /// Allocates an object and writes its first word.
     fn alloc(&self) -> Self::Object<'_>;
 
-    /// Frees.
+    /// Frees an object.
     fn free<'l>(&'l self, object: Self::Object<'l>);
 }
 
-/// The slab, with objects that stay with the thread: boxes.
+/// The slab, with objects that stay with their thread, as boxes do.
 pub struct Private(pub RawCache);
 
 impl Local for Private {
@@ -46,7 +46,7 @@ impl Local for Private {
     }
 }
 
-/// The slab, with objects that are published and freed by their handles.
+/// The slab, with objects that are published, and freed by their handles.
 pub struct Published(pub RawCache);
 
 impl Local for Published {
@@ -61,11 +61,11 @@ impl Local for Published {
 
     #[inline(always)]
     fn free(&self, handle: Handle) {
-        self.0.free(handle).expect("it is freed once");
+        self.0.free(handle).expect("each handle is freed once");
     }
 }
 
-/// A private heap of the process. Objects are named by their addresses, which may go to another thread.
+/// A private heap of the process. The name of an object is its address, which may go to another thread.
 pub struct Global<A>(pub A);
 
 impl<A: GlobalAlloc> Local for Global<A> {
@@ -76,7 +76,7 @@ impl<A: GlobalAlloc> Local for Global<A> {
 
     #[inline(always)]
     fn alloc(&self) -> usize {
-        // SAFETY: the layout is not empty; the object is as large as the layout.
+        // SAFETY: the layout is not empty, and the word written lies in the object.
         unsafe {
             let object = self.0.alloc(LAYOUT);
             object.write(1);
@@ -86,12 +86,12 @@ impl<A: GlobalAlloc> Local for Global<A> {
 
     #[inline(always)]
     fn free(&self, object: usize) {
-        // SAFETY: allocated above with this layout, and freed once.
+        // SAFETY: `alloc` allocated the object with this layout, and it is freed once.
         unsafe { self.0.dealloc(std::ptr::with_exposed_provenance_mut(object), LAYOUT) }
     }
 }
 
-/// One list for all threads, or one of several.
+/// A free list: the one of all threads, or one of several.
 pub struct Listed<'a>(pub &'a Shared);
 
 impl Local for Listed<'_> {
@@ -114,14 +114,14 @@ impl Local for Listed<'_> {
 /// A slab for `threads` threads, each with up to `each` objects.
 ///
 /// # Panics
-/// If there is no memory.
+/// Panics if memory runs out.
 #[must_use]
 pub fn slab(threads: usize, each: usize) -> RawSlab {
     let objects = (threads * (each + 256)) as u64;
-    RawSlab::options(OBJECT_BYTES as u64, objects).chain(64).memfd().expect("there is memory")
+    RawSlab::options(OBJECT_BYTES as u64, objects).chain(64).memfd().expect("memory suffices for the slab")
 }
 
-/// Lists for `threads` threads, one each, as in uslab.
+/// Free lists for `threads` threads, one each, as in uslab.
 #[must_use]
 pub fn split(threads: usize, each: usize) -> Split {
     Split::new(threads, each + 64)

@@ -1,5 +1,6 @@
-//! How late an allocation can be: the time of each, with four threads at work for the same time whatever they allocate from. The longest
-//! is how long the scheduler let a thread wait, which depends on how long one looks, not on how often.
+//! The latency of allocation: the time of each, with four threads at work for the same time whatever the allocator.
+//! The longest time shows how long the scheduler kept a thread waiting, which depends on the length of the
+//! measurement, not on the number of allocations.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -27,7 +28,7 @@ const QUICK_TIME: Duration = Duration::from_millis(3);
 /// Prints the table and draws the picture.
 ///
 /// # Errors
-/// When the picture cannot be written.
+/// Fails when the picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
     let time = if args.quick { QUICK_TIME } else { TIME };
     println!("### latency: allocation, {THREADS} threads, {time:?}, {}\n", clock::UNIT);
@@ -61,11 +62,11 @@ pub fn run(args: &Args) -> Result<(), Error> {
         args.rounds
     );
     picture::save(args.pictures.as_deref(), "slab-latency", || {
-        boxes::draw(&format!("How long an allocation takes, with {THREADS} threads"), clock::UNIT, &medians)
+        boxes::draw(&format!("Duration of an allocation, {THREADS} threads"), clock::UNIT, &medians)
     })
 }
 
-/// Does nothing, to see what the clock and the machine do.
+/// Does nothing, which shows the contribution of the clock and the machine.
 struct Nothing;
 
 impl Local for Nothing {
@@ -78,14 +79,14 @@ impl Local for Nothing {
     fn free(&self, (): ()) {}
 }
 
-/// The quantiles of the times of single allocations, of all threads together.
+/// The quantiles of the times of single allocations, over all threads.
 fn sample<L: Local>(time: Duration, local: impl Fn() -> L + Sync) -> Quantiles {
     let (barrier, over) = (Barrier::new(THREADS + 1), AtomicBool::new(false));
     let one = || {
         let local = local();
         let mut times = Times::new();
         barrier.wait();
-        // At least one, however late the thread comes.
+        // Every thread makes at least one allocation, however late it starts.
         loop {
             let began = clock::now();
             let object = local.alloc();

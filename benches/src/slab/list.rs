@@ -1,6 +1,7 @@
-//! The free list of Nathan Taylor's talk: a head of a pointer and a generation, changed by compare-and-swap of 128 bits.
+//! The free list of Nathan Taylor's talk: its head is a pointer and a generation, changed by a compare-and-swap of
+//! 128 bits.
 //!
-//! uslab, the allocator of that talk, splits its memory into several of them, one for each thread or processor.
+//! uslab, the allocator of that talk, splits its memory among several such lists, one for each thread or processor.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,11 +12,11 @@ use super::heap::OBJECT_BYTES;
 const WORDS: usize = OBJECT_BYTES / size_of::<usize>();
 const NONE: usize = usize::MAX;
 
-/// An object; its first word is the link while it is free.
+/// An object; its first word is the link while the object is free.
 #[repr(align(64))]
 struct Object([AtomicUsize; WORDS]);
 
-/// One list.
+/// A single list.
 #[repr(align(128))]
 pub struct Shared {
     /// Upper half: generation. Lower half: the first object.
@@ -24,7 +25,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A list of so many objects.
+    /// A list of that many objects.
     #[must_use]
     pub fn new(count: usize) -> Self {
         let objects = (0..count).map(|n| {
@@ -34,10 +35,10 @@ impl Shared {
         Shared { head: AtomicU128::new(0), objects: objects.collect() }
     }
 
-    /// Allocates.
+    /// Allocates an object.
     ///
     /// # Panics
-    /// If the list is empty.
+    /// Panics if the list is empty.
     #[inline(always)]
     pub fn pop(&self) -> usize {
         let mut head = self.head.load(Ordering::Acquire);
@@ -56,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// Frees.
+    /// Frees an object.
     #[inline(always)]
     pub fn push(&self, object: usize) {
         let mut head = self.head.load(Ordering::Acquire);
@@ -71,11 +72,11 @@ impl Shared {
     }
 }
 
-/// A list for each thread.
+/// One list for each thread.
 pub struct Split(Vec<Shared>);
 
 impl Split {
-    /// So many lists of so many objects.
+    /// `lists` lists of `each` objects.
     #[must_use]
     pub fn new(lists: usize, each: usize) -> Self {
         Split((0..lists).map(|_| Shared::new(each)).collect())
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_come_back() {
+    fn freed_objects_are_allocated_again() {
         let list = Shared::new(3);
         let all = [list.pop(), list.pop(), list.pop()];
         assert_eq!(all, [0, 1, 2]);

@@ -1,8 +1,8 @@
 //! The shared slab beside private heaps, and beside the free lists that it descends from.
 //!
-//! The peers differ in what they promise. mimalloc, jemalloc and glibc give memory to the threads of one process, and it
-//! is gone with the process. The lists share it between processes, and lose what a process held when it is killed. The
-//! slab shares it and loses nothing.
+//! The peers differ in their promises. mimalloc, jemalloc and glibc give memory to the threads of one process, and
+//! the memory goes with the process. The lists share memory between processes, and lose the objects of a process that
+//! is killed. The slab shares it and loses nothing.
 
 pub mod crew;
 pub mod heap;
@@ -15,10 +15,10 @@ pub mod reopen;
 use crate::args::Args;
 use crate::error::Error;
 
-/// Runs all of them in turn and prints the tables.
+/// Runs all parts in turn and prints the tables.
 ///
 /// # Errors
-/// When a competitor lost an object, or a slab could not be made.
+/// Fails when a competitor lost an object, or when a slab cannot be made.
 pub fn run(args: &Args) -> Result<(), Error> {
     println!("## slab: objects of {} bytes\n", heap::OBJECT_BYTES);
     let wants = |part: &str| part.contains(args.part.as_str());

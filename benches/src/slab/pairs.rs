@@ -1,4 +1,4 @@
-//! Allocation and free by the same thread: one at a time, and 64 at a time.
+//! Allocation and freeing by the same thread: one at a time, and 64 at a time.
 
 use std::hint::black_box;
 
@@ -20,7 +20,7 @@ const QUICK_PAIRS: u64 = 10_000;
 /// Prints the tables and draws a picture for each size of batch.
 ///
 /// # Errors
-/// When the slab is not sound after the work, or a picture cannot be written.
+/// Fails when the slab is not sound after the work, or when a picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
     for (batch, name) in [(1, "slab-pairs-1"), (64, "slab-pairs-64")] {
         let mut curves = Curves::default();
@@ -33,7 +33,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
         }
         picture::save(args.pictures.as_deref(), name, || {
             let title = format!("Allocate {batch}, free {batch}: objects of {OBJECT_BYTES} bytes");
-            curves.draw(&title, "Up: millions of pairs a second, all threads together.")
+            curves.draw(&title, "Vertical: millions of pairs a second, all threads together.")
         })?;
     }
     Ok(())
@@ -71,7 +71,7 @@ fn competitors(threads: usize, batch: usize, n: u64) -> Vec<Competitor<'static>>
     ]
 }
 
-/// Nanoseconds for a pair, all threads together.
+/// Nanoseconds per pair, all threads together.
 fn pairs<L: Local>(threads: usize, batch: usize, n: u64, local: impl Fn(usize) -> L + Sync) -> f64 {
     together(threads, n / batch as u64 * batch as u64, |thread| {
         let local = local(thread);

@@ -1,7 +1,7 @@
-//! Free by another thread, and by another process: one allocates, the other frees.
+//! Freeing by another thread, and by another process: one side allocates, the other frees.
 //!
-//! Objects change hands in batches, through rings whose ends never sleep: with a channel that does, most of what is measured is
-//! how long it takes to wake a thread.
+//! Objects change hands in batches, through rings whose ends never sleep: with a channel that sleeps, most of the
+//! time would go into waking threads.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -22,15 +22,15 @@ use crate::error::Error;
 
 const OBJECTS: usize = 4_000_000;
 const QUICK_OBJECTS: usize = 20_000;
-/// Objects that change hands at once.
+/// Objects per batch.
 const BATCH: usize = 256;
-/// Batches that are on their way at most.
+/// Limit on batches in transit.
 const DEPTH: usize = 8;
 
 /// Prints the table.
 ///
 /// # Errors
-/// When an object was lost.
+/// Fails when an object was lost.
 pub fn run(args: &Args) -> Result<(), Error> {
     let n = if args.quick { QUICK_OBJECTS } else { OBJECTS };
     println!("### remote: one thread allocates, another frees, {n} objects\n");
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     println!("### remote: one process allocates, another frees, {n} objects\n");
     let took = (0..args.rounds).map(|_| between_processes(n)).collect::<Result<Vec<f64>, Error>>()?;
     let median = crate::compare::median(&took);
-    println!("slab: {median:.1} ns per object, median of {} rounds; no peer can do it.\n", took.len());
+    println!("slab: {median:.1} ns per object, median of {} rounds; no peer can do this.\n", took.len());
     Ok(())
 }
 
@@ -49,9 +49,9 @@ fn competitors(slab: &RawSlab, n: usize) -> Vec<Competitor<'_>> {
     let parcel = || slab.parcel().expect("there are enough caches");
     let nothing_left = |took: f64| match slab.usage().allocated() {
         0 => Ok(took),
-        allocated => Err(Error::new(format!("{allocated} objects are left"))),
+        allocated => Err(Error::new(format!("{allocated} objects are still allocated"))),
     };
-    // The objects that were freed stay in the parcel, or in the cache of the thread that frees.
+    // The freed objects stay in the parcel, or in the cache of the freeing thread.
     let by_parcel = move |free: fn(&mut RawParcel, &RawCache) -> Result<(), millstream_slab::Error>| {
         let fill = || {
             let cache = cache();
@@ -74,7 +74,7 @@ fn competitors(slab: &RawSlab, n: usize) -> Vec<Competitor<'_>> {
     ]
 }
 
-/// Objects are named in a vector.
+/// The same with a vector of object names.
 fn one_by_one<O: Send + 'static, L: for<'l> Local<Object<'l> = O> + 'static>(
     n: usize,
     local: impl Fn() -> L + Sync,
@@ -90,7 +90,7 @@ fn one_by_one<O: Send + 'static, L: for<'l> Local<Object<'l> = O> + 'static>(
     hand_over(n, || Vec::with_capacity(BATCH), fill, empty)
 }
 
-/// Nanoseconds for an object from its allocation to its free. One thread fills batches, the other empties them.
+/// Nanoseconds per object from its allocation until it is freed. One thread fills batches, the other empties them.
 fn hand_over<B: Send, F: FnMut(&mut B), E: FnMut(&mut B)>(
     n: usize,
     batch: impl Fn() -> B,
@@ -100,7 +100,7 @@ fn hand_over<B: Send, F: FnMut(&mut B), E: FnMut(&mut B)>(
     let (mut full, mut to_free) = rtrb::RingBuffer::<B>::new(DEPTH);
     let (mut emptied, mut to_fill) = rtrb::RingBuffer::<B>::new(DEPTH);
     for _ in 0..DEPTH {
-        assert!(emptied.push(batch()).is_ok(), "there is room for as many");
+        assert!(emptied.push(batch()).is_ok(), "the ring has room for every batch");
     }
     thread::scope(|scope| {
         let empty = &empty;
@@ -109,7 +109,7 @@ fn hand_over<B: Send, F: FnMut(&mut B), E: FnMut(&mut B)>(
             for _ in 0..n / BATCH {
                 let mut batch = soon(|| to_free.pop().ok());
                 empty(&mut batch);
-                assert!(emptied.push(batch).is_ok(), "there is room for as many");
+                assert!(emptied.push(batch).is_ok(), "the ring has room for every batch");
             }
             Instant::now()
         });
@@ -118,20 +118,20 @@ fn hand_over<B: Send, F: FnMut(&mut B), E: FnMut(&mut B)>(
         for _ in 0..n / BATCH {
             let mut batch = soon(|| to_fill.pop().ok());
             fill(&mut batch);
-            assert!(full.push(batch).is_ok(), "there is room for as many");
+            assert!(full.push(batch).is_ok(), "the ring has room for every batch");
         }
         let ended = freeing.join().expect("the freeing thread does not panic");
         (ended - began).as_nanos() as f64 / (n / BATCH * BATCH) as f64
     })
 }
 
-/// How long nothing may come before the other side is taken for dead.
+/// How long one side may stay silent before the other side takes it for dead.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Looks until there is something; lets others run now and then, who may be those who bring it.
+/// Polls until `look` finds a value; yields now and then, as the other side may need the core.
 ///
 /// # Panics
-/// If nothing comes for long: whoever was to bring it has failed.
+/// Panics after a long silence, because the other side must have failed.
 fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let mut gives_up = None;
     loop {
@@ -142,20 +142,20 @@ fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
             std::hint::spin_loop();
         }
         let gives_up = *gives_up.get_or_insert_with(|| Instant::now() + PATIENCE);
-        assert!(Instant::now() < gives_up, "the other side of the slab's benchmark has fallen silent");
+        assert!(Instant::now() < gives_up, "the other side of the slab benchmark has sent nothing for {PATIENCE:?}");
         thread::yield_now();
     }
 }
 
-/// Handles on their way to another process, as plain numbers. One of zeros is the last.
+/// Handles in transit to another process, as plain numbers. A batch of zeros is the last.
 type Sent = [u64; 2 * BATCH];
 
-/// The ring that belongs to a slab.
+/// The path of the ring that belongs to a slab.
 fn ring(slab: &Path) -> PathBuf {
     slab.with_extension("ring")
 }
 
-/// The same with the freeing thread in another process, by handles through a ring in shared memory.
+/// The same with the freeing thread in another process, with handles through a ring in shared memory.
 fn between_processes(n: usize) -> Result<f64, Error> {
     let fail = |error: &dyn std::fmt::Display| Error::new(error.to_string());
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).map_err(|error| fail(&error))?;
@@ -170,7 +170,7 @@ fn between_processes(n: usize) -> Result<f64, Error> {
     let cache = Published(slab.cache().map_err(|error| fail(&error))?);
     let mut send = |batch: &[Handle; BATCH]| soon(|| sent.try_send(bytemuck::cast(*batch)).then_some(()));
     let batch = || std::array::from_fn(|_| cache.alloc());
-    // Until the ring is full: the other process has come when there is room for one more.
+    // The loop sends one batch more than the ring holds, so its end means that the other process has started.
     (0..=DEPTH).for_each(|_| send(&batch()));
     let began = Instant::now();
     (0..n / BATCH).for_each(|_| send(&batch()));
@@ -181,14 +181,14 @@ fn between_processes(n: usize) -> Result<f64, Error> {
     if status.success() && allocated == 0 {
         Ok(took)
     } else {
-        Err(Error::new(format!("{allocated} objects are left, and the other process ended with {status}")))
+        Err(Error::new(format!("{allocated} objects are still allocated, and the other process ended with {status}")))
     }
 }
 
-/// The other process: frees what comes through the ring beside the slab.
+/// Runs the other process: frees the handles that arrive through the ring beside the slab.
 ///
 /// # Errors
-/// When a handle is refused.
+/// Fails when the slab refuses a handle.
 pub fn frees(path: &Path) -> Result<(), Error> {
     let fail = |error: &dyn std::fmt::Display| Error::new(error.to_string());
     let slab = RawSlab::open(path).map_err(|error| fail(&error))?;
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left() {
+    fn every_competitor_frees_every_object() {
         let slab = slab(2, BATCH * (DEPTH + 3));
         for mut competitor in competitors(&slab, 10 * BATCH) {
             assert!((competitor.run)().unwrap() > 0.0, "{}", competitor.name);

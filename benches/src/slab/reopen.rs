@@ -1,4 +1,4 @@
-//! Opening a slab of a million objects whose users were killed.
+//! Reopening a slab of a million objects whose users were killed.
 
 use std::time::Instant;
 
@@ -12,10 +12,10 @@ use crate::error::Error;
 const OBJECTS: u64 = 1_000_000;
 const QUICK_OBJECTS: u64 = 10_000;
 
-/// Prints how long it took.
+/// Prints the duration of reopening.
 ///
 /// # Errors
-/// When what is found is not what was there.
+/// Fails when the reopened slab differs from the slab before.
 pub fn run(args: &Args) -> Result<(), Error> {
     let objects = if args.quick { QUICK_OBJECTS } else { OBJECTS };
     let mut alone = Vec::new();
@@ -28,22 +28,22 @@ pub fn run(args: &Args) -> Result<(), Error> {
         beside.push(once(&path, objects, true).map_err(|error| Error::new(error.to_string()))?);
     }
     println!("### reopen: {objects} objects, half of them published, the others in the hands of a killed process\n");
-    for (name, took) in [("alone, made anew", alone), ("beside a user, recovered", beside)] {
+    for (name, took) in [("alone, made afresh", alone), ("beside a user, recovered", beside)] {
         println!("- {name}: {:.1} ms, median of {} rounds", compare::median(&took), took.len());
     }
     println!();
     Ok(())
 }
 
-/// Milliseconds from the call of `open` to a slab with everything in its place.
+/// Milliseconds from the call of `open` until the slab has everything in its place.
 fn once(path: &std::path::Path, objects: u64, beside: bool) -> Result<f64, millstream_slab::Error> {
     let slab = RawSlab::options(OBJECT_BYTES as u64, objects).create(path)?;
-    // SAFETY: the child does what it does between its threads' birth and its end; this process has no other thread that
-    // holds a lock of the allocator's, which the child uses.
+    // SAFETY: the fork falls between the threads of two workloads, so no other thread of this process holds a lock of
+    // the allocator that the child uses.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let die = || {
-            // SAFETY: ends the process at once.
+            // SAFETY: the call only ends the process, at once.
             unsafe { libc::_exit(1) }
         };
         let Ok(cache) = slab.cache() else { die() };
@@ -55,10 +55,10 @@ fn once(path: &std::path::Path, objects: u64, beside: bool) -> Result<f64, mills
                 std::mem::forget(object);
             }
         }
-        // SAFETY: ends the process at once, with its cache in its hands.
+        // SAFETY: the call only ends the process, at once, without returning the cache.
         unsafe { libc::_exit(0) }
     }
-    // SAFETY: our own child.
+    // SAFETY: the child is ours and not yet reaped, and the status pointer may be null.
     unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     let user = beside.then(|| RawSlab::cache(&slab)).transpose();
     let began = Instant::now();
