@@ -1,13 +1,14 @@
 /* The first and only process of the machine that `run` boots: shows whether the null-GS trick works under its kernel.
  *
- * The trick, found by Paul Khuong: a process asks the kernel for a small base in GS, then writes the null selector, which
- * resets the base to 0. A kernel without the FSGSBASE instructions puts the base that was asked for back when the process
- * runs again after another one. So an access relative to GS that was meant for a word lands on the padding behind it,
- * if the process was switched out since it wrote the selector: a restartable section without the kernel's help.
+ * The trick, found by Paul Khuong: a process asks the kernel for a small base in GS, then writes the null selector,
+ * which resets the base to 0. A kernel without the FSGSBASE instructions restores the requested base when the process
+ * runs again after another one. An access relative to GS that was meant for a word then lands on the padding behind
+ * it if the process was switched out since it wrote the selector: a restartable section without the kernel's help.
  *
- * Three things are shown. First, the reads of the article: how often the base comes back over a nap. Then a free list that
- * processes share on one processor, changed by compare-and-swap without a lock prefix and without generations. It suffers from
- * the ABA problem, and hands objects out twice; and the same with the last instruction relative to GS does not.
+ * The program shows three things. First, the reads of the article: how often the base comes back over a nap. Then a
+ * free list that processes share on one processor, changed by a compare-and-swap without a lock prefix and without
+ * generations: it suffers from the ABA problem and hands objects out twice. Last, the same list with its final
+ * instruction relative to GS, which does not.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -26,7 +27,7 @@
 enum {
     ARCH_SET_GS = 0x1001,
     HAS_FSGSBASE = 1 << 1,
-    /* What GS is off by after an interruption: one word. */
+    /* The offset of GS after an interruption: one word. */
     BASE = 8,
     NAPS = 200,
     PROCESSES = 4,
@@ -35,14 +36,14 @@ enum {
     NONE = OBJECTS,
 };
 
-/* What is in no list's head. */
+/* A value that no list's head ever has. */
 static const uint64_t PADDING = ~UINT64_C(0);
 
 struct list {
     uint64_t head;
     uint64_t padding;
     uint64_t next[OBJECTS];
-    /* In how many hands each object is. */
+    /* How many processes hold each object. */
     uint64_t hands[OBJECTS];
     uint64_t twice;
     uint64_t noticed;
@@ -65,7 +66,7 @@ static inline uint64_t read_by_gs(const uint64_t *word) {
     return value;
 }
 
-/* Not locked: on one processor an instruction is not divided. Returns what was found. */
+/* The instruction has no lock prefix: on one processor nothing can divide it. Returns the value found. */
 static inline uint64_t compare_and_swap(uint64_t *word, uint64_t old, uint64_t new) {
     __asm__ volatile("cmpxchgq %2, %1" : "+a"(old), "+m"(*word) : "r"(new) : "memory", "cc");
     return old;
@@ -93,7 +94,7 @@ static int reads(void) {
     return came_back;
 }
 
-/* Somebody else runs, now and then in the middle of a section. */
+/* Lets another process run, now and then in the middle of a section. */
 static void perhaps_yield(unsigned *seed) {
     if (rand_r(seed) % 4 == 0) sched_yield();
 }

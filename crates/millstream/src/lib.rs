@@ -1,13 +1,13 @@
 //! Millstream: staged execution for one machine.
 //!
-//! This crate holds no code; it re-exports the parts, each behind a feature of its name:
+//! The crate has no code of its own: it re-exports the libraries, each behind the feature of the same name:
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
 //! | `flow` (default) | the staged execution engine |
 //! | `ring` | the disruptor, bounded channels on it, and rings between two processes |
 //! | `slab` | a slab of shared memory that survives `kill -9` |
-//! | `sync` | event counts, hazard pointers and epochs, counters, data of processors, locks |
+//! | `sync` | event counts, hazard pointers and epochs, counters, per-CPU data, locks |
 //! | `fence` | asymmetric fences |
 //! | `csm` | confidence sequences, stopping rules and exact tests |
 //! | `history` | the linearizability checker and its recorder |
