@@ -1,22 +1,23 @@
-//! The parts that need no operating system, without the standard library: they run here, and build for a machine without one.
+//! Checks the parts that need no operating system without the standard library: their test runs here, and they build
+//! for a machine without an operating system.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::step::cargo;
 
-/// A target that has no standard library, so that nothing can lean on it unnoticed.
+/// A target without a standard library, so that no use of it can go unnoticed.
 const TARGET: &str = "x86_64-unknown-none";
 
 const PARTS: [&str; 2] = ["--package=millstream-sync", "--no-default-features"];
 
-/// Runs their test; builds them for [`TARGET`], or says why that cannot be done here.
+/// Runs the test of the parts, and builds them for [`TARGET`] or says why this machine cannot.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     run(root, Command::new(cargo()).arg("test").args(PARTS).arg("--test=reclaim_bare"))?;
     let has_target =
         Command::new("rustup").args(["target", "add", TARGET]).status().is_ok_and(|status| status.success());
     if !has_target {
-        println!("   skipped for {TARGET}: `rustup target add {TARGET}` does not bring it");
+        println!("   skipped for {TARGET}: `rustup target add {TARGET}` does not install it");
         return Ok(());
     }
     let target = format!("--target={TARGET}");

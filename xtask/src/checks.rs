@@ -8,14 +8,14 @@ use crate::step::Step;
 /// Every step, in the order they run.
 pub(crate) fn all() -> Vec<Step> {
     let mut steps = vec![
-        Step::cargo("fmt", "the layout is rustfmt's", ["fmt", "--all", "--check"]),
-        Step::inspect("models", "every loom model is run", models::check_listed),
+        Step::cargo("fmt", "the layout is that of rustfmt", ["fmt", "--all", "--check"]),
+        Step::inspect("models", "the loom steps run every loom model", models::check_listed),
         Step::cargo(
             "clippy",
             "no lint fires in any target",
             ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
         ),
-        // In the workspace build the command turns optional features on; a user's build has them off.
+        // In the workspace build the command turns optional features on; in a user's build they are off.
         Step::cargo(
             "features",
             "the libraries build without optional features",
@@ -28,7 +28,7 @@ pub(crate) fn all() -> Vec<Step> {
             "unit, property and integration tests, the examples in the docs; examples compile",
             ["test", "--workspace"],
         )
-        // As in a release build, where an overflow would wrap and not panic.
+        // Overflow checks are off, as in a release build, where an overflow wraps instead of panicking.
         .then_cargo([
             "test",
             "--config=profile.dev.package.millstream-flow.overflow-checks=false",
@@ -43,7 +43,7 @@ pub(crate) fn all() -> Vec<Step> {
     steps
 }
 
-/// The loom models; their own target folder, since `--cfg loom` rebuilds everything.
+/// The loom models; they have their own target folder, as `--cfg loom` rebuilds everything.
 fn loom() -> Option<Step> {
     let mut packages = LOOM_PACKAGES.iter().map(|models| {
         let args = ["test", "--profile=loom", "--target-dir=target/loom", "--package", models.package, "--lib"];
@@ -55,7 +55,7 @@ fn loom() -> Option<Step> {
     Some(packages.fold(first, |step, args| step.then_cargo(args).env(flags.0, flags.1)))
 }
 
-/// The steps in `names`, in the order of `steps`; all of them when `names` is empty.
+/// The steps in `names`, in the order of `steps`; all steps when `names` is empty.
 pub(crate) fn select(steps: Vec<Step>, names: &[String]) -> Result<Vec<Step>, String> {
     if let Some(unknown) = names.iter().find(|name| steps.iter().all(|step| step.name != **name)) {
         let known: Vec<&str> = steps.iter().map(|step| step.name).collect();
@@ -73,13 +73,13 @@ mod tests {
     }
 
     #[test]
-    fn naming_no_step_means_all_of_them() {
+    fn no_names_select_every_step() {
         let all_names = names(&all()).join(" ");
         assert_eq!(names(&select(all(), &[]).unwrap()).join(" "), all_names);
     }
 
     #[test]
-    fn named_steps_run_in_the_tree_s_order() {
+    fn named_steps_run_in_the_listed_order() {
         let asked = ["doc".to_owned(), "fmt".to_owned()];
         assert_eq!(names(&select(all(), &asked).unwrap()), ["fmt", "doc"]);
     }

@@ -1,7 +1,7 @@
-//! The workspace's chores, behind the alias `cargo xtask`.
+//! The workspace's tasks, behind the alias `cargo xtask`.
 //!
-//! `cargo xtask test` is the one command that says whether the tree is good:
-//! continuous integration runs it and nothing else.
+//! `cargo xtask test` is the one command that decides whether the tree is good: continuous integration runs it and
+//! nothing else.
 
 mod bare;
 mod checks;
@@ -17,15 +17,15 @@ use std::process::ExitCode;
 use step::Step;
 
 const HELP: &str = "\
-The workspace's chores.
+The workspace's tasks.
 
 Usage: cargo xtask <COMMAND>
 
 Commands:
-  test [STEP]...    Run every check, or only the steps named; stops at the first that fails
-  bench [ARG]...    Draw the benchmark report; the arguments go to the bench program
+  test [STEP]...    Run every check, or only the named steps; stop at the first that fails
+  bench [ARG]...    Print the benchmark report; the arguments go to the bench program
                     (`cargo xtask bench --help` lists them); `bench --write [WORKLOAD] [ARG]...`
-                    writes docs/measured.md, too
+                    also writes docs/measured.md
   help              Show this text
 
 Steps of `test`, in order:
@@ -83,7 +83,7 @@ fn bench(mut args: Vec<String>) -> Result<(), String> {
     let mut command =
         vec!["run".to_owned(), "--release".to_owned(), "--package=millstream-benches".to_owned(), "--".to_owned()];
     command.extend(args);
-    Step::cargo("bench", "the peers side by side", command).run(root())
+    Step::cargo("bench", "ours beside its peers", command).run(root())
 }
 
 /// The workspace root: xtask is a member folder directly below it.

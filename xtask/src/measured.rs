@@ -1,4 +1,5 @@
-//! `docs/measured.md`: one section for each workload, each the output of the bench program with machine, date and commit.
+//! Writes `docs/measured.md`: one section for each workload, with the output of the bench program and its machine,
+//! date and commit.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::step::cargo;
 
-/// The workloads, in the order of the page. The bench program has a test that these are all of its own.
+/// The workloads, in the order of the page. A test of the bench program compares them with its own.
 const WORKLOADS: [&str; 12] = [
     "archive",
     "noop",
@@ -35,15 +36,16 @@ the median round with the smallest and the largest, and ratios are taken within 
 other machines far better.
 ";
 
-/// Runs the workload that `args` begin with, or each of them, and writes its section of the page.
+/// Runs the workload that `args` begin with, or every workload, and writes its section of the page.
 ///
 /// # Errors
-/// The bench program fails, or the page cannot be read or written. Sections that were finished before stay written.
+/// Fails when the bench program fails, or when the page cannot be read or written. Sections finished before stay
+/// written.
 pub(crate) fn write(root: &Path, args: &[String]) -> Result<(), String> {
     let (workloads, options) = match args.split_first() {
         Some((first, rest)) if WORKLOADS.contains(&first.as_str()) => (vec![first.as_str()], rest),
         Some((first, _)) if !first.starts_with('-') => {
-            return Err(format!("there is no workload `{first}`; expected one of {}", WORKLOADS.join(", ")));
+            return Err(format!("unknown workload `{first}`: expected one of {}", WORKLOADS.join(", ")));
         }
         _ => (WORKLOADS.to_vec(), args),
     };
@@ -63,7 +65,7 @@ pub(crate) fn write(root: &Path, args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The output of the bench program, which is shown as it comes.
+/// Runs the bench program, shows its output as it arrives, and returns it.
 fn run(root: &Path, workload: &str, options: &[String]) -> Result<String, String> {
     let args = ["run", "--release", "--quiet", "--package=millstream-benches", "--", workload];
     let mut child = Command::new(cargo())
@@ -87,14 +89,14 @@ fn section(workload: &str, options: &[String], report: &str, date: &str, commit:
     let (machine, figures) = report
         .split_once('\n')
         .filter(|(first, _)| first.starts_with("Machine: "))
-        .ok_or("expected the report to begin with a line about the machine")?;
+        .ok_or("the report must begin with a line about the machine (`Machine: …`)")?;
     let command: Vec<&str> =
         ["cargo xtask bench", workload].into_iter().chain(options.iter().map(String::as_str)).collect();
     let command = command.join(" ");
     Ok(format!("{machine} {date}, commit {commit}, `{command}`.\n\n{}\n", figures.trim()))
 }
 
-/// The page with the section in its place.
+/// Returns the page with the section in its place.
 fn with_section(page: &str, workload: &str, section: &str) -> String {
     let mut new = OPENING.to_owned();
     for name in WORKLOADS {
@@ -119,7 +121,7 @@ fn end(workload: &str) -> String {
     format!("<!-- end {workload} -->")
 }
 
-/// The commit that is measured, and whether the tree differs from it.
+/// The measured commit, marked when the tree differs from it.
 fn commit(root: &Path) -> Result<String, String> {
     let hash = output(Command::new("git").args(["rev-parse", "--short=10", "HEAD"]).current_dir(root))?;
     let changes = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!*.md"];

@@ -1,25 +1,24 @@
-//! Which packages have loom models, and the proof that none is forgotten.
+//! The packages with loom models, and the check that the list is complete.
 //!
-//! A loom model is compiled from the same source as the code it checks, with
-//! `--cfg loom`, so a plain `cargo test` never runs it. A package is therefore
-//! named here, and a package that mentions `cfg(loom)` without being named is
-//! a failure: a model nobody runs proves nothing. Models are in a package's
-//! library and in the test programs named here, `tests/*_loom.rs`; to build the
-//! other tests, which are empty then, would take longer than to run the models.
+//! A loom model is compiled from the same source as the code it checks, under `--cfg loom`, so a plain `cargo test`
+//! never runs it. Every package with models is therefore named here, and a package that mentions `cfg(loom)` without
+//! being named is a failure: a model that never runs proves nothing. Models are in a package's library and in the
+//! test programs named here, `tests/*_loom.rs`; the other tests are empty under loom, and building them would take
+//! longer than running the models.
 
 use std::fs;
 use std::path::Path;
 
-/// A package that is tested once more under `--cfg loom`.
+/// A package that is tested again under `--cfg loom`.
 pub(crate) struct Models {
     pub(crate) package: &'static str,
-    /// Under `crates/`.
+    /// The package's folder under `crates/`.
     folder: &'static str,
-    /// The test programs that hold models.
+    /// The test programs with models.
     pub(crate) tests: &'static [&'static str],
 }
 
-/// All of them.
+/// Every package with models.
 pub(crate) const LOOM_PACKAGES: &[Models] = &[
     Models { package: "millstream-ring", folder: "ring", tests: &[] },
     Models { package: "millstream-slab", folder: "slab", tests: &[] },
@@ -66,8 +65,8 @@ fn compare(found: &[String], listed: &[&str]) -> Result<(), String> {
     for folder in listed {
         if !found.iter().any(|name| name == folder) {
             return Err(format!(
-                "LOOM_PACKAGES in xtask/src/models.rs names crates/{folder}, where nothing is \
-                 under `cfg(loom)`; remove it there or bring the models back"
+                "LOOM_PACKAGES in xtask/src/models.rs names crates/{folder}, which has no code \
+                 under `cfg(loom)`; remove it from the list or bring the models back"
             ));
         }
     }
@@ -75,7 +74,7 @@ fn compare(found: &[String], listed: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a test program is compiled for loom only.
+/// Whether a test program is compiled for loom alone.
 fn is_model(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("#![cfg(") && line.contains("loom") && !line.contains("not(loom"))
 }
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_that_nobody_runs_is_a_failure() {
+    fn an_unlisted_package_with_models_is_a_failure() {
         let error = compare(&["sync".to_owned()], &[]).unwrap_err();
         assert!(error.contains("crates/sync"), "{error}");
     }
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_with_models_that_nobody_runs_is_a_failure() {
+    fn an_unlisted_test_with_models_is_a_failure() {
         let folder = std::env::temp_dir().join(format!("xtask-model-tests-{}", std::process::id()));
         fs::create_dir_all(folder.join("tests")).unwrap();
         fs::write(folder.join("tests/plain.rs"), "").unwrap();

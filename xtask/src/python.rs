@@ -1,17 +1,17 @@
-//! The Python face: built, installed into a virtual environment of its own, and tested.
+//! The Python package: built, installed into its own virtual environment, and tested.
 //!
-//! It stands outside the workspace, so that everything else builds where there is no Python. Here, too, a machine that
-//! lacks what the face needs (an interpreter, `venv`, the build tool) is no failure: the step says what is missing.
+//! The package stands outside the workspace, so that everything else builds without Python. Here, too, a machine
+//! without the required tools (an interpreter, `venv`, the build tool) is no failure: the step names the missing one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::step::cargo;
 
-/// The oldest Python whose stable interface has what the face uses.
+/// The check for the oldest Python whose stable interface has everything the package uses.
 const OLDEST: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
 
-/// Where the package is.
+/// The folder of the package.
 const PACKAGE: &str = "bindings/python";
 
 pub(crate) fn check(root: &Path) -> Result<(), String> {
@@ -37,32 +37,32 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
         .current_dir(root))
 }
 
-/// The package is built with debug assertions, in a target folder of its own.
+/// Builds the package with debug assertions, in its own target folder.
 fn build_settings(root: &Path) -> [(&'static str, PathBuf); 2] {
     [("CARGO_TARGET_DIR", root.join("target/python")), ("MATURIN_PEP517_ARGS", PathBuf::from("--profile=dev"))]
 }
 
-/// A virtual environment that holds the build tool.
+/// A virtual environment with the build tool.
 struct Environment {
     folder: PathBuf,
 }
 
 impl Environment {
-    /// The environment, made if there is none; the error says what this machine lacks.
+    /// Finds the environment or makes it; the error names the missing tool of this machine.
     fn prepare(root: &Path) -> Result<Self, String> {
         let environment = Self { folder: root.join("target/python/venv") };
         if !succeeds(&mut environment.python(), &["-c", OLDEST]) {
             if !succeeds(&mut Command::new("python3"), &["-c", OLDEST]) {
-                return Err("there is no python3 of version 3.11 or later".to_owned());
+                return Err("found no python3 of version 3.11 or later".to_owned());
             }
             let folder = environment.folder.display().to_string();
             if !succeeds(&mut Command::new("python3"), &["-m", "venv", "--clear", &folder]) {
-                return Err("`python3 -m venv` does not work; Debian has it in python3-venv".to_owned());
+                return Err("`python3 -m venv` does not work; on Debian, install python3-venv".to_owned());
             }
         }
         environment.ensure("maturin")?;
-        // Without numpy its tests are left out, and say so.
-        let _ = environment.ensure("numpy").inspect_err(|reason| println!("   {reason}; its tests are left out"));
+        // Without numpy, its tests are skipped, and this message says so.
+        let _ = environment.ensure("numpy").inspect_err(|reason| println!("   {reason}; its tests are skipped"));
         Ok(environment)
     }
 
@@ -80,7 +80,7 @@ impl Environment {
         self.folder.join("bin").join(name)
     }
 
-    /// The environment's interpreter, which finds the environment's programs first.
+    /// The environment's interpreter, with the environment's programs first in its path.
     fn python(&self) -> Command {
         let mut python = Command::new(self.program("python"));
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -92,12 +92,12 @@ impl Environment {
     }
 }
 
-/// Whether the command ends well; what it prints is of no interest.
+/// Whether the command succeeds; its output does not matter.
 fn succeeds(command: &mut Command, args: &[&str]) -> bool {
     command.args(args).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// Runs a command whose failure is the step's.
+/// Runs a command whose failure fails the step.
 fn run(command: &mut Command) -> Result<(), String> {
     let line = std::iter::once(command.get_program()).chain(command.get_args());
     let line: Vec<_> = line.map(|word| word.to_string_lossy().into_owned()).collect();

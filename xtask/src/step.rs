@@ -1,4 +1,4 @@
-//! One step of a chore: commands that run in order, timed, until one fails.
+//! One step of a task: commands that run in order, timed, until one fails.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Step {
     /// The word on the command line and in the report.
     pub(crate) name: &'static str,
-    /// What a pass of this step means.
+    /// The statement that a pass of this step proves.
     pub(crate) about: &'static str,
     work: Work,
 }
@@ -46,7 +46,7 @@ impl Step {
     /// Appends a `cargo` invocation to this step.
     ///
     /// # Panics
-    /// If the step is an inspection.
+    /// Panics if the step is an inspection.
     pub(crate) fn then_cargo(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.invocations().push(Invocation { args: args.into_iter().map(Into::into).collect(), env: Vec::new() });
         self
@@ -55,7 +55,7 @@ impl Step {
     /// Sets an environment variable for the last invocation added.
     ///
     /// # Panics
-    /// If the step is an inspection.
+    /// Panics if the step is an inspection.
     pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
         let last = self.invocations().last_mut();
         last.expect("a cargo step has at least one invocation").env.push((name, value.into()));
@@ -91,7 +91,7 @@ impl Invocation {
         if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}")) }
     }
 
-    /// The invocation as one would type it, to repeat it by hand.
+    /// The invocation as a shell command, to repeat it by hand.
     fn shell_line(&self) -> String {
         let mut line = String::new();
         for (name, value) in &self.env {
@@ -106,7 +106,7 @@ impl Invocation {
     }
 }
 
-/// The cargo that runs us, so that every step uses the same toolchain.
+/// The cargo that runs this program, so that every step uses the same toolchain.
 pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_command_is_shown_as_it_can_be_repeated() {
+    fn a_failing_command_is_shown_in_a_repeatable_form() {
         let step = Step::cargo("x", "", ["no-such-subcommand"]).env("NAME", "value");
         let error = step.run(Path::new(".")).unwrap_err();
         assert!(error.contains("NAME='value' cargo no-such-subcommand"), "{error}");

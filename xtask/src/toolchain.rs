@@ -1,13 +1,13 @@
-//! The toolchain parts that the checks need beside the compiler.
+//! The parts of the toolchain that the checks need beside the compiler.
 
 use std::process::{Command, Stdio};
 
 use crate::step::cargo;
 
-/// Cargo subcommand and the rustup component that brings it.
+/// A cargo subcommand and the rustup component that provides it.
 const COMPONENTS: [(&str, &str); 2] = [("fmt", "rustfmt"), ("clippy", "clippy")];
 
-/// Installs the missing components through rustup, or says what to install by hand.
+/// Installs the missing components through rustup, or says which to install by hand.
 pub(crate) fn ensure_components() -> Result<(), String> {
     for (subcommand, component) in COMPONENTS {
         if works(subcommand) {
@@ -19,7 +19,7 @@ pub(crate) fn ensure_components() -> Result<(), String> {
         if !added || !works(subcommand) {
             return Err(format!(
                 "`cargo {subcommand}` is missing and `rustup component add {component}` did not \
-                 bring it; install {component} for this toolchain and try again"
+                 install it; install {component} for this toolchain and try again"
             ));
         }
     }
