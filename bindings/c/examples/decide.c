@@ -1,4 +1,4 @@
-/* Decides, trial by trial, whether bins fill to 97.5 % in more than 98 % of cases, and be wrong once in a thousand.
+/* Decides, trial by trial, whether bins fill to 97.5 % in more than 98 % of cases; it errs at most once in a thousand runs.
  *
  *   cc decide.c $(pkg-config --cflags --libs millstream) -o decide && ./decide
  */
@@ -41,7 +41,7 @@ int main(void) {
     millstream_csm_bins_free(bins);
     millstream_csm_driver_free(driver);
 
-    /* The bare functions, for the numbers of Paul Khuong's article: 3972 successes in 4000 trials. */
+    /* The low-level functions, for the numbers of Paul Khuong's article: 3972 successes in 4000 trials. */
     millstream_csm_stop_result stop;
     check(millstream_csm_stop(4000, 3972, 0.98, log(0.001), NULL, &stop));
     printf("stop: %s, level %.10f\n", stop.stop ? "yes" : "no", stop.level);

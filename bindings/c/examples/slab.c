@@ -1,4 +1,4 @@
-/* A slab that two processes share: one is killed, and what it published is still there.
+/* Two processes share a slab: one is killed, and its published objects are still there.
  *
  *   cc slab.c $(pkg-config --cflags --libs millstream) -o slab && ./slab /dev/shm/sessions
  */
@@ -17,10 +17,10 @@ struct session {
     uint64_t visits;
 };
 
-/* Tells these objects from those of other programs; change it with the struct. */
+/* Tells these objects from those of other programs; change it whenever the struct changes. */
 static const uint64_t session_tag = 0x53455353494f4e01;
 
-/* How often to try to open what another process is opening. Each takes ten seconds. */
+/* How often to retry an open while another process is opening the file. Each try takes ten seconds. */
 enum { OPENINGS = 6 };
 
 static void check(int32_t status) {
@@ -50,13 +50,13 @@ static millstream_slab *create_or_open(const char *path) {
     check(millstream_slab_object_bytes(slab, &object_bytes));
     check(millstream_slab_tag(slab, &tag));
     if (object_bytes != sizeof(struct session) || tag != session_tag) {
-        fprintf(stderr, "%s holds something else than sessions\n", path);
+        fprintf(stderr, "%s: expected a slab of sessions, found another kind of objects\n", path);
         exit(1);
     }
     return slab;
 }
 
-/* Publishes a session, and is killed when it has just begun with another. */
+/* Publishes a session, and is killed at the beginning of another. */
 static void work(const millstream_slab *slab) {
     millstream_slab_cache *cache;
     millstream_slab_private object;
@@ -65,7 +65,7 @@ static void work(const millstream_slab *slab) {
     check(millstream_slab_private_new(cache, &object));
     *(struct session *)object.bytes = (struct session){"ada", 1};
     check(millstream_slab_private_publish(&object, &handle));
-    check(millstream_slab_sync_object(slab, handle)); /* From now on it survives a power failure, too. */
+    check(millstream_slab_sync_object(slab, handle)); /* From now on it also survives a power failure. */
 
     check(millstream_slab_private_new(cache, &object));
     strcpy(((struct session *)object.bytes)->user, "bob");
@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
 
     uint64_t recovered;
     check(millstream_slab_recover(slab, &recovered));
-    printf("recovered: %s\n", recovered > 0 ? "what the child had in its hands" : "nothing");
+    printf("recovered: %s\n", recovered > 0 ? "the private object of the child" : "nothing");
 
     millstream_slab_cache *cache;
     check(millstream_slab_cache_new(slab, &cache));

@@ -5,14 +5,14 @@ use millstream_csm::random::Random;
 
 use crate::status::{answer, borrow_mut, release};
 
-/// Draws how full all bins are when the first one is full.
+/// Draws the fill of all bins at the moment when the first bin is full.
 pub struct millstream_csm_bins {
     bins: Bins,
     sampler: Poissonised,
     random: Random,
 }
 
-/// A sampler for `bins` bins that hold `capacity` balls each; the same `seed` gives the same numbers everywhere.
+/// Makes a sampler for `bins` bins of `capacity` balls each; the same `seed` gives the same numbers everywhere.
 ///
 /// # Safety
 /// `out` points to a pointer.
@@ -28,31 +28,32 @@ pub unsafe extern "C" fn millstream_csm_bins_new(
         let sampler = millstream_csm_bins { bins, sampler: Poissonised::new(bins), random: Random::seeded(seed) };
         Ok(Box::into_raw(Box::new(sampler)))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Gives a sampler back.
+/// Frees a sampler.
 ///
 /// # Safety
-/// `sampler` is NULL or was made by millstream_csm_bins_new, and is not used any more.
+/// `sampler` is NULL or was made by millstream_csm_bins_new, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_bins_free(sampler: *mut millstream_csm_bins) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `sampler` is NULL or came from a function that makes one, and is not used
+    // afterwards.
     unsafe { release(sampler) }
 }
 
-/// One trial: the share of all places in use when the first bin is full.
+/// Runs one trial: the share of all places in use when the first bin is full.
 ///
 /// # Safety
 /// `sampler` was made by millstream_csm_bins_new; `fill` points to a double.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_bins_fill(sampler: *mut millstream_csm_bins, fill: *mut f64) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `sampler` is NULL or a live sampler that no other thread uses.
         let millstream_csm_bins { bins, sampler, random } = unsafe { borrow_mut("sampler", sampler) }?;
         Ok(bins.fill(sampler.balls(random)))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `fill` is NULL or valid for a write.
     unsafe { answer(fill, compute) }
 }

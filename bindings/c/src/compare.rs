@@ -1,4 +1,4 @@
-//! Which of two samples is smaller, and are they alike at all?
+//! The smaller of two samples, and a test whether they differ at all.
 
 use std::ffi::c_char;
 
@@ -11,30 +11,30 @@ use crate::driver::{millstream_csm_setup, millstream_csm_status, status_of};
 use crate::interval::millstream_csm_interval_result;
 use crate::status::{Failure, answer, borrow, slice};
 
-/// It is not certain which is smaller.
+/// The smaller one is not certain.
 pub const MILLSTREAM_CSM_NEITHER: i32 = 0;
-/// The first is smaller.
+/// The first is certainly smaller.
 pub const MILLSTREAM_CSM_FIRST: i32 = 1;
-/// The second is smaller.
+/// The second is certainly smaller.
 pub const MILLSTREAM_CSM_SECOND: i32 = 2;
 
-/// As extreme is a statistic whose absolute value is at least as large: the default of the other languages.
+/// A statistic is as extreme if its absolute value is at least as large: the default of the other languages.
 pub const MILLSTREAM_CSM_BOTH: i32 = 0;
-/// As extreme is a statistic that is at least as large: the first sample has the larger values, as in scipy.
+/// A statistic is as extreme if it is at least as large: the first sample has the larger values, as in scipy.
 pub const MILLSTREAM_CSM_GREATER: i32 = 1;
-/// As extreme is a statistic that is at most as large.
+/// A statistic is as extreme if it is at most as large.
 pub const MILLSTREAM_CSM_LESS: i32 = 2;
 
-/// What a comparison knows.
+/// The result of a comparison.
 #[repr(C)]
 pub struct millstream_csm_comparison {
-    /// How many pairs there are; of unpaired samples, the size of the smaller one.
+    /// Number of pairs; for unpaired samples, the size of the smaller one.
     pub pairs: u64,
     /// MILLSTREAM_CSM_FIRST or MILLSTREAM_CSM_SECOND if that is certain, and MILLSTREAM_CSM_NEITHER otherwise.
     pub smaller: i32,
-    /// The second's size over the first's, as estimated; not a number without data.
+    /// The estimated size of the second relative to the first; NaN without data.
     pub ratio: f64,
-    /// Where that ratio lies; right at all times at once.
+    /// An interval for that ratio, valid at all times at once.
     pub interval: millstream_csm_interval_result,
 }
 
@@ -53,7 +53,7 @@ impl From<Comparison> for millstream_csm_comparison {
     }
 }
 
-/// Compares the medians of two samples of numbers above zero by their ratio, second over first.
+/// Compares the medians of two samples of positive numbers by their ratio, second over first.
 ///
 /// # Safety
 /// `first` points to `first_size` numbers and `second` to `second_size`; `out` points to a `millstream_csm_comparison`.
@@ -67,16 +67,16 @@ pub unsafe extern "C" fn millstream_csm_compare(
     out: *mut millstream_csm_comparison,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `first` and `second` point to as many numbers as their sizes say.
         let (first, second) = unsafe { (slice("first", first, first_size)?, slice("second", second, second_size)?) };
         Ok(samples(first, second, error)?.into())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Compares pairs of numbers above zero by the median of their ratios, second over first, in the order given; it stops at
-/// the first pair at which it is certain which is smaller.
+/// Compares pairs of positive numbers by the median of their ratios, second over first, in the given order; it stops
+/// at the first pair at which the smaller one is certain.
 ///
 /// # Safety
 /// `first` and `second` point to `pairs` numbers each; `out` points to a `millstream_csm_comparison`.
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn millstream_csm_compare_pairs(
     out: *mut millstream_csm_comparison,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `first` and `second` point to `pairs` numbers each.
         let (first, second) = unsafe { (slice("first", first, pairs)?, slice("second", second, pairs)?) };
         let mut paired = Paired::new(error)?;
         for (&first, &second) in first.iter().zip(second) {
@@ -99,17 +99,18 @@ pub unsafe extern "C" fn millstream_csm_compare_pairs(
         }
         Ok(paired.status()?.into())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Is a difference between two samples larger than chance makes it?
+/// Tests whether the difference between two samples is larger than chance explains.
 ///
-/// Divides the values of both at random, again and again, and decides the setup's claim about the p-value, which is the
-/// rate of divisions whose statistic is as extreme as that of the samples. `statistic` is "mean" or "median": the
-/// first's less the second's. `tail` is MILLSTREAM_CSM_BOTH, MILLSTREAM_CSM_GREATER or MILLSTREAM_CSM_LESS. The null
-/// hypothesis is that the second sample is distributed like `shift + scale * first`; 0 and 1 if both are alike. The same
-/// seed gives the same answer. Give the setup a limit: a p-value at the threshold takes for ever.
+/// The function shuffles the values of both samples, divides them again, and decides the setup's claim about the
+/// p-value, which is the rate of divisions whose statistic is as extreme as that of the samples. `statistic` is
+/// "mean" or "median": the first's less the second's. `tail` is MILLSTREAM_CSM_BOTH, MILLSTREAM_CSM_GREATER or
+/// MILLSTREAM_CSM_LESS. The null hypothesis is that the second sample is distributed like `shift + scale * first`;
+/// use 0 and 1 if both are alike. The same seed gives the same answer. Give the setup a limit: a p-value at the
+/// threshold may never be decided.
 ///
 /// # Safety
 /// `first` points to `first_size` numbers and `second` to `second_size`; `statistic` is a C string; `setup` points to a
@@ -129,9 +130,10 @@ pub unsafe extern "C" fn millstream_csm_permutation(
     out: *mut millstream_csm_status,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `first` and `second` point to as many numbers as their sizes say.
         let (first, second) = unsafe { (slice("first", first, first_size)?, slice("second", second, second_size)?) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `statistic` is NULL or a C string, and that `setup` is NULL or a setup
+        // whose `method` is NULL or a C string.
         let (name, setup) = unsafe { (crate::status::text("statistic", statistic)?, borrow("setup", setup)?.read()?) };
         let statistic: fn(&[f64], &[f64]) -> f64 = match name {
             Some("mean") => mean_difference,
@@ -150,6 +152,6 @@ pub unsafe extern "C" fn millstream_csm_permutation(
         let mut driver = Driver::new(&setup)?;
         Ok(status_of(&driver.run(|| test.draw(&mut random), |_| ())))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }

@@ -1,4 +1,4 @@
-//! Deciding a claim as the data come in.
+//! Deciding a claim about a rate as the data come in.
 
 use std::ffi::c_char;
 
@@ -13,20 +13,20 @@ pub const MILLSTREAM_CSM_AT_LEAST: i32 = 0;
 pub const MILLSTREAM_CSM_AT_MOST: i32 = 1;
 /// The rate of success lies between `low` and `high`.
 pub const MILLSTREAM_CSM_WITHIN: i32 = 2;
-/// Two thresholds: above `low` it may be said to hold, below `high` it may be said to fail, in between either is right.
-/// This always comes to a decision.
+/// There are two thresholds: above `low` "holds" is a right answer, below `high` "fails" is, and in between both are.
+/// This claim is always decided.
 pub const MILLSTREAM_CSM_BETWEEN: i32 = 3;
 
-/// Not enough data yet.
+/// The data do not decide the claim yet.
 pub const MILLSTREAM_CSM_RUNNING: i32 = 0;
 /// The claim holds.
 pub const MILLSTREAM_CSM_HOLDS: i32 = 1;
 /// The claim fails.
 pub const MILLSTREAM_CSM_FAILS: i32 = 2;
-/// Undecided at the limit.
+/// The limit was reached without a decision.
 pub const MILLSTREAM_CSM_AT_LIMIT: i32 = 3;
 
-/// What is claimed, and how sure the answer has to be.
+/// A claim, and the certainty that its answer must have.
 #[repr(C)]
 pub struct millstream_csm_setup {
     /// MILLSTREAM_CSM_AT_LEAST, MILLSTREAM_CSM_AT_MOST, MILLSTREAM_CSM_WITHIN or MILLSTREAM_CSM_BETWEEN.
@@ -35,12 +35,12 @@ pub struct millstream_csm_setup {
     pub low: f64,
     /// The upper threshold, if the claim has one.
     pub high: f64,
-    /// The most that the probability of a wrong answer, verdict or interval, may be.
+    /// The largest acceptable probability that the verdict or the interval is wrong.
     pub error: f64,
-    /// How evidence is weighed: "mixture", "balanced", "robbins", "centred", "one-sided"; with two thresholds "blend" or "sprt". NULL
-    /// for the best.
+    /// The way to weigh evidence: "mixture", "balanced", "robbins", "centred", "one-sided"; with two thresholds
+    /// "blend" or "sprt". NULL selects the best.
     pub method: *const c_char,
-    /// The most trials; 0 for no limit.
+    /// The largest number of trials; 0 means no limit.
     pub limit: u64,
 }
 
@@ -49,7 +49,7 @@ impl millstream_csm_setup {
     /// `method` is NULL or a C string.
     pub(crate) unsafe fn read(&self) -> Result<Setup, Failure> {
         let mut setup = Setup::new(claim(self.claim, self.low, self.high)?, self.error);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `method` is NULL or a C string.
         if let Some(name) = unsafe { text("method", self.method) }? {
             setup = setup.method(name.parse()?);
         }
@@ -57,7 +57,7 @@ impl millstream_csm_setup {
     }
 }
 
-/// The claim of this code.
+/// The claim with this code.
 pub(crate) fn claim(code: i32, low: f64, high: f64) -> Result<Claim, Failure> {
     match code {
         MILLSTREAM_CSM_AT_LEAST => Ok(Claim::AtLeast(low)),
@@ -68,30 +68,30 @@ pub(crate) fn claim(code: i32, low: f64, high: f64) -> Result<Claim, Failure> {
     }
 }
 
-/// Watches successes and failures and says when they decide a claim.
+/// Watches successes and failures and reports when they decide a claim.
 pub struct millstream_csm_driver {
     driver: Driver,
 }
 
-/// How far a driver has come.
+/// The progress of a driver.
 #[repr(C)]
 pub struct millstream_csm_status {
-    /// Trials observed.
+    /// Number of trials observed.
     pub trials: u64,
-    /// Successes among them.
+    /// Number of successes among them.
     pub successes: u64,
-    /// Where the rate of success lies; right at all times at once.
+    /// An interval for the rate of success, valid at all times at once.
     pub interval: millstream_csm_interval_result,
-    /// The level of the test that is nearest to a decision.
+    /// The level of the test that is closest to a decision.
     pub level: f64,
-    /// What the level must be less than.
+    /// The bound below which the level decides.
     pub log_eps: f64,
     /// MILLSTREAM_CSM_RUNNING, MILLSTREAM_CSM_HOLDS, MILLSTREAM_CSM_FAILS or MILLSTREAM_CSM_AT_LIMIT.
     pub progress: i32,
 }
 
-/// A driver that has seen `trials` trials with `successes` successes already, 0 and 0 for a fresh one. The setup and these
-/// two numbers are all there is to save to go on later.
+/// Makes a driver that starts after `trials` trials with `successes` successes, 0 and 0 for a fresh one. To resume
+/// later, save the setup and these two numbers: they are the driver's whole state.
 ///
 /// # Safety
 /// `setup` points to a setup whose `method` is NULL or a C string; `out` points to a pointer.
@@ -103,27 +103,28 @@ pub unsafe extern "C" fn millstream_csm_driver_new(
     out: *mut *mut millstream_csm_driver,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `setup` is NULL or a setup whose `method` is NULL or a C string.
         let setup = unsafe { borrow("setup", setup)?.read() }?;
         let driver = Driver::resume(&setup, trials, successes)?;
         Ok(Box::into_raw(Box::new(millstream_csm_driver { driver })))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Gives a driver back.
+/// Frees a driver.
 ///
 /// # Safety
-/// `driver` is NULL or was made by millstream_csm_driver_new, and is not used any more.
+/// `driver` is NULL or was made by millstream_csm_driver_new, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_driver_free(driver: *mut millstream_csm_driver) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `driver` is NULL or came from a function that makes one, and is not used
+    // afterwards.
     unsafe { release(driver) }
 }
 
-/// Notes one trial and says through `progress` (NULL: does not say) what is known now. Trials after a decision, or beyond
-/// the limit, are not counted.
+/// Records one trial and stores the state of the decision in `*progress`, unless `progress` is NULL. Trials after a
+/// decision, or beyond the limit, are not counted.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_driver_new; `progress` is NULL or points to an int32_t.
@@ -133,7 +134,7 @@ pub unsafe extern "C" fn millstream_csm_driver_observe(
     success: bool,
     progress: *mut i32,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `driver` and `progress` are as `change` requires.
     unsafe {
         change(driver, progress, |driver| {
             driver.observe(success);
@@ -142,8 +143,8 @@ pub unsafe extern "C" fn millstream_csm_driver_observe(
     }
 }
 
-/// Notes a set of trials that belong together, such as a batch that ran in parallel or a resampled set, and looks once, at
-/// its end.
+/// Records a set of trials that belong together, such as a batch that ran in parallel or a resampled set, and
+/// evaluates the evidence once, at its end.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_driver_new; `progress` is NULL or points to an int32_t.
@@ -154,7 +155,7 @@ pub unsafe extern "C" fn millstream_csm_driver_observe_set(
     successes: u64,
     progress: *mut i32,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `driver` and `progress` are as `change` requires.
     unsafe {
         change(driver, progress, |driver| {
             driver.observe_set(trials, successes)?;
@@ -163,7 +164,7 @@ pub unsafe extern "C" fn millstream_csm_driver_observe_set(
     }
 }
 
-/// How far the driver has come.
+/// Reports the progress of a driver.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_driver_new; `out` points to a `millstream_csm_status`.
@@ -173,15 +174,15 @@ pub unsafe extern "C" fn millstream_csm_driver_status(
     out: *mut millstream_csm_status,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `driver` is NULL or a live driver.
         Ok(status_of(&unsafe { borrow("driver", driver) }?.driver.status()))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
 /// # Safety
-/// As for the functions that call it.
+/// The conditions are those of the functions that call this one.
 unsafe fn change(
     driver: *mut millstream_csm_driver,
     progress: *mut i32,
@@ -190,12 +191,12 @@ unsafe fn change(
     let mut unasked = 0;
     let progress = if progress.is_null() { &raw mut unasked } else { progress };
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `driver` is NULL or a live driver that no other thread uses.
         let driver = &mut unsafe { borrow_mut("driver", driver) }?.driver;
         change(driver)?;
         Ok(code(driver.progress()))
     };
-    // SAFETY: the caller's promise, or our own variable.
+    // SAFETY: `progress` points to `unasked` above, or the caller guarantees that it is valid for a write.
     unsafe { answer(progress, compute) }
 }
 

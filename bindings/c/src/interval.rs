@@ -1,18 +1,18 @@
-//! Intervals for a rate, and for a quantile of numbers.
+//! Intervals for a rate and for a quantile.
 
 use millstream_csm::quantile::{self, Ranks};
 use millstream_csm::{Interval, interval};
 
 use crate::status::{Failure, answer};
 
-/// Right at all times at once; the one to show while data come in.
+/// The interval is valid at all times at once, so it may be shown while data come in.
 pub const MILLSTREAM_CSM_WATCHED: i32 = 0;
-/// Right only if the number of trials was fixed before the first (Clopper and Pearson).
+/// The interval is valid only if the number of trials was fixed before the first (Clopper and Pearson).
 pub const MILLSTREAM_CSM_FIXED: i32 = 1;
-/// Where the rate lies with this probability if every rate was equally likely beforehand (Bayes).
+/// The rate lies in the interval with this probability if every rate was equally likely beforehand (Bayes).
 pub const MILLSTREAM_CSM_CREDIBLE: i32 = 2;
 
-/// From `low` to `high`, both included.
+/// An interval from `low` to `high`, both included.
 #[repr(C)]
 pub struct millstream_csm_interval_result {
     /// The lower end.
@@ -27,8 +27,8 @@ impl From<Interval> for millstream_csm_interval_result {
     }
 }
 
-/// Where the rate of success lies, after `successes` in `trials`, but for a probability of `error`. `kind` is
-/// MILLSTREAM_CSM_WATCHED, MILLSTREAM_CSM_FIXED or MILLSTREAM_CSM_CREDIBLE.
+/// Computes an interval that contains the rate of success, after `successes` in `trials`, except with probability
+/// `error`. `kind` is MILLSTREAM_CSM_WATCHED, MILLSTREAM_CSM_FIXED or MILLSTREAM_CSM_CREDIBLE.
 ///
 /// # Safety
 /// `out` points to a `millstream_csm_interval_result`.
@@ -49,21 +49,21 @@ pub unsafe extern "C" fn millstream_csm_interval(
         };
         Ok(interval.into())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Places in sorted data, counted from 1.
+/// Ranks in sorted data, counted from 1.
 #[repr(C)]
 pub struct millstream_csm_ranks {
-    /// The quantile is at least the value of this rank; 0 if nothing is known.
+    /// The quantile is at least the value of this rank; 0 if there is no bound.
     pub low: u64,
-    /// The quantile is at most the value of this rank; one more than there are values if nothing is known.
+    /// The quantile is at most the value of this rank; one more than the number of values if there is no bound.
     pub high: u64,
 }
 
-/// The ranks among `n` sorted values that the quantile `q` (0.5: the median) lies between, at all `n` at once but for a
-/// probability of `error`.
+/// Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median), at all `n` at once
+/// except with probability `error`.
 ///
 /// # Safety
 /// `out` points to a `millstream_csm_ranks`.
@@ -78,6 +78,6 @@ pub unsafe extern "C" fn millstream_csm_quantile_ranks(
         let Ranks { low, high } = quantile::ranks(n, q, error)?;
         Ok(millstream_csm_ranks { low, high })
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }

@@ -1,4 +1,4 @@
-//! Deciding a claim about a mean of bounded numbers as they come in.
+//! Deciding a claim about the mean of bounded numbers as they come in.
 
 use millstream_csm::means::{MeanDriver, MeanSetup};
 
@@ -6,7 +6,7 @@ use crate::driver::{claim, code};
 use crate::interval::millstream_csm_interval_result;
 use crate::status::{answer, borrow, borrow_mut, release};
 
-/// What is claimed about a mean, and how sure the answer has to be.
+/// A claim about a mean, and the certainty that its answer must have.
 #[repr(C)]
 pub struct millstream_csm_mean_setup {
     /// MILLSTREAM_CSM_AT_LEAST, MILLSTREAM_CSM_AT_MOST, MILLSTREAM_CSM_WITHIN or MILLSTREAM_CSM_BETWEEN.
@@ -15,13 +15,13 @@ pub struct millstream_csm_mean_setup {
     pub low: f64,
     /// The upper threshold, if the claim has one.
     pub high: f64,
-    /// The least that a single value can be.
+    /// The smallest possible value.
     pub least: f64,
-    /// The most that a single value can be.
+    /// The largest possible value.
     pub most: f64,
-    /// The most that the probability of a wrong answer, verdict or interval, may be.
+    /// The largest acceptable probability that the verdict or the interval is wrong.
     pub error: f64,
-    /// The most values; 0 for no limit.
+    /// The largest number of values; 0 means no limit.
     pub limit: u64,
 }
 
@@ -32,25 +32,25 @@ impl millstream_csm_mean_setup {
     }
 }
 
-/// Watches bounded numbers and says when they decide a claim about their mean.
+/// Watches bounded numbers and reports when they decide a claim about their mean.
 pub struct millstream_csm_mean_driver {
     driver: MeanDriver,
 }
 
-/// How far a driver of means has come.
+/// The progress of a mean driver.
 #[repr(C)]
 pub struct millstream_csm_mean_status {
-    /// Values observed.
+    /// Number of values observed.
     pub trials: u64,
-    /// Their mean; not a number without values.
+    /// Mean of the values; NaN without values.
     pub mean: f64,
-    /// Where the mean lies; right at all times at once.
+    /// An interval for the true mean, valid at all times at once.
     pub interval: millstream_csm_interval_result,
     /// MILLSTREAM_CSM_RUNNING, MILLSTREAM_CSM_HOLDS, MILLSTREAM_CSM_FAILS or MILLSTREAM_CSM_AT_LIMIT.
     pub progress: i32,
 }
 
-/// A driver that has seen nothing.
+/// Makes a driver without observations.
 ///
 /// # Safety
 /// `setup` points to a setup; `out` points to a pointer.
@@ -60,27 +60,28 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_new(
     out: *mut *mut millstream_csm_mean_driver,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `setup` is NULL or a setup.
         let setup = unsafe { borrow("setup", setup) }?.read()?;
         let driver = MeanDriver::new(&setup)?;
         Ok(Box::into_raw(Box::new(millstream_csm_mean_driver { driver })))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Gives a driver back.
+/// Frees a driver.
 ///
 /// # Safety
-/// `driver` is NULL or was made by millstream_csm_mean_driver_new, and is not used any more.
+/// `driver` is NULL or was made by millstream_csm_mean_driver_new, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_mean_driver_free(driver: *mut millstream_csm_mean_driver) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `driver` is NULL or came from a function that makes one, and is not used
+    // afterwards.
     unsafe { release(driver) }
 }
 
-/// Notes one value and says what is known now. A value that is not between the bounds is refused and left out; values
-/// after a decision, or beyond the limit, are not counted.
+/// Records one value and stores the state of the decision in `*progress`. A value outside the bounds is refused and
+/// left out; values after a decision, or beyond the limit, are not counted.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_mean_driver_new; `progress` points to an int32_t.
@@ -91,16 +92,16 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_observe(
     progress: *mut i32,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `driver` is NULL or a live driver that no other thread uses.
         let driver = &mut unsafe { borrow_mut("driver", driver) }?.driver;
         driver.observe(value)?;
         Ok(code(driver.progress()))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `progress` is NULL or valid for a write.
     unsafe { answer(progress, compute) }
 }
 
-/// How far the driver has come.
+/// Reports the progress of a driver.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_mean_driver_new; `out` points to a `millstream_csm_mean_status`.
@@ -110,7 +111,7 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_status(
     out: *mut millstream_csm_mean_status,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `driver` is NULL or a live driver.
         let status = unsafe { borrow("driver", driver) }?.driver.status();
         Ok(millstream_csm_mean_status {
             trials: status.trials,
@@ -119,6 +120,6 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_status(
             progress: code(status.progress),
         })
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }

@@ -1,4 +1,4 @@
-//! The bare functions: logarithms of binomial coefficients, Robbins' criterion and its rivals, Beta quantiles.
+//! The low-level functions: logarithms of binomial coefficients, Robbins' criterion and its rivals, Beta quantiles.
 
 use std::ffi::c_char;
 
@@ -12,16 +12,16 @@ pub const MILLSTREAM_CSM_LOW: i32 = 0;
 /// The bound lies above the quantile.
 pub const MILLSTREAM_CSM_HIGH: i32 = 1;
 
-/// A number between two others.
+/// Two bounds around an exact value.
 #[repr(C)]
 pub struct millstream_csm_bounds {
-    /// No more than the exact value.
+    /// A number no larger than the exact value.
     pub lower: f64,
-    /// No less than the exact value.
+    /// A number no smaller than the exact value.
     pub upper: f64,
 }
 
-/// The natural logarithm of the number of ways to choose `k` of `n`.
+/// Bounds the natural logarithm of the number of ways to choose `k` of `n`.
 ///
 /// # Safety
 /// `out` points to a `millstream_csm_bounds`.
@@ -31,27 +31,28 @@ pub unsafe extern "C" fn millstream_csm_log_choose(n: u64, k: u64, out: *mut mil
         let Bounds { lower, upper } = millstream_csm::log_choose(n, k)?;
         Ok(millstream_csm_bounds { lower, upper })
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Whether to stop observing.
+/// The answer of millstream_csm_stop.
 #[repr(C)]
 pub struct millstream_csm_stop_result {
     /// The true rate differs from the threshold.
     pub stop: bool,
-    /// 1: it is above; -1: it is below; 0: undecided.
+    /// 1 if the rate is above the threshold, -1 if below, 0 if undecided.
     pub direction: i32,
-    /// The logarithm of the evidence's weight, at least the exact one; stops when less than `log_eps`.
+    /// The logarithm of the evidence's weight, at least the exact one; observing stops when it is less than `log_eps`.
     pub level: f64,
 }
 
-/// Does the rate of success differ from `threshold`, after `successes` in `trials`? May be asked after every trial: the
-/// probability that it is ever answered wrongly is at most exp(log_eps).
+/// Decides whether the rate of success differs from `threshold`, after `successes` in `trials`. Programs may call
+/// this after every trial: the probability that any of the answers is wrong is at most exp(log_eps).
 ///
-/// `method` is "mixture", "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins". With "one-sided" each direction
-/// has an error of exp(log_eps): a rate on either side of the threshold is placed on the other one with that probability at
-/// most, but at the threshold itself, where both directions are wrong, the two add up to as much as 2 exp(log_eps).
+/// `method` is "mixture", "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins". With "one-sided" each
+/// direction has an error of exp(log_eps): a rate on either side of the threshold is placed on the other side with at
+/// most that probability. At the threshold itself both directions are wrong, and the two errors add up to as much as
+/// 2 exp(log_eps).
 ///
 /// # Safety
 /// `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result`.
@@ -65,7 +66,7 @@ pub unsafe extern "C" fn millstream_csm_stop(
     out: *mut millstream_csm_stop_result,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `method` is NULL or a C string.
         let method = match unsafe { text("method", method) }? {
             Some(name) => name.parse()?,
             None => Method::Robbins,
@@ -79,7 +80,7 @@ pub unsafe extern "C" fn millstream_csm_stop(
         };
         Ok(millstream_csm_stop_result { stop: stop.is_some(), direction, level })
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
@@ -92,8 +93,8 @@ pub struct millstream_csm_beta_result {
     pub complement: f64,
 }
 
-/// A bound on a quantile of Beta(a, b), on the safe side: with MILLSTREAM_CSM_LOW at most `eps` of the probability lies
-/// below the bound, with MILLSTREAM_CSM_HIGH at most `eps` lies above it.
+/// Computes a bound on a quantile of Beta(a, b), on the safe side: with MILLSTREAM_CSM_LOW at most `eps` of the
+/// probability lies below the bound, with MILLSTREAM_CSM_HIGH at most `eps` lies above it.
 ///
 /// # Safety
 /// `out` points to a `millstream_csm_beta_result`.
@@ -114,6 +115,6 @@ pub unsafe extern "C" fn millstream_csm_beta_bound(
         let BetaBound { bound, complement } = millstream_csm::beta_bound(a, b, eps, side)?;
         Ok(millstream_csm_beta_result { bound, complement })
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }

@@ -1,4 +1,4 @@
-//! How a function says that it failed.
+//! Status codes and error messages.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, OsStr, c_char};
@@ -7,52 +7,53 @@ use std::path::Path;
 
 use millstream_csm::Error;
 
-/// It worked.
+/// The call succeeded.
 pub const MILLSTREAM_OK: i32 = 0;
-/// A number is not a number, or infinite where that means nothing.
+/// A number is NaN, or infinite where that has no meaning.
 pub const MILLSTREAM_NOT_FINITE: i32 = 1;
-/// A number is outside the range that the question makes sense for.
+/// A number is outside the range in which the question makes sense.
 pub const MILLSTREAM_OUT_OF_RANGE: i32 = 2;
-/// There are more successes than trials, or the like.
+/// A part is larger than its whole, such as more successes than trials.
 pub const MILLSTREAM_MORE_THAN_ALL: i32 = 3;
-/// A count is beyond the range that is computed exactly.
+/// A count is beyond the range of exact computation.
 pub const MILLSTREAM_TOO_MANY: i32 = 4;
-/// A pointer is NULL that must not be.
+/// A required pointer is NULL.
 pub const MILLSTREAM_NULL: i32 = 5;
-/// A code or a name that does not exist.
+/// A code or a name is unknown.
 pub const MILLSTREAM_UNKNOWN: i32 = 6;
-/// Any other reason why the question has no answer; see the message.
+/// The question has no answer for another reason; see the message.
 pub const MILLSTREAM_NO_ANSWER: i32 = 7;
-/// No object can be allocated.
+/// No free object is left.
 pub const MILLSTREAM_SLAB_FULL: i32 = 8;
 /// The object was freed: a use after free, or a double free.
 pub const MILLSTREAM_SLAB_STALE: i32 = 9;
-/// The handle belongs to another slab, or is none.
+/// The handle belongs to another slab, or to none.
 pub const MILLSTREAM_SLAB_FOREIGN: i32 = 10;
-/// Somebody has the object to himself at the moment.
+/// Another cache holds the object exclusively at the moment.
 pub const MILLSTREAM_SLAB_HELD: i32 = 11;
-/// The slab can't be used for any other reason, such as users in another PID namespace; see the message.
+/// The slab is unusable for another reason, such as users in another PID namespace; see the message.
 pub const MILLSTREAM_SLAB_UNUSABLE: i32 = 12;
-/// There is no further object.
+/// No further object exists.
 pub const MILLSTREAM_SLAB_END: i32 = 13;
-/// There is a file already where a slab was to be made: open it, or remove it.
+/// A file already exists at the path of a new slab: open it, or remove it.
 pub const MILLSTREAM_SLAB_EXISTS: i32 = 14;
-/// Another process keeps this one waiting for too long; the message names it, and says whether it is stopped: try again.
+/// Another process keeps this one waiting for too long; the message names it and says whether it is stopped. Try again.
 pub const MILLSTREAM_SLAB_BUSY: i32 = 15;
-/// All caches of the slab are in use by living processes: try again when one was given back, or make it with more.
+/// Living processes use all caches of the slab: try again after one was freed, or create the slab with more.
 pub const MILLSTREAM_SLAB_NO_CACHE: i32 = 16;
-/// The file is something else than a slab.
+/// The file is not a slab.
 pub const MILLSTREAM_SLAB_NOT_A_SLAB: i32 = 17;
-/// The slab was written by a program that knows more than this library.
+/// A newer library than this one wrote the slab.
 pub const MILLSTREAM_SLAB_VERSION: i32 = 18;
-/// The slab is cut off, or something is in it that this library never leaves there.
+/// The slab is truncated, or has contents that this library never writes.
 pub const MILLSTREAM_SLAB_DAMAGED: i32 = 19;
-/// The operating system refused; millstream_error_number() says why.
+/// The operating system refused; see millstream_error_number().
 pub const MILLSTREAM_SLAB_SYSTEM: i32 = 20;
-/// The file belongs to another user, or others may write to it: to trust them, open it and use millstream_slab_open_fd.
+/// The file belongs to another user, or other users may write to it. To trust them, open the file and call
+/// millstream_slab_open_fd.
 pub const MILLSTREAM_SLAB_UNTRUSTED: i32 = 21;
 
-/// Why there is no answer.
+/// The reason for a failed call.
 pub(crate) enum Failure {
     Question(Error),
     Slab(millstream_slab::Error),
@@ -98,20 +99,20 @@ impl Failure {
         match self {
             Self::Question(error) => error.to_string(),
             Self::Slab(error) => error.to_string(),
-            Self::Header(error) => format!("the slab's header is wrong: {error}"),
-            Self::End => "there is no further object".to_owned(),
+            Self::Header(error) => format!("the slab's header is invalid: {error}"),
+            Self::End => "no further object exists".to_owned(),
             Self::Null { what } => format!("{what} is NULL; pass the address of an object"),
             Self::Code { what, found } => {
-                format!("there is no {what} with the code {found}; see millstream.h for those there are")
+                format!("unknown {what}: found the code {found}; millstream.h lists the valid codes")
             }
             Self::Name { what, found } => {
-                format!("there is no {what} with the name `{found}`; see millstream.h for those there are")
+                format!("unknown {what}: found the name `{found}`; millstream.h lists the valid names")
             }
-            Self::Text { what } => format!("{what} is not UTF-8"),
+            Self::Text { what } => format!("{what} must be UTF-8"),
         }
     }
 
-    /// The system's number; 0 if it had no part in it.
+    /// The system's error number, or 0 if the system was not involved.
     fn number(&self) -> i32 {
         match self {
             Self::Slab(millstream_slab::Error::System { source, .. }) => source.raw_os_error().unwrap_or(0),
@@ -143,34 +144,34 @@ fn status_of(error: &millstream_slab::Error) -> i32 {
 }
 
 thread_local! {
-    /// Why the last function that failed on this thread did so.
+    /// The message of the last failure on this thread.
     static MESSAGE: RefCell<CString> = RefCell::default();
-    /// The system's number for it.
+    /// The system's error number of that failure.
     static NUMBER: Cell<i32> = const { Cell::new(0) };
 }
 
-/// Why the last function that failed on this thread did so, or what millstream_slab_verify found last; empty if there was
-/// neither. The text is valid until the next failure on the same thread and must not be freed.
+/// Returns the message of the last failure on this thread, or the findings of the last millstream_slab_verify; empty
+/// before either. The text is valid until the next failure on the same thread and must not be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn millstream_error_message() -> *const c_char {
     MESSAGE.with_borrow(|message| message.as_ptr())
 }
 
-/// What errno was when the last function that failed on this thread did so with MILLSTREAM_SLAB_SYSTEM: ENOENT, EACCES,
-/// ENOSPC, …; 0 if it failed for another reason.
+/// Returns the value of errno behind the last failure on this thread if that was MILLSTREAM_SLAB_SYSTEM (ENOENT,
+/// EACCES, ENOSPC, …), otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn millstream_error_number() -> i32 {
     NUMBER.get()
 }
 
-/// Leaves a message for this thread, and the system's number for it.
+/// Stores a message for this thread, with the system's error number.
 pub(crate) fn note(message: &str, number: i32) {
     let message = CString::new(message.replace('\0', "\u{fffd}")).expect("every NUL was replaced");
     MESSAGE.with_borrow_mut(|last| *last = message);
     NUMBER.set(number);
 }
 
-/// The status of `outcome`, and its message if it is a failure.
+/// Returns the status of `outcome`, and stores the message of a failure.
 pub(crate) fn status(outcome: Result<(), Failure>) -> i32 {
     match outcome {
         Ok(()) => MILLSTREAM_OK,
@@ -181,7 +182,7 @@ pub(crate) fn status(outcome: Result<(), Failure>) -> i32 {
     }
 }
 
-/// Writes the answer through `out`, which is looked at first.
+/// Writes the answer through `out`, which is checked first.
 ///
 /// # Safety
 /// `out` is NULL or valid for a write.
@@ -190,74 +191,75 @@ pub(crate) unsafe fn answer<T>(out: *mut T, compute: impl FnOnce() -> Result<T, 
         return status(Err(Failure::Null { what: "out" }));
     }
     status(compute().map(|value| {
-        // SAFETY: not NULL, so the caller's promise makes it valid for a write.
+        // SAFETY: `out` is not NULL, so the caller guarantees that it is valid for a write.
         unsafe { out.write(value) };
     }))
 }
 
-/// The object behind a pointer.
+/// Borrows the object behind a pointer.
 ///
 /// # Safety
-/// `object` is NULL or valid for reads for as long as the result is used, and nobody writes to it meanwhile.
+/// `object` is NULL or valid for reads for as long as the result is used, and no thread writes to it meanwhile.
 pub(crate) unsafe fn borrow<'a, T>(what: &'static str, object: *const T) -> Result<&'a T, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that a non-NULL `object` is valid for reads and not written to meanwhile.
     unsafe { object.as_ref() }.ok_or(Failure::Null { what })
 }
 
-/// The object behind a pointer, to change it.
+/// Borrows the object behind a pointer mutably.
 ///
 /// # Safety
-/// `object` is NULL or valid for reads and writes for as long as the result is used, and nobody else uses it meanwhile.
+/// `object` is NULL or valid for reads and writes for as long as the result is used, and no other code uses it
+/// meanwhile.
 pub(crate) unsafe fn borrow_mut<'a, T>(what: &'static str, object: *mut T) -> Result<&'a mut T, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that a non-NULL `object` is valid for reads and writes and used by no other code.
     unsafe { object.as_mut() }.ok_or(Failure::Null { what })
 }
 
-/// The numbers behind a pointer, which may be NULL if there are none.
+/// Borrows the numbers behind a pointer, which may be NULL if `size` is 0.
 ///
 /// # Safety
-/// `numbers` is NULL or points to so many numbers that stay as they are for as long as the result is used.
+/// `numbers` is NULL or points to `size` numbers that do not change for as long as the result is used.
 pub(crate) unsafe fn slice<'a>(what: &'static str, numbers: *const f64, size: usize) -> Result<&'a [f64], Failure> {
     if numbers.is_null() {
         return if size == 0 { Ok(&[]) } else { Err(Failure::Null { what }) };
     }
-    // SAFETY: not NULL, so the caller's promise makes it valid.
+    // SAFETY: `numbers` is not NULL, so the caller guarantees that it points to `size` numbers that do not change.
     Ok(unsafe { std::slice::from_raw_parts(numbers, size) })
 }
 
-/// Frees what a `..._new` function made.
+/// Frees an object that a `..._new` function made.
 ///
 /// # Safety
-/// `object` is NULL, or came from a box, and nobody uses it any more.
+/// `object` is NULL, or came from a box, and is not used afterwards.
 pub(crate) unsafe fn release<T>(object: *mut T) {
     if !object.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that a non-NULL `object` came from a box and is not used afterwards.
         drop(unsafe { Box::from_raw(object) });
     }
 }
 
-/// A C string; `None` for NULL.
+/// Borrows a C string; returns `None` for NULL.
 ///
 /// # Safety
-/// `text` is NULL or ends with a NUL, and stays as it is for as long as the result is used.
+/// `text` is NULL or ends with a NUL, and does not change for as long as the result is used.
 pub(crate) unsafe fn text<'a>(what: &'static str, text: *const c_char) -> Result<Option<&'a str>, Failure> {
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: not NULL, so the caller's promise makes it a C string.
+    // SAFETY: `text` is not NULL, so the caller guarantees that it is a C string that does not change.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str().map(Some).map_err(|_| Failure::Text { what })
 }
 
-/// A path, which is any bytes but NUL.
+/// Borrows a path, which may have any bytes but NUL.
 ///
 /// # Safety
-/// `path` is NULL or ends with a NUL, and stays as it is for as long as the result is used.
+/// `path` is NULL or ends with a NUL, and does not change for as long as the result is used.
 pub(crate) unsafe fn file_path<'a>(path: *const c_char) -> Result<&'a Path, Failure> {
     if path.is_null() {
         return Err(Failure::Null { what: "path" });
     }
-    // SAFETY: not NULL, so the caller's promise makes it a C string.
+    // SAFETY: `path` is not NULL, so the caller guarantees that it is a C string that does not change.
     Ok(Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes())))
 }
 
@@ -266,9 +268,9 @@ mod tests {
     use super::*;
     use millstream_slab::{Error, Work};
 
-    /// Those that take a program of the future, another namespace or ten seconds to come about.
+    /// Covers the errors that only a future program, another namespace or a wait of ten seconds can cause.
     #[test]
-    fn what_is_to_be_tried_again_is_told_from_what_is_not() {
+    fn errors_worth_retrying_have_their_own_status() {
         let busy = Error::Busy { pid: 1, waited_ms: 10_000, work: Work::Rebuilding, is_stopped: false };
         let untrusted = Error::Untrusted { path: "slab".into(), owner: 1, user: 2, mode: 0o666 };
         let version = Error::Version { major: 2, minor: 0, known_major: 1, known_minor: 1 };

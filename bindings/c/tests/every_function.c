@@ -1,4 +1,4 @@
-/* Calls every function but the slab's, with an input that has an answer and with one that has none. */
+/* Calls every function except those of slabs, with an input that has an answer and with one that has none. */
 #include "expect.h"
 
 #include <math.h>

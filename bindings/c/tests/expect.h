@@ -1,4 +1,4 @@
-/* Says what is not as expected, and goes on. */
+/* Reports a condition that does not hold, and continues. */
 #include <millstream.h>
 
 #include <stdio.h>

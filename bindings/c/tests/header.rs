@@ -1,11 +1,11 @@
-//! The header in the tree is the one that the source makes, and programs call all of it.
+//! The header in the tree matches the source, and the test programs call all of it.
 
 use std::path::Path;
 
-/// Run with this set to write the header.
+/// Set this variable to make the test write the header.
 const WRITE: &str = "MILLSTREAM_WRITE_HEADER";
 
-/// The header that the source makes.
+/// Generates the header from the source.
 fn made() -> String {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(crate_dir.join("cbindgen.toml")).expect("cbindgen.toml is well-formed");
@@ -20,7 +20,7 @@ fn made() -> String {
 }
 
 #[test]
-fn the_header_is_that_of_the_source() {
+fn the_header_matches_the_source() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/millstream.h");
     let made = made();
     if std::env::var_os(WRITE).is_some() {

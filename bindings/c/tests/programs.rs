@@ -1,4 +1,4 @@
-//! C programs, compiled with the header and linked with either library, as a user would.
+//! C programs, compiled with the header and linked with either library, as users do.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// How a program is linked.
+/// The library that a program is linked with.
 #[derive(Debug, Clone, Copy)]
 enum Link {
     Static,
     Shared,
 }
 
-/// The library beside this test's own binary, where cargo put it; the youngest, if there are several builds.
+/// Finds the library beside this test's own binary, where cargo put it; the newest, if there are several builds.
 fn library(ending: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let folder = test.parent().expect("a test lies in a folder");
@@ -29,12 +29,12 @@ fn library(ending: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("no libmillstream_c*{ending} in {}", folder.display()))
 }
 
-/// Compiles `source` with all warnings, runs it, and returns what it did.
+/// Compiles `source` with all warnings, runs it, and returns its output.
 fn run(source: &Path, link: Link) -> Output {
     run_with(source, link, &[])
 }
 
-/// [`run`] with arguments for the program.
+/// Does the same with arguments for the program.
 fn run_with(source: &Path, link: Link, arguments: &[&OsStr]) -> Output {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = TempDir::new().expect("a temporary folder");
@@ -48,14 +48,14 @@ fn run_with(source: &Path, link: Link, arguments: &[&OsStr]) -> Output {
     compile.args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g"]);
     compile.arg("-I").arg(here.join("include")).arg(source).arg(&library).arg("-o").arg(&program);
     compile.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
-    let compiled = compile.output().expect("a C compiler, which Rust needs to link, too");
+    let compiled = compile.output().expect("a C compiler is installed, as Rust needs one to link");
     assert!(compiled.status.success(), "{compile:?}\n{}", String::from_utf8_lossy(&compiled.stderr));
     let folder_of_library = library.parent().expect("a library lies in a folder");
     Command::new(program)
         .args(arguments)
         .env("LD_LIBRARY_PATH", folder_of_library)
         .output()
-        .expect("a program that was just linked")
+        .expect("the program that was just linked starts")
 }
 
 fn path(relative: &str) -> PathBuf {
@@ -69,23 +69,23 @@ fn the_example_decides_with_either_library() {
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{link:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
         assert!(text.contains("holds after"), "{link:?}: {text}");
-        // The article's level, -17.23855…, is off in the sixth digit by its bounds on factorials.
+        // The article's level, -17.23855…, differs from the sixth digit on, due to its bounds on factorials.
         assert!(text.contains("stop: yes, level -17.2385685324"), "{link:?}: {text}");
     }
 }
 
 #[test]
-fn a_killed_process_leaves_what_it_published_in_the_slab() {
+fn published_objects_survive_the_kill_of_their_process() {
     for link in [Link::Static, Link::Shared] {
         let folder = TempDir::new().expect("a temporary folder");
         let file = folder.path().join("sessions");
-        // The first run makes the slab, the second opens it.
+        // The first run creates the slab, the second opens it.
         for run in 1..=2 {
             let output = run_with(&path("examples/slab.c"), link, &[file.as_os_str()]);
             let text = String::from_utf8_lossy(&output.stdout);
             let complaints = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(0), "{link:?}, run {run}: {text}{complaints}");
-            assert!(text.starts_with("recovered: what the child had in its hands\n"), "{link:?}, run {run}: {text}");
+            assert!(text.starts_with("recovered: the private object of the child\n"), "{link:?}, run {run}: {text}");
             for line in
                 ["ada: 2 visits\n", "bob: not finished\n", "a second free: object ", "left: 0 objects, 0 problems\n"]
             {
@@ -96,7 +96,7 @@ fn a_killed_process_leaves_what_it_published_in_the_slab() {
 }
 
 #[test]
-fn every_function_of_the_slab_answers_or_says_what_is_wrong() {
+fn every_slab_function_answers_or_explains_its_failure() {
     for link in [Link::Static, Link::Shared] {
         let folder = TempDir::new().expect("a temporary folder");
         let output = run_with(&path("tests/slab.c"), link, &[folder.path().as_os_str()]);
@@ -106,7 +106,7 @@ fn every_function_of_the_slab_answers_or_says_what_is_wrong() {
 }
 
 #[test]
-fn every_function_answers_or_says_what_is_wrong() {
+fn every_function_answers_or_explains_its_failure() {
     for link in [Link::Static, Link::Shared] {
         let output = run(&path("tests/every_function.c"), link);
         let complaints = String::from_utf8_lossy(&output.stderr);
@@ -115,9 +115,9 @@ fn every_function_answers_or_says_what_is_wrong() {
 }
 
 #[test]
-fn what_is_installed_is_found_by_pkg_config() {
+fn pkg_config_finds_the_installed_library() {
     let Ok(found) = Command::new("pkg-config").arg("--version").output() else {
-        println!("skipped: there is no pkg-config here");
+        println!("skipped: pkg-config is not installed");
         return;
     };
     assert!(found.status.success());

@@ -1,5 +1,5 @@
-/* Calls every function of the slab, with an input that has an answer and with one that has none.
- * Its argument is an empty folder.
+/* Calls every function of slabs, with an input that has an answer and with one that has none.
+ * The argument is an empty folder.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "expect.h"
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Where the words are that these tests change, in bytes: see docs/slab.md. */
+/* Offsets in bytes of the words that these tests change: see docs/slab.md. */
 enum { VERSION = 8, OBJECT_BYTES = 16, CHECKSUM = 88, FIRST_WORD = 8192 };
 
 static const millstream_slab_handle none = {0, 0};
@@ -37,7 +37,7 @@ static void change(const char *file, off_t at, uint64_t word) {
     close(fd);
 }
 
-/* Makes the checksum of a header that was changed right: FNV-1a. */
+/* Recomputes the checksum of a changed header: FNV-1a. */
 static void seal(const char *file) {
     unsigned char bytes[CHECKSUM];
     uint64_t hash = 0xcbf29ce484222325;
@@ -84,7 +84,7 @@ static void objects_are_put_and_got(void) {
     millstream_slab_free(NULL);
 }
 
-/* An object of no bytes would be rounded up, and the buffers of whoever asked for it overrun. */
+/* Rounding up an object size of 0 would overrun the buffers of the caller that asked for it. */
 static void object_bytes_are_a_multiple_of_8_and_not_0(void) {
     static const uint64_t wrong[] = {0, 1, 7, 12, 17, UINT64_MAX};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -92,7 +92,7 @@ static void object_bytes_are_a_multiple_of_8_and_not_0(void) {
         millstream_slab *slab = NULL;
         EXPECT(millstream_slab_create("wrong", wrong[i], 10, &slab) == MILLSTREAM_OUT_OF_RANGE);
         EXPECT(strstr(millstream_error_message(), "a multiple of 8") != NULL);
-        /* The sizes that the message names can be had. */
+        /* The sizes that the message names are accepted. */
         EXPECT(strstr(millstream_error_message(), "from 8 to 1073741824") != NULL);
         EXPECT(millstream_slab_create_with("wrong", &options, &slab) == MILLSTREAM_OUT_OF_RANGE);
         EXPECT(millstream_slab_create_memfd(&options, &slab) == MILLSTREAM_OUT_OF_RANGE);
@@ -162,7 +162,7 @@ static void options_are_heeded(void) {
     EXPECT(millstream_slab_create_memfd(NULL, &slab) == MILLSTREAM_NULL);
 }
 
-/* A program with a younger header has a longer struct; one whose additional options are 0 says nothing new. */
+/* A program with a newer header has a longer struct; if its additional options are 0, it asks for nothing new. */
 static void options_of_another_version_are_read_or_refused(void) {
     struct {
         millstream_slab_options known;
@@ -217,7 +217,7 @@ static void every_reason_has_its_code(void) {
     EXPECT(millstream_slab_create(NULL, 8, 10, &slab) == MILLSTREAM_NULL);
     EXPECT(millstream_slab_open(NULL, &slab) == MILLSTREAM_NULL);
 
-    /* Numbers out of range are damage here, for they are not the caller's. */
+    /* Numbers out of range count as damage here, as they are not the caller's. */
     change("codes", OBJECT_BYTES, 0);
     EXPECT(millstream_slab_open("codes", &slab) == MILLSTREAM_SLAB_DAMAGED);
     seal("codes");
@@ -334,7 +334,7 @@ static void next_tells_in_whose_hands_an_object_is_and_whose_it_was(void) {
     EXPECT(millstream_slab_next(slab, &from, &object) == MILLSTREAM_SLAB_END);
     EXPECT(millstream_slab_next(slab, NULL, &object) == MILLSTREAM_NULL);
 
-    /* An orphan is read as it was left, and published by whoever sets it. */
+    /* An orphan is read as its process left it, and setting it publishes it. */
     EXPECT(millstream_slab_get(slab, killed, &number) == MILLSTREAM_OK);
     EXPECT(millstream_slab_set(cache, killed, &changed) == MILLSTREAM_OK);
     from = killed.low & 0xffffffff;

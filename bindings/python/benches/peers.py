@@ -1,10 +1,10 @@
-"""millstream.csm beside scipy, statsmodels and confseq: time for a decision, accuracy, observations needed.
+"""Compares millstream.csm with scipy, statsmodels and confseq: time for a decision, accuracy, observations needed.
 
     pip install ./bindings/python scipy statsmodels mpmath numpy
     python bindings/python/benches/peers.py [REFERENCE.csv]
 
-Peers that are not installed are left out. (confseq 0.0.11 builds on Python 3.10 and earlier, which `millstream` does not
-support: run this once with each.) The reference is crates/csm/tests/reference.csv unless another file is named.
+Peers that are not installed are skipped. (confseq 0.0.11 builds on Python 3.10 and earlier, which `millstream` does not
+support: run this once with each.) The reference defaults to crates/csm/tests/reference.csv.
 """
 
 import csv
@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 def module(name):
-    """The module, or nothing."""
+    """Returns the module, or None if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -34,7 +34,7 @@ numpy = module("numpy")
 
 
 def microseconds(call, least=0.1):
-    """The median time of a call, over five runs of at least so many seconds together."""
+    """Returns the median time of a call over five runs that take at least this many seconds together."""
     calls = 1
     while True:
         start = time.perf_counter()
@@ -53,7 +53,7 @@ def microseconds(call, least=0.1):
 
 
 def decisions():
-    """One look at 4000 observations: what a call costs from Python."""
+    """Yields calls that make one decision on 4000 observations, which shows the cost of a call from Python."""
     n, p = 4000, 0.98
     if csm:
         for method in ("robbins", "balanced"):
@@ -63,7 +63,7 @@ def decisions():
         yield "millstream csm.interval, fixed", lambda i: csm.interval(n, 3900 + i % 90, 1e-3, kind="fixed")
         yield "millstream csm.beta_bound", lambda i: csm.beta_bound(3900.0 + i % 90, 28.0, 1e-3, "low")
         driver = csm.Driver(at_least=0.99, error=1e-6)
-        # Never decided: 99 % are successes.
+        # The driver never decides: 99 % of the outcomes are successes.
         yield "millstream Driver.observe", lambda i: driver.observe(i % 100 != 0)
     if stats:
         yield "scipy binomtest", lambda i: stats.binomtest(3900 + i % 90, n, p).pvalue
@@ -78,7 +78,7 @@ def decisions():
 
 
 def beta_rows(path):
-    """The Beta quantiles of the reference: shapes, error, side, and the quantile in 55 digits."""
+    """Yields the Beta quantiles of the reference: shapes, error, side, and the quantile in 55 digits."""
     with open(path, newline="") as file:
         for row in csv.reader(file):
             if row[0] == "beta_icdf":
@@ -86,7 +86,7 @@ def beta_rows(path):
 
 
 def accuracy(path):
-    """How far from the Beta quantiles of the reference, and how often on the wrong side of them."""
+    """Yields the worst distance from the reference's Beta quantiles, and how many values are on their wrong side."""
     peers = {}
     if csm:
         peers["millstream csm.beta_bound"] = lambda a, b, eps, side: csm.beta_bound(a, b, eps, {"lo": "low", "hi": "high"}[side]).bound
@@ -109,10 +109,10 @@ def accuracy(path):
 
 
 def fixed_size(threshold, rate, error, power):
-    """The observations a one-sided binomial test of a fixed size needs, to be as sure to find out."""
+    """Returns the number of observations that a one-sided binomial test of a fixed size needs for the same power."""
     n = 1
     while True:
-        # The least number of successes whose probability at the threshold is at most the error.
+        # The smallest number of successes whose probability at the threshold is at most the error.
         least = stats.binom.isf(error, n, threshold) + 1
         if stats.binom.sf(least - 1, n, rate) >= power:
             return n
@@ -120,7 +120,7 @@ def fixed_size(threshold, rate, error, power):
 
 
 def peeking(threshold, error, limit):
-    """How often a binomial test at the same error, watched after each observation, refutes what is true (simulated)."""
+    """Returns how often a binomial test at the same error, watched after each trial, refutes the truth (simulated)."""
     random = numpy.random.default_rng(1)
     n = numpy.arange(1, limit + 1)
     low, high = stats.binom.isf(error / 2, n, threshold), stats.binom.ppf(error / 2, n, threshold)
@@ -130,9 +130,9 @@ def peeking(threshold, error, limit):
 
 
 def confseq_mean(threshold, rate, error, limit, runs=400):
-    """The mean number of observations until confseq's mixture decides (simulated).
+    """Returns the mean number of observations until confseq's mixture decides (simulated).
 
-    It is tuned as its authors advise: to the error, and to the observations that it takes itself.
+    The mixture is tuned as its authors advise: to the error, and to its own number of observations.
     """
     expected = 1000.0
     for _ in range(3):
@@ -141,7 +141,7 @@ def confseq_mean(threshold, rate, error, limit, runs=400):
 
 
 def confseq_run(threshold, rate, error, limit, expected, runs):
-    """The mean number of observations when the mixture is tuned to an expected number, and its standard error."""
+    """Returns the mean number of observations, with its standard error, for a mixture tuned to an expected number."""
     random = numpy.random.default_rng(1)
     n = numpy.arange(1, limit + 1)
     variance = threshold * (1 - threshold)
@@ -166,18 +166,18 @@ QUESTIONS = [
 
 
 def samples():
-    """Mean numbers of observations until a decision. Of millstream exact, by dynamic programming."""
+    """Yields mean numbers of observations until a decision; those of millstream are exact, by dynamic programming."""
     for threshold, rate, error in QUESTIONS:
         name = f"{threshold}, {rate}, {error}"
         if csm:
             for method in ("mixture", "balanced", "robbins"):
-                # What a driver needs, its interval included.
+                # The plan counts the observations of a driver, whose interval shares its error.
                 plan = csm.power(rate, 40_000, at_least=threshold, error=error, method=method)
                 yield name, f"millstream {method}", f"{plan.mean_trials:.1f}"
         if stats:
             yield name, "binomial test of a fixed size, power 0.99", str(fixed_size(threshold, rate, error, 0.99))
             wrong = peeking(threshold, error, 4000)
-            yield name, "the same test, watched: how often wrong within 4000", f"{wrong:.3f}"
+            yield name, "the same test, watched: share of errors within 4000", f"{wrong:.3f}"
         if boundaries:
             mean, off = confseq_mean(threshold, rate, error, 8000)
             yield name, "confseq beta-binomial mixture", f"{mean:.0f} ± {2 * off:.0f}"
@@ -190,7 +190,7 @@ def main():
     for name, call in decisions():
         print(f"  {name:<55} {microseconds(call):10.2f}")
     if mpmath:
-        print("Beta quantiles of the reference: worst relative error, on the wrong side, of")
+        print("Beta quantiles of the reference: worst relative error, count on the wrong side, count of all")
         for name, worst, wrong, rows in accuracy(reference):
             print(f"  {name:<55} {worst:10.1e} {wrong:4} {rows:4}")
     print("observations until a decision (threshold, rate, error)")

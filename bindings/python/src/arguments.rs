@@ -1,4 +1,4 @@
-//! What is claimed, as keyword arguments.
+//! Claims, as keyword arguments.
 
 use millstream_csm::{Claim, Setup};
 use pyo3::PyResult;
@@ -13,8 +13,10 @@ pub(crate) fn claim(at_least: Option<f64>, at_most: Option<f64>, between: Option
         (None, Some(p), None) => Ok(Claim::AtMost(p)),
         (Some(low), Some(high), None) => Ok(Claim::Within { low, high }),
         (None, None, Some((low, high))) => Ok(Claim::Between { low, high }),
-        (None, None, None) => Err(PyTypeError::new_err("nothing is claimed; give at_least, at_most or between")),
-        (.., Some(_)) => Err(PyTypeError::new_err("between stands alone, without at_least and at_most")),
+        (None, None, None) => Err(PyTypeError::new_err("expected a claim; give at_least, at_most or between")),
+        (.., Some(_)) => {
+            Err(PyTypeError::new_err("expected between alone, found at_least or at_most beside it; drop one of them"))
+        }
     }
 }
 

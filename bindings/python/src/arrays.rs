@@ -1,4 +1,4 @@
-//! Many outcomes or numbers at once: buffers (numpy arrays, `array.array`, memory views) and any other iterable.
+//! Many outcomes or numbers at once: buffers (numpy arrays, `array.array`, memory views) and all other iterables.
 
 use std::ffi::CStr;
 
@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyMemoryView};
 
-/// The numbers of an array or iterable, in order.
+/// Collects the numbers of an array or iterable, in order.
 pub(crate) fn numbers(values: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
     if let Some(numbers) = array_of_numbers(values)? {
         return Ok(numbers);
@@ -15,11 +15,11 @@ pub(crate) fn numbers(values: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
     values.try_iter()?.map(|value| value?.extract()).collect()
 }
 
-/// How many items are taken from an iterator between two looks for an interrupt.
-const ITEMS_A_LOOK: usize = 1024;
+/// How many items an iterator yields between two checks for an interrupt.
+const ITEMS_PER_CHECK: usize = 1024;
 
-/// Takes items from an iterator, one by one, for as long as they are wanted; how many were taken. What was not wanted is left
-/// in the iterator.
+/// Takes items from an iterator, one by one, while `is_wanted` says so, and returns how many were taken. The rest
+/// stay in the iterator.
 pub(crate) fn take_each<'py>(
     mut items: Bound<'py, PyIterator>,
     mut is_wanted: impl FnMut() -> PyResult<bool>,
@@ -31,14 +31,15 @@ pub(crate) fn take_each<'py>(
         let Some(item) = items.next() else { break };
         take(item?)?;
         taken += 1;
-        if taken % ITEMS_A_LOOK == 0 {
+        if taken % ITEMS_PER_CHECK == 0 {
             py.check_signals()?;
         }
     }
     Ok(taken)
 }
 
-/// The outcomes of an array, booleans or numbers that are 0 or 1; `None` if it is no array.
+/// Collects the outcomes of an array of booleans or of numbers that are 0 or 1; returns `None` if the value is no
+/// array.
 pub(crate) fn array_of_outcomes(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
     const BOOLEANS: &CStr = c"?";
     if let Ok(buffer) = PyUntypedBuffer::get(values)
@@ -46,7 +47,7 @@ pub(crate) fn array_of_outcomes(values: &Bound<'_, PyAny>) -> PyResult<Option<Ve
         && buffer.is_c_contiguous()
         && buffer.dimensions() == 1
     {
-        // Elements of one byte each, 0 or 1.
+        // The elements are one byte each, 0 or 1.
         let bytes = PyMemoryView::from(values)?.call_method1("cast", ("B",))?;
         return Ok(Some(PyBuffer::<u8>::get(&bytes)?.to_vec(values.py())?.into_iter().map(|byte| byte != 0).collect()));
     }
@@ -56,14 +57,16 @@ pub(crate) fn array_of_outcomes(values: &Bound<'_, PyAny>) -> PyResult<Option<Ve
     }
 }
 
-/// One outcome.
+/// Converts one outcome.
 pub(crate) fn outcome(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Ok(outcome) = value.extract::<bool>() {
         return Ok(outcome);
     }
     match value.extract::<f64>() {
         Ok(number) => zero_or_one(number),
-        Err(_) => Err(PyTypeError::new_err(format!("an outcome is a bool, or a number that is 0 or 1, not {value}"))),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "expected an outcome (a bool, or a number that is 0 or 1), found {value}"
+        ))),
     }
 }
 
@@ -72,14 +75,14 @@ fn zero_or_one(number: f64) -> PyResult<bool> {
         Ok(number == 1.0)
     } else {
         let problem = format!(
-            "an outcome is a bool, or a number that is 0 or 1, not {number}; compare numbers with a limit first"
+            "expected an outcome (a bool, or a number that is 0 or 1), found {number}; compare numbers with a limit first"
         );
         Err(PyValueError::new_err(problem))
     }
 }
 
-/// The numbers of a one-dimensional array; `None` if it is no array of numbers in this machine's order of bytes. (The buffers
-/// of the binding library take every order for this machine's.)
+/// Collects the numbers of a one-dimensional array; returns `None` if the value is no array of numbers in this
+/// machine's byte order. (The buffers of the binding library take every byte order for this machine's.)
 pub(crate) fn array_of_numbers(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
     let Ok(buffer) = PyUntypedBuffer::get(values) else { return Ok(None) };
     if buffer.dimensions() != 1 {
@@ -108,13 +111,13 @@ pub(crate) fn array_of_numbers(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec
     found.transpose()
 }
 
-/// The buffer's elements, if they are of this type.
+/// Reads the buffer's elements, if they are of this type.
 fn read<T: Element + Into<f64>>(buffer: &PyUntypedBuffer, py: Python<'_>) -> Option<PyResult<Vec<f64>>> {
     let typed = buffer.as_typed::<T>().ok()?;
     Some(typed.to_vec(py).map(|values| values.into_iter().map(Into::into).collect()))
 }
 
-/// As [`read`], for integers that a double may not hold exactly.
+/// Works as [`read`] does, for integers that a double may not represent exactly.
 fn read_whole<T: Element + Copy + std::fmt::Display>(
     buffer: &PyUntypedBuffer,
     py: Python<'_>,
@@ -128,7 +131,7 @@ where
         if number as i128 == i128::from(value) {
             Ok(number)
         } else {
-            Err(PyValueError::new_err(format!("{value} cannot be held exactly by a float")))
+            Err(PyValueError::new_err(format!("a float cannot represent {value} exactly")))
         }
     };
     Some(typed.to_vec(py).and_then(|values| values.into_iter().map(exact).collect()))

@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 
 use crate::error::question;
 
-/// Draws how full all bins are when the first one is full.
+/// Draws the fill of all bins at the moment when the first bin is full.
 ///
-/// Balls fall uniformly into `bins` bins that hold `capacity` balls each. The draws are exact and independent; the same
-/// seed gives the same numbers everywhere.
+/// Balls fall uniformly into `bins` bins of `capacity` balls each. The draws are exact and independent; the same seed
+/// gives the same numbers everywhere.
 ///
 /// >>> 0.95 < Bins(1000, 30_000, seed=1).fill() < 1
 /// True
@@ -29,12 +29,12 @@ impl Bins {
         Ok(Self { bins, sampler: Poissonised::new(bins), random: Random::seeded(seed) })
     }
 
-    /// One trial: the share of all places in use when the first bin is full.
+    /// Runs one trial: the share of all places in use when the first bin is full.
     fn fill(&mut self) -> f64 {
         self.bins.fill(self.sampler.balls(&mut self.random))
     }
 
-    /// Many trials.
+    /// Runs many trials.
     fn fills(&mut self, py: Python<'_>, trials: usize) -> Vec<f64> {
         py.detach(|| (0..trials).map(|_| self.fill()).collect())
     }

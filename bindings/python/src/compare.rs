@@ -1,4 +1,4 @@
-//! Which of two is smaller.
+//! Comparison of two samples.
 
 use millstream_csm::compare::{Paired, Smaller, samples};
 use pyo3::exceptions::PyValueError;
@@ -8,19 +8,19 @@ use crate::arrays::numbers;
 use crate::error::question;
 use crate::values::{Interval, maybe, text};
 
-/// Which of two is smaller, and by what ratio.
+/// Which of two samples is smaller, and the ratio between them.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Comparison {
-    /// How many pairs were looked at, or the size of the smaller sample.
+    /// The number of pairs examined, or the size of the smaller sample.
     pairs: u64,
-    /// "first", "second", or None if that is not decided.
+    /// "first", "second", or None if undecided.
     smaller: Option<&'static str>,
     /// The median of the second over that of the first (paired: the median of the ratios); None without data.
     ratio: Option<f64>,
-    /// Where that ratio lies.
+    /// An interval for that ratio.
     interval: Interval,
-    /// The probability that the interval is wrong, at most.
+    /// The largest probability that the interval is wrong.
     error: f64,
 }
 
@@ -38,10 +38,10 @@ impl Comparison {
     }
 }
 
-/// Which of two samples of positive numbers is smaller, by their medians.
+/// Decides which of two samples of positive numbers is smaller, by their medians.
 ///
-/// With paired=True the n-th numbers belong together, as those of programs run in turn; the answer is then about the median
-/// of their ratios, and numbers after the decision are not looked at.
+/// With paired=True the n-th numbers belong together, as those of programs that take turns; the answer is then about
+/// the median of their ratios, and numbers after the decision are ignored.
 #[pyfunction]
 #[pyo3(signature = (first, second, *, error = 1e-6, paired = false))]
 pub(crate) fn compare(
@@ -53,7 +53,7 @@ pub(crate) fn compare(
     let (first, second) = (numbers(first)?, numbers(second)?);
     let found = if paired {
         if first.len() != second.len() {
-            let problem = format!("paired samples have the same size, these have {} and {}", first.len(), second.len());
+            let problem = format!("paired samples must have the same size, found {} and {}", first.len(), second.len());
             return Err(PyValueError::new_err(problem));
         }
         let mut pairs = Paired::new(error).map_err(question)?;

@@ -8,13 +8,14 @@ use crate::arrays::{array_of_outcomes, outcome, take_each};
 use crate::error::question;
 use crate::values::{Interval, maybe, truth};
 
-/// Watches outcomes and says when they decide a claim about the rate of success.
+/// Watches outcomes and reports when they decide a claim about the rate of success.
 ///
-/// The claim is one of at_least=P (the rate is more than P), at_most=P (less), both (within), or between=(LOW, HIGH): two
-/// thresholds, above LOW it may be said to hold and below HIGH it may be said to fail, which always comes to a decision.
+/// The claim is one of at_least=P (the rate is more than P), at_most=P (less), both (within), or between=(LOW, HIGH):
+/// two thresholds, where above LOW True is a right answer, below HIGH False is, and in between both are, so that the
+/// claim is always decided.
 ///
-/// Verdict and interval together are wrong with probability at most `error`, however often and whenever one looks.
-/// `trials` and `successes` go on from earlier evidence.
+/// Verdict and interval together are wrong with probability at most `error`, however often and whenever the caller
+/// looks. `trials` and `successes` resume from earlier evidence.
 ///
 /// >>> driver = Driver(at_least=0.9, error=1e-6)
 /// >>> driver.observe_many([True] * 1000) < 300
@@ -46,18 +47,18 @@ impl Driver {
         Ok(Self { driver })
     }
 
-    /// Notes one outcome; returns the verdict so far.
+    /// Records one outcome; returns the verdict so far.
     fn observe(&mut self, success: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
         self.driver.observe(outcome(success)?);
         Ok(self.verdict())
     }
 
-    /// Notes outcomes until they decide; returns how many were used. Of an iterator, no more are taken.
+    /// Records outcomes until they decide; returns how many were used. The rest stay in an iterator.
     fn observe_many(slf: &Bound<'_, Self>, outcomes: &Bound<'_, PyAny>) -> PyResult<usize> {
         if let Some(outcomes) = array_of_outcomes(outcomes)? {
             return Ok(slf.borrow_mut().driver.observe_slice(&outcomes).0);
         }
-        // Not borrowed while the iterator runs, which may look at the driver.
+        // The driver is not borrowed while the iterator runs, as the iterator may look at it.
         let is_wanted = || Ok(slf.try_borrow()?.driver.progress() == Progress::Running);
         take_each(outcomes.try_iter()?, is_wanted, |item| {
             let success = outcome(&item)?;
@@ -66,7 +67,8 @@ impl Driver {
         })
     }
 
-    /// Notes a set of trials that belong together, such as a batch that ran in parallel, and looks once, at its end.
+    /// Records a set of trials that belong together, such as a batch that ran in parallel, and evaluates the evidence
+    /// once, at its end.
     fn observe_set(&mut self, trials: u64, successes: u64) -> PyResult<Option<bool>> {
         self.driver.observe_set(trials, successes).map_err(question)?;
         Ok(self.verdict())
@@ -83,7 +85,7 @@ impl Driver {
             if status != Progress::Running {
                 break;
             }
-            // Not borrowed during the call, so that the trial may look at the driver.
+            // The driver is not borrowed during the call, as the trial may look at it.
             let success = outcome(&trial.call0()?)?;
             let due = {
                 let driver = &mut slf.borrow_mut().driver;
@@ -103,47 +105,47 @@ impl Driver {
         Ok(status)
     }
 
-    /// How far it has come. Costs some 50 microseconds.
+    /// Reports the progress. Takes some 50 microseconds.
     fn status(&self) -> Status {
         Status::from(self.driver.status())
     }
 
-    /// True: the claim holds. False: it fails. None: undecided so far.
+    /// True: the claim holds. False: it fails. None: it is undecided so far.
     #[getter]
     fn verdict(&self) -> Option<bool> {
         verdict(self.driver.progress())
     }
 
-    /// Trials observed.
+    /// The number of trials observed.
     #[getter]
     fn trials(&self) -> u64 {
         self.driver.trials()
     }
 
-    /// Successes among them.
+    /// The number of successes among them.
     #[getter]
     fn successes(&self) -> u64 {
         self.driver.successes()
     }
 }
 
-/// How far a `Driver` has come.
+/// The progress of a `Driver`.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Status {
-    /// Trials observed.
+    /// The number of trials observed.
     trials: u64,
-    /// Successes among them.
+    /// The number of successes among them.
     successes: u64,
     /// The share of successes; None without trials.
     rate: Option<f64>,
-    /// Where the rate of success lies; right at all times at once.
+    /// An interval for the rate of success, valid at all times at once.
     interval: Interval,
-    /// The level of the test that is nearest to a decision.
+    /// The level of the test that is closest to a decision.
     level: f64,
-    /// What the level must be less than.
+    /// The bound below which the level decides.
     log_eps: f64,
-    /// True: the claim holds. False: it fails. None: undecided.
+    /// True: the claim holds. False: it fails. None: it is undecided.
     verdict: Option<bool>,
     /// Whether the limit was reached without a decision.
     at_limit: bool,

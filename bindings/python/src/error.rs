@@ -1,4 +1,4 @@
-//! Errors of the mathematics as an exception.
+//! The exception for errors of the mathematics.
 
 use pyo3::PyErr;
 use pyo3::create_exception;
@@ -8,10 +8,10 @@ create_exception!(
     millstream.csm,
     CsmError,
     PyValueError,
-    "A question that has no answer: what was expected, what was found, and what to do."
+    "A question without an answer: what was expected, what was found, and what to do."
 );
 
-/// For `map_err`.
+/// Converts an error, for `map_err`.
 pub(crate) fn question(error: millstream_csm::Error) -> PyErr {
     CsmError::new_err(error.to_string())
 }

@@ -1,7 +1,7 @@
 //! `millstream.csm`: confidence sequences, exact tests and stopping rules for Python.
 //!
-//! A face: arguments, results and exceptions. The mathematics is in [`millstream_csm`]. What a user reads is in the
-//! docstrings here, in `python/millstream/csm.pyi` (the types) and in `README.md`.
+//! This crate handles arguments, results and exceptions; the mathematics is in [`millstream_csm`]. The docs for users
+//! are the docstrings here, `python/millstream/csm.pyi` (the types) and `README.md`.
 
 mod arguments;
 mod arrays;
@@ -22,12 +22,12 @@ mod values;
 /// - to decide whether a rate of successes is above or below a threshold as outcomes come in: `Driver`
 /// - to decide about the mean of bounded numbers: `MeanDriver`
 /// - to know beforehand how many observations that takes: `power`
-/// - to say which of two samples, or of two programs, is smaller: `compare`
+/// - to decide which of two samples, or of two programs, is smaller: `compare`
 /// - to know whether two samples differ, by any statistic: `permutation_test`
 /// - to show where a rate or a quantile lies: `interval`, `quantile_interval`
-/// - the bare functions: `log_choose`, `beta_bound`, `stop`
+/// - to call the low-level functions: `log_choose`, `beta_bound`, `stop`
 ///
-/// Wherever many outcomes or numbers are taken, numpy arrays, `array.array`, lists and other iterables are accepted.
+/// Functions of many outcomes or numbers accept numpy arrays, `array.array`, lists and all other iterables.
 #[pyo3::pymodule]
 mod csm {
     #[pymodule_export]

@@ -10,10 +10,10 @@ use crate::driver::verdict;
 use crate::error::question;
 use crate::values::{Interval, maybe, truth};
 
-/// Watches numbers that all lie in [low, high] and says when they decide a claim about their mean.
+/// Watches numbers in [low, high] and reports when they decide a claim about their mean.
 ///
-/// The claim is one of at_least=M, at_most=M, both, or between=(LOW, HIGH), as for `Driver`; the thresholds are in the unit
-/// of the numbers.
+/// The claim is one of at_least=M, at_most=M, both, or between=(LOW, HIGH), as for `Driver`; the thresholds have the
+/// unit of the numbers.
 ///
 /// >>> driver = MeanDriver(0, 1, at_most=0.5, error=1e-3)
 /// >>> driver.observe_many([0.1, 0.3] * 100) < 200
@@ -42,17 +42,17 @@ impl MeanDriver {
         Ok(Self { driver: means::MeanDriver::new(&setup).map_err(question)? })
     }
 
-    /// Notes one number; returns the verdict so far.
+    /// Records one number; returns the verdict so far.
     fn observe(&mut self, value: f64) -> PyResult<Option<bool>> {
         self.driver.observe(value).map_err(question)?;
         Ok(self.verdict())
     }
 
-    /// Notes numbers until they decide; returns how many were used. Of an iterator, no more are taken.
+    /// Records numbers until they decide; returns how many were used. The rest stay in an iterator.
     fn observe_many(slf: &Bound<'_, Self>, values: &Bound<'_, PyAny>) -> PyResult<usize> {
         let is_wanted = || Ok(slf.try_borrow()?.driver.progress() == Progress::Running);
         let Some(numbers) = array_of_numbers(values)? else {
-            // Not borrowed while the iterator runs, which may look at the driver.
+            // The driver is not borrowed while the iterator runs, as the iterator may look at it.
             return take_each(values.try_iter()?, is_wanted, |item| {
                 let value: f64 = item.extract()?;
                 slf.try_borrow_mut()?.driver.observe(value).map_err(question)?;
@@ -79,7 +79,7 @@ impl MeanDriver {
     ) -> PyResult<MeanStatus> {
         let mut trials = slf.borrow().driver.state().trials;
         while slf.borrow().driver.progress() == Progress::Running {
-            // Not borrowed during the call, so that it may look at the driver.
+            // The driver is not borrowed during the call, which may look at it.
             let value = measure.call0()?.extract()?;
             slf.borrow_mut().observe(value)?;
             trials += 1;
@@ -98,29 +98,29 @@ impl MeanDriver {
         Ok(status)
     }
 
-    /// How far it has come.
+    /// Reports the progress.
     fn status(&self) -> MeanStatus {
         MeanStatus::from(self.driver.status())
     }
 
-    /// True: the claim holds. False: it fails. None: undecided so far.
+    /// True: the claim holds. False: it fails. None: it is undecided so far.
     #[getter]
     fn verdict(&self) -> Option<bool> {
         verdict(self.driver.progress())
     }
 }
 
-/// How far a `MeanDriver` has come.
+/// The progress of a `MeanDriver`.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MeanStatus {
-    /// Numbers observed.
+    /// The number of values observed.
     trials: u64,
-    /// Their mean; None without numbers.
+    /// The mean of the values; None without values.
     mean: Option<f64>,
-    /// Where the true mean lies; right at all times at once.
+    /// An interval for the true mean, valid at all times at once.
     interval: Interval,
-    /// True: the claim holds. False: it fails. None: undecided.
+    /// True: the claim holds. False: it fails. None: it is undecided.
     verdict: Option<bool>,
     /// Whether the limit was reached without a decision.
     at_limit: bool,

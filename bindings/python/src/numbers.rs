@@ -1,4 +1,4 @@
-//! The bare functions.
+//! The low-level functions.
 
 use millstream_csm::process::{Test, Threshold};
 use millstream_csm::{Direction, Side, interval as intervals, quantile};
@@ -9,7 +9,7 @@ use crate::arrays::numbers;
 use crate::error::question;
 use crate::values::{BetaBound, Bounds, Interval, Ranks, Stop};
 
-/// The natural logarithm of the number of ways to choose k of n, from below and from above.
+/// Bounds the natural logarithm of the number of ways to choose k of n, from below and from above.
 ///
 /// >>> bounds = log_choose(10, 5)
 /// >>> round(bounds.lower, 12), round(bounds.upper, 12)
@@ -20,12 +20,13 @@ pub(crate) fn log_choose(n: u64, k: u64) -> PyResult<Bounds> {
     Ok(Bounds { lower: bounds.lower, upper: bounds.upper })
 }
 
-/// Does the rate of success differ from a threshold?
+/// Decides whether the rate of success differs from a threshold.
 ///
-/// May be asked after every trial: the probability that it is ever answered wrongly is at most `exp(log_eps)`. `method` is
-/// "robbins", "mixture", "balanced", "centred" or "one-sided". With "one-sided" each direction has an error of `exp(log_eps)`:
-/// a rate on either side of the threshold is placed on the other one with that probability at most, but at the threshold
-/// itself, where both directions are wrong, the two add up to as much as `2 * exp(log_eps)`.
+/// Programs may call this after every trial: the probability that any of the answers is wrong is at most
+/// `exp(log_eps)`. `method` is "robbins", "mixture", "balanced", "centred" or "one-sided". With "one-sided" each
+/// direction has an error of `exp(log_eps)`: a rate on either side of the threshold is placed on the other side with
+/// at most that probability. At the threshold itself both directions are wrong, and the two errors add up to as much
+/// as `2 * exp(log_eps)`.
 #[pyfunction]
 #[pyo3(signature = (trials, successes, threshold, log_eps, method = "robbins"))]
 pub(crate) fn stop(trials: u64, successes: u64, threshold: f64, log_eps: f64, method: &str) -> PyResult<Stop> {
@@ -38,7 +39,7 @@ pub(crate) fn stop(trials: u64, successes: u64, threshold: f64, log_eps: f64, me
     Ok(Stop { stop: decision.stop.is_some(), direction, level: decision.level })
 }
 
-/// A bound on a quantile of Beta(a, b), on the safe side.
+/// Computes a bound on a quantile of Beta(a, b), on the safe side.
 ///
 /// With side="low" at most `eps` of the probability lies below the bound, with side="high" at most `eps` lies above it.
 #[pyfunction]
@@ -46,17 +47,17 @@ pub(crate) fn beta_bound(a: f64, b: f64, eps: f64, side: &str) -> PyResult<BetaB
     let side = match side {
         "low" => Side::Low,
         "high" => Side::High,
-        other => return Err(PyValueError::new_err(format!("side is 'low' or 'high', not '{other}'"))),
+        other => return Err(PyValueError::new_err(format!("expected side 'low' or 'high', found '{other}'"))),
     };
     let bound = millstream_csm::beta_bound(a, b, eps, side).map_err(question)?;
     Ok(BetaBound { bound: bound.bound, complement: bound.complement })
 }
 
-/// Where the rate of success lies, but for a probability of `error`.
+/// Computes an interval that contains the rate of success, except with probability `error`.
 ///
-/// kind="watched" is right at all times at once, so it may be shown while data come in. kind="fixed" (Clopper and Pearson)
-/// is narrower, and right only if the number of trials was fixed before the first. kind="credible" is where the rate lies
-/// if every rate was equally likely beforehand.
+/// kind="watched" is valid at all times at once, so it may be shown while data come in. kind="fixed" (Clopper and
+/// Pearson) is narrower, but valid only if the number of trials was fixed before the first. kind="credible" contains
+/// the rate with probability `1 - error` if every rate was equally likely beforehand.
 #[pyfunction]
 #[pyo3(signature = (trials, successes, error, kind = "watched"))]
 pub(crate) fn interval(trials: u64, successes: u64, error: f64, kind: &str) -> PyResult<Interval> {
@@ -65,23 +66,25 @@ pub(crate) fn interval(trials: u64, successes: u64, error: f64, kind: &str) -> P
         "fixed" => intervals::fixed(trials, successes, error),
         "credible" => intervals::credible(trials, successes, error),
         other => {
-            let problem = format!("kind is 'watched', 'fixed' or 'credible', not '{other}'");
+            let problem = format!("expected kind 'watched', 'fixed' or 'credible', found '{other}'");
             return Err(PyValueError::new_err(problem));
         }
     };
     interval.map(Interval::from).map_err(question)
 }
 
-/// The ranks among n sorted values that the quantile q lies between, at all n at once, but for a probability of `error`.
+/// Computes the ranks among n sorted values that enclose the quantile q, at all n at once, except with probability
+/// `error`.
 #[pyfunction]
 pub(crate) fn quantile_ranks(n: u64, q: f64, error: f64) -> PyResult<Ranks> {
     let ranks = quantile::ranks(n, q, error).map_err(question)?;
     Ok(Ranks { low: ranks.low, high: ranks.high })
 }
 
-/// Where the quantile q (0.5: the median) of what the values are drawn from lies, but for a probability of `error`.
+/// Computes an interval for the quantile q (0.5 is the median) of the values' distribution, valid except with
+/// probability `error`.
 ///
-/// Right at all numbers of values at once. The values need no order.
+/// The interval is valid at all numbers of values at once. The values need not be sorted.
 #[pyfunction]
 pub(crate) fn quantile_interval(values: &Bound<'_, PyAny>, q: f64, error: f64) -> PyResult<Interval> {
     let mut sorted = numbers(values)?;

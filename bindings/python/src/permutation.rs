@@ -1,4 +1,4 @@
-//! The exact test of two samples.
+//! The permutation test of two samples.
 
 use std::cell::RefCell;
 
@@ -13,10 +13,10 @@ use crate::arrays::numbers;
 use crate::driver::Status;
 use crate::error::question;
 
-/// Whether an interrupt came is asked after so many draws.
-const DRAWS_BETWEEN_LOOKS: usize = 64;
+/// How many draws pass between two checks for an interrupt.
+const DRAWS_PER_CHECK: usize = 64;
 
-/// What is compared.
+/// The statistic to compare.
 enum Statistic<'a, 'py> {
     Ours(fn(&[f64], &[f64]) -> f64),
     Theirs(&'a Bound<'py, PyAny>),
@@ -30,7 +30,9 @@ impl<'a, 'py> Statistic<'a, 'py> {
         match argument.extract::<String>().as_deref() {
             Ok("mean") => Ok(Self::Ours(mean_difference)),
             Ok("median") => Ok(Self::Ours(median_difference)),
-            _ => Err(PyValueError::new_err(format!("statistic is 'mean', 'median' or a function, not {argument}"))),
+            _ => Err(PyValueError::new_err(format!(
+                "expected statistic 'mean', 'median' or a function, found {argument}"
+            ))),
         }
     }
 
@@ -42,17 +44,18 @@ impl<'a, 'py> Statistic<'a, 'py> {
     }
 }
 
-/// Is the difference between two samples larger than chance makes it?
+/// Tests whether the difference between two samples is larger than chance explains.
 ///
-/// Shuffles the values of both, divides them again, and watches how often the statistic is as extreme as it was: the
-/// p-value. Decides the claim about it, by default that it is less than 1 %, with an error of its own. A verdict of True
-/// says: the difference is real, and that is wrong with probability at most `at_most + error`.
+/// The function shuffles the values of both samples, divides them again, and watches how often the statistic is as
+/// extreme as before: the p-value. It decides the claim about the p-value, by default that it is less than 1 %, with
+/// its own error. A verdict of True means that the difference is real, which is wrong with probability at most
+/// `at_most + error`.
 ///
-/// `statistic` is "mean" or "median" (the first's less the second's, as scipy's tests have it), or any function of two lists
-/// that returns a float. `tail` is "both" (or "two-sided"), "greater" (the first has the larger values) or "less". "both"
-/// counts statistics of at least the absolute value observed; scipy doubles the smaller of the other two tails, which is the
-/// same where the statistic is symmetric around zero. The null hypothesis is that the second sample is distributed like
-/// shift + scale * first.
+/// `statistic` is "mean" or "median" (the first's less the second's, as in scipy's tests), or any function of two
+/// lists that returns a float. `tail` is "both" (or "two-sided"), "greater" (the first has the larger values) or
+/// "less". "both" counts statistics of at least the absolute value observed; scipy doubles the smaller of the other
+/// two tails, which is the same where the statistic is symmetric around zero. The null hypothesis is that the second
+/// sample is distributed like shift + scale * first.
 ///
 /// >>> permutation_test(range(100), range(50, 150), "mean", seed=1).verdict
 /// True
@@ -79,14 +82,16 @@ pub(crate) fn permutation_test(
         "greater" => Tail::Greater,
         "less" => Tail::Less,
         "both" | "two-sided" => Tail::Both,
-        other => return Err(PyValueError::new_err(format!("tail is 'both', 'greater' or 'less', not '{other}'"))),
+        other => {
+            return Err(PyValueError::new_err(format!("expected tail 'both', 'greater' or 'less', found '{other}'")));
+        }
     };
     let at_most = if at_least.is_none() && between.is_none() { at_most.or(Some(0.01)) } else { at_most };
     let setup = setup(claim(at_least, at_most, between)?, error, method, limit)?;
     let mut driver = Driver::new(&setup).map_err(question)?;
     let mut random = Random::seeded(seed);
     let statistic = Statistic::new(statistic)?;
-    // What the statistic raised, if it is a function of Python.
+    // The exception that the statistic raised, if it is a Python function.
     let raised = RefCell::new(None);
     let compute = |first: &[f64], second: &[f64]| {
         statistic.of(first, second).unwrap_or_else(|error| {
@@ -100,7 +105,7 @@ pub(crate) fn permutation_test(
     }
     let mut test = test.map_err(question)?;
     while driver.progress() == Progress::Running {
-        for _ in 0..DRAWS_BETWEEN_LOOKS {
+        for _ in 0..DRAWS_PER_CHECK {
             driver.observe(test.draw(&mut random));
             if let Some(error) = raised.take() {
                 return Err(error);

@@ -1,25 +1,25 @@
-//! What to expect before anything is spent.
+//! The cost of a decision, before any trial.
 
 use pyo3::prelude::*;
 
 use crate::arguments::{claim, setup};
 use crate::error::question;
 
-/// How a claim ends when the rate of success is known.
+/// The outcomes of a claim at a known rate of success.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Power {
-    /// The probability that it is said to hold within the limit.
+    /// The probability of the verdict True within the limit.
     holds: f64,
-    /// The probability that it is said to fail.
+    /// The probability of the verdict False within the limit.
     fails: f64,
-    /// The probability that it is undecided at the limit.
+    /// The probability that the claim is undecided at the limit.
     undecided: f64,
-    /// Trials on average, those that end undecided counted as the limit.
+    /// The mean number of trials; undecided runs count as the limit.
     mean_trials: f64,
-    /// So many trials are enough half of the time; None if it is undecided that often.
+    /// The number of trials that suffices half of the time; None if the claim is undecided that often.
     median_trials: Option<u64>,
-    /// So many trials are enough nine times out of ten; None if it is undecided too often.
+    /// The number of trials that suffices nine times out of ten; None if the claim is undecided too often.
     p90_trials: Option<u64>,
 }
 
@@ -39,7 +39,8 @@ impl Power {
     }
 }
 
-/// How likely a claim is decided within `limit` trials when the rate of success is `rate`, by exact dynamic programming.
+/// Computes how likely a claim is decided within `limit` trials when the rate of success is `rate`, by exact dynamic
+/// programming.
 #[pyfunction]
 #[pyo3(signature = (rate, limit, *, at_least = None, at_most = None, between = None, error = 1e-6, method = None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments")]

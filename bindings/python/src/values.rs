@@ -1,8 +1,8 @@
-//! Small results.
+//! Small result types.
 
 use pyo3::prelude::*;
 
-/// A number between two others: `lower <= exact value <= upper`.
+/// Two bounds around an exact value: `lower <= exact value <= upper`.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bounds {
@@ -17,7 +17,7 @@ impl Bounds {
     }
 }
 
-/// From `low` to `high`, both included.
+/// An interval from `low` to `high`, both included.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Interval {
@@ -63,8 +63,8 @@ impl BetaBound {
     }
 }
 
-/// Whether to stop observing, on which side of the threshold the rate then lies, and the logarithm of the evidence's weight
-/// that is compared with `log_eps`.
+/// Whether to stop observing, on which side of the threshold the rate lies, and the logarithm of the evidence's
+/// weight, which is compared with `log_eps`.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stop {
@@ -85,7 +85,7 @@ impl Stop {
     }
 }
 
-/// Places in sorted data, counted from 1; 0 and one more than there are values say that nothing is known.
+/// Ranks in sorted data, counted from 1; 0 and one more than the number of values mean that there is no bound.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ranks {
@@ -100,7 +100,7 @@ impl Ranks {
     }
 }
 
-/// As Python writes it.
+/// Formats a truth value as Python does.
 pub(crate) fn truth(value: impl Into<Option<bool>>) -> &'static str {
     match value.into() {
         Some(true) => "True",
@@ -109,12 +109,12 @@ pub(crate) fn truth(value: impl Into<Option<bool>>) -> &'static str {
     }
 }
 
-/// As Python writes it.
+/// Formats an optional string as Python does.
 pub(crate) fn text(value: Option<&str>) -> String {
     value.map_or_else(|| "None".to_owned(), |text| format!("'{text}'"))
 }
 
-/// As Python writes it.
+/// Formats an optional number as Python does.
 pub(crate) fn maybe(value: Option<f64>) -> String {
     value.map_or_else(|| "None".to_owned(), |value| format!("{value:?}"))
 }

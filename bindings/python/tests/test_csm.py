@@ -1,4 +1,4 @@
-"""The Python face: arguments, results, exceptions, and that what is printed in the docs is what happens."""
+"""Tests of the Python package: arguments, results, exceptions, and that the docs' examples print what they say."""
 
 import array
 import ast
@@ -58,7 +58,7 @@ class Numbers(unittest.TestCase):
         found = csm.quantile_interval(values, 0.5, 0.05)
         self.assertEqual((found.low, found.high), (ranks.low - 1, ranks.high - 1))
 
-    def test_bad_questions_are_errors_of_their_own_type(self):
+    def test_bad_questions_raise_csm_errors(self):
         for question in [
             lambda: csm.log_choose(5, 10),
             lambda: csm.stop(10, 11, 0.5, -1.0),
@@ -79,7 +79,7 @@ class Numbers(unittest.TestCase):
             with self.subTest(inspect.getsource(question)), self.assertRaises(csm.CsmError):
                 question()
 
-    def test_bad_arguments_are_the_errors_python_has_for_them(self):
+    def test_bad_arguments_raise_the_usual_python_errors(self):
         for question, error in [
             (lambda: csm.log_choose(-1, 0), OverflowError),
             (lambda: csm.log_choose("x", 0), TypeError),
@@ -123,7 +123,7 @@ class Driving(unittest.TestCase):
             driver.run(lambda: 1 // (3 - driver.trials))
         self.assertEqual(driver.trials, 3)
 
-    def test_evidence_goes_on_where_it_ended(self):
+    def test_a_driver_resumes_from_earlier_evidence(self):
         whole, first = csm.Driver(at_least=0.5, error=1e-9), csm.Driver(at_least=0.5, error=1e-9)
         whole.observe_many([True] * 15)
         first.observe_many([True] * 10)
@@ -153,7 +153,7 @@ class Driving(unittest.TestCase):
         with self.assertRaises(csm.CsmError):
             csm.MeanDriver(0, 1, at_least=0.5).observe(1.5)
 
-    def test_power_foresees_what_happens(self):
+    def test_power_predicts_decisions(self):
         power = csm.power(0.993, 10_000, at_least=0.98, error=1e-3)
         self.assertAlmostEqual(power.holds + power.fails + power.undecided, 1, delta=1e-9)
         self.assertGreater(power.holds, 0.99)
@@ -189,18 +189,18 @@ class Samples(unittest.TestCase):
         self.assertIs(status(larger, smaller).verdict, True)
         self.assertIs(status(smaller, larger).verdict, False)
 
-    def test_what_a_statistic_raises_is_passed_on(self):
+    def test_exceptions_of_a_statistic_are_passed_on(self):
         with self.assertRaises(ZeroDivisionError):
             csm.permutation_test([1.0], [2.0], lambda first, second: 1 / 0, seed=1)
 
-    def test_bins_fill_as_is_known_and_the_same_for_a_seed(self):
+    def test_bins_fill_to_the_known_mean_and_repeat_for_a_seed(self):
         fills = csm.Bins(1000, 30_000, seed=1).fills(2000)
         self.assertAlmostEqual(sum(fills) / len(fills), 0.98140, delta=0.0003)
         self.assertEqual(fills[0], csm.Bins(1000, 30_000, seed=1).fill())
 
 
 class Arrays(unittest.TestCase):
-    def test_buffers_and_iterables_are_read_alike(self):
+    def test_buffers_and_iterables_give_the_same_result(self):
         numbers = [0, 1, 1, 0, 1]
         for values in [numbers, tuple(numbers), iter(numbers), (x for x in numbers), bytes(numbers)]:
             self.assertEqual(self.successes(values), 3)
@@ -226,7 +226,7 @@ class Arrays(unittest.TestCase):
         with self.assertRaises(ValueError):
             csm.quantile_interval(numpy.ones((2, 2)), 0.5, 0.1)
 
-    def test_arrays_of_any_order_of_bytes_are_read_alike(self):
+    def test_arrays_of_every_byte_order_give_the_same_result(self):
         expected = csm.quantile_interval(range(200), 0.5, 1e-2)
         outcomes = [0, 1, 1, 0, 1] * 2
         kinds = [ctypes.c_int16, ctypes.c_uint16, ctypes.c_int32, ctypes.c_uint32, ctypes.c_int64, ctypes.c_uint64]
@@ -237,7 +237,7 @@ class Arrays(unittest.TestCase):
                 self.assertEqual(self.successes((order * 10)(*outcomes)), 6, order)
 
     @unittest.skipIf(numpy is None, "numpy is not installed")
-    def test_numpy_arrays_of_any_order_of_bytes_are_read_alike(self):
+    def test_numpy_arrays_of_every_byte_order_give_the_same_result(self):
         expected = csm.quantile_interval(range(100), 0.5, 1e-2)
         other = [x + 200.0 for x in range(100)]
         for order, kind in itertools.product("><=", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]):
@@ -249,7 +249,7 @@ class Arrays(unittest.TestCase):
             self.assertEqual(driver.observe_many(values), driver.status().trials, order + kind)
             self.assertIs(csm.permutation_test(values, other, "mean", seed=1).verdict, True, order + kind)
 
-    def test_no_more_is_taken_from_an_iterator_than_decides(self):
+    def test_an_iterator_keeps_the_items_after_a_decision(self):
         for driver, item in [
             (csm.Driver(at_least=0.9), True),
             (csm.MeanDriver(0.0, 1.0, at_most=0.9), 0.1),
@@ -266,7 +266,7 @@ class Arrays(unittest.TestCase):
         driver.observe_many(seen.append(driver.trials) or True for _ in range(5))
         self.assertEqual(seen, [0, 1, 2, 3, 4])
 
-    def test_what_is_no_outcome_is_refused(self):
+    def test_values_that_are_no_outcomes_are_refused(self):
         for values in [[0.5], array.array("d", [0.5]), array.array("q", [2]), [math.nan]]:
             with self.assertRaises(ValueError):
                 self.successes(values)

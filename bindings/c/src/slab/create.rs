@@ -1,4 +1,4 @@
-//! Making a slab.
+//! Creating a slab.
 
 use std::ffi::c_char;
 
@@ -8,61 +8,62 @@ use bytemuck::{Pod, Zeroable};
 use crate::slab::millstream_slab;
 use crate::status::{Failure, answer, file_path};
 
-/// What a new slab is like:
+/// The properties of a new slab:
 /// `millstream_slab_options options = {.struct_bytes = sizeof options, .object_bytes = 64, .max_objects = 1000};`
-/// These three have to be set. All others may be 0, which leaves them to the library.
-// `Pod` has no padding: every byte is one that the caller has set, or zero.
+/// These three are required. Every other field may be 0, which leaves the choice to the library.
+// `Pod` rules out padding: the caller has set every byte, or it is zero.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_slab_options {
-    /// sizeof(millstream_slab_options), by which the library knows of which options the program knows.
+    /// sizeof(millstream_slab_options), which tells the library the options that the program was compiled with.
     pub struct_bytes: u64,
-    /// The bytes of an object, a multiple of 8.
+    /// The size of an object in bytes, a multiple of 8.
     pub object_bytes: u64,
-    /// The most objects there can be.
+    /// The largest number of objects.
     pub max_objects: u64,
-    /// How many objects may be used at first; the number doubles when it is needed. 0: all of them.
+    /// How many objects are usable at first; the number doubles on demand. 0: all of them.
     pub capacity: u64,
-    /// How many caches there can be at once, in all processes, at most 16384. 0: 64.
+    /// The largest number of simultaneous caches, over all processes; at most 16384. 0: 64.
     pub caches: u64,
-    /// How many objects move between a cache and the others at once, at most 64. A cache keeps up to twice as many to
-    /// itself. 0: 64, or less for a small slab.
+    /// How many objects move between a cache and the other caches at once, at most 64. A cache keeps up to twice as
+    /// many to itself. 0: 64, or less for a small slab.
     pub chain: u64,
-    /// A number that tells this program's objects from those of others; see millstream_slab_tag.
+    /// A number that tells this program's objects from those of other programs; see millstream_slab_tag.
     pub tag: u64,
-    /// Not 0: asks the kernel for huge pages. A matter of speed only.
+    /// Not 0: asks the kernel for huge pages, which affects speed only.
     pub huge_pages: u32,
-    /// Not 0: has every object backed by the file system before it can be handed out, so that a full device is an error and
-    /// not a SIGBUS. Only for those that may be used at first, and for what this slab is made to grow by.
+    /// Not 0: reserves space in the file system for every object before it is handed out, so that a full device
+    /// causes an error and not a SIGBUS. This covers the objects that are usable at first, and those that this slab
+    /// later grows by.
     pub reserve: u32,
-    /// Not 0: keeps for each object who had it last; see millstream_slab_set_owner. 8 bytes an object.
+    /// Not 0: records the last owner of each object; see millstream_slab_set_owner. This takes 8 bytes per object.
     pub owners: u32,
-    /// The file's permissions, at most 0777, of which the umask is taken away. 0: 0600.
+    /// The permissions of the file, at most 0777, further limited by the umask. 0: 0600.
     pub mode: u32,
 }
 
 impl millstream_slab_options {
-    /// Those of the first version of this struct; a later one has more.
-    const LEAST_BYTES: u64 = 72;
-    /// No version will have more: this is not a size.
-    const MOST_BYTES: u64 = 4096;
+    /// Size of the first version of this struct; later versions are larger.
+    const MIN_BYTES: u64 = 72;
+    /// A bound above the size of every version, which catches values that are not a size.
+    const MAX_BYTES: u64 = 4096;
 
-    /// The options of a program whose header may be older than this library, or younger.
+    /// Reads the options of a program whose header may be older or newer than this library.
     ///
     /// # Safety
-    /// `options` is NULL, or points to as many bytes as its first word says.
+    /// `options` is NULL, or points to as many bytes as its first word states.
     unsafe fn read(options: *const Self) -> Result<Self, Failure> {
         if options.is_null() {
             return Err(Failure::Null { what: "options" });
         }
-        let (least, most) = (Self::LEAST_BYTES, Self::MOST_BYTES);
-        // SAFETY: not NULL, and the caller's promise.
+        let (least, most) = (Self::MIN_BYTES, Self::MAX_BYTES);
+        // SAFETY: `options` is not NULL, so the caller guarantees that it starts with a word.
         let found = unsafe { options.cast::<u64>().read() };
         if !(least..=most).contains(&found) {
             let what = "struct_bytes, the sizeof of millstream_slab_options,";
             return Err(Error::OutOfRange { what, found, least, most }.into());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees as many bytes as the first word, `found`, says.
         let given = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), found as usize) };
         let mut known = Self::zeroed();
         let (known_to_both, new) = given.split_at(given.len().min(size_of::<Self>()));
@@ -104,7 +105,7 @@ impl millstream_slab_options {
 
 fn sized(object_bytes: u64, max_objects: u64) -> Result<Options, Failure> {
     const LARGEST: u64 = 1 << 30;
-    // Rust rounds up; here the caller's buffers would be too short.
+    // Rust rounds the size up; here the caller's buffers would then be too short.
     if !object_bytes.is_multiple_of(8) || !(8..=LARGEST).contains(&object_bytes) {
         let what = "object_bytes, a multiple of 8,";
         return Err(Error::OutOfRange { what, found: object_bytes, least: 8, most: LARGEST }.into());
@@ -112,8 +113,8 @@ fn sized(object_bytes: u64, max_objects: u64) -> Result<Options, Failure> {
     Ok(RawSlab::options(object_bytes, max_objects))
 }
 
-/// Makes a slab of at most `max_objects` objects of `object_bytes` bytes, a multiple of 8, in a new file.
-/// MILLSTREAM_SLAB_EXISTS if there is a file already: open that.
+/// Creates a slab of at most `max_objects` objects of `object_bytes` bytes, a multiple of 8, in a new file. Returns
+/// MILLSTREAM_SLAB_EXISTS if there already is a file: open that file.
 ///
 /// The file appears whole or not at all. In /dev/shm it outlives its processes but not a reboot.
 ///
@@ -127,15 +128,15 @@ pub unsafe extern "C" fn millstream_slab_create(
     out: *mut *mut millstream_slab,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `path` is NULL or a C string.
         let path = unsafe { file_path(path) }?;
         Ok(millstream_slab::give(sized(object_bytes, max_objects)?.create(path)?))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// millstream_slab_create with all that can be said of a slab.
+/// Creates a slab as millstream_slab_create does, with every available option.
 ///
 /// # Safety
 /// `path` is a C string; `options` points to options whose `struct_bytes` is their size; `out` points to a pointer.
@@ -146,16 +147,17 @@ pub unsafe extern "C" fn millstream_slab_create_with(
     out: *mut *mut millstream_slab,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `path` is NULL or a C string, and that `options` is NULL or as large as
+        // its first word says.
         let (path, options) = unsafe { (file_path(path)?, millstream_slab_options::read(options)?) };
         Ok(millstream_slab::give(options.build()?.create(path)?))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Makes a slab in memory that has a descriptor, millstream_slab_fd, but no name: for children of a fork, and for processes
-/// that are handed the descriptor. It is gone with the last of them.
+/// Creates a slab in memory that has a descriptor, millstream_slab_fd, but no name: for the children of a fork, and
+/// for processes that receive the descriptor. The slab vanishes with the last of them.
 ///
 /// # Safety
 /// `options` points to options whose `struct_bytes` is their size; `out` points to a pointer.
@@ -165,10 +167,10 @@ pub unsafe extern "C" fn millstream_slab_create_memfd(
     out: *mut *mut millstream_slab,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `options` is NULL or as large as its first word says.
         let options = unsafe { millstream_slab_options::read(options) }?;
         Ok(millstream_slab::give(options.build()?.memfd()?))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }

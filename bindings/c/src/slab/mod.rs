@@ -1,8 +1,8 @@
 //! Slabs of shared memory that survive `kill -9`.
 //!
-//! A slab and its handles are here; each of the modules has what is done at one moment of their lives.
+//! This module defines a slab and its handles; each submodule covers one phase of their lives.
 
-// The order of the header: a slab, its objects, all of them.
+// The modules follow the order of the header: a slab, its objects, and all objects together.
 pub mod create;
 pub mod open;
 
@@ -14,25 +14,26 @@ pub mod whole;
 
 use ::millstream_slab::{Handle, RawSlab};
 
-/// A slab: objects of one size in a file, shared by threads and processes. May be used by all threads at once.
+/// A slab: objects of one size in a file, shared by threads and processes. All threads may use it at once.
 pub struct millstream_slab {
     slab: RawSlab,
 }
 
 impl millstream_slab {
-    /// For the caller to keep, until it is given to millstream_slab_free.
+    /// Moves the slab to the caller until millstream_slab_free takes it back.
     fn give(slab: RawSlab) -> *mut Self {
         Box::into_raw(Box::new(millstream_slab { slab }))
     }
 }
 
-/// The name of an object, the same in every process; may be stored in objects and sent to other processes.
+/// The name of an object, which is the same in every process; programs may store it in objects and send it to other
+/// processes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct millstream_slab_handle {
-    /// Lower half.
+    /// The lower half of the name.
     pub low: u64,
-    /// Upper half.
+    /// The upper half of the name.
     pub high: u64,
 }
 

@@ -1,33 +1,34 @@
-//! Going over what is allocated.
+//! Iterating over the allocated objects.
 
 use ::millstream_slab::Holder;
 
 use crate::slab::{millstream_slab, millstream_slab_handle};
 use crate::status::{Failure, answer, borrow, borrow_mut};
 
-/// The object is everybody's.
+/// The object is shared by all processes.
 pub const MILLSTREAM_SLAB_PUBLISHED: i32 = 0;
-/// The object was held by a process that died: to be claimed, changed or freed by anybody.
+/// The process that held the object died; any process may claim, change or free the object.
 pub const MILLSTREAM_SLAB_ORPHAN: i32 = 1;
-/// Some process has the object to itself.
+/// One process holds the object exclusively.
 pub const MILLSTREAM_SLAB_PRIVATE: i32 = 2;
 
 /// An allocated object, as millstream_slab_next finds it.
 #[repr(C)]
 pub struct millstream_slab_object {
-    /// Its name. Of a private object, the one that it will have.
+    /// The object's handle; for a private object, the handle that it will have.
     pub handle: millstream_slab_handle,
     /// MILLSTREAM_SLAB_PUBLISHED, MILLSTREAM_SLAB_ORPHAN or MILLSTREAM_SLAB_PRIVATE.
     pub state: i32,
-    /// The process that has a private object to itself, 0 if it can't be named because its cache was given back. Of all
-    /// others, 0.
+    /// The process that holds a private object, or 0 if its cache was freed, so that it can no longer be named; 0 for
+    /// other objects.
     pub pid: u32,
-    /// Who has it, or had it last, as given to millstream_slab_set_owner; 0 where nobody said so or the slab keeps no owners.
+    /// The current or last owner, as given to millstream_slab_set_owner; 0 without an owner or in a slab that keeps
+    /// no owners.
     pub owner: u64,
 }
 
-/// The next allocated object whose number is `*from` or higher; raises `*from` beyond it. MILLSTREAM_SLAB_END if there is
-/// none.
+/// Finds the next allocated object whose number is `*from` or higher, and sets `*from` beyond it. Returns
+/// MILLSTREAM_SLAB_END if there is none.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `from` points to a number; `out` points to an object.
@@ -38,9 +39,9 @@ pub unsafe extern "C" fn millstream_slab_next(
     out: *mut millstream_slab_object,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `slab` is NULL or a live slab.
         let slab = &unsafe { borrow("slab", slab) }?.slab;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `from` is NULL or a number that no other thread uses.
         let from = unsafe { borrow_mut("from", from) }?;
         let object = slab.live_from(*from).next().ok_or(Failure::End)?;
         *from = object.handle.index() + 1;
@@ -51,6 +52,6 @@ pub unsafe extern "C" fn millstream_slab_next(
         };
         Ok(millstream_slab_object { handle: object.handle.into(), state, pid, owner: object.owner })
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }

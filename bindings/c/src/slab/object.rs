@@ -1,4 +1,4 @@
-//! Objects that are copied in and out, and the cache that they come from.
+//! Objects copied in and out, and the cache that they come from.
 
 use std::ffi::c_void;
 
@@ -7,12 +7,12 @@ use ::millstream_slab::RawCache;
 use crate::slab::{millstream_slab, millstream_slab_handle};
 use crate::status::{Failure, answer, borrow, release, status};
 
-/// A thread's access to a slab. One for each thread; not to be used in the child after a fork.
+/// A thread's access to a slab. Each thread needs its own; a child must not use it after a fork.
 pub struct millstream_slab_cache {
     pub(super) cache: RawCache,
 }
 
-/// Makes a cache for the calling thread. MILLSTREAM_SLAB_NO_CACHE if as many as the slab has room for are in use.
+/// Makes a cache for the calling thread. Returns MILLSTREAM_SLAB_NO_CACHE if all caches of the slab are in use.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `out` points to a pointer.
@@ -22,38 +22,40 @@ pub unsafe extern "C" fn millstream_slab_cache_new(
     out: *mut *mut millstream_slab_cache,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `slab` is NULL or a live slab.
         let cache = unsafe { borrow("slab", slab) }?.slab.cache()?;
         Ok(Box::into_raw(Box::new(millstream_slab_cache { cache })))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Gives a cache back, with the free objects in it.
+/// Frees a cache and returns its free objects to the slab.
 ///
 /// # Safety
-/// `cache` is NULL or was made by millstream_slab_cache_new, and neither it nor a private object of it is used any more.
+/// `cache` is NULL or was made by millstream_slab_cache_new, and neither it nor any private object of it is used
+/// afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_slab_cache_free(cache: *mut millstream_slab_cache) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `cache` is NULL or came from a function that makes one, and is not used
+    // afterwards.
     unsafe { release(cache) }
 }
 
-/// Says who uses a cache: a worker, a job. Objects that it publishes from now on have this owner, and so have those that it
-/// holds when its process dies: so what a dead worker left can be told from what others have, by millstream_slab_next. Without
-/// effect where the slab was made without `owners`.
+/// Names the user of a cache: a worker, a job. Objects that the cache publishes from now on have this owner, and so
+/// have those that it holds when its process dies; millstream_slab_next then tells the objects of a dead worker from
+/// those of others. The call has no effect on a slab that was created without `owners`.
 ///
 /// # Safety
 /// `cache` was made by millstream_slab_cache_new.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_slab_set_owner(cache: *const millstream_slab_cache, owner: u64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `cache` is NULL or a live cache.
     status(unsafe { borrow("cache", cache) }.map(|cache| cache.cache.set_owner(owner)))
 }
 
-/// Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves it published with these
-/// bytes, or free, or (between the two) an orphan whose bytes may be of any sort, for a survivor to find by
+/// Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves the object
+/// published with these bytes, or free, or (between the two) an orphan with arbitrary bytes, which survivors find by
 /// millstream_slab_next.
 ///
 /// # Safety
@@ -69,19 +71,19 @@ pub unsafe extern "C" fn millstream_slab_put(
         if bytes.is_null() {
             return Err(Failure::Null { what: "bytes" });
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `cache` is NULL or a live cache.
         let mut object = unsafe { borrow("cache", cache) }?.cache.alloc()?;
-        // SAFETY: not NULL, and the caller's promise.
+        // SAFETY: `bytes` is not NULL, and the caller guarantees that it points to as many bytes as an object has.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast(), object.len()) };
         object.copy_from_slice(bytes);
         Ok(object.publish().into())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Copies an object, published or orphan, to `bytes`. MILLSTREAM_SLAB_STALE if it was freed, even while it was copied; a
-/// mixture of both if somebody changed it meanwhile.
+/// Copies an object, published or orphan, to `bytes`. Returns MILLSTREAM_SLAB_STALE if the object was freed, even
+/// during the copy; a concurrent change leaves a mixture of old and new bytes.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `bytes` points to as many bytes as an object has.
@@ -92,22 +94,24 @@ pub unsafe extern "C" fn millstream_slab_get(
     bytes: *mut c_void,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `slab` is NULL or a live slab.
         let slab = &unsafe { borrow("slab", slab) }?.slab;
         if bytes.is_null() {
             return Err(Failure::Null { what: "bytes" });
         }
-        // SAFETY: not NULL, and the caller's promise.
+        // SAFETY: `bytes` is not NULL, and the caller guarantees that it points to as many bytes as an object has.
         let bytes = unsafe { std::slice::from_raw_parts_mut(bytes.cast(), slab.object_bytes() as usize) };
         Ok(slab.read(handle.into(), bytes)?)
     };
     status(compute())
 }
 
-/// Changes the bytes of an object, published or orphan, which is nobody else's meanwhile and published afterwards.
+/// Changes the bytes of an object, published or orphan; the object is private to the cache meanwhile and published
+/// afterwards.
 ///
-/// A kill in the middle leaves an orphan whose bytes may be half old, half new. millstream_slab_get copies it like any
-/// other; millstream_slab_next tells that it is one. Where no half may ever be seen, put a new object and delete the old one.
+/// A kill in the middle leaves an orphan whose bytes may be half old, half new. millstream_slab_get copies it like
+/// any other object; millstream_slab_next reports it as an orphan. Where readers must never see half a change, put a
+/// new object and delete the old one.
 ///
 /// # Safety
 /// `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has.
@@ -121,9 +125,9 @@ pub unsafe extern "C" fn millstream_slab_set(
         if bytes.is_null() {
             return Err(Failure::Null { what: "bytes" });
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `cache` is NULL or a live cache.
         let mut object = unsafe { borrow("cache", cache) }?.cache.claim(handle.into())?;
-        // SAFETY: not NULL, and the caller's promise.
+        // SAFETY: `bytes` is not NULL, and the caller guarantees that it points to as many bytes as an object has.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast(), object.len()) };
         object.copy_from_slice(bytes);
         object.publish();
@@ -132,7 +136,7 @@ pub unsafe extern "C" fn millstream_slab_set(
     status(compute())
 }
 
-/// Frees an object, whoever put it there. MILLSTREAM_SLAB_STALE if it was freed before.
+/// Frees an object, whichever process put it there. Returns MILLSTREAM_SLAB_STALE if it was freed before.
 ///
 /// # Safety
 /// `cache` was made by millstream_slab_cache_new.
@@ -141,13 +145,13 @@ pub unsafe extern "C" fn millstream_slab_delete(
     cache: *const millstream_slab_cache,
     handle: millstream_slab_handle,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `cache` is NULL or a live cache.
     status(unsafe { borrow("cache", cache) }.and_then(|cache| Ok(cache.cache.free(handle.into())?)))
 }
 
-/// Where a published object or an orphan lies in this process, aligned to 8 bytes: for structures whose users have an
-/// agreement of their own, such as atomics in the object. Not to be touched once somebody frees or claims the object, or
-/// once the slab and all its caches were given back.
+/// Returns the address of a published object or an orphan in this process, aligned to 8 bytes: for structures whose
+/// users have their own protocol, such as atomics in the object. Do not touch the address after any process frees or
+/// claims the object, or after the slab and all its caches were freed.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `out` points to a pointer.
@@ -157,12 +161,12 @@ pub unsafe extern "C" fn millstream_slab_pointer(
     handle: millstream_slab_handle,
     out: *mut *mut c_void,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write, and that `slab` is NULL or a live slab.
     unsafe { answer(out, || Ok(borrow("slab", slab)?.slab.pointer(handle.into())?.as_ptr().cast())) }
 }
 
-/// millstream_slab_sync of one object: once it returns, the object is there after a power failure, with its bytes. Before,
-/// it may be there with other bytes: tell others of its handle afterwards.
+/// Syncs one object, as millstream_slab_sync does for all: once it returns, the object survives a power failure with
+/// its bytes. Before that it may survive with other bytes, so pass its handle to others only afterwards.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one.
@@ -171,6 +175,6 @@ pub unsafe extern "C" fn millstream_slab_sync_object(
     slab: *const millstream_slab,
     handle: millstream_slab_handle,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `slab` is NULL or a live slab.
     status(unsafe { borrow("slab", slab) }.and_then(|slab| Ok(slab.slab.sync_object(handle.into())?)))
 }

@@ -1,41 +1,41 @@
-//! What is asked of all objects of a slab at once.
+//! Functions on all objects of a slab at once.
 
 use ::millstream_slab::Usage;
 
 use crate::slab::millstream_slab;
 use crate::status::{answer, borrow, note, status};
 
-/// The most problems that a message tells; a damaged slab has one for each object.
-const PROBLEMS_TOLD: usize = 20;
+/// Limit on the problems listed in a message; a damaged slab may have one for each object.
+const MAX_PROBLEMS_LISTED: usize = 20;
 
-/// How the objects of a slab are used.
+/// Counts of a slab's objects by state.
 #[repr(C)]
 pub struct millstream_slab_usage_result {
-    /// The most there can be.
+    /// The largest number of objects.
     pub max_objects: u64,
-    /// Those that may be used before the slab grows.
+    /// Objects that are usable before the slab grows.
     pub capacity: u64,
-    /// Never used.
+    /// Objects that were never used.
     pub virgin: u64,
-    /// Free, for every cache to take.
+    /// Free objects that any cache can take.
     pub free: u64,
-    /// Free, in the caches.
+    /// Free objects in the caches.
     pub cached: u64,
-    /// Allocated and private.
+    /// Allocated private objects.
     pub held: u64,
-    /// Allocated and published.
+    /// Allocated published objects.
     pub published: u64,
-    /// Allocated, and their process is dead.
+    /// Allocated objects whose process died.
     pub orphans: u64,
-    /// Used so often that they are never used again.
+    /// Objects that were used so often that they are never used again.
     pub retired: u64,
-    /// In a state that this library never leaves them in.
+    /// Objects in a state that this library never leaves behind.
     pub damaged: u64,
-    /// Caches in use.
+    /// Number of caches in use.
     pub caches: u64,
 }
 
-/// How the objects are used: a count over all of them, exact if nobody allocates or frees meanwhile.
+/// Counts the objects by state; exact if no thread allocates or frees meanwhile.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `out` points to a `millstream_slab_usage_result`.
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn millstream_slab_usage(
     out: *mut millstream_slab_usage_result,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `slab` is NULL or a live slab.
         let usage = unsafe { borrow("slab", slab) }?.slab.usage();
         let Usage { max_objects, capacity, virgin, free, cached, held, published, orphans, retired, damaged, caches } =
             usage;
@@ -63,50 +63,50 @@ pub unsafe extern "C" fn millstream_slab_usage(
             caches,
         })
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Checks every invariant; how many problems there are, 0 for a sound slab. Of the first of them millstream_error_message()
-/// has a line each, though the status is MILLSTREAM_OK.
+/// Checks every invariant and returns the number of problems, 0 for a sound slab. millstream_error_message() then
+/// lists the first of them, one per line, although the status is MILLSTREAM_OK.
 ///
-/// Exact if nobody allocates or frees meanwhile; otherwise what others do while it looks may show as a problem.
+/// The result is exact if no thread allocates or frees meanwhile; otherwise concurrent changes may show as problems.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `out` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_slab_verify(slab: *const millstream_slab, out: *mut u64) -> i32 {
     let compute = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `slab` is NULL or a live slab.
         let problems = unsafe { borrow("slab", slab) }?.slab.verify().problems;
         if !problems.is_empty() {
-            note(&problems[..problems.len().min(PROBLEMS_TOLD)].join("\n"), 0);
+            note(&problems[..problems.len().min(MAX_PROBLEMS_LISTED)].join("\n"), 0);
         }
         Ok(problems.len() as u64)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
 }
 
-/// Makes the kernel write everything to the device, and waits for it. Objects that were published before are there after a
-/// power failure, with their contents; without it, only the death of processes is survived.
+/// Makes the kernel write everything to the device, and waits for it. Objects published before the call then survive
+/// a power failure, with their contents; without it, they only survive the death of processes.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_slab_sync(slab: *const millstream_slab) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `slab` is NULL or a live slab.
     status(unsafe { borrow("slab", slab) }.and_then(|slab| Ok(slab.slab.sync()?)))
 }
 
-/// Returns what dead processes had in their hands, while others go on; how many objects that were. MILLSTREAM_SLAB_BUSY if another process takes
-/// too long to recover some of it.
+/// Recovers the objects that dead processes held, while other processes keep working, and returns their number.
+/// Returns MILLSTREAM_SLAB_BUSY if another process takes too long to recover some of them.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `out` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_slab_recover(slab: *const millstream_slab, out: *mut u64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write, and that `slab` is NULL or a live slab.
     unsafe {
         answer(out, || {
             let recovered = borrow("slab", slab)?.slab.recover()?;

@@ -10,11 +10,11 @@ _Numbers = Iterable[float] | Any
 """Numbers: an iterable, or any buffer such as a numpy array."""
 
 class CsmError(ValueError):
-    """A question that has no answer: what was expected, what was found, and what to do."""
+    """A question without an answer: what was expected, what was found, and what to do."""
 
 @final
 class Bounds:
-    """A number between two others: `lower <= exact value <= upper`."""
+    """Two bounds around an exact value: `lower <= exact value <= upper`."""
 
     @property
     def lower(self) -> float: ...
@@ -23,7 +23,7 @@ class Bounds:
 
 @final
 class Interval:
-    """From `low` to `high`, both included."""
+    """An interval from `low` to `high`, both included."""
 
     @property
     def low(self) -> float: ...
@@ -44,7 +44,7 @@ class BetaBound:
 
 @final
 class Stop:
-    """Whether to stop observing, on which side of the threshold the rate then lies, and the evidence's level."""
+    """Whether to stop observing, on which side of the threshold the rate lies, and the level of the evidence."""
 
     @property
     def stop(self) -> bool: ...
@@ -56,7 +56,7 @@ class Stop:
 
 @final
 class Ranks:
-    """Places in sorted data, counted from 1; 0 and one more than there are values say that nothing is known."""
+    """Ranks in sorted data, counted from 1; 0 and one more than the number of values mean that there is no bound."""
 
     @property
     def low(self) -> int: ...
@@ -65,7 +65,7 @@ class Ranks:
 
 @final
 class Status:
-    """How far a `Driver` has come."""
+    """The progress of a `Driver`."""
 
     @property
     def trials(self) -> int: ...
@@ -86,7 +86,7 @@ class Status:
 
 @final
 class Driver:
-    """Watches outcomes and says when they decide a claim about the rate of success."""
+    """Watches outcomes and reports when they decide a claim about the rate of success."""
 
     def __new__(
         cls,
@@ -116,7 +116,7 @@ class Driver:
 
 @final
 class MeanStatus:
-    """How far a `MeanDriver` has come."""
+    """The progress of a `MeanDriver`."""
 
     @property
     def trials(self) -> int: ...
@@ -131,7 +131,7 @@ class MeanStatus:
 
 @final
 class MeanDriver:
-    """Watches numbers that all lie in [low, high] and says when they decide a claim about their mean."""
+    """Watches numbers in [low, high] and reports when they decide a claim about their mean."""
 
     def __new__(
         cls,
@@ -155,7 +155,7 @@ class MeanDriver:
 
 @final
 class Power:
-    """How a claim ends when the rate of success is known."""
+    """The outcomes of a claim at a known rate of success."""
 
     @property
     def holds(self) -> float: ...
@@ -172,7 +172,7 @@ class Power:
 
 @final
 class Comparison:
-    """Which of two is smaller, and by what ratio."""
+    """Which of two samples is smaller, and the ratio between them."""
 
     @property
     def pairs(self) -> int: ...
@@ -187,31 +187,31 @@ class Comparison:
 
 @final
 class Bins:
-    """Draws how full all bins are when the first one is full."""
+    """Draws the fill of all bins at the moment when the first bin is full."""
 
     def __new__(cls, bins: int, capacity: int, *, seed: int) -> Bins: ...
     def fill(self) -> float: ...
     def fills(self, trials: int) -> list[float]: ...
 
 def log_choose(n: int, k: int) -> Bounds:
-    """The natural logarithm of the number of ways to choose k of n, from below and from above."""
+    """Bounds the natural logarithm of the number of ways to choose k of n, from below and from above."""
 
 def stop(trials: int, successes: int, threshold: float, log_eps: float, method: _Method = "robbins") -> Stop:
-    """Does the rate of success differ from a threshold?"""
+    """Decides whether the rate of success differs from a threshold."""
 
 def beta_bound(a: float, b: float, eps: float, side: Literal["low", "high"]) -> BetaBound:
-    """A bound on a quantile of Beta(a, b), on the safe side."""
+    """Computes a bound on a quantile of Beta(a, b), on the safe side."""
 
 def interval(
     trials: int, successes: int, error: float, kind: Literal["watched", "fixed", "credible"] = "watched"
 ) -> Interval:
-    """Where the rate of success lies, but for a probability of `error`."""
+    """Computes an interval that contains the rate of success, except with probability `error`."""
 
 def quantile_ranks(n: int, q: float, error: float) -> Ranks:
-    """The ranks among n sorted values that the quantile q lies between."""
+    """Computes the ranks among n sorted values that enclose the quantile q."""
 
 def quantile_interval(values: _Numbers, q: float, error: float) -> Interval:
-    """Where the quantile q (0.5: the median) of what the values are drawn from lies."""
+    """Computes an interval for the quantile q (0.5 is the median) of the values' distribution."""
 
 def power(
     rate: float,
@@ -223,10 +223,10 @@ def power(
     error: float = 1e-6,
     method: _Method | None = None,
 ) -> Power:
-    """How likely a claim is decided within `limit` trials when the rate of success is `rate`."""
+    """Computes how likely a claim is decided within `limit` trials when the rate of success is `rate`."""
 
 def compare(first: _Numbers, second: _Numbers, *, error: float = 1e-6, paired: bool = False) -> Comparison:
-    """Which of two samples of positive numbers is smaller, by their medians."""
+    """Decides which of two samples of positive numbers is smaller, by their medians."""
 
 def permutation_test(
     first: _Numbers,
@@ -244,4 +244,4 @@ def permutation_test(
     limit: int | None = None,
     seed: int,
 ) -> Status:
-    """Is the difference between two samples larger than chance makes it?"""
+    """Tests whether the difference between two samples is larger than chance explains."""
