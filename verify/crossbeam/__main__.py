@@ -1,9 +1,9 @@
 """Runs crossbeam-channel's published tests on Millstream's channels, through the adapter beside this file.
 
-`python3 verify/crossbeam [TEXT…]` takes the tests whose names contain one of the texts. They are read from the package that
-the benchmarks depend on, out of cargo's own copy; nothing of them is kept here. Every test runs in a process of its own, for
-at most a minute, or MILLSTREAM_SECONDS. With MILLSTREAM_ONE_FOR_ZERO set, channels of capacity 0 hold one value instead of
-being refused: most tests that ask for a rendezvous do not need one.
+`python3 verify/crossbeam [TEXT…]` runs the tests whose names contain one of the texts. The tests come from cargo's own
+copy of the package, which the benchmarks depend on; this repository keeps none of them. Every test runs in its own process
+for at most a minute, or MILLSTREAM_SECONDS. With MILLSTREAM_ONE_FOR_ZERO set, channels of capacity 0 hold one value instead
+of being refused: most tests that ask for a rendezvous do not need one.
 """
 
 import concurrent.futures
@@ -23,14 +23,14 @@ SECONDS = int(os.environ.get("MILLSTREAM_SECONDS", "60"))
 
 
 def package():
-    """Where cargo keeps crossbeam-channel."""
+    """Returns the folder of cargo's copy of crossbeam-channel."""
     metadata = subprocess.run(["cargo", "metadata", "--format-version=1"], cwd=ROOT, check=True, capture_output=True).stdout
     manifests = [p["manifest_path"] for p in json.loads(metadata)["packages"] if p["name"] == "crossbeam-channel"]
     return pathlib.Path(manifests[0]).parent
 
 
 def build(tests):
-    """The test programs, by suite."""
+    """Builds the test programs; returns their paths by suite."""
     shutil.rmtree(COPY / "tests", ignore_errors=True)
     shutil.copytree(HERE / "src", COPY / "src", dirs_exist_ok=True)
     manifest = (HERE / "Cargo.toml").read_text().replace("../../crates", str(ROOT / "crates"))
@@ -50,12 +50,12 @@ def names(program):
 
 
 def why(program, name):
-    """None if the test passes, otherwise the first thing it says."""
+    """Returns None if the test passes, otherwise the first line of its complaint."""
     try:
         ran = subprocess.run([program, "--exact", name, "--test-threads=1"], capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired as late:
         said = "".join(part.decode(errors="replace") for part in (late.stdout, late.stderr) if part)
-        return f"not over after {SECONDS} s" + (f"; {panic(said)}" if "panicked" in said else "")
+        return f"still running after {SECONDS} s" + (f"; {panic(said)}" if "panicked" in said else "")
     return None if ran.returncode == 0 else panic(ran.stdout + ran.stderr)
 
 

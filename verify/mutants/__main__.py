@@ -1,6 +1,6 @@
-"""Makes known mistakes, one at a time, and says which test finds each.
+"""Makes known mistakes, one at a time, and reports the test that finds each.
 
-The mistakes are made in a copy of the crates, never in the tree. A mutant that no test finds is a hole in the tests.
+The mistakes go into a copy of the crates, never into the tree. A mutant that survives is a hole in the tests.
 
 Usage: python3 verify/mutants PART [NUMBER…]
 
@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PARTS = sorted(path.stem for path in HERE.glob("*.py") if path.stem != "__main__")
-# A test that takes so long has not failed; but it has not passed either.
+# A test that runs longer counts as a failed one: it has not passed.
 LIMIT_S = 600
 
 
@@ -32,13 +32,13 @@ def copy_workspace(to):
 
 
 def executables(package, arguments, flags, scratch):
-    """Builds tests; the paths of their programs."""
+    """Builds the tests and returns the paths of their programs."""
     command = ["cargo", "test", "--no-run", "--package", package, *arguments]
-    # The target folders are the copy's own: packages with the same path in another workspace would be taken for these.
+    # The copy has its own target folders: cargo would take packages with the same path in another workspace for these.
     target = scratch / "target" / (flags.replace(" ", "") or "plain")
     env = os.environ | {"CARGO_TARGET_DIR": str(target), "CARGO_INCREMENTAL": "0", "RUSTFLAGS": flags}
     build = subprocess.run(command, cwd=scratch, env=env, capture_output=True, text=True)
-    assert build.returncode == 0, f"this does not compile:\n{build.stderr}"
+    assert build.returncode == 0, f"the tests do not compile:\n{build.stderr}"
     lines = [line for line in build.stderr.splitlines() if "Executable" in line]
     return [scratch / line[line.rindex("(") + 1 : line.rindex(")")] for line in lines]
 
@@ -51,7 +51,7 @@ def tests(program, folder):
 
 
 def finder(part, scratch, likely):
-    """The first test that fails, the likely ones first; `None` if all pass."""
+    """Returns the first test that fails, trying the likely ones first, or `None` if all pass."""
     folder = scratch / part.FOLDER
     for arguments, flags in part.RUNS:
         programs = executables(part.PACKAGE, arguments, flags, scratch)
@@ -69,7 +69,7 @@ def finder(part, scratch, likely):
 
 def main():
     if len(sys.argv) < 2 or sys.argv[1] not in PARTS:
-        found = f"{sys.argv[1]!r} is none of the parts: {', '.join(PARTS)}\n\n" if len(sys.argv) > 1 else ""
+        found = f"expected one of {', '.join(PARTS)}, found {sys.argv[1]!r}\n\n" if len(sys.argv) > 1 else ""
         sys.exit(found + __doc__.strip())
     part = importlib.import_module(sys.argv[1])
     wanted = [int(number) for number in sys.argv[2:]] or range(len(part.MUTANTS))
@@ -82,13 +82,13 @@ def main():
             name, old, new, what = part.MUTANTS[number]
             file = scratch / part.FOLDER / "src" / name
             text = file.read_text()
-            assert text.count(old) == 1, f"{number}: {name} has changed, this is not there once: {old!r}"
+            assert text.count(old) == 1, f"{number}: {name} has changed: expected exactly one occurrence of {old!r}"
             file.write_text(text.replace(old, new))
             found = finder(part, scratch, likely)
             file.write_text(text)
             survivors += found is None
             print(f"{number:2} {'found' if found else 'SURVIVED':8} {what}: {found or 'no test fails'}", flush=True)
-            # What found one mistake finds the next one, often.
+            # A test that found one mistake often finds the next one.
             likely = [found.split(" ")[0], *likely] if found else likely
     sys.exit(1 if survivors else 0)
 

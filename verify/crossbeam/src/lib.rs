@@ -1,6 +1,7 @@
-//! The interface of `crossbeam-channel` on Millstream's channels, as far as its tests use it.
+//! The part of `crossbeam-channel`'s interface that its tests use, on Millstream's channels.
 //!
-//! A channel is an `mpmc` ring. An unbounded one is a ring of [`UNBOUNDED`] slots, and one of capacity 0 is refused (see [`ONE_FOR_ZERO`]).
+//! A channel is an `mpmc` ring. An unbounded one is a ring of [`UNBOUNDED`] slots, and one of capacity 0 is refused (see
+//! [`ONE_FOR_ZERO`]).
 
 mod select;
 mod time;
@@ -17,17 +18,17 @@ pub use ring::{Disconnected as RecvError, RecvTimeoutError, SendError, SendTimeo
 pub use select::{ReadyTimeoutError, Select, SelectTimeoutError, SelectedOperation, TryReadyError, TrySelectError};
 pub use time::{after, never, tick};
 
-/// The capacity of a channel that asks for no bound.
+/// Capacity of a channel that the test leaves unbounded.
 pub const UNBOUNDED: usize = 1 << 16;
 
-/// The variable that has a channel of capacity 0 hold one value, instead of being refused: it shows which tests need a
-/// rendezvous and not merely ask for one.
+/// The variable that makes a channel of capacity 0 hold one value instead of being refused: it tells the tests that
+/// need a rendezvous from those that merely ask for one.
 const ONE_FOR_ZERO: &str = "MILLSTREAM_ONE_FOR_ZERO";
 
-/// The tests make channels of any type, and send what is `Send`.
+/// The tests make channels of any type, and send only `Send` values.
 pub(crate) struct Carried<T>(pub(crate) T);
 
-// SAFETY: a channel's ends go to other threads only if the type is `Send`.
+// SAFETY: the ends of a channel, which are the only way to its values, are `Send` only if the type is.
 unsafe impl<T> Send for Carried<T> {}
 
 type RingSender<T> = ring::Sender<Carried<T>, Multi, Multi>;
@@ -47,9 +48,9 @@ pub struct Receiver<T> {
 
 macro_rules! end {
     ($end:ident) => {
-        // SAFETY: values of the type may go to other threads.
+        // SAFETY: values of type `T`, which is `Send`, may move to another thread.
         unsafe impl<T: Send> Send for $end<T> {}
-        // SAFETY: as above.
+        // SAFETY: sharing an end only moves values of type `T`, which is `Send`, between threads.
         unsafe impl<T: Send> Sync for $end<T> {}
         impl<T> UnwindSafe for $end<T> {}
         impl<T> RefUnwindSafe for $end<T> {}
@@ -95,7 +96,7 @@ end!(Receiver);
 
 pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let capacity = if capacity == 0 && std::env::var_os(ONE_FOR_ZERO).is_some() { 1 } else { capacity };
-    assert!(capacity > 0, "a rendezvous is not offered");
+    assert!(capacity > 0, "a capacity of 0 (a rendezvous) is not supported");
     ends(capacity, true)
 }
 

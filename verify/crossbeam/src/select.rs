@@ -1,4 +1,4 @@
-//! Selection that performs the operation: the ring's `Select` finds one that is ready, and a `try_` call decides.
+//! Selection that performs the operation: the ring's `Select` finds a ready one, and a `try_` call decides.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ pub struct TrySelectError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectTimeoutError;
 
-/// What a selected operation has got: a value, a place, or the end.
+/// The result of a selected operation: a value, a place, or the end.
 type Got = *mut ();
 
 trait Operation {
@@ -36,18 +36,18 @@ impl<T> Operation for Receiver<T> {
 
 type RingSender<T> = ring::Sender<Carried<T>, Multi, Multi>;
 
-/// A place for a value, and the sender that it borrows; `None` if the channel is disconnected.
+/// A place for a value, and the sender that the place borrows; `None` if the channel is disconnected.
 type Place<'a, T> = Option<(ring::Permit<'a, Carried<T>, Multi, Multi>, *mut RingSender<T>)>;
 
 impl<T> Operation for Sender<T> {
     fn attempt(&self) -> Option<Got> {
-        // Leaked: the permit borrows it for as long as the selected operation lives.
+        // The sender is leaked: the permit borrows it for as long as the selected operation lives.
         let sender: *mut RingSender<T> = Box::into_raw(Box::new(self.ring.clone()));
-        // SAFETY: leaked above, and used by the permit alone until `send`.
+        // SAFETY: the sender is leaked above, so it stays valid, and only the permit uses it until `send`.
         let place: Place<'_, T> = match unsafe { &mut *sender }.try_reserve() {
             Ok(permit) => Some((permit, sender)),
             Err(error) => {
-                // SAFETY: leaked above, and nothing borrows it.
+                // SAFETY: the sender came from a box above, and the failed reservation borrows nothing.
                 drop(unsafe { Box::from_raw(sender) });
                 if error.is_full() {
                     return None;
@@ -65,9 +65,9 @@ pub struct Select<'a> {
     operations: Vec<&'a dyn Operation>,
 }
 
-// SAFETY: the ends are of `mpmc` channels, which threads share, and the tests send sets only where they could send the ends.
+// SAFETY: threads share the ends of `mpmc` channels, and the tests send a set only where they could send its ends.
 unsafe impl Send for Select<'_> {}
-// SAFETY: as above.
+// SAFETY: a shared set gives access to its ends only, which threads share.
 unsafe impl Sync for Select<'_> {}
 
 impl<'a> Select<'a> {
@@ -110,7 +110,7 @@ impl<'a> Select<'a> {
     }
 
     pub fn select(&mut self) -> SelectedOperation<'a> {
-        self.performed(|select| Some(select.ready())).expect("only an operation ends the wait")
+        self.performed(|select| Some(select.ready())).expect("a wait without a deadline ends only with an operation")
     }
 
     pub fn try_select(&mut self) -> Result<SelectedOperation<'a>, TrySelectError> {
@@ -156,24 +156,24 @@ impl SelectedOperation<'_> {
 
     pub fn recv<T>(self, receiver: &Receiver<T>) -> Result<T, RecvError> {
         let got = self.got_from(receiver);
-        // SAFETY: made by `attempt` of this receiver.
+        // SAFETY: `got_from` has checked that `attempt` of this receiver made the box.
         *unsafe { Box::from_raw(got.cast::<Result<T, RecvError>>()) }
     }
 
     pub fn send<T>(self, sender: &Sender<T>, value: T) -> Result<(), SendError<T>> {
         let got = self.got_from(sender);
-        // SAFETY: made by `attempt` of this sender.
+        // SAFETY: `got_from` has checked that `attempt` of this sender made the box.
         let place = *unsafe { Box::from_raw(got.cast::<Place<'_, T>>()) };
         let Some((permit, held)) = place else { return Err(SendError(value)) };
         permit.send(Carried(value));
-        // SAFETY: leaked by `attempt`, and the permit that borrowed it is gone.
+        // SAFETY: `attempt` leaked the sender from a box, and `send` has consumed the permit that borrowed it.
         drop(unsafe { Box::from_raw(held) });
         Ok(())
     }
 
     fn got_from<O>(self, end: &O) -> Got {
         let own: *const dyn Operation = self.operation;
-        assert_eq!(own.cast::<O>(), std::ptr::from_ref(end), "passed in another end than was selected");
+        assert_eq!(own.cast::<O>(), std::ptr::from_ref(end), "the end passed in must be the selected one");
         let got = self.got;
         std::mem::forget(self);
         got
@@ -194,7 +194,7 @@ impl fmt::Debug for SelectedOperation<'_> {
     }
 }
 
-/// Reads the arms one by one, then adds the operations one by one, each under names of its own, then runs one.
+/// Reads the arms one by one, then adds the operations one by one, each under its own names, then runs one.
 #[macro_export]
 macro_rules! select {
     (@arms [$($done:tt)*] [$($default:tt)*]) => {
@@ -260,7 +260,7 @@ macro_rules! select {
                 let $pattern = $operation.$kind($end $(, $value)?);
                 $body
             })*
-            _ => unreachable!("an operation that was not added"),
+            _ => unreachable!("`ready` returned an operation that was not added"),
         }
     };
     ($($arms:tt)*) => {
@@ -268,7 +268,7 @@ macro_rules! select {
     };
 }
 
-/// What one of the test suites calls the macro by.
+/// The name of the macro in one of the test suites.
 #[macro_export]
 macro_rules! crossbeam_channel_internal {
     ($($arms:tt)*) => {

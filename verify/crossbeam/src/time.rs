@@ -1,4 +1,4 @@
-//! Channels that get a value at certain times, by a thread each.
+//! Channels that receive a value at certain times, each fed by a thread.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub fn after(time: Duration) -> Receiver<Instant> {
     thread::spawn(move || {
         thread::sleep(time);
         let _ = sender.send(Instant::now());
-        // It never disconnects.
+        // The leaked sender keeps the channel connected.
         std::mem::forget(sender);
     });
     receiver

@@ -1,51 +1,51 @@
-//! The event counts with one incrementer, as programs.
+//! The event counts with one incrementer, as programs of the machine.
 
 use crate::machine::{Address, Instruction, Instruction::*, Register};
 
-/// The word that is counted in, and slept on.
+/// The word that holds the count, and that waiters sleep on.
 const COUNT: Address = 0;
-/// The flag's own word, in the two-word form.
+/// The separate word of the flag, in the two-word form.
 const WAITERS: Address = 1;
 
-/// The flag's bit, in the one-word form: the topmost.
+/// The flag's bit in the one-word form: the topmost.
 const FLAG: u8 = 0x80;
 
-/// The value that a waiter waits on, as the word that it expects.
+/// The value that a waiter waits to see change, as the expected word.
 const KEY: Register = 0;
-/// The same with the flag.
+/// The expected word with the flag.
 const FLAGGED: Register = 1;
-/// What was found.
+/// The word found by a load or a compare-and-swap.
 const FOUND: Register = 2;
 
-/// How the incrementer does its work.
+/// How the incrementer works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Increment {
-    /// With the flag set before, stores the next value without the flag and wakes. Otherwise adds by one
-    /// instruction, and wakes if the sum has the flag, which it leaves in place.
+    /// Finds the flag set and stores the next value without the flag, then wakes. Otherwise adds by one instruction,
+    /// and wakes if the sum has the flag, which it leaves in place.
     Proven,
-    /// As [`Proven`](Self::Proven), but on a machine whose interrupts can cut the addition in two.
+    /// Works as [`Proven`](Self::Proven), on a machine whose interrupts can cut the addition in two.
     CutInTwo,
-    /// Adds, and if the sum has the flag, clears it there and then.
+    /// Adds, and if the sum has the flag, clears it immediately.
     ClearAtOnce,
-    /// Looks at the flag before the addition only.
-    LookBefore,
+    /// Checks the flag only before the addition.
+    CheckBefore,
 }
 
-/// What a waiter does between setting the flag and falling asleep.
+/// The steps of a waiter between setting the flag and falling asleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiter {
-    /// The heavy fence (or the second in which an interrupt comes, for the timed rule).
+    /// The heavy fence (under the timed rule, the second in which an interrupt comes).
     pub fence: bool,
-    /// The kernel's look at the word while it lets the thread fall asleep.
-    pub look_again: bool,
+    /// The kernel's check of the word as it lets the thread fall asleep.
+    pub recheck: bool,
 }
 
 impl Waiter {
-    /// With everything.
-    pub const CAREFUL: Waiter = Waiter { fence: true, look_again: true };
+    /// The waiter with every step.
+    pub const CAREFUL: Waiter = Waiter { fence: true, recheck: true };
 }
 
-/// Increments so many times and ends.
+/// A program that increments `times` times and ends.
 #[must_use]
 pub fn incrementer(increment: Increment, times: u8) -> Vec<Instruction> {
     let (word, sum) = (0, 1);
@@ -59,7 +59,7 @@ pub fn incrementer(increment: Increment, times: u8) -> Vec<Instruction> {
             Increment::CutInTwo => AddInTwo(COUNT, 1, sum),
             _ => Add(COUNT, 1, sum),
         });
-        if increment != Increment::LookBefore {
+        if increment != Increment::CheckBefore {
             program.push(JumpIfAny(sum, FLAG, wake));
         }
         program.push(Jump(done));
@@ -77,16 +77,16 @@ const FLAGGED_BEFORE: [&str; 4] = ["first flagged", "second flagged", "third fla
 const WAKE: [&str; 4] = ["first wake", "second wake", "third wake", "fourth wake"];
 const DONE: [&str; 4] = ["first done", "second done", "third done", "fourth done"];
 
-/// How much of the word the kernel compares, in the one-word form.
+/// The part of the word that the kernel compares, in the one-word form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared {
-    /// All of it, as with 32 bits.
+    /// The whole word, as with 32 bits.
     All,
-    /// The part without the flag, as with 64 bits, of which the futex is the low half.
+    /// The part without the flag, as with 64 bits, where the futex is the low half.
     LowHalf,
 }
 
-/// Waits until the count is `target`.
+/// A program that waits until the count is `target`.
 #[must_use]
 pub fn waiter(waiter: Waiter, compared: Compared, target: u8) -> Vec<Instruction> {
     let mut program = vec![
@@ -96,7 +96,7 @@ pub fn waiter(waiter: Waiter, compared: Compared, target: u8) -> Vec<Instruction
         JumpIfAtLeast(KEY, target, "end"),
         AddTo(FLAGGED, KEY, FLAG),
         LockedCompareExchange(COUNT, KEY, FLAGGED, FOUND),
-        // It was the key, or the flag was set already; otherwise the count has changed.
+        // The word was the key, or the flag was already set; otherwise the count has changed.
         And(FOUND, FOUND, !FLAG),
         JumpIfDifferent(FOUND, KEY, "snapshot"),
     ];
@@ -104,21 +104,21 @@ pub fn waiter(waiter: Waiter, compared: Compared, target: u8) -> Vec<Instruction
         program.push(HeavyFence);
     }
     let mask = if compared == Compared::All { u8::MAX } else { !FLAG };
-    program.push(if waiter.look_again { FutexWait(COUNT, FLAGGED, mask) } else { Sleep(COUNT) });
+    program.push(if waiter.recheck { FutexWait(COUNT, FLAGGED, mask) } else { Sleep(COUNT) });
     program.extend([Jump("snapshot"), Label("end")]);
     program
 }
 
-/// What orders the incrementer's store of the count before its look at the flag, in the two-word form.
+/// The order between the incrementer's store of the count and its check of the flag, in the two-word form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LightFence {
-    /// Nothing: the waiters' heavy fence does.
+    /// No fence: the waiters' heavy fence orders them.
     Free,
     /// A full fence.
     Full,
 }
 
-/// Increments so many times and ends; the flag is a word of its own.
+/// A program that increments `times` times and ends, with the flag in a separate word.
 #[must_use]
 pub fn two_word_incrementer(fence: LightFence, times: u8) -> Vec<Instruction> {
     let (value, before, after) = (0, 1, 2);
@@ -139,7 +139,7 @@ pub fn two_word_incrementer(fence: LightFence, times: u8) -> Vec<Instruction> {
 
 const QUIET: [&str; 4] = ["first quiet", "second quiet", "third quiet", "fourth quiet"];
 
-/// Waits until the count is `target`; the flag is a word of its own.
+/// A program that waits until the count is `target`, with the flag in a separate word.
 #[must_use]
 pub fn two_word_waiter(waiter: Waiter, target: u8) -> Vec<Instruction> {
     let mut program =
@@ -147,7 +147,7 @@ pub fn two_word_waiter(waiter: Waiter, target: u8) -> Vec<Instruction> {
     if waiter.fence {
         program.push(HeavyFence);
     }
-    program.push(if waiter.look_again { FutexWait(COUNT, KEY, u8::MAX) } else { Sleep(COUNT) });
+    program.push(if waiter.recheck { FutexWait(COUNT, KEY, u8::MAX) } else { Sleep(COUNT) });
     program.extend([Jump("snapshot"), Label("end")]);
     program
 }

@@ -5,15 +5,15 @@ use std::fmt;
 
 use crate::machine::{Instruction, Machine, Step};
 
-/// What the search found.
+/// The result of the search.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Every execution ends, and none with a thread asleep.
-    NobodyIsLeft {
-        /// Different states that were reached.
+    /// Every execution ends, and none leaves a thread asleep.
+    EveryThreadEnds {
+        /// Number of distinct states reached.
         states: usize,
     },
-    /// An execution after which nothing can happen and somebody is still asleep.
+    /// An execution after which no step is possible and a thread is still asleep.
     LostWakeUp(Trace),
 }
 
@@ -22,14 +22,14 @@ pub enum Outcome {
 pub struct Trace(Vec<String>);
 
 impl Outcome {
-    /// Whether an execution leaves a thread asleep for ever.
+    /// Whether an execution leaves a thread asleep forever.
     #[must_use]
     pub fn is_lost_wake_up(&self) -> bool {
         matches!(self, Outcome::LostWakeUp(_))
     }
 }
 
-/// Executes the programs, a thread each, in every possible way, breadth first: the trace is a shortest one.
+/// Executes the programs, one thread each, in every possible way, breadth first, so the trace is a shortest one.
 #[must_use]
 pub fn explore(programs: &[Vec<Instruction>]) -> Outcome {
     let start = Machine::new(programs.len());
@@ -49,7 +49,7 @@ pub fn explore(programs: &[Vec<Instruction>]) -> Outcome {
         }
         next += 1;
     }
-    Outcome::NobodyIsLeft { states: reached.len() }
+    Outcome::EveryThreadEnds { states: reached.len() }
 }
 
 type Reached = (Machine, Option<(usize, Step)>);

@@ -1,67 +1,67 @@
 //! Readers and reclaimers: two threads, each of which writes one word and then reads the other's.
 //!
-//! The reader (fast) publishes what it looks at, then looks whether that is still current. The reclaimer (slow) makes it
-//! stale, then looks what readers have published. They may not both miss the other: the reader would go on with what
-//! the reclaimer frees. Hazard pointers and epochs are both of this shape, and only its order in memory matters, so every
-//! execution is one of few *interleavings*: F for the fast thread's two steps, S for the slow one's, in the order in which
-//! memory sees them.
+//! The reader (fast) publishes the object it is about to use, then checks that the object is still current. The
+//! reclaimer (slow) makes the object stale, then checks which objects readers have published. The two must not both
+//! miss each other: the reader would go on with an object that the reclaimer frees. Hazard pointers and epochs both
+//! have this shape, and only its order in memory matters, so every execution is one of few *interleavings*: F for the
+//! fast thread's two steps, S for the slow one's, in the order in which memory sees them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::machine::{Access, Address, Instruction, Instruction::*, Machine, Register, Stamp};
 
-/// 0 while the object is current, then 1.
+/// The word that is 0 while the object is current, then 1.
 const STALE: Address = 0;
-/// 1 once the reader has published.
+/// The word that is 1 once the reader has published.
 const PUBLISHED: Address = 1;
-/// 1 once the reader's core was interrupted after the reclaimer read the clock.
+/// The word that is 1 once the reader's core was interrupted after the reclaimer read the clock.
 const INTERRUPTED: Address = 2;
 
 const FAST: usize = 0;
 const SLOW: usize = 1;
 
 const ONE: Register = 0;
-/// What the look found.
+/// The value that the check found.
 const SEEN: Register = 1;
 
-/// How the reader does its part.
+/// The reader's steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fast {
-    /// Publishes and looks; nothing between.
+    /// Publishes and checks, with no fence between.
     Free,
-    /// With a full fence between.
+    /// Publishes and checks, with a full fence between.
     Fenced,
-    /// Publishes and does not look.
+    /// Publishes and does not check.
     Blind,
 }
 
-/// How the reclaimer makes sure that it sees what was published.
+/// How the reclaimer makes sure that it sees the publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slow {
-    /// By a full fence of its own between its write and its look.
+    /// Executes a full fence between its write and its check.
     Fenced,
-    /// And waits until the reader has been interrupted for its sake.
+    /// Executes the fence, and waits until its own request has interrupted the reader.
     Interrupting,
     /// Interrupts the reader before its own write.
     InterruptingTooEarly,
-    /// Reads the clock, and waits until the reader's core has been interrupted later than that, for whatever reason.
+    /// Reads the clock, and waits until any interrupt has reached the reader's core since.
     Awaiting(Stamp),
     /// Reads the clock before its own write.
     AwaitingFromTooEarly,
 }
 
-/// What became of an execution.
+/// The outcome of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
-    /// The reader saw that its object is stale, and begins anew.
+    /// The reader saw that its object is stale, and starts over.
     pub fast_saw: bool,
-    /// The reclaimer saw what the reader published, and waits.
+    /// The reclaimer saw the reader's publication, and waits.
     pub slow_saw: bool,
 }
 
 impl Outcome {
-    /// Whether the reader goes on with what the reclaimer frees.
+    /// Whether the reader goes on with an object that the reclaimer frees.
     #[must_use]
     pub fn is_use_after_free(self) -> bool {
         !self.fast_saw && !self.slow_saw
@@ -79,10 +79,10 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Every order in which memory may see the four steps, with what follows from it.
+/// Every order in which memory may see the four steps, with its outcome.
 ///
-/// Lower case is the reader's: `p` it has published, `l` it looks; upper case the reclaimer's: `W` it has made the object
-/// stale, `L` it looks.
+/// Lower case is the reader's: `p` for its publication, `l` for its check; upper case is the reclaimer's: `W` for its
+/// write that makes the object stale, `L` for its check.
 #[must_use]
 pub fn interleavings(fast: Fast, slow: Slow) -> BTreeMap<String, Outcome> {
     let programs = [fast_program(fast), slow_program(slow)];
@@ -100,13 +100,16 @@ pub fn interleavings(fast: Fast, slow: Slow) -> BTreeMap<String, Outcome> {
     found
 }
 
-/// Depth first, through every execution that comes to an end.
+/// Follows, depth first, every execution that comes to an end.
 fn follow(machine: &Machine, programs: &[Vec<Instruction>], order: &str, found: &mut BTreeMap<String, Outcome>) {
     if machine.has_ended(programs) {
         let saw = |thread| machine.register(thread, SEEN) == 1;
         let outcome = Outcome { fast_saw: saw(FAST), slow_saw: saw(SLOW) };
         let before = found.insert(order.to_owned(), outcome);
-        assert!(before.is_none_or(|before| before == outcome), "{order} does not determine what is seen");
+        assert!(
+            before.is_none_or(|before| before == outcome),
+            "the order {order} must determine the outcome, but has two"
+        );
     }
     for (step, successor) in machine.successors(programs) {
         let mut order = order.to_owned();

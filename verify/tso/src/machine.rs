@@ -1,19 +1,19 @@
-//! The machine: what a thread is, and what it may do next.
+//! The machine: its threads and the steps they can take.
 
 /// A word of shared memory.
 pub type Address = usize;
 /// A register of a thread.
 pub type Register = usize;
 
-/// Words of memory.
+/// Number of words of memory.
 pub const WORDS: usize = 3;
-/// Registers of each thread.
+/// Number of registers of each thread.
 pub const REGISTERS: usize = 3;
 
 /// One instruction. Values are small; nothing wraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instruction {
-    /// Names the next instruction.
+    /// Gives the next instruction a name.
     Label(&'static str),
     /// Goes to the label.
     Jump(&'static str),
@@ -33,13 +33,13 @@ pub enum Instruction {
     Load(Register, Address),
     /// Puts a store into the thread's buffer.
     Store(Address, Register),
-    /// memory = memory + value without a lock prefix, the sum also in the register (for its sign): reads like a
-    /// load, then stores like a store. Two steps, but no interrupt comes between them.
+    /// memory = memory + value without a lock prefix, the sum also in the register (for its sign): it reads like a
+    /// load, then stores like a store. It takes two steps, but no interrupt comes between them.
     Add(Address, u8, Register),
-    /// The same on a machine whose interrupts could come between the two steps.
+    /// The same on a machine where an interrupt can come between the two steps.
     AddInTwo(Address, u8, Register),
-    /// Compare-and-swap with a lock prefix: if the word is the first register's, it becomes the second's; the
-    /// third gets what was found.
+    /// Compare-and-swap with a lock prefix: if the word equals the first register, it becomes the second; the third
+    /// gets the word found.
     LockedCompareExchange(Address, Register, Register, Register),
     /// memory = memory & mask, with a lock prefix.
     LockedAnd(Address, u8),
@@ -47,22 +47,22 @@ pub enum Instruction {
     LockedStore(Address, u8),
     /// Drains the thread's buffer.
     Fence,
-    /// The system call that returns after every other thread was interrupted once, or had been switched out.
+    /// The system call that returns after every other thread has been interrupted once, or switched out.
     HeavyFence,
-    /// From now on, interrupts are late enough: see [`Machine::with_interrupts`].
+    /// Makes interrupts from now on late enough: see [`Machine::with_interrupts`].
     ReadClock,
-    /// Goes on once the word is not zero.
+    /// Waits until the word is not zero.
     Await(Address),
-    /// Falls asleep if the bits of the mask are the same in the word and in the register.
+    /// Falls asleep if the word and the register agree in the bits of the mask.
     FutexWait(Address, Register, u8),
-    /// Falls asleep whatever the word is.
+    /// Falls asleep whatever the value of the word.
     Sleep(Address),
-    /// Wakes all who sleep on the word.
+    /// Wakes all threads that sleep on the word.
     FutexWake(Address),
 }
 
 impl Instruction {
-    /// Whether the thread's buffer must be empty first: locked instructions, fences and system calls.
+    /// Whether the instruction waits for an empty buffer: locked instructions, fences and system calls do.
     fn drains(self) -> bool {
         use Instruction as I;
         match self {
@@ -80,28 +80,28 @@ impl Instruction {
 pub struct Thread {
     next: usize,
     registers: [u8; REGISTERS],
-    /// Oldest first.
+    /// The store buffer, oldest entry first.
     buffer: Vec<(Address, u8)>,
-    /// What the first step of an addition read.
+    /// The value that the first step of an addition has read.
     read: Option<u8>,
     asleep_on: Option<Address>,
-    /// Who has not been interrupted yet for our heavy fence; a bit each.
+    /// The threads that this thread's heavy fence has yet to interrupt, one bit each.
     awaited: Option<u8>,
-    /// How many interrupts may still come by themselves.
+    /// How many spontaneous interrupts may still come.
     interrupts: u8,
 }
 
-/// How an interrupt leaves its time for others to see.
+/// How an interrupt makes its time visible to other threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stamp {
-    /// By a store like any other, after all that the core has stored before. So on x86.
+    /// By an ordinary store, visible after all earlier stores of the core, as on x86.
     InOrder,
-    /// By a store that may be seen before earlier ones: so on machines that promise no order of stores, if nothing in the
-    /// handler does.
+    /// By a store that may become visible before earlier ones, as on machines that promise no order of stores, unless
+    /// the handler orders them.
     OutOfOrder,
 }
 
-/// The interrupts that come by themselves, and where they leave their time.
+/// The spontaneous interrupts, and the word that receives their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Interrupts {
     stamp: Stamp,
@@ -114,24 +114,24 @@ pub struct Machine {
     memory: [u8; WORDS],
     threads: Vec<Thread>,
     interrupts: Option<Interrupts>,
-    /// Whether some thread has read the clock.
+    /// Whether a thread has read the clock.
     clock_was_read: bool,
 }
 
-/// Something that happens to one thread.
+/// A step of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The oldest store of the thread's buffer reaches memory.
     Drain(usize),
-    /// The thread is interrupted for the heavy fence of another, which drains its buffer.
+    /// The heavy fence of another thread interrupts the thread, which drains its buffer.
     Interrupt(usize, usize),
-    /// The thread is interrupted by itself and leaves its time; nothing is drained.
+    /// A spontaneous interrupt of the thread stores its time and drains nothing.
     Stamp(usize),
     /// The thread executes a step of its next instruction.
     Execute(usize),
 }
 
-/// A step as memory sees it.
+/// A step from the memory's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The thread's store reaches the word.
@@ -141,7 +141,7 @@ pub enum Access {
 }
 
 impl Machine {
-    /// A machine whose memory is zero and whose threads are all at their first instruction.
+    /// A machine with zeroed memory and every thread at its first instruction.
     #[must_use]
     pub fn new(threads: usize) -> Self {
         let thread = Thread {
@@ -156,8 +156,9 @@ impl Machine {
         Machine { memory: [0; WORDS], threads: vec![thread; threads], interrupts: None, clock_was_read: false }
     }
 
-    /// The same where `thread` is interrupted up to `most` times, at any moment between two instructions. The time that it
-    /// leaves in `word` is 1 if somebody has executed [`ReadClock`](Instruction::ReadClock) before, otherwise 0.
+    /// The same machine with up to `most` spontaneous interrupts of `thread`, at any moment between two instructions.
+    /// The time that each stores in `word` is 1 if a thread has executed [`ReadClock`](Instruction::ReadClock)
+    /// before, otherwise 0.
     #[must_use]
     pub fn with_interrupts(mut self, thread: usize, most: u8, word: Address, stamp: Stamp) -> Self {
         self.threads[thread].interrupts = most;
@@ -165,20 +166,20 @@ impl Machine {
         self
     }
 
-    /// What the thread has in the register.
+    /// The value of the thread's register.
     #[must_use]
     pub fn register(&self, thread: usize, register: Register) -> u8 {
         self.threads[thread].registers[register]
     }
 
-    /// Whether every thread has come to the end of its program, and its stores to memory.
+    /// Whether every thread has reached the end of its program, and every store has reached memory.
     #[must_use]
     pub fn has_ended(&self, programs: &[Vec<Instruction>]) -> bool {
         let ended = |(thread, program): (&Thread, &Vec<_>)| thread.next == program.len() && thread.buffer.is_empty();
         self.threads.iter().zip(programs).all(ended)
     }
 
-    /// What memory sees of a step that is about to be taken; of an interrupt that drains several stores, the first.
+    /// The memory access of a step that is about to be taken; for an interrupt that drains several stores, the first.
     #[must_use]
     pub fn access(&self, step: Step, programs: &[Vec<Instruction>]) -> Option<Access> {
         match step {
@@ -193,13 +194,13 @@ impl Machine {
         }
     }
 
-    /// Threads that will never run again unless somebody wakes them.
+    /// The number of threads that will never run again unless another thread wakes them.
     #[must_use]
     pub fn sleepers(&self) -> usize {
         self.threads.iter().filter(|thread| thread.asleep_on.is_some()).count()
     }
 
-    /// Every step that is possible now, with what it leads to.
+    /// Every step that is possible now, with the machine after it.
     #[must_use]
     pub fn successors(&self, programs: &[Vec<Instruction>]) -> Vec<(Step, Machine)> {
         let mut successors = Vec::new();
@@ -224,13 +225,13 @@ impl Machine {
         successors
     }
 
-    /// The step in words, with the memory before it.
+    /// Describes the step in words, with the memory before it.
     #[must_use]
     pub fn describe(&self, step: Step, programs: &[Vec<Instruction>]) -> String {
         let what = match step {
             Step::Drain(at) => format!("thread {at}: a store reaches memory: {:?}", self.threads[at].buffer[0]),
             Step::Interrupt(at, by) => format!("thread {at}: is interrupted for the fence of thread {by}"),
-            Step::Stamp(at) => format!("thread {at}: is interrupted and leaves its time"),
+            Step::Stamp(at) => format!("thread {at}: is interrupted and stores its time"),
             Step::Execute(at) => format!("thread {at}: {:?}", programs[at][self.threads[at].next]),
         };
         format!("memory {:?}  {what}", self.memory)
@@ -241,7 +242,7 @@ impl Machine {
         self.memory[address] = value;
     }
 
-    /// After `at` was interrupted for the fence of `by`, if it can be.
+    /// The machine after the fence of `by` has interrupted `at`, if it can.
     fn interrupted(&self, at: usize, by: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
         let awaited = self.threads[by].awaited?;
         if awaited & (1 << at) == 0 || self.is_inside_of_an_addition(at, programs) {
@@ -255,7 +256,7 @@ impl Machine {
         Some(machine)
     }
 
-    /// After `at` was interrupted by itself, if it can be.
+    /// The machine after a spontaneous interrupt of `at`, if there can be one.
     fn stamped(&self, at: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
         let Interrupts { stamp, word } = self.interrupts?;
         if self.threads[at].interrupts == 0 || self.is_inside_of_an_addition(at, programs) {
@@ -276,7 +277,7 @@ impl Machine {
         thread.read.is_some() && matches!(programs[at][thread.next], Instruction::Add(..))
     }
 
-    /// After `at` executed a step, if it can.
+    /// The machine after `at` has executed a step, if it can.
     fn executed(&self, at: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
         use Instruction as I;
 
@@ -366,5 +367,5 @@ impl Thread {
 
 fn position(program: &[Instruction], label: &str) -> usize {
     let is_label = |instruction: &Instruction| matches!(instruction, Instruction::Label(name) if *name == label);
-    program.iter().position(is_label).unwrap_or_else(|| panic!("no label {label}"))
+    program.iter().position(is_label).unwrap_or_else(|| panic!("the program has no label {label}"))
 }

@@ -1,4 +1,4 @@
-//! The event counts hold with everything in place, and each part that is left out loses a wake-up.
+//! The event counts lose no wake-up with every part in place, and lose one without any part.
 
 use millstream_verify_tso::eventcount::*;
 use millstream_verify_tso::explore::{Outcome, explore};
@@ -18,7 +18,7 @@ fn two_word(fence: LightFence, careful: Waiter, times: u8, waiters: usize) -> Ou
 #[track_caller]
 fn holds(outcome: Outcome) {
     match outcome {
-        Outcome::NobodyIsLeft { states } => println!("{states} states"),
+        Outcome::EveryThreadEnds { states } => println!("{states} states"),
         Outcome::LostWakeUp(trace) => panic!("a wake-up is lost:\n{trace}"),
     }
 }
@@ -26,18 +26,18 @@ fn holds(outcome: Outcome) {
 #[track_caller]
 fn loses(outcome: Outcome) {
     match outcome {
-        Outcome::NobodyIsLeft { states } => panic!("no wake-up is lost in {states} states"),
+        Outcome::EveryThreadEnds { states } => panic!("a lost wake-up was expected, but {states} states have none"),
         Outcome::LostWakeUp(trace) => println!("{trace}"),
     }
 }
 
 const NO_FENCE: Waiter = Waiter { fence: false, ..Waiter::CAREFUL };
-const NO_SECOND_LOOK: Waiter = Waiter { look_again: false, ..Waiter::CAREFUL };
+const NO_RECHECK: Waiter = Waiter { recheck: false, ..Waiter::CAREFUL };
 
 const BOTH: [Compared; 2] = [Compared::All, Compared::LowHalf];
 
 #[test]
-fn with_fence_and_second_look_no_wake_up_is_lost() {
+fn with_fence_and_recheck_no_wake_up_is_lost() {
     for compared in BOTH {
         for times in 1..=4 {
             holds(one_word(Increment::Proven, Waiter::CAREFUL, compared, times, 1));
@@ -48,7 +48,7 @@ fn with_fence_and_second_look_no_wake_up_is_lost() {
     }
 }
 
-/// Also the timed rule on a core that takes no interrupts.
+/// Also covers the timed rule on a core that takes no interrupts.
 #[test]
 fn without_the_fence_the_flag_is_overwritten() {
     for compared in BOTH {
@@ -57,9 +57,9 @@ fn without_the_fence_the_flag_is_overwritten() {
 }
 
 #[test]
-fn without_the_second_look_the_fence_is_in_vain() {
+fn without_the_recheck_the_fence_is_useless() {
     for compared in BOTH {
-        loses(one_word(Increment::Proven, NO_SECOND_LOOK, compared, 1, 1));
+        loses(one_word(Increment::Proven, NO_RECHECK, compared, 1, 1));
     }
 }
 
@@ -71,15 +71,15 @@ fn a_fence_does_not_help_if_an_interrupt_can_cut_the_addition_in_two() {
 }
 
 #[test]
-fn a_fence_does_not_help_if_the_incrementer_looks_before_the_addition_only() {
+fn a_fence_does_not_help_if_the_incrementer_checks_only_before_the_addition() {
     for compared in BOTH {
-        loses(one_word(Increment::LookBefore, Waiter::CAREFUL, compared, 1, 1));
+        loses(one_word(Increment::CheckBefore, Waiter::CAREFUL, compared, 1, 1));
     }
 }
 
-/// A waiter whose fence is done would sleep on the flag of another whose fence is not.
+/// A waiter past its fence would sleep on the flag of another waiter that is not.
 #[test]
-fn a_flag_cleared_without_a_change_of_the_value_deceives_the_first_of_two_waiters() {
+fn a_flag_cleared_without_a_change_of_the_value_misleads_the_first_of_two_waiters() {
     holds(one_word(Increment::ClearAtOnce, Waiter::CAREFUL, Compared::All, 3, 1));
     loses(one_word(Increment::ClearAtOnce, Waiter::CAREFUL, Compared::All, 2, 2));
 }
@@ -105,6 +105,6 @@ fn two_word_without_any_fence_a_wake_up_is_lost() {
 }
 
 #[test]
-fn two_word_without_the_second_look_a_wake_up_is_lost() {
-    loses(two_word(LightFence::Free, NO_SECOND_LOOK, 1, 1));
+fn two_word_without_the_recheck_a_wake_up_is_lost() {
+    loses(two_word(LightFence::Free, NO_RECHECK, 1, 1));
 }

@@ -1,4 +1,4 @@
-//! Readers and reclaimers never miss each other with everything in place, and each part that is left out lets them.
+//! Readers and reclaimers never miss each other with every part in place, and can without any part.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ fn misses(fast: Fast, slow: Slow) -> Vec<String> {
     let found = interleavings(fast, slow);
     println!("{fast:?}, {slow:?}:");
     found.iter().for_each(|(order, outcome)| println!("  {order}: {outcome}"));
-    assert!(found.values().any(|outcome| !outcome.is_use_after_free()), "no execution ends");
+    assert!(found.values().any(|outcome| !outcome.is_use_after_free()), "every execution ends in a use after free");
     found.into_iter().filter(|(_, outcome)| outcome.is_use_after_free()).map(|(order, _)| order).collect()
 }
 
 const NONE: [String; 0] = [];
-/// The reader looks before its publication is out, and all of the reclaimer's work lies between.
+/// The reader checks before its publication is visible, and all of the reclaimer's work lies between.
 const FSSF: &str = "lWLp";
 
 #[test]
@@ -33,12 +33,12 @@ fn an_interrupt_on_the_reclaimers_side_rules_it_out() {
 }
 
 #[test]
-fn an_interrupt_that_came_by_itself_rules_it_out() {
+fn a_spontaneous_interrupt_rules_it_out() {
     assert_eq!(misses(Fast::Free, Slow::Awaiting(Stamp::InOrder)), NONE);
 }
 
 #[test]
-fn the_interrupt_has_to_come_after_the_reclaimers_write() {
+fn the_interrupt_must_come_after_the_reclaimers_write() {
     assert_eq!(misses(Fast::Free, Slow::InterruptingTooEarly), [FSSF]);
     assert_eq!(misses(Fast::Free, Slow::AwaitingFromTooEarly), [FSSF]);
 }
@@ -49,7 +49,7 @@ fn the_time_of_an_interrupt_must_not_be_seen_before_earlier_stores() {
 }
 
 #[test]
-fn a_reader_that_does_not_look_again_is_missed_whatever_the_fence() {
+fn a_reader_that_does_not_recheck_is_missed_whatever_the_fence() {
     for slow in [Slow::Fenced, Slow::Interrupting, Slow::Awaiting(Stamp::InOrder)] {
         assert!(!misses(Fast::Blind, slow).is_empty());
     }
@@ -57,7 +57,7 @@ fn a_reader_that_does_not_look_again_is_missed_whatever_the_fence() {
 
 /// The table in `docs/reclaim.md`.
 #[test]
-fn the_table_in_the_docs_is_what_the_machine_does() {
+fn the_machine_agrees_with_the_table_in_the_docs() {
     const COLUMNS: [(Fast, Slow); 4] = [
         (Fast::Free, Slow::Fenced),
         (Fast::Fenced, Slow::Fenced),
@@ -71,7 +71,7 @@ fn the_table_in_the_docs_is_what_the_machine_does() {
         let cell = |found: &BTreeMap<String, Outcome>| if found.contains_key(order) { "possible" } else { "–" };
         let cells: Vec<&str> = found.iter().map(cell).collect();
         let row = format!("| `{order}` | {outcome} | {} |", cells.join(" | "));
-        assert!(docs.contains(&row), "not in the docs: {row}");
+        assert!(docs.contains(&row), "docs/reclaim.md should have the row: {row}");
     }
     assert!(found.iter().all(|found| found.keys().all(|order| docs.contains(&format!("| `{order}` |")))));
 }
