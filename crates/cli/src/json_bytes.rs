@@ -48,14 +48,17 @@ impl<'de> serde::Deserialize<'de> for JsonBytes {
             }
         }
         // Asked for bytes, `serde_json` passes lone surrogates through as their three-byte form instead of refusing them.
-        deserializer.deserialize_bytes(Visitor).map(|wide| Self(unescape_surrogates(&wide)))
+        deserializer.deserialize_bytes(Visitor).map(|wide| Self(unescape_surrogates(wide)))
     }
 }
 
 /// Turns the three-byte form of U+DC80–U+DCFF (`ED B2 80`–`ED B3 BF`) back into the byte it stands for.
-fn unescape_surrogates(wide: &[u8]) -> Vec<u8> {
+fn unescape_surrogates(wide: Vec<u8>) -> Vec<u8> {
+    if !wide.windows(2).any(|two| matches!(two, [0xED, 0xB2 | 0xB3])) {
+        return wide;
+    }
     let mut bytes = Vec::with_capacity(wide.len());
-    let mut rest = wide;
+    let mut rest = wide.as_slice();
     while let [first, tail @ ..] = rest {
         if let [0xED, second @ (0xB2 | 0xB3), third @ 0x80..=0xBF, tail @ ..] = rest {
             bytes.push(((second & 0x03) << 6) | (third & 0x3F));

@@ -3,91 +3,167 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::json_bytes::JsonBytes;
 
-/// A member that has a value; `null` is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Its name.
-    pub name: String,
+/// The members of an object that have a value (`null` is none), in the object's order.
+///
+/// They lie behind one another in one allocation, each as the lengths of its name and its value and then both: an object
+/// of a million small members would take twenty times its text if each were an allocation of its own, and takes less than
+/// [twice](most_bytes) its text so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Members(Vec<u8>);
+
+/// One of them.
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    name: &'a [u8],
     /// A string's text (bytes that were not UTF-8 come back, see [`json_bytes`](crate::json_bytes)); of anything else its
     /// JSON, digit for digit as it was written.
-    pub value: Vec<u8>,
+    value: &'a [u8],
     /// Whether the value is JSON, and no string's text.
-    pub is_json: bool,
+    is_json: bool,
 }
 
-/// The members of the object in `text`, in its order.
-///
-/// # Errors
-/// The text is no JSON object.
-pub fn read(text: &[u8]) -> Result<Vec<Member>, serde_json::Error> {
-    serde_json::from_slice::<Members>(text).map(|members| members.0)
+/// Set in the length of a value that is JSON.
+const IS_JSON: u32 = 1 << 31;
+
+/// The most that the members of an object take whose text has so many bytes. The shortest member, `"":0,`, is 5 bytes of
+/// text and takes 9; longer names and values take at most what they are in the text.
+pub fn most_bytes(text: usize) -> usize {
+    text.saturating_mul(2)
 }
 
-/// The value of the member called `path`, the last one where the name occurs twice. Where there is none, `a.b` is the
-/// member `b` of the object `a`.
-pub fn find<'a>(members: &'a [Member], path: &str) -> Option<Cow<'a, [u8]>> {
-    let named = |name: &str| members.iter().rev().find(|member| member.name == name);
-    if let Some(member) = named(path) {
-        return Some(Cow::Borrowed(&member.value));
+impl Members {
+    /// The members of the object in `text`.
+    ///
+    /// # Errors
+    /// The text is no JSON object.
+    pub fn read(text: &[u8]) -> Result<Self, serde_json::Error> {
+        let mut members = Self::default();
+        let mut deserializer = serde_json::Deserializer::from_slice(text);
+        deserializer.deserialize_map(Collect { members: &mut members, most: most_bytes(text.len()) })?;
+        deserializer.end()?;
+        members.0.shrink_to_fit();
+        Ok(members)
     }
-    path.match_indices('.').find_map(|(dot, _)| {
-        let outer = named(&path[..dot]).filter(|outer| outer.is_json)?;
-        let inner = read(&outer.value).ok()?;
-        find(&inner, &path[dot + 1..]).map(|value| Cow::Owned(value.into_owned()))
-    })
+
+    /// The bytes they take.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The value of the member called `path`, the last one where the name occurs twice. Where there is none, `a.b` is the
+    /// member `b` of the object `a`.
+    pub fn find(&self, path: &str) -> Option<Cow<'_, [u8]>> {
+        let named = |name: &str| self.iter().filter(|member| member.name == name.as_bytes()).last();
+        if let Some(member) = named(path) {
+            return Some(Cow::Borrowed(member.value));
+        }
+        path.match_indices('.').find_map(|(dot, _)| {
+            let outer = named(&path[..dot]).filter(|outer| outer.is_json)?;
+            let inner = Self::read(outer.value).ok()?;
+            inner.find(&path[dot + 1..]).map(|value| Cow::Owned(value.into_owned()))
+        })
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Member<'_>> {
+        let mut rest = self.0.as_slice();
+        std::iter::from_fn(move || {
+            let (name_len, after) = rest.split_first_chunk()?;
+            let (value_len, after) = after.split_first_chunk()?;
+            let (name_len, value_len) = (u32::from_ne_bytes(*name_len), u32::from_ne_bytes(*value_len));
+            let (name, after) = after.split_at(name_len as usize);
+            let (value, after) = after.split_at((value_len & !IS_JSON) as usize);
+            rest = after;
+            Some(Member { name, value, is_json: value_len & IS_JSON != 0 })
+        })
+    }
+
+    /// # Errors
+    /// The name or the value is too long for its length.
+    fn push(&mut self, member: Member<'_>) -> Result<(), &'static str> {
+        let length = |part: &[u8]| u32::try_from(part.len()).ok().filter(|length| length & IS_JSON == 0);
+        let (Some(name), Some(value)) = (length(member.name), length(member.value)) else {
+            return Err("a member of 2 GiB or more");
+        };
+        self.0.extend_from_slice(&name.to_ne_bytes());
+        self.0.extend_from_slice(&(value | if member.is_json { IS_JSON } else { 0 }).to_ne_bytes());
+        self.0.extend_from_slice(member.name);
+        self.0.extend_from_slice(member.value);
+        Ok(())
+    }
 }
 
-struct Members(Vec<Member>);
+/// Puts what a deserializer finds into `members`.
+struct Collect<'a> {
+    members: &'a mut Members,
+    most: usize,
+}
 
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members;
+impl<'de> Visitor<'de> for Collect<'_> {
+    type Value = ();
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-                let mut members = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
-                    let (value, is_json) = match value.get() {
-                        "null" => continue,
-                        text if text.starts_with('"') => {
-                            (serde_json::from_str::<JsonBytes>(text).map_err(serde::de::Error::custom)?.0, false)
-                        }
-                        text => (text.as_bytes().to_vec(), true),
-                    };
-                    members.push(Member { name, value, is_json });
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        // Pages that are not written to take no memory, and none is copied while the members grow.
+        self.members.0.try_reserve_exact(self.most).map_err(serde::de::Error::custom)?;
+        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+            let text = value.get();
+            let pushed = match text {
+                "null" => continue,
+                _ if text.starts_with('"') && !text.contains('\\') => {
+                    let value = &text.as_bytes()[1..text.len() - 1];
+                    self.members.push(Member { name: name.as_bytes(), value, is_json: false })
                 }
-                Ok(Members(members))
-            }
+                _ if text.starts_with('"') => {
+                    let value = serde_json::from_str::<JsonBytes>(text).map_err(serde::de::Error::custom)?.0;
+                    self.members.push(Member { name: name.as_bytes(), value: &value, is_json: false })
+                }
+                _ => self.members.push(Member { name: name.as_bytes(), value: text.as_bytes(), is_json: true }),
+            };
+            pushed.map_err(serde::de::Error::custom)?;
         }
-        deserializer.deserialize_map(Collect)
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{find, read};
+    use super::{Members, most_bytes};
 
     #[test]
     fn members_of_inner_objects_are_found() {
         let text = r#"{"user": {"id": 7, "name": "\ud83d\ude00", "a.b": {"c": 1.50}}, "x.y": 1, "s": "{\"id\": 2}", "l": [1]}"#;
-        let members = read(text.as_bytes()).unwrap();
-        let found = |path| find(&members, path).map(|value| String::from_utf8(value.into_owned()).unwrap());
+        let members = Members::read(text.as_bytes()).unwrap();
+        let found = |path| members.find(path).map(|value| String::from_utf8(value.into_owned()).unwrap());
         for (path, value) in [("user.id", "7"), ("user.name", "😀"), ("user.a.b.c", "1.50"), ("x.y", "1"), ("l", "[1]")]
         {
             assert_eq!(found(path).as_deref(), Some(value), "{path}");
         }
         for path in ["user.none", "user.id.x", "s.id", "l.0", "none.x", "user.", ".user", "."] {
             assert_eq!(found(path), None, "{path}");
+        }
+    }
+    #[test]
+    fn the_last_member_of_a_name_counts() {
+        let members = Members::read(br#"{"a": 1, "b": 2, "a": "three"}"#).unwrap();
+        assert_eq!(members.find("a").as_deref(), Some(&b"three"[..]));
+    }
+
+    #[test]
+    fn members_never_take_more_than_is_said() {
+        let shortest = r#""":0,"#.repeat(1000);
+        let escaped = r#""\n\u00e9":"\ud83d\ude00","#.repeat(1000);
+        for inner in ["", r#""a":1,"#, r#""":"","#, r#""":{},"#, &shortest, &escaped] {
+            let text = format!("{{{}}}", inner.trim_end_matches(','));
+            let members = Members::read(text.as_bytes()).unwrap();
+            assert!(members.bytes() <= most_bytes(text.len()), "{} bytes of {text:.40}", members.bytes());
         }
     }
 }

@@ -8,11 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::file::template::{Field, Fields};
-use crate::json_member::{self, Member};
+use crate::json_member::Members;
 use crate::regular;
 
 /// What `{name}` is for a URL whose path ends with a slash or is missing, as download programs have it.
 const INDEX_NAME: &[u8] = b"index.html";
+
+/// Bytes of its text, its members and its fault that a unit may have and not weigh. Nearly every unit has fewer; the cap on
+/// units in flight bounds what they take, as it bounds the records themselves.
+const UNCOUNTED: usize = 1 << 10;
 
 /// A unit of a flow file.
 ///
@@ -41,8 +45,8 @@ pub struct Record {
     pub blake3: Option<[u8; 32]>,
     /// Set by a `sha256` stage.
     pub sha256: Option<[u8; 32]>,
-    /// The members of the object that a `parse` stage has read, in the object's order.
-    pub json: Vec<Member>,
+    /// The members of the object that a `parse` stage has read.
+    pub json: Members,
     /// Whether the last `filter` stage found that its condition does not hold.
     pub filtered: bool,
     /// The op that has changed the record last; 0 when none has.
@@ -132,14 +136,21 @@ impl Record {
         (self.origin == Origin::File).then_some(self.rel_at)
     }
 
-    /// Payload bytes the unit holds, or will hold once it has been read, and its headroom.
+    /// What the unit weighs: what it [holds](Self::held), and payload that it will hold once it has been read.
     pub fn bytes(&self) -> u64 {
-        self.declared + self.payload.len() as u64 + self.headroom
+        self.held() + self.declared
     }
 
-    /// The value of a [member](json_member::find) of the parsed object, or of an object within it.
+    /// The bytes it holds: payload and headroom, and its own words where they are [many](UNCOUNTED).
+    pub fn held(&self) -> u64 {
+        let words = self.text.len() + self.json.bytes() + self.fault.as_ref().map_or(0, String::len);
+        let words = if words <= UNCOUNTED { 0 } else { words as u64 };
+        words + self.payload.len() as u64 + self.headroom
+    }
+
+    /// The value of a [member](Members::find) of the parsed object, or of an object within it.
     pub fn json_member(&self, path: &str) -> Option<Cow<'_, [u8]>> {
-        json_member::find(&self.json, path)
+        self.json.find(path)
     }
 
     /// The size, `{size}`: the file's, which is asked for here when no stage has needed it before; otherwise the

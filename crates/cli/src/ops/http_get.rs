@@ -93,10 +93,10 @@ impl HttpGet {
         if status.is_client_error() || status.is_server_error() {
             return Err(self.refused(status, &response));
         }
-        self.body(response, record.payload.len() as u64, cx)
+        self.body(response, record.held(), cx)
     }
 
-    /// Reads the body; `held` is what the unit's payload takes already.
+    /// Reads the body; `held` is what the unit holds already.
     fn body(&self, response: Response<Body>, held: u64, cx: &mut Cx<'_>) -> Result<Vec<u8>, Failure> {
         let body = response.into_body();
         let announced = body.content_length().unwrap_or(0);

@@ -4,8 +4,11 @@ use millstream_flow::{Cx, Failure};
 
 use super::Op;
 use crate::file::model::ParseFormat;
-use crate::json_member;
+use crate::json_member::{Members, most_bytes};
 use crate::record::Record;
+
+/// Text whose members are read without asking for memory first: what they take is counted after it.
+const LITTLE: usize = 16 << 10;
 
 /// See the [module](self).
 pub(super) struct Parse {
@@ -19,13 +22,16 @@ impl Parse {
 }
 
 impl Op for Parse {
-    fn run(&self, record: &mut Record, _cx: &mut Cx<'_>) -> Result<(), Failure> {
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let text = match record.line_text() {
             Some(line) if record.payload.is_empty() => line,
             _ => &record.payload,
         };
+        if text.len() > LITTLE {
+            cx.reserve(record.bytes() + most_bytes(text.len()) as u64)?;
+        }
         let members = match self.format {
-            ParseFormat::Json => json_member::read(text),
+            ParseFormat::Json => Members::read(text),
         };
         record.json = members.map_err(|error| Failure::permanent(format!("not a JSON object: {error}")))?;
         Ok(())

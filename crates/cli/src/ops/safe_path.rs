@@ -108,7 +108,8 @@ fn is_data(field: &Field, range: &Range<usize>) -> bool {
 mod tests {
     use super::PathTemplate;
     use crate::file::template::Template;
-    use crate::json_member::Member;
+    use crate::json_bytes;
+    use crate::json_member::Members;
     use crate::record::Record;
 
     fn rendered(template: &str, record: &Record) -> Result<String, String> {
@@ -127,7 +128,10 @@ mod tests {
 
     fn of_member(template: &str, value: &str) -> Result<String, String> {
         let mut record = Record::line(b"l".to_vec());
-        record.json = vec![Member { name: "x".to_owned(), value: value.into(), is_json: false }];
+        let mut object = br#"{"x": "#.to_vec();
+        json_bytes::write_string(value.as_bytes(), &mut object);
+        object.push(b'}');
+        record.json = Members::read(&object).unwrap();
         rendered(template, &record)
     }
 

@@ -62,8 +62,16 @@ impl<R: Read> Lines<R> {
                 line = line.strip_suffix(b"\r").unwrap_or(line);
             }
         }
-        if line.len() <= self.longest {
+        if line.len() <= READ {
             return Ok(Some(Record::line(line.to_vec())));
+        }
+        if line.len() <= self.longest {
+            // Not copied: for a moment it would be there twice, and the buffer would stay as large as the longest line.
+            let length = line.len();
+            let mut line = std::mem::take(&mut self.buffer);
+            line.truncate(length);
+            line.shrink_to_fit();
+            return Ok(Some(Record::line(line)));
         }
         let shown = line[..SHOWN.min(line.len())].to_vec();
         if !ended {

@@ -13,6 +13,7 @@ mod evidence_permutation;
 mod evidence_runs;
 mod flows;
 mod killed;
+mod memory;
 mod ops;
 mod retry;
 mod run;

@@ -198,3 +198,20 @@ pub(crate) fn ended(output: &Output, expected: i32) -> (String, String) {
     assert!(!err.contains("panicked"), "{err}");
     (out, err)
 }
+
+/// Waits for the end of a run with this exit status; the most memory it has had resident.
+pub(crate) fn peak_bytes(mut child: Child, expected: i32) -> u64 {
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    until("the run ends", || {
+        // The figure only rises, so that it can be asked for whenever the process is still there.
+        let found = fs::read_to_string(&status).unwrap_or_default();
+        let line = found.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+        peak = peak.max(kib.unwrap_or(0) << 10);
+        child.try_wait().expect("a child").is_some()
+    });
+    ended(&child.wait_with_output().expect("a child"), expected);
+    assert!(peak > 0, "the process could be looked at");
+    peak
+}

@@ -161,7 +161,7 @@ impl Op for Exec {
         let started = Group::spawn(&mut command).map_err(|error| not_started(&name, &error))?;
         // The command holds this side's copy of an output file, which must not outlive the program's.
         drop(command);
-        let (ending, spoken) = talk::with(started, input, record.payload.len() as u64, cx)?;
+        let (ending, spoken) = talk::with(started, input, record.held(), cx)?;
         judge(&name, &ending, &spoken.stderr)?;
         if let Some(placing) = placing {
             let path = placing.target().to_owned();

@@ -81,7 +81,7 @@ impl fmt::Display for Tail {
     }
 }
 
-/// Writes `input`, reads what the program says and waits for its end. `held` is what the unit's payload takes already.
+/// Writes `input`, reads what the program says and waits for its end. `held` is what the unit holds already.
 ///
 /// # Errors
 /// No memory was granted for the output, or the operating system failed; the group is gone then too.
