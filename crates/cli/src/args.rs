@@ -129,7 +129,7 @@ pub struct FlowArgs {
     /// Cap the units in flight, in place of the flow's `inflight`.
     #[arg(long, value_name = "N", value_parser = units)]
     pub inflight: Option<u64>,
-    /// Cap the payload bytes in flight, in place of the flow's `memory`: 64MiB, 1GB, …
+    /// Cap the bytes in flight, in place of the flow's `memory`: 64MiB, 1GB, …
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub memory: Option<u64>,
     /// Threads that serve the stages, in place of the flow's `workers` [default: the machine's cores].
@@ -255,7 +255,7 @@ pub struct StatusArgs {
 #[command(after_help = "\
 Settings:
   inflight=N               units in flight
-  memory=SIZE              payload bytes in flight, or none
+  memory=SIZE              bytes in flight, or none
   workers=N                threads that serve the stages without threads of their own
   resource.NAME=N          tokens, per key when keyed
   resource.NAME=N/s        the rate of a rate

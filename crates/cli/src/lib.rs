@@ -32,6 +32,7 @@ pub mod json_bytes;
 pub mod json_member;
 pub(crate) mod leftovers;
 pub mod ops;
+pub mod payload;
 pub mod plan;
 pub mod record;
 mod regular;

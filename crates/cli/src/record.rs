@@ -2,13 +2,18 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::fs::{AtFlags, Stat};
+
 use crate::file::template::{Field, Fields};
 use crate::json_member::Members;
+use crate::payload::Payload;
 use crate::regular;
 
 /// What `{name}` is for a URL whose path ends with a slash or is missing, as download programs have it.
@@ -40,7 +45,9 @@ pub struct Record {
     /// too, or a byte budget filled with such payloads would have no room for any of them to go on.
     pub headroom: u64,
     /// The unit's bytes.
-    pub payload: Vec<u8>,
+    pub payload: Payload,
+    /// The permissions of the file that a `read` stage has read.
+    pub(crate) mode: Option<u32>,
     /// Set by a `blake3` stage.
     pub blake3: Option<[u8; 32]>,
     /// Set by a `sha256` stage.
@@ -86,9 +93,21 @@ impl Record {
         self
     }
 
+    /// Opens the regular file at `path`: from the folder that the unit's walk began in and past no symbolic link, if the walk
+    /// follows none and `path` lies in what it walked.
+    ///
+    /// # Errors
+    /// As [`regular::open`] and [`regular::open_below`].
+    pub(crate) fn open(&self, path: &Path) -> io::Result<(File, Metadata)> {
+        match self.walked(path) {
+            Some((root, relative)) => regular::open_below(root, relative),
+            None => regular::open(path),
+        }
+    }
+
     /// The folder to open `path` from and its path there, if the unit's walk follows no symbolic links and `path` lies
     /// in what it walked.
-    pub(crate) fn walked<'a>(&self, path: &'a Path) -> Option<(&OwnedFd, &'a Path)> {
+    fn walked<'a>(&self, path: &'a Path) -> Option<(&OwnedFd, &'a Path)> {
         let root = self.root.as_deref()?;
         Some((root, regular::part_below(path, &self.text[..self.rel_at])?))
     }
@@ -106,7 +125,7 @@ impl Record {
     /// A record of a payload and nothing else.
     #[cfg(test)]
     pub(crate) fn holding(payload: impl Into<Vec<u8>>) -> Self {
-        Self { payload: payload.into(), ..Self::default() }
+        Self { payload: Payload::Bytes(payload.into()), ..Self::default() }
     }
 
     /// The same record, which the source could not produce.
@@ -145,7 +164,7 @@ impl Record {
     pub fn held(&self) -> u64 {
         let words = self.text.len() + self.json.bytes() + self.fault.as_ref().map_or(0, String::len);
         let words = if words <= UNCOUNTED { 0 } else { words as u64 };
-        words + self.payload.len() as u64 + self.headroom
+        words + self.payload.weight() + self.headroom
     }
 
     /// The value of a [member](Members::find) of the parsed object, or of an object within it.
@@ -157,10 +176,31 @@ impl Record {
     /// payload's.
     pub fn known_size(&self) -> u64 {
         self.size
-            .or_else(|| {
-                (self.origin == Origin::File).then(|| self.path().metadata().ok().map(|found| found.len())).flatten()
-            })
-            .unwrap_or(self.payload.len() as u64)
+            .or_else(|| u64::try_from(self.own_file()?.st_size).ok())
+            .or_else(|| self.payload.known_len())
+            .unwrap_or(0)
+    }
+
+    /// The permissions that a file made from this unit may have, to be masked as usual: nobody but its owner may do with it
+    /// what not everybody may do with the file that the unit was [read](Self::mode) from, or is. The group of the new file is
+    /// another than that file's, so it counts among the others.
+    pub(crate) fn permissions(&self) -> u32 {
+        let everybody = match self.mode.or_else(|| Some(self.own_file()?.st_mode)) {
+            Some(mode) => mode & (mode >> 3) & 0o6,
+            None => 0o6,
+        };
+        0o600 | everybody << 3 | everybody
+    }
+
+    /// The file that a walk has found, as it is now.
+    fn own_file(&self) -> Option<Stat> {
+        if self.origin != Origin::File {
+            return None;
+        }
+        match self.walked(self.path()) {
+            Some((root, relative)) => rustix::fs::statat(root, relative, AtFlags::SYMLINK_NOFOLLOW).ok(),
+            None => rustix::fs::stat(self.path()).ok(),
+        }
     }
 
     /// The part of the text that names something: a path as it is, a URL without scheme, host, query and fragment.
@@ -341,7 +381,7 @@ mod tests {
     #[test]
     fn size_is_the_files_and_else_the_payloads() {
         let mut record = Record::line(b"x".to_vec());
-        record.payload = vec![0; 7];
+        record.payload = vec![0; 7].into();
         assert_eq!(field(&record, &Field::Size), "7");
         record.size = Some(9);
         assert_eq!(field(&record, &Field::Size), "9");

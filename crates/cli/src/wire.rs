@@ -89,7 +89,7 @@ fn build_ops(file: &FlowFile) -> Result<Ops, Vec<Problem>> {
     let mut stages = Vec::new();
     let mut problems = Vec::new();
     for stage in &file.stages {
-        match ops::build(&stage.op) {
+        match ops::build(&stage.op, file.most_in_memory()) {
             Ok(op) => stages.push((stage.name.clone(), Arc::from(op))),
             Err(error) => {
                 let place = stage.exec_span.clone().unwrap_or_else(|| stage.op_span.clone());

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use super::error::{FlowError, Problem, Refusal};
-use super::model::{Condition, ExecStdout, FlowFile, LinesFrom, OpSpec, SourceSpec, StageSpec, TextTest};
+use super::model::{
+    Condition, ExecStdout, FlowFile, LinesFrom, MaxBytes, OpSpec, SourceSpec, StageSpec, TextTest, ZstdMode,
+};
 use super::template::{Field, Template};
 use crate::screen::shown;
 
@@ -125,13 +127,16 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
         }
         OpSpec::Filter { when } => condition_templates(when, templates),
         OpSpec::Check { equals, .. } => templates.push(equals),
+        OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } } => {
+            templates.push(field)
+        }
         OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Parse { .. } => {}
     }
 }
 
 fn condition_templates<'a>(condition: &'a mut Condition, templates: &mut Vec<&'a mut Template>) {
     match condition {
-        Condition::Exists(path) | Condition::Missing(path) => templates.push(path),
+        Condition::Exists(path) | Condition::Missing(path) | Condition::Content { path, .. } => templates.push(path),
         Condition::Text { text, test } => {
             templates.push(text);
             match test {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::error::Problem;
-use super::model::{CheckField, NeedSpec, OpSpec, SourceSpec};
+use super::model::{CheckField, Condition, NeedSpec, OpSpec, SourceSpec};
 use super::template::Field;
 
 /// What is known of a stage.
@@ -182,8 +182,19 @@ fn takes_payload(op: &OpSpec, walks: bool) -> bool {
     match op {
         OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Write { .. } => true,
         OpSpec::Check { field, .. } => *field == CheckField::Size,
+        OpSpec::Filter { when } => compares_content(when),
         // A unit of the other sources has a line, which `parse` reads in place of a payload.
         OpSpec::Parse { .. } => walks,
         _ => false,
+    }
+}
+
+/// Whether a condition compares the payload with a file.
+fn compares_content(when: &Condition) -> bool {
+    match when {
+        Condition::Content { .. } => true,
+        Condition::Not(inner) => compares_content(inner),
+        Condition::All(inner) | Condition::Any(inner) => inner.iter().any(compares_content),
+        Condition::Exists(_) | Condition::Missing(_) | Condition::Text { .. } | Condition::Size { .. } => false,
     }
 }

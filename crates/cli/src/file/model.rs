@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::error::{Problem, Refusal};
 use super::template::{Field, Template};
+use crate::payload::PIECE;
 
 /// Units in flight when a flow file does not say `inflight`.
 pub const DEFAULT_INFLIGHT: u64 = 256;
@@ -31,7 +32,7 @@ pub struct FlowFile {
     pub name: String,
     /// The cap on units in flight; at least 1.
     pub inflight: u64,
-    /// The cap on payload bytes in flight; none when absent.
+    /// The cap on bytes in flight; none when absent.
     pub memory: Option<u64>,
     /// Threads that serve the stages; the machine's parallelism when absent.
     pub workers: Option<usize>,
@@ -52,6 +53,12 @@ pub struct FlowFile {
 }
 
 impl FlowFile {
+    /// The largest payload that is brought into memory where an op can do without: an eighth of the byte budget, so that
+    /// several units are in flight however large they are. Where the budget is small, what streaming itself takes.
+    pub fn most_in_memory(&self) -> u64 {
+        self.memory.map_or(u64::MAX, |memory| (memory / 8).max(PIECE as u64))
+    }
+
     /// The warnings as they are shown on a terminal, if there are any.
     pub fn render_warnings(&self) -> Option<String> {
         if self.warnings.is_empty() {
@@ -386,7 +393,7 @@ impl OpSpec {
 }
 
 /// `mode` and `level` of the `zstd` op.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ZstdMode {
     /// `mode = "compress"`, the default.
     Compress {
@@ -396,8 +403,17 @@ pub enum ZstdMode {
     /// `mode = "decompress"`.
     Decompress {
         /// The largest content taken; no limit when absent.
-        max_bytes: Option<u64>,
+        max_bytes: Option<MaxBytes>,
     },
+}
+
+/// The `max_bytes` of a `zstd` stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MaxBytes {
+    /// `"64MiB"`: the same for every unit.
+    Size(u64),
+    /// `"{json.size}"`: what a field of the unit says, in bytes.
+    Field(Template),
 }
 
 /// Standard input of an `exec`.
@@ -429,6 +445,13 @@ pub enum Condition {
     Exists(Template),
     /// `{ missing = "PATH" }`: nothing has this name.
     Missing(Template),
+    /// `{ content = "PATH" }`: a regular file has this name and the payload's content.
+    Content {
+        /// The file.
+        path: Template,
+        /// Its content is the payload's when it is decompressed.
+        zstd: bool,
+    },
     /// `{ text = "{ext}", equals = "rs" }` and the like.
     Text {
         /// What is tested.

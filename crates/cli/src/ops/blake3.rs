@@ -3,14 +3,19 @@
 use millstream_flow::{Cx, Failure};
 
 use super::Op;
+use crate::payload::Payload;
 use crate::record::Record;
 
 /// See the [module](self).
 pub(super) struct Blake3;
 
 impl Op for Blake3 {
-    fn run(&self, record: &mut Record, _cx: &mut Cx<'_>) -> Result<(), Failure> {
-        record.blake3 = Some(*::blake3::hash(&record.payload).as_bytes());
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        let hash = match &record.payload {
+            Payload::Bytes(bytes) => ::blake3::hash(bytes),
+            Payload::Stream(stream) => stream.blake3(cx)?,
+        };
+        record.blake3 = Some(*hash.as_bytes());
         Ok(())
     }
 

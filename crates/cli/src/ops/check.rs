@@ -22,12 +22,12 @@ impl Check {
 }
 
 impl Op for Check {
-    fn run(&self, record: &mut Record, _cx: &mut Cx<'_>) -> Result<(), Failure> {
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let wanted = self.equals.render(record).map_err(|error| Failure::from(error).to_permanent())?;
         let (name, found) = match self.field {
             CheckField::Blake3 => ("blake3", record.field(&Field::Blake3)),
             CheckField::Sha256 => ("sha256", record.field(&Field::Sha256)),
-            CheckField::Size => ("size", Some(Cow::Owned(record.payload.len().to_string().into_bytes()))),
+            CheckField::Size => ("size", Some(Cow::Owned(record.payload.len(cx)?.to_string().into_bytes()))),
         };
         let Some(found) = found else {
             return Err(Failure::permanent(format!(
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_difference_says_both_sides() {
         let mut record = Record::line(b"l".to_vec());
-        record.payload = b"12345".to_vec();
+        record.payload = b"12345".to_vec().into();
         record.blake3 = Some([0xAB; 32]);
         assert!(check(CheckField::Size, "5", record.clone()).is_ok());
         assert_eq!(check(CheckField::Size, "6", record.clone()).unwrap_err(), "size is 5, expected 6");

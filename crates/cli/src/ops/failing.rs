@@ -6,7 +6,7 @@ use std::path::Path;
 use millstream_flow::Failure;
 
 /// `cannot DOING PATH: REASON`, permanent when the reason stays the same however often it is tried.
-pub(super) fn io_failure(doing: &str, path: &Path, error: &io::Error) -> Failure {
+pub(crate) fn io_failure(doing: &str, path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::msg(format!("cannot {doing} {}: {error}", path.display()));
     if is_lasting(error) { failure.to_permanent() } else { failure }
 }

@@ -7,6 +7,7 @@ use millstream_flow::{Cx, Failure};
 use super::Op;
 use super::failing::io_failure;
 use super::safe_path::PathTemplate;
+use super::same;
 use crate::file::model::{Condition, TextTest};
 use crate::file::template::Template;
 use crate::record::Record;
@@ -23,8 +24,8 @@ impl Filter {
 }
 
 impl Op for Filter {
-    fn run(&self, record: &mut Record, _cx: &mut Cx<'_>) -> Result<(), Failure> {
-        record.filtered = !self.when.holds(record)?;
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        record.filtered = !self.when.holds(record, cx)?;
         Ok(())
     }
 
@@ -37,6 +38,7 @@ impl Op for Filter {
 enum Test {
     Exists(PathTemplate),
     Missing(PathTemplate),
+    Content { path: PathTemplate, zstd: bool },
     Text { text: Template, test: TextTest },
     Size { at_least: u64, below: Option<u64> },
     Not(Box<Test>),
@@ -49,6 +51,7 @@ impl Test {
         match condition {
             Condition::Exists(path) => Self::Exists(PathTemplate::new(path)),
             Condition::Missing(path) => Self::Missing(PathTemplate::new(path)),
+            Condition::Content { path, zstd } => Self::Content { path: PathTemplate::new(path), zstd: *zstd },
             Condition::Text { text, test } => Self::Text { text: text.clone(), test: test.clone() },
             Condition::Size { at_least, below } => Self::Size { at_least: *at_least, below: *below },
             Condition::Not(inner) => Self::Not(Box::new(Self::new(inner))),
@@ -57,19 +60,20 @@ impl Test {
         }
     }
 
-    fn holds(&self, record: &Record) -> Result<bool, Failure> {
+    fn holds(&self, record: &Record, cx: &Cx<'_>) -> Result<bool, Failure> {
         Ok(match self {
             Self::Exists(path) => exists(path, record)?,
             Self::Missing(path) => !exists(path, record)?,
+            Self::Content { path, zstd } => same::has_content(&path.render(record)?, *zstd, &record.payload, cx)?,
             Self::Text { text, test } => text_holds(&rendered(text, record)?, test, record)?,
             Self::Size { at_least, below } => {
                 let size = record.known_size();
                 size >= *at_least && below.is_none_or(|below| size < below)
             }
-            Self::Not(inner) => !inner.holds(record)?,
+            Self::Not(inner) => !inner.holds(record, cx)?,
             Self::All(inner) => {
                 for test in inner {
-                    if !test.holds(record)? {
+                    if !test.holds(record, cx)? {
                         return Ok(false);
                     }
                 }
@@ -77,7 +81,7 @@ impl Test {
             }
             Self::Any(inner) => {
                 for test in inner {
-                    if test.holds(record)? {
+                    if test.holds(record, cx)? {
                         return Ok(true);
                     }
                 }
@@ -123,6 +127,8 @@ fn rendered(template: &Template, record: &Record) -> Result<Vec<u8>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::Filter;
     use crate::file::model::{Condition, TextTest};
     use crate::file::template::Template;
@@ -173,6 +179,42 @@ mod tests {
         assert!(!passes(&Condition::Missing(path.clone()), "link"));
         assert!(passes(&Condition::Missing(path.clone()), "other"));
         assert!(passes(&Condition::Missing(path), "link/below"));
+    }
+
+    #[test]
+    fn a_content_is_compared_with_the_payload_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let holds = |name: &str, zstd: bool, payload: &[u8]| {
+            let when = Condition::Content { path: template(path(name).to_str().unwrap()), zstd };
+            !run(Filter::new(&when), Record::holding(payload)).unwrap().filtered
+        };
+        for content in [b"content".to_vec(), (0..700_000_u32).flat_map(u32::to_le_bytes).collect()] {
+            std::fs::write(path("plain"), &content).unwrap();
+            let mut streamed = zstd::Encoder::new(Vec::new(), 1).unwrap();
+            streamed.write_all(&content).unwrap();
+            let streamed = streamed.finish().unwrap();
+            assert!(holds("plain", false, &content) && !holds("plain", true, &content));
+            assert!(!holds("plain", false, &content[1..]) && !holds("plain", false, &[&content[..], b"x"].concat()));
+            for packed in [zstd::bulk::compress(&content, 3).unwrap(), streamed] {
+                std::fs::write(path("packed"), &packed).unwrap();
+                assert!(holds("packed", true, &content) && !holds("packed", false, &content));
+                let mut other = content.clone();
+                *other.last_mut().unwrap() ^= 1;
+                for other in [&other, &content[1..], b""] {
+                    assert!(!holds("packed", true, other));
+                }
+                for damaged in [&packed[..0], &packed[..packed.len() - 1], &packed[1..], &[&packed[..], b"x"].concat()]
+                {
+                    std::fs::write(path("packed"), damaged).unwrap();
+                    assert!(!holds("packed", true, &content), "{} of {} bytes", damaged.len(), packed.len());
+                }
+            }
+        }
+        std::os::unix::fs::symlink("/nowhere/at/all", path("dangling")).unwrap();
+        for name in ["none", "plain/below", "dangling", "."] {
+            assert!(!holds(name, false, b"") && !holds(name, true, b""), "{name}");
+        }
     }
 
     #[test]

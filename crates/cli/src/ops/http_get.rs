@@ -172,7 +172,8 @@ impl Op for HttpGet {
                 "`{url}` is not a URL: it starts neither with http:// nor with https://"
             )));
         }
-        record.payload = self.get(url, record, cx).map_err(|failure| failure.context(format_args!("GET {url}")))?;
+        let body = self.get(url, record, cx).map_err(|failure| failure.context(format_args!("GET {url}")))?;
+        record.payload = body.into();
         record.headroom = 0;
         Ok(())
     }

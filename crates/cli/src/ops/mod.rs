@@ -20,15 +20,17 @@ pub(crate) mod place;
 mod read;
 mod retry_after;
 mod safe_path;
+mod same;
 mod sha256;
 mod write;
 mod zstd;
 
 #[cfg(test)]
-mod one_stage;
+pub(crate) mod one_stage;
 
 use millstream_flow::{Cx, Failure};
 
+pub(crate) use self::failing::io_failure;
 pub use self::gathered::{Fate, Gathered, RunEnd};
 pub(crate) use self::zstd::most_growth;
 use crate::file::model::OpSpec;
@@ -81,20 +83,21 @@ impl OpError {
     }
 }
 
-/// The op that `spec` describes.
+/// The op that `spec` describes. A payload of more than `most_in_memory` bytes is not brought into memory by an op that can do
+/// without.
 ///
 /// # Errors
 /// What can be known before the first unit: a program that is not on the path, a header that is not one, an `append`
 /// whose file would differ from unit to unit.
-pub fn build(spec: &OpSpec) -> Result<Box<dyn Op>, OpError> {
+pub fn build(spec: &OpSpec, most_in_memory: u64) -> Result<Box<dyn Op>, OpError> {
     let op: Box<dyn Op> = match spec {
-        OpSpec::Read { path, max_bytes } => Box::new(read::Read::new(path, *max_bytes)),
+        OpSpec::Read { path, max_bytes } => Box::new(read::Read::new(path, *max_bytes, most_in_memory)),
         OpSpec::Write { path, overwrite, skip_existing } => {
             Box::new(write::Write::new(path, *overwrite, *skip_existing))
         }
         OpSpec::Blake3 => Box::new(blake3::Blake3),
         OpSpec::Sha256 => Box::new(sha256::Sha256),
-        OpSpec::Zstd { mode } => zstd::build(*mode),
+        OpSpec::Zstd { mode } => zstd::build(mode, most_in_memory),
         OpSpec::Exec { argv, shell, stdin, stdout, env, dir } => {
             Box::new(exec::Exec::new(argv, *shell, *stdin, stdout, env, dir.as_ref())?)
         }

@@ -23,10 +23,10 @@ impl Parse {
 
 impl Op for Parse {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
-        let text = match record.line_text() {
-            Some(line) if record.payload.is_empty() => line,
-            _ => &record.payload,
-        };
+        let held = record.held();
+        record.payload.bring_into_memory(held, cx)?;
+        let payload = record.payload.as_bytes().unwrap_or_default();
+        let text = record.line_text().filter(|_| payload.is_empty()).unwrap_or(payload);
         if text.len() > LITTLE {
             cx.reserve(record.bytes() + most_bytes(text.len()) as u64)?;
         }
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_payload_comes_before_the_line() {
         let mut record = Record::line(br#"{"a": "line"}"#.to_vec());
-        record.payload = br#"{"a": "payload"}"#.to_vec();
+        record.payload = br#"{"a": "payload"}"#.to_vec().into();
         let record = run(Parse::new(ParseFormat::Json), record).unwrap();
         assert_eq!(record.json_member("a").as_deref(), Some(&b"payload"[..]));
     }

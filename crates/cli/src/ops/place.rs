@@ -47,6 +47,11 @@ impl Placing {
     /// # Errors
     /// The target names a folder, or the file system's refusal.
     pub(crate) fn create(target: PathBuf) -> io::Result<(Self, File)> {
+        Self::create_with(target, 0o666)
+    }
+
+    /// As [`create`](Self::create), with these permissions, masked as usual.
+    pub(crate) fn create_with(target: PathBuf, permissions: u32) -> io::Result<(Self, File)> {
         if target.as_os_str().as_encoded_bytes().ends_with(b"/") || target.file_name().is_none() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "the path names a folder, not a file"));
         }
@@ -54,7 +59,7 @@ impl Placing {
         for _ in 0..MOST_NAMES {
             let temporary = target.with_file_name(temporary_name());
             let listed = leftovers::note(&temporary);
-            match File::options().write(true).create_new(true).mode(0o666).open(&temporary) {
+            match File::options().write(true).create_new(true).mode(permissions).open(&temporary) {
                 Ok(file) => return Ok((Self { temporary, target, put: false, _listed: listed }, file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !made_parents => {
                     // Most folders exist when a file is written: asking first would cost a call for every file.

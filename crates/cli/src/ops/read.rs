@@ -1,11 +1,13 @@
 //! `read`: a file becomes the payload.
 //!
-//! The size is asked of the open file, memory for it is granted before a byte is read, and the buffer is exactly that
-//! large. A file that turns out longer (it grew, or the file system does not know its size, as in `/proc`) is read on in
-//! steps, each granted first, up to a limit; a shorter one gives a shorter payload. [`regular`] says which files are
-//! opened at all.
+//! The size is asked of the open file. One that is larger than its share of the byte budget stays a file, which the stages
+//! that follow read a piece at a time ([`payload`](crate::payload)). Of any other, memory is granted before a byte is read, and
+//! the buffer is exactly that large. A file that turns out longer (it grew, or the file system does not know its size, as in
+//! `/proc`) is read on in steps, each granted first, up to a limit; a shorter one gives a shorter payload.
+//! [`regular`](crate::regular) says which files are opened at all.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use millstream_flow::{Cx, Failure};
@@ -15,10 +17,12 @@ use super::failing::io_failure;
 use super::growing;
 use super::safe_path::PathTemplate;
 use crate::file::template::{Field, Template};
+use crate::payload::{Payload, Stream};
 use crate::record::Record;
-use crate::regular;
+use crate::screen::text;
 
-/// The most that a file without `max_bytes` may have beyond its size: some files of the kernel's have size 0 and no end.
+/// The most that a file may have beyond its size where no byte budget sets less: some files of the kernel's have size 0 and
+/// no end.
 const MAX_GROWTH: u64 = 64 << 20;
 
 /// Most bytes read between two looks at the time limit and at cancellation.
@@ -30,26 +34,56 @@ pub(super) struct Read {
     /// The path is the unit's own.
     own: bool,
     limit: Limit,
+    most_in_memory: u64,
 }
 
 impl Read {
-    pub(super) fn new(path: &Template, max_bytes: Option<u64>) -> Self {
-        Self { path: PathTemplate::new(path), own: path.is_only(&Field::Path), limit: Limit(max_bytes) }
+    pub(super) fn new(path: &Template, max_bytes: Option<u64>, most_in_memory: u64) -> Self {
+        let own = path.is_only(&Field::Path);
+        let limit = Limit { max_bytes, max_growth: MAX_GROWTH.min(most_in_memory) };
+        Self { path: PathTemplate::new(path), own, limit, most_in_memory }
     }
+
+    fn read(&self, record: &Record, path: &Path, cx: &mut Cx<'_>) -> Result<Made, Failure> {
+        let failed = |error| io_failure("read", path, &error);
+        let (file, found) = record.open(path).map_err(failed)?;
+        let size = found.len();
+        self.limit.admit(size, size, path)?;
+        // Until the read has succeeded the record keeps the payload it came with, which counts too.
+        let held = record.held();
+        if size > self.most_in_memory {
+            cx.reserve(held + self.most_in_memory)?;
+            let stream = Stream::of_file(file, size, path, self.most_in_memory);
+            return Ok(Made { payload: Payload::Stream(stream), size, mode: found.mode() });
+        }
+        cx.reserve(held + size)?;
+        let payload = read_all(&file, size, self.limit, held, path, cx)?;
+        let size = payload.len() as u64;
+        Ok(Made { payload: payload.into(), size, mode: found.mode() })
+    }
+}
+
+/// What a file has become.
+struct Made {
+    payload: Payload,
+    size: u64,
+    mode: u32,
 }
 
 impl Op for Read {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
-        // Until the read has succeeded the record keeps the payload it came with, which counts too.
-        let held = record.payload.len() as u64 + record.headroom;
-        let payload = if self.own {
-            read_file(record, record.path(), self.limit, held, cx)?
+        let made = if self.own {
+            self.read(record, record.path(), cx)?
         } else {
-            read_file(record, &self.path.render(record)?, self.limit, held, cx)?
+            self.read(record, &self.path.render(record)?, cx)?
         };
-        record.size = Some(payload.len() as u64);
+        record.size = Some(made.size);
         record.declared = 0;
-        record.payload = payload;
+        if matches!(made.payload, Payload::Stream(_)) {
+            record.headroom = 0;
+        }
+        record.payload = made.payload;
+        record.mode = Some(made.mode);
         Ok(())
     }
 
@@ -58,19 +92,11 @@ impl Op for Read {
     }
 }
 
-fn read_file(record: &Record, path: &Path, limit: Limit, held: u64, cx: &mut Cx<'_>) -> Result<Vec<u8>, Failure> {
+fn read_all(file: &File, size: u64, limit: Limit, held: u64, path: &Path, cx: &mut Cx<'_>) -> Result<Vec<u8>, Failure> {
     let failed = |error| io_failure("read", path, &error);
-    let opened = match record.walked(path) {
-        Some((root, relative)) => regular::open_below(root, relative),
-        None => regular::open(path),
-    };
-    let (file, found) = opened.map_err(failed)?;
-    let size = found.len();
-    limit.admit(size, size, path)?;
-    cx.reserve(held + size)?;
     let mut payload = growing::with_room(size).map_err(failed)?;
     while payload.len() < payload.capacity() {
-        if growing::read_some(&file, &mut payload, STEP).map_err(failed)? == 0 {
+        if growing::read_some(file, &mut payload, STEP).map_err(failed)? == 0 {
             growing::trim(&mut payload);
             return Ok(payload);
         }
@@ -78,7 +104,7 @@ fn read_file(record: &Record, path: &Path, limit: Limit, held: u64, cx: &mut Cx<
             cx.check()?;
         }
     }
-    read_on(&file, payload, limit, held, path, cx)
+    read_on(file, payload, limit, held, path, cx)
 }
 
 /// Reads what a file has beyond its size, which is nothing almost always: that is found out without growing the buffer.
@@ -110,19 +136,24 @@ fn read_on(
 
 /// How large a payload may become.
 #[derive(Clone, Copy)]
-struct Limit(Option<u64>);
+struct Limit {
+    max_bytes: Option<u64>,
+    /// By how much beyond the file's own size.
+    max_growth: u64,
+}
 
 impl Limit {
     /// Refuses `bytes` of a file whose own size is `size`, if that is too much.
     fn admit(self, bytes: u64, size: u64, path: &Path) -> Result<(), Failure> {
         let path = path.display();
-        match self.0 {
+        match self.max_bytes {
             Some(most) if bytes > most => {
                 Err(Failure::permanent(format!("cannot read {path}: it has more than `max_bytes`, {most}")))
             }
-            None if bytes.saturating_sub(size) > MAX_GROWTH => Err(Failure::permanent(format!(
-                "cannot read {path}: its size is {size} and it goes on for more than {} MiB; `max_bytes` would let it",
-                MAX_GROWTH >> 20
+            _ if bytes.saturating_sub(size) > self.max_growth => Err(Failure::permanent(format!(
+                "cannot read {path}: its size is {size} and it goes on for more than {}, the most that a file may have \
+                 beyond its size",
+                text::bytes(self.max_growth)
             ))),
             _ => Ok(()),
         }
@@ -137,7 +168,7 @@ mod tests {
 
     use rustix::fs::{Mode, OFlags};
 
-    use super::Read;
+    use super::{Payload, Read};
     use crate::file::template::{Field, Template};
     use crate::ops::one_stage::{run, run_under};
     use crate::record::Record;
@@ -149,7 +180,7 @@ mod tests {
     }
 
     fn read() -> Read {
-        Read::new(&Template::of(Field::Path), None)
+        Read::new(&Template::of(Field::Path), None, u64::MAX)
     }
 
     #[test]
@@ -164,7 +195,7 @@ mod tests {
                 assert!(record.payload == content[..length], "{length} bytes, declared {declared}");
                 assert_eq!(record.size, Some(length as u64));
                 assert_eq!(record.bytes(), length as u64);
-                assert!(record.payload.capacity() <= length + length / 8 + 1024);
+                assert!(record.payload.bytes().capacity() <= length + length / 8 + 1024);
             }
         }
     }
@@ -172,7 +203,7 @@ mod tests {
     #[test]
     fn a_file_without_a_size_is_read_to_its_end() {
         let record = run(read(), file_record(std::path::Path::new("/proc/self/status"), 0)).unwrap();
-        assert!(record.payload.starts_with(b"Name:"));
+        assert!(record.payload.bytes().starts_with(b"Name:"));
     }
 
     #[test]
@@ -187,7 +218,7 @@ mod tests {
             let path = tree.join("a/file").into_os_string().into_encoded_bytes();
             Record::file(path, tree.as_os_str().len() + 1).below(&Arc::new(root))
         };
-        let beside = || Read::new(&Template::parse("{dir}/file").unwrap(), None);
+        let beside = || Read::new(&Template::parse("{dir}/file").unwrap(), None, u64::MAX);
         assert_eq!(run(read(), record()).unwrap().payload, b"content");
         assert_eq!(run(beside(), record()).unwrap().payload, b"content");
 
@@ -215,8 +246,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, [7; 1000]).unwrap();
-        let read = |most| Read::new(&Template::of(Field::Path), Some(most));
-        assert_eq!(run(read(1000), file_record(&path, 0)).unwrap().payload.len(), 1000);
+        let read = |most| Read::new(&Template::of(Field::Path), Some(most), u64::MAX);
+        assert_eq!(run(read(1000), file_record(&path, 0)).unwrap().payload.bytes().len(), 1000);
         let error = run(read(999), file_record(&path, 0)).unwrap_err();
         assert!(error.contains("more than `max_bytes`, 999"), "{error}");
     }
@@ -235,6 +266,34 @@ mod tests {
     }
 
     #[test]
+    fn a_file_larger_than_its_share_stays_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, vec![7; 3000]).unwrap();
+        for (most, streams) in [(3000, false), (2999, true)] {
+            let read = Read::new(&Template::of(Field::Path), None, most);
+            let record = run(read, file_record(&path, 10)).unwrap();
+            assert_eq!(matches!(record.payload, Payload::Stream(_)), streams);
+            assert_eq!((record.size, record.payload.known_len()), (Some(3000), Some(3000)));
+            assert_eq!(record.bytes(), most.min(3000));
+        }
+        let read = Read::new(&Template::of(Field::Path), Some(2000), 100);
+        assert!(run(read, file_record(&path, 0)).unwrap_err().contains("more than `max_bytes`, 2000"));
+    }
+
+    #[test]
+    fn a_file_that_announces_more_than_there_can_be_is_refused_by_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = fs::File::create(&path).unwrap();
+        // As large as the file system has it, up to the largest size there is.
+        let size = (40..=63).rev().map(|log| (1_u64 << log) - 1).find(|size| file.set_len(*size).is_ok()).unwrap();
+        let read = Read::new(&Template::of(Field::Path), Some(1 << 39), 1 << 20);
+        let error = run(read, file_record(&path, 1 << 20)).unwrap_err();
+        assert!(error.contains("more than `max_bytes`"), "{size}: {error}");
+    }
+
+    #[test]
     fn a_missing_file_is_named() {
         let error = run(read(), file_record("/nowhere/at/all".as_ref(), 0)).unwrap_err();
         assert!(error.contains("cannot read /nowhere/at/all: No such file"), "{error}");
@@ -246,6 +305,6 @@ mod tests {
         let path = folder.path().join("file");
         fs::write(&path, vec![7; 100_000]).unwrap();
         let record = run_under(read(), file_record(&path, 10), 50_000).unwrap();
-        assert_eq!(record.payload.len(), 100_000);
+        assert_eq!(record.payload.bytes().len(), 100_000);
     }
 }

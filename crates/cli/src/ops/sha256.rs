@@ -10,8 +10,13 @@ use crate::record::Record;
 pub(super) struct Sha256;
 
 impl Op for Sha256 {
-    fn run(&self, record: &mut Record, _cx: &mut Cx<'_>) -> Result<(), Failure> {
-        record.sha256 = Some(sha2::Sha256::digest(&record.payload).into());
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        let mut hasher = sha2::Sha256::new();
+        record.payload.each(cx, |piece| {
+            hasher.update(piece);
+            Ok(())
+        })?;
+        record.sha256 = Some(hasher.finalize().into());
         Ok(())
     }
 

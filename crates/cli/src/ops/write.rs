@@ -1,6 +1,7 @@
 //! `write`: the payload becomes a file.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::path::Path;
 
 use millstream_flow::{Cx, Failure};
 
@@ -10,9 +11,6 @@ use super::place::{Existing, Placing};
 use super::safe_path::PathTemplate;
 use crate::file::template::Template;
 use crate::record::Record;
-
-/// Most bytes written between two looks at the time limit and at cancellation.
-const STEP: usize = 8 << 20;
 
 /// See the [module](self).
 pub(super) struct Write {
@@ -44,24 +42,18 @@ impl Op for Write {
         let path = self.path.render_file(record)?;
         // Looked at before anything is written, so that a second run over the same input writes nothing; what counts is
         // the rename that does not replace.
-        if self.existing != IfExists::Replace
-            && let Ok(found) = path.symlink_metadata()
-        {
-            return if found.is_dir() { Err(is_a_folder(&path)) } else { self.exists(&path) };
+        if self.existing != IfExists::Replace && path.symlink_metadata().is_ok() {
+            return self.exists(&path);
         }
-        let failed = |error, path: &std::path::Path| io_failure("write", path, &error);
-        let (placing, mut file) = Placing::create(path.clone()).map_err(|error| failed(error, &path))?;
-        for step in record.payload.chunks(STEP) {
-            file.write_all(step).map_err(|error| failed(error, &path))?;
-            if record.payload.len() > STEP {
-                cx.check()?;
-            }
-        }
+        let failed = |error, path: &Path| io_failure("write", path, &error);
+        let (placing, mut file) =
+            Placing::create_with(path.clone(), record.permissions()).map_err(|error| failed(error, &path))?;
+        record.payload.each(cx, |piece| file.write_all(piece).map_err(|error| failed(error, &path)))?;
         drop(file);
         let existing = if self.existing == IfExists::Replace { Existing::Replace } else { Existing::Keep };
         match placing.put(existing) {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && !path.is_dir() => self.exists(&path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.exists(&path),
             Err(error) => Err(failed(error, &path)),
         }
     }
@@ -72,27 +64,38 @@ impl Op for Write {
 }
 
 impl Write {
-    /// The outcome for a file that is there already.
-    fn exists(&self, path: &std::path::Path) -> Result<(), Failure> {
-        if self.existing == IfExists::Skip {
-            return Ok(());
-        }
+    /// The outcome where something has the file's name already.
+    fn exists(&self, path: &Path) -> Result<(), Failure> {
+        let what = match path.metadata() {
+            Ok(found) if found.is_dir() => return Err(is_a_folder(path)),
+            _ if self.existing == IfExists::Fail => {
+                return Err(Failure::permanent(format!(
+                    "{} exists and is kept; `overwrite = true` would replace it, `skip_existing = true` would count it as \
+                     written",
+                    path.display()
+                )));
+            }
+            Ok(found) if found.is_file() => return Ok(()),
+            Ok(_) => "no regular file",
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "a symbolic link that leads nowhere",
+            Err(error) => return Err(io_failure("look for", path, &error)),
+        };
         Err(Failure::permanent(format!(
-            "{} exists and is kept; `overwrite = true` would replace it, `skip_existing = true` would count it as \
-             written",
+            "{} is {what}, which does not count as written; remove it, or let `overwrite = true` replace it",
             path.display()
         )))
     }
 }
 
 /// A folder in the file's place neither counts as the file nor can be replaced by it.
-fn is_a_folder(path: &std::path::Path) -> Failure {
+fn is_a_folder(path: &Path) -> Failure {
     Failure::permanent(format!("cannot write {}: it is a folder", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     use super::Write;
@@ -107,7 +110,7 @@ mod tests {
 
     fn record(name: &str, payload: &str) -> Record {
         let mut record = Record::line(name.into());
-        record.payload = payload.into();
+        record.payload = payload.as_bytes().to_vec().into();
         record
     }
 
@@ -142,6 +145,55 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/nowhere/at/all", folder.path().join("f")).unwrap();
         assert!(run(write(folder.path(), false, false), record("f", "new")).is_err());
+    }
+
+    #[test]
+    fn only_a_regular_file_counts_as_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = |name: &str, to: &Path| std::os::unix::fs::symlink(to, folder.path().join(name)).unwrap();
+        fs::write(folder.path().join("file"), "old").unwrap();
+        link("sound", &folder.path().join("file"));
+        link("dangling", "/nowhere/at/all".as_ref());
+        link("device", "/dev/null".as_ref());
+        link("folder", folder.path());
+        let skip = |name| run(write(folder.path(), false, true), record(name, "new"));
+        skip("sound").unwrap();
+        for (name, what) in
+            [("dangling", "a symbolic link that leads nowhere"), ("device", "no regular file"), ("folder", "a folder")]
+        {
+            let error = skip(name).unwrap_err();
+            assert!(error.contains(what), "{name}: {error}");
+        }
+        run(write(folder.path(), true, false), record("dangling", "new")).unwrap();
+        assert_eq!(fs::read(folder.path().join("dangling")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn what_is_made_of_a_closed_file_is_no_more_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        fs::write(folder.path().join("usual"), "").unwrap();
+        let usual = mode(&folder.path().join("usual"));
+        for (source, most) in
+            [(0o600, 0o600), (0o644, 0o644), (0o640, 0o600), (0o604, 0o600), (0o400, 0o600), (0o777, 0o666)]
+        {
+            let mut unit = record("made", "content");
+            unit.mode = Some(0o100_000 | source);
+            run(write(folder.path(), true, false), unit).unwrap();
+            assert_eq!(mode(&folder.path().join("made")), most & usual, "{source:o}");
+
+            // A unit that is a file is asked for itself when no stage has read one.
+            let file = folder.path().join("source");
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(&file, PermissionsExt::from_mode(source)).unwrap();
+            let mut unit =
+                Record::file(file.as_os_str().as_encoded_bytes().to_vec(), folder.path().as_os_str().len() + 1);
+            unit.payload = b"content".to_vec().into();
+            let path = Template::parse(&format!("{}/of-{{rel}}", folder.path().display())).unwrap();
+            run(Write::new(&path, true, false), unit).unwrap();
+            assert_eq!(mode(&folder.path().join("of-source")), most & usual, "{source:o}");
+            fs::remove_file(&file).unwrap();
+        }
     }
 
     #[test]

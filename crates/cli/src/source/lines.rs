@@ -62,12 +62,12 @@ impl<R: Read> Lines<R> {
                 line = line.strip_suffix(b"\r").unwrap_or(line);
             }
         }
-        if line.len() <= READ {
+        let length = line.len();
+        if length <= self.longest.min(READ) {
             return Ok(Some(Record::line(line.to_vec())));
         }
-        if line.len() <= self.longest {
+        if length <= self.longest {
             // Not copied: for a moment it would be there twice, and the buffer would stay as large as the longest line.
-            let length = line.len();
             let mut line = std::mem::take(&mut self.buffer);
             line.truncate(length);
             line.shrink_to_fit();

@@ -8,6 +8,7 @@
 mod args;
 mod except;
 mod lines;
+mod linked;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -150,6 +151,7 @@ fn walk_options(flow: &FlowFile) -> walk::Options {
         follow,
         sizes: flow.stages.iter().any(|stage| reads_the_unit(&stage.op)),
         compresses: flow.stages.iter().any(|stage| compresses(&stage.op)),
+        most_in_memory: flow.most_in_memory(),
     }
 }
 

@@ -3,7 +3,8 @@
 //! Files come in the order of their names, folder by folder, so two walks over the same tree give the same units in the
 //! same order. The kernel says with each name whether it is a file or a folder; a file's size is asked for only when
 //! the flow reads it, and relative to its open folder, so that long paths cost no more than short ones. Symbolic links
-//! are followed only when that is asked for; sockets, pipes and devices are no units.
+//! are followed only when that is asked for, and no folder through more than one of them ([`linked`](super::linked)); sockets,
+//! pipes and devices are no units.
 //!
 //! Rules of `.gitignore` and its kin are what the `ignore` crate is for: a walk that leaves ignored files out goes
 //! through it, and pays about twice as much for a file.
@@ -12,13 +13,15 @@ use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
 use super::except::Except;
+use super::linked::{Identity, Linked};
 use crate::ops::most_growth;
 use crate::record::Record;
 
@@ -41,6 +44,8 @@ pub(super) struct Options {
     pub(super) sizes: bool,
     /// Declare room for payloads that grow when they are compressed.
     pub(super) compresses: bool,
+    /// The largest payload that is brought into memory; a larger one weighs as much.
+    pub(super) most_in_memory: u64,
 }
 
 /// Whether a walk from this root can start.
@@ -130,8 +135,9 @@ impl Again {
 fn with_size(mut record: Record, size: u64, options: Options) -> Record {
     if options.sizes {
         record.size = Some(size);
-        record.declared = size;
-        record.headroom = if options.compresses { most_growth(size) } else { 0 };
+        record.declared = size.min(options.most_in_memory);
+        let grows = options.compresses && size <= options.most_in_memory;
+        record.headroom = if grows { most_growth(size) } else { 0 };
     }
     record
 }
@@ -152,6 +158,7 @@ struct Walk {
     /// What records open their files from, unless links are followed.
     root: Option<Arc<OwnedFd>>,
     folders: Vec<Folder>,
+    linked: Linked,
     names: Vec<u8>,
 }
 
@@ -160,7 +167,7 @@ struct Folder {
     /// The open folder, for as many as may be open.
     fd: Option<OwnedFd>,
     /// Device and number, to find out when a link leads back to it. Known when links are followed.
-    identity: Option<(u64, u64)>,
+    identity: Option<Identity>,
     /// What is left to visit; the next is the last.
     entries: Vec<Entry>,
     /// The length of `Walk::path` for this folder.
@@ -181,13 +188,14 @@ impl Walk {
         let fd = open_root(root)?;
         let root = if options.follow { None } else { Some(Arc::new(fd.try_clone()?)) };
         let (rel_at, names) = (path.len(), Vec::with_capacity(NAMES));
-        let mut walk = Self { options, except, rel_at, path, root, folders: Vec::new(), names };
-        walk.enter(fd)?;
+        let mut walk =
+            Self { options, except, rel_at, path, root, folders: Vec::new(), linked: Linked::default(), names };
+        walk.enter(fd, false)?;
         Ok(walk)
     }
 
     /// Reads the names of the open folder at `self.path` and puts it on the stack.
-    fn enter(&mut self, fd: OwnedFd) -> io::Result<()> {
+    fn enter(&mut self, fd: OwnedFd, is_link: bool) -> io::Result<()> {
         let identity = if self.options.follow {
             let stat = rustix::fs::fstat(&fd)?;
             Some((stat.st_dev, stat.st_ino))
@@ -196,6 +204,10 @@ impl Walk {
         };
         if identity.is_some() && self.folders.iter().any(|folder| folder.identity == identity) {
             return Err(io::Error::other("a symbolic link leads back to a folder it lies in"));
+        }
+        if let Some(identity) = identity.filter(|_| is_link) {
+            let path = self.path.strip_suffix(b"/").unwrap_or(&self.path);
+            self.linked.enter(identity, path).map_err(io::Error::other)?;
         }
         let mut entries = Vec::new();
         let mut names = RawDir::new(fd.as_fd(), self.names.spare_capacity_mut());
@@ -243,7 +255,8 @@ impl Walk {
             FileType::Directory => {
                 let fd = self.open_folder(entry).map_err(|errno| format!("cannot read the folder: {errno}"))?;
                 self.path.push(b'/');
-                self.enter(fd).map_err(|error| format!("cannot read the folder: {error}"))?;
+                let is_link = entry.kind == FileType::Symlink;
+                self.enter(fd, is_link).map_err(|error| format!("cannot read the folder: {error}"))?;
                 Ok(None)
             }
             _ => Ok(None),
@@ -300,36 +313,55 @@ fn selective(
     except: Except,
 ) -> impl Iterator<Item = Record> + Send + use<> {
     let rel_at = root.as_os_str().len() + usize::from(!root.as_os_str().as_bytes().ends_with(b"/"));
-    let walk = ignore::WalkBuilder::new(root)
+    let linked: Arc<Mutex<(Linked, Vec<Record>)>> = Arc::default();
+    let entered = Arc::clone(&linked);
+    let mut walk = ignore::WalkBuilder::new(root)
         .hidden(!options.hidden)
         .follow_links(options.follow)
         .require_git(false)
         .sort_by_file_name(OsStr::cmp)
         .filter_entry(move |entry| {
-            let rel = entry.path().as_os_str().as_bytes().get(rel_at..).unwrap_or_default();
-            entry.file_name() != ".git" && !except.covers(rel)
+            let path = entry.path().as_os_str().as_bytes();
+            if entry.file_name() == ".git" || except.covers(path.get(rel_at..).unwrap_or_default()) {
+                return false;
+            }
+            let is_linked_folder =
+                entry.depth() > 0 && entry.path_is_symlink() && entry.file_type().is_some_and(|kind| kind.is_dir());
+            let Some(folder) = is_linked_folder.then(|| entry.path().metadata().ok()).flatten() else { return true };
+            let (linked, faults) = &mut *entered.lock().unwrap_or_else(PoisonError::into_inner);
+            let Err(fault) = linked.enter((folder.dev(), folder.ino()), path) else { return true };
+            faults.push(Record::file(path.to_owned(), rel_at).with_fault(format!("cannot read the folder: {fault}")));
+            false
         })
         .build();
-    walk.filter_map(move |found| match found {
-        Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
-            let path = entry.path().as_os_str().as_bytes().to_vec();
-            let mut record = Record::file(path, rel_at);
-            if let Some(root) = &open {
-                record = record.below(root);
-            }
-            if !options.sizes {
-                return Some(record);
-            }
-            Some(match entry.metadata() {
-                Ok(found) => with_size(record, found.len(), options),
-                Err(error) => record.with_fault(format!("cannot ask for its size: {error}")),
-            })
-        }
-        Ok(_) => None,
+    let fault = move || linked.lock().unwrap_or_else(PoisonError::into_inner).1.pop();
+    let found = move |found| match found {
+        Ok(entry) => file_of(&entry, open.as_ref(), rel_at, options),
         Err(error) => {
             let path = path_of(&error).unwrap_or_default();
             Some(Record::file(path, 0).with_fault(format!("cannot visit: {error}")))
         }
+    };
+    // A step of the walk can leave faults behind, the last one, too.
+    std::iter::from_fn(move || fault().map(Some).or_else(|| walk.next().map(&found)).or_else(|| fault().map(Some)))
+        .flatten()
+}
+
+/// The unit of an entry that is a file.
+fn file_of(entry: &ignore::DirEntry, open: Option<&Arc<OwnedFd>>, rel_at: usize, options: Options) -> Option<Record> {
+    if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+        return None;
+    }
+    let mut record = Record::file(entry.path().as_os_str().as_bytes().to_vec(), rel_at);
+    if let Some(root) = open {
+        record = record.below(root);
+    }
+    if !options.sizes {
+        return Some(record);
+    }
+    Some(match entry.metadata() {
+        Ok(found) => with_size(record, found.len(), options),
+        Err(error) => record.with_fault(format!("cannot ask for its size: {error}")),
     })
 }
 
@@ -354,7 +386,14 @@ mod tests {
     use crate::file::template::{Field, Fields};
     use crate::record::Record;
 
-    const ALL: Options = Options { hidden: true, ignored: true, follow: false, sizes: true, compresses: false };
+    const ALL: Options = Options {
+        hidden: true,
+        ignored: true,
+        follow: false,
+        sizes: true,
+        compresses: false,
+        most_in_memory: u64::MAX,
+    };
 
     fn records(root: &Path, options: Options) -> Vec<Record> {
         open(root, options, Except::default()).collect()
@@ -463,6 +502,57 @@ mod tests {
         assert!(found.contains(&"link".to_owned()) && found.contains(&"!nowhere".to_owned()), "{found:?}");
         assert!(found.iter().any(|rel| rel.starts_with("!b/loop")), "{found:?}");
         assert!(found.len() < 20, "{found:?}");
+    }
+
+    #[test]
+    fn a_chain_of_doubled_links_has_a_fault_for_each_further_link() {
+        const DEPTH: usize = 20;
+        let folder = tempfile::tempdir().unwrap();
+        for depth in 0..=DEPTH {
+            let at = folder.path().join(format!("{depth:02}"));
+            fs::create_dir(&at).unwrap();
+            fs::write(at.join("file"), "").unwrap();
+            if depth < DEPTH {
+                for link in ["one", "two"] {
+                    symlink(format!("../{:02}", depth + 1), at.join(link)).unwrap();
+                }
+            }
+        }
+        for ignored in [true, false] {
+            let found = records(folder.path(), Options { follow: true, ignored, ..ALL });
+            let faults: Vec<_> = found.iter().filter_map(|record| record.fault.as_deref()).collect();
+            // Every folder is entered through its name and through the first link; each other path to one is a fault.
+            assert_eq!(found.len() - faults.len(), 2 * DEPTH + 1, "ignored = {ignored}");
+            assert_eq!(faults.len(), DEPTH + 2 * (DEPTH - 1), "{faults:#?}");
+            let told = format!("entered through another one, {}/00/one;", folder.path().display());
+            assert!(faults.iter().any(|fault| fault.contains(&told)), "{faults:#?}");
+        }
+    }
+
+    #[test]
+    fn a_folder_with_a_link_to_it_is_walked_by_both_paths() {
+        let folder = tree();
+        symlink("b", folder.path().join("0")).unwrap();
+        for ignored in [true, false] {
+            let found = rels(folder.path(), Options { follow: true, ignored, ..ALL });
+            for rel in ["0/c/d", "0/x.txt", "b/c/d", "b/x.txt"] {
+                assert!(found.contains(&rel.to_owned()), "{rel}: {found:?}");
+            }
+            assert!(found.iter().all(|rel| !rel.starts_with('!')), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_goes_while_it_is_walked_ends_its_part_of_the_walk() {
+        let folder = tree();
+        let mut walk = open(folder.path(), ALL, Except::default());
+        assert_eq!(walk.next().unwrap().text(), folder.path().join(".dot/e").as_os_str().as_bytes());
+        fs::remove_dir_all(folder.path().join("b")).unwrap();
+        let left: Vec<Record> = walk.collect();
+        let rels: Vec<_> = left.iter().map(|record| record.field(&Field::Rel).unwrap().into_owned()).collect();
+        assert_eq!(rels, [&b"a.txt"[..], b"b", b"target/f"]);
+        let fault = left[1].fault.as_deref().unwrap();
+        assert!(fault.contains("cannot read the folder: No such file"), "{fault}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! | setting | changes |
 //! | --- | --- |
 //! | `inflight=N` | the cap on units in flight |
-//! | `memory=SIZE`, `memory=none` | the cap on payload bytes in flight |
+//! | `memory=SIZE`, `memory=none` | the cap on bytes in flight |
 //! | `workers=N` | the threads that serve all stages without threads of their own |
 //! | `resource.NAME=N` | a resource's tokens (of each key, if keyed; 0 pauses whoever needs it), or a rate's burst |
 //! | `resource.NAME=N/s` (`/m`, `/h`) | a rate |
@@ -54,7 +54,7 @@ pub enum SettingError {
 pub enum Setting {
     /// The cap on units in flight.
     InFlight(u64),
-    /// The cap on payload bytes in flight; `u64::MAX` is none.
+    /// The cap on bytes in flight; `u64::MAX` is none.
     Memory(u64),
     /// The threads that serve all stages that do not block.
     SharedWorkers(u64),

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Room, ended};
+use crate::support::{Room, ended, peak_bytes};
 
 const ARCHIVE: &str = include_str!("../../../../flows/archive.toml");
 const VERIFY: &str = include_str!("../../../../flows/verify.toml");
@@ -255,4 +255,111 @@ fn fetch_stores_every_page_two_requests_a_host_at_once_and_tries_again() {
         room.json_lines("dead.jsonl").iter().map(|letter| letter["line"].as_str().unwrap().to_owned()).collect();
     dead.sort();
     assert_eq!(dead, [format!("http://{}/none", servers[0].address), "no url at all".to_owned()]);
+}
+
+#[test]
+fn a_second_archive_run_mends_what_is_damaged() {
+    let room = room_with_files(ARCHIVE);
+    let archive = ["run", "flow.toml", "in", "-p", "out=out"];
+    ended(&room.run(&archive), 0);
+    let sound = files(&room.path("out/objects"));
+    for (object, packed) in &sound {
+        let path = room.path("out/objects").join(object);
+        let mut flipped = packed.clone();
+        flipped[packed.len() - 1] ^= 0x10;
+        for damaged in [&[][..], &packed[..packed.len() - 1], &flipped] {
+            fs::write(&path, damaged).unwrap();
+            ended(&room.run(&archive), 0);
+            assert!(files(&room.path("out/objects")) == sound, "{} after {} bytes", object.display(), damaged.len());
+        }
+        fs::remove_file(&path).unwrap();
+        symlink("/nowhere/at/all", &path).unwrap();
+        ended(&room.run(&archive), 0);
+        assert!(fs::symlink_metadata(&path).unwrap().is_file());
+    }
+    assert!(files(&room.path("out/objects")) == sound);
+}
+
+#[test]
+fn an_archive_keeps_closed_what_was_closed() {
+    let room = room_with_files(ARCHIVE);
+    let source = room.path("in/large");
+    fs::set_permissions(&source, PermissionsExt::from_mode(0o600)).unwrap();
+    let hash = blake3::hash(&fs::read(&source).unwrap()).to_hex();
+    ended(&room.run(&["run", "flow.toml", "in", "-p", "out=out"]), 0);
+    let object = fs::metadata(room.path(format!("out/objects/{}/{hash}.zst", &hash[..2]))).unwrap();
+    assert_eq!(object.mode() & 0o777, 0o600);
+}
+
+#[test]
+fn files_of_any_size_are_archived_and_verified_in_little_memory() {
+    const MIB: u64 = 1 << 20;
+    let room = Room::new(ARCHIVE);
+    room.write("verify.toml", VERIFY);
+    fs::create_dir(room.path("in")).unwrap();
+    File::create(room.path("in/sparse")).unwrap().set_len(400 * MIB).unwrap();
+    let mut noise = blake3::Hasher::new().finalize_xof();
+    let mut file = File::create(room.path("in/noise")).unwrap();
+    let mut piece = vec![0; 1 << 20];
+    for _ in 0..100 {
+        noise.fill(&mut piece);
+        file.write_all(&piece).unwrap();
+    }
+    drop(file);
+    for args in [
+        &["run", "--memory", "8MiB", "flow.toml", "in", "-p", "out=out"][..],
+        &["run", "--memory", "8MiB", "flow.toml", "in", "-p", "out=out"],
+        &["run", "--memory", "8MiB", "verify.toml", "out"],
+    ] {
+        let child = room.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let peak = peak_bytes(child, 0);
+        // The program and, for each worker, a compressor and its window.
+        assert!(peak < 8 * MIB + 64 * MIB, "{} MiB: {args:?}", peak / MIB);
+    }
+    let mut sizes = Vec::new();
+    for line in room.json_lines("out/manifest.jsonl") {
+        let hash = line["blake3"].as_str().unwrap();
+        let object = fs::read(room.path(format!("out/objects/{}/{hash}.zst", &hash[..2]))).unwrap();
+        let content = zstd::decode_all(object.as_slice()).unwrap();
+        assert_eq!(blake3::hash(&content).to_hex().as_str(), hash);
+        sizes.push(content.len() as u64);
+    }
+    sizes.sort_unstable();
+    assert_eq!(sizes, [100 * MIB, 400 * MIB]);
+}
+
+#[test]
+fn verify_takes_no_more_of_an_object_than_its_manifest_says() {
+    let room = Room::new(VERIFY);
+    let hash = "ab".repeat(32);
+    fs::create_dir_all(room.path("out/objects/ab")).unwrap();
+    let mut bomb = zstd::Encoder::new(Vec::new(), 19).unwrap();
+    for _ in 0..1000 {
+        bomb.write_all(&vec![0; 1 << 20]).unwrap();
+    }
+    room.write(format!("out/objects/ab/{hash}.zst"), bomb.finish().unwrap());
+    for size in ["5", "5000000000"] {
+        room.write("out/manifest.jsonl", format!("{{\"path\":\"p\",\"size\":{size},\"blake3\":\"{hash}\"}}\n"));
+        let args = ["run", "--memory", "64MiB", "flow.toml", "out", "--dead-letters", "dead.jsonl"];
+        let child = room.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let peak = peak_bytes(child, 1);
+        assert!(peak < 128 << 20, "{} MiB", peak >> 20);
+        let message = room.json_lines("dead.jsonl")[0]["message"].as_str().unwrap().to_owned();
+        let expected = if size == "5" { "more than `max_bytes`, 5" } else { "size is 1048576000, expected 5000000000" };
+        assert!(message.contains(expected), "{message}");
+        fs::remove_file(room.path("dead.jsonl")).unwrap();
+    }
+}
+
+#[test]
+fn the_folder_of_a_process_is_archived_as_far_as_it_can_be_read() {
+    let room = Room::new(ARCHIVE);
+    let args = ["run", "--memory", "16MiB", "flow.toml", "/proc/self", "-p", "out=out", "--dead-letters", "dead.jsonl"];
+    let child = room.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let peak = peak_bytes(child, 1);
+    assert!(peak < 80 << 20, "{} MiB", peak >> 20);
+    let letters = room.json_lines("dead.jsonl");
+    let endless = letters.iter().find(|letter| letter["path"] == "/proc/self/pagemap").unwrap();
+    assert!(endless["message"].as_str().unwrap().contains("it goes on for more than"), "{endless}");
+    assert!(!files(&room.path("out/objects")).is_empty());
 }

@@ -15,7 +15,7 @@ const BESIDE: u64 = 64 * MIB;
 fn peak_with_lines(stages: &str, line: &[u8], times: usize) -> u64 {
     let room = Room::new(&format!(
         "memory = \"16MiB\"\ninflight = 100\n[source]\nlines = \"-\"\n{stages}\n\
-         [[stage]]\nname = \"slow\"\nop = \"exec\"\nexec = [\"sleep\", \"0.02\"]\nstdin = \"null\"\nstdout = \"null\"\n"
+         [[stage]]\nname = \"slow\"\nop = \"exec\"\nexec = [\"sleep\", \"0.2\"]\nstdin = \"null\"\nstdout = \"null\"\n"
     ));
     let mut child = room.command(&["run", "flow.toml"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -32,7 +32,7 @@ fn peak_with_lines(stages: &str, line: &[u8], times: usize) -> u64 {
 
 #[test]
 fn long_lines_weigh_what_they_are() {
-    let peak = peak_with_lines("", &vec![b'x'; 8 << 20], 40);
+    let peak = peak_with_lines("", &vec![b'x'; 8 << 20], 24);
     assert!(peak < 16 * MIB + BESIDE, "{} MiB", peak / MIB);
 }
 
@@ -42,7 +42,7 @@ fn parsed_members_weigh_what_they_are() {
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
     let many = format!("{{\"a\":1{}}}", ",\"b\":1".repeat(400_000));
     for line in [long, many] {
-        let peak = peak_with_lines(parse, line.as_bytes(), 40);
+        let peak = peak_with_lines(parse, line.as_bytes(), 24);
         assert!(peak < 16 * MIB + BESIDE, "{} MiB for lines of {}", peak / MIB, line.len());
     }
 }

@@ -7,7 +7,7 @@ use super::super::size;
 use super::super::template::Template;
 
 /// The keys that start a condition; exactly one is given.
-const KINDS: [&str; 7] = ["exists", "missing", "text", "size", "not", "all", "any"];
+const KINDS: [&str; 8] = ["exists", "missing", "content", "text", "size", "not", "all", "any"];
 /// The keys that say how `text` is compared; exactly one is given.
 const TESTS: [&str; 5] = ["equals", "one_of", "contains", "starts_with", "ends_with"];
 
@@ -40,6 +40,10 @@ fn nested(entry: &Entry<'_>, depth: usize) -> Option<Condition> {
     let condition = match kind.name.as_str() {
         "exists" => kind.path_template().map(Condition::Exists),
         "missing" => kind.path_template().map(Condition::Missing),
+        "content" => {
+            let zstd = section.or("zstd", false, Entry::boolean);
+            kind.path_template().zip(zstd).map(|(path, zstd)| Condition::Content { path, zstd })
+        }
         "text" => {
             let test = text_test(&mut section);
             kind.template().zip(test).map(|(text, test)| Condition::Text { text, test })

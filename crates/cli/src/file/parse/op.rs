@@ -1,7 +1,7 @@
 //! `op` of a stage, with the keys that belong to it.
 
 use super::super::error::Problem;
-use super::super::model::{CheckField, ExecStdin, ExecStdout, Fresh, OpSpec, ParseFormat, ZstdMode};
+use super::super::model::{CheckField, ExecStdin, ExecStdout, Fresh, MaxBytes, OpSpec, ParseFormat, ZstdMode};
 use super::super::reader::{Entry, Section};
 use super::super::suggest;
 use super::super::template::{Field, Template};
@@ -111,11 +111,19 @@ fn zstd(section: &mut Section<'_>) -> Option<OpSpec> {
         return None;
     };
     if decompress {
-        let max_bytes = section.optional("max_bytes", Entry::bytes_cap)?;
+        let max_bytes = section.optional("max_bytes", max_bytes)?;
         return Some(OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes } });
     }
     let level = section.or("level", 3, |entry| entry.integer(1..=22))?;
     Some(OpSpec::Zstd { mode: ZstdMode::Compress { level: i32::try_from(level).ok()? } })
+}
+
+/// A size, or a field that says one.
+fn max_bytes(entry: &Entry<'_>) -> Option<MaxBytes> {
+    match entry.as_text() {
+        Some(text) if text.contains('{') => entry.template().map(MaxBytes::Field),
+        _ => entry.bytes_cap().map(MaxBytes::Size),
+    }
 }
 
 fn exec(section: &mut Section<'_>) -> Option<OpSpec> {

@@ -142,7 +142,14 @@ impl Exec {
 impl Op for Exec {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let (mut command, name) = self.command(record)?;
-        let input: &[u8] = if self.stdin == ExecStdin::Payload { &record.payload } else { &[] };
+        if self.stdin == ExecStdin::Payload {
+            let held = record.held();
+            record.payload.bring_into_memory(held, cx)?;
+        }
+        let input = match self.stdin {
+            ExecStdin::Payload => record.payload.as_bytes().unwrap_or_default(),
+            ExecStdin::Null => &[],
+        };
         command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
         command.stderr(Stdio::piped());
         let mut placing = None;
@@ -152,8 +159,8 @@ impl Op for Exec {
             Stdout::Inherit => Stdio::inherit(),
             Stdout::File(path) => {
                 let path = path.render_file(record)?;
-                let (file_placing, file) =
-                    Placing::create(path.clone()).map_err(|error| io_failure("write", &path, &error))?;
+                let (file_placing, file) = Placing::create_with(path.clone(), record.permissions())
+                    .map_err(|error| io_failure("write", &path, &error))?;
                 placing = Some(file_placing);
                 file.into()
             }
@@ -168,7 +175,7 @@ impl Op for Exec {
             placing.put(Existing::Replace).map_err(|error| io_failure("write", &path, &error))?;
         }
         if matches!(self.stdout, Stdout::Payload) {
-            record.payload = spoken.stdout;
+            record.payload = spoken.stdout.into();
             record.headroom = 0;
         }
         Ok(())

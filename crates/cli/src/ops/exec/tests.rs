@@ -5,6 +5,7 @@ use super::{Exec, STDERR_TAIL};
 use crate::file::model::{ExecStdin, ExecStdout};
 use crate::file::template::Template;
 use crate::ops::one_stage::{run, run_all, run_within};
+use crate::payload::Payload;
 use crate::record::Record;
 
 fn template(text: &str) -> Template {
@@ -26,7 +27,7 @@ fn sh(script: &str) -> Exec {
 
 fn record(payload: impl Into<Vec<u8>>) -> Record {
     let mut record = Record::line(b"a line".to_vec());
-    record.payload = payload.into();
+    record.payload = Payload::Bytes(payload.into());
     record
 }
 
@@ -50,14 +51,14 @@ fn the_payload_goes_in_and_comes_out() {
         let payload: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
         let back = run(exec(&["cat"]), record(payload.clone())).unwrap().payload;
         assert!(back == payload, "{length} bytes");
-        assert!(back.capacity() <= length + length / 8 + 1024);
+        assert!(back.bytes().capacity() <= length + length / 8 + 1024);
     }
 }
 
 #[test]
 fn a_program_that_writes_more_than_it_has_read_does_not_block() {
     let script = "head -c 1000000 /dev/zero; cat; head -c 1000000 /dev/zero >&2";
-    assert_eq!(run(sh(script), record(vec![b'x'; 500_000])).unwrap().payload.len(), 1_500_000);
+    assert_eq!(run(sh(script), record(vec![b'x'; 500_000])).unwrap().payload.bytes().len(), 1_500_000);
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn a_program_that_does_not_want_its_input_is_no_failure() {
 #[test]
 fn arguments_are_arguments_whatever_is_in_them() {
     let mut unit = Record::line(b"$(touch /tmp/no) ; \"'* \xFF".to_vec());
-    unit.payload.clear();
+    unit.payload = Payload::default();
     let back = run(exec(&["printf", "%s", "<{line}>"]), unit).unwrap().payload;
     assert_eq!(back, b"<$(touch /tmp/no) ; \"'* \xFF>");
 }
@@ -82,7 +83,7 @@ fn environment_folder_and_shell_are_as_asked() {
     let op = Exec::new(&script, true, ExecStdin::Null, &ExecStdout::Payload, &env, Some(&dir)).unwrap();
     let said = run(op, record("ignored")).unwrap().payload;
     assert_eq!(
-        String::from_utf8(said).unwrap(),
+        String::from_utf8(said.bytes().clone()).unwrap(),
         format!("sh (a line) [a line] {}\n", folder.path().canonicalize().unwrap().display())
     );
 }

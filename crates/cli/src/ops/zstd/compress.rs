@@ -3,7 +3,8 @@
 //! A small payload is compressed in one call into a buffer of the thread and copied back. A large one is compressed in
 //! place, a step at a time: the compressor keeps its own copy of the window, so what it has consumed may be written
 //! over, and its output is (but for a few bytes, which wait aside) shorter than what it has consumed. So a unit never
-//! holds more than its payload, and a flow whose byte budget is full can still compress.
+//! holds more than its payload, and a flow whose byte budget is full can still compress. A payload that is made whenever it is
+//! wanted is compressed then.
 
 use std::cell::RefCell;
 
@@ -13,6 +14,7 @@ use millstream_flow::{Cause, Cx, Failure};
 
 use super::super::{Op, growing};
 use super::reason;
+use crate::payload::{Coding, Payload};
 use crate::record::Record;
 
 /// The largest payload that is compressed in one call; the thread's buffer is little larger.
@@ -51,14 +53,25 @@ impl Compress {
 
 impl Op for Compress {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
-        WORKSHOP.with_borrow_mut(|workshop| {
-            workshop.set_level(self.level)?;
-            if record.payload.len() <= ONE_CALL {
-                workshop.in_one_call(&mut record.payload, cx)
-            } else {
-                workshop.in_place(&mut record.payload, cx)
+        let beside = record.held() - record.headroom - record.payload.weight();
+        match &mut record.payload {
+            Payload::Bytes(payload) => WORKSHOP.with_borrow_mut(|workshop| {
+                workshop.set_level(self.level)?;
+                if payload.len() <= ONE_CALL {
+                    workshop.in_one_call(payload, beside, cx)
+                } else {
+                    workshop.in_place(payload, beside, cx)
+                }
+            })?,
+            Payload::Stream(stream) => {
+                let mut made = Payload::Stream(stream.clone().then(Coding::Compress(self.level)));
+                if record.size.is_none() {
+                    // Then `{size}` is the payload's.
+                    made.find_len(cx)?;
+                }
+                record.payload = made;
             }
-        })?;
+        }
         record.headroom = 0;
         Ok(())
     }
@@ -78,12 +91,12 @@ impl Workshop {
         Ok(())
     }
 
-    fn in_one_call(&mut self, payload: &mut Vec<u8>, cx: &mut Cx<'_>) -> Result<(), Failure> {
+    fn in_one_call(&mut self, payload: &mut Vec<u8>, beside: u64, cx: &mut Cx<'_>) -> Result<(), Failure> {
         self.buffer.clear();
         self.buffer.reserve(compress_bound(payload.len()));
         self.context.compress2(&mut self.buffer, payload).map_err(failed)?;
         // What does not compress grows by a few bytes, and even those have to be granted before the payload changes.
-        cx.reserve(self.buffer.len() as u64)?;
+        cx.reserve(beside + self.buffer.len() as u64)?;
         payload.clear();
         payload.extend_from_slice(&self.buffer);
         growing::trim(payload);
@@ -91,9 +104,9 @@ impl Workshop {
     }
 
     /// Once begun, only the flow's end stops this: a payload that is half compressed could not be retried.
-    fn in_place(&mut self, payload: &mut Vec<u8>, cx: &mut Cx<'_>) -> Result<(), Failure> {
+    fn in_place(&mut self, payload: &mut Vec<u8>, beside: u64, cx: &mut Cx<'_>) -> Result<(), Failure> {
         cx.check()?;
-        cx.reserve(compress_bound(payload.len()) as u64)?;
+        cx.reserve(beside + compress_bound(payload.len()) as u64)?;
         self.context.reset(ResetDirective::SessionOnly).map_err(failed)?;
         self.context.set_pledged_src_size(Some(payload.len() as u64)).map_err(failed)?;
         self.buffer.clear();
@@ -148,10 +161,11 @@ mod tests {
     }
 
     fn round(payload: &[u8], level: i32) -> usize {
-        let packed = run(Compress::new(level), Record::holding(payload)).unwrap().payload;
+        let made = run(Compress::new(level), Record::holding(payload)).unwrap().payload;
+        let packed = made.bytes();
         assert!(packed.capacity() <= packed.len() + packed.len() / 8 + 1024, "memory is given back");
         assert_eq!(
-            ::zstd::zstd_safe::get_frame_content_size(&packed).ok().flatten(),
+            ::zstd::zstd_safe::get_frame_content_size(packed).ok().flatten(),
             Some(payload.len() as u64),
             "the frame says how large its content is"
         );

@@ -2,7 +2,8 @@
 //!
 //! A frame that says how large its content is gets a buffer of exactly that size. A frame that does not, or several
 //! frames in a row, grow a buffer by doubling, each growth granted before it happens. What a frame says is not trusted
-//! beyond what its length can hold.
+//! beyond what its length can hold. Content that is larger than its share of the byte budget is not kept: it is made once, to
+//! find out that it can be and how large it is, and again for each stage that wants it.
 
 use std::cell::RefCell;
 
@@ -13,6 +14,8 @@ use millstream_flow::{Cx, Failure};
 
 use super::super::{Op, growing};
 use super::reason;
+use crate::file::model::MaxBytes;
+use crate::payload::{Coding, Payload, Stream};
 use crate::record::Record;
 
 /// A block holds at most 128 KiB and takes more than three bytes: no frame expands more than this.
@@ -21,25 +24,53 @@ const MOST_EXPANSION: u64 = 128 << 10;
 /// Bytes produced between two looks at the time limit and at cancellation.
 const STEP: usize = 8 << 20;
 
+/// The largest window that a frame may want, as a power of two: what the `zstd` program takes, too, unless told otherwise.
+const MOST_WINDOW_LOG: u32 = 27;
+
+/// The window that every frame may want, which the format asks of every decoder.
+const LEAST_WINDOW_LOG: u32 = 23;
+
 /// See the [module](self).
 pub(super) struct Decompress {
-    most_bytes: u64,
+    max_bytes: Option<MaxBytes>,
+    most_in_memory: u64,
+}
+
+/// The largest content taken of one unit.
+#[derive(Clone, Copy)]
+struct Limit(u64);
+
+impl Limit {
+    /// Refuses content of this size, or that has come to this size already, when it is too large.
+    fn admit(self, size: u64) -> Result<(), Failure> {
+        if size <= self.0 {
+            return Ok(());
+        }
+        let message = format!("cannot decompress: the content has more than `max_bytes`, {}", self.0);
+        Err(Failure::permanent(message))
+    }
 }
 
 impl Decompress {
-    pub(super) fn new(max_bytes: Option<u64>) -> Self {
-        Self { most_bytes: max_bytes.unwrap_or(u64::MAX) }
+    pub(super) fn new(max_bytes: Option<MaxBytes>, most_in_memory: u64) -> Self {
+        Self { max_bytes, most_in_memory }
     }
 
-    /// Refuses content of this size, or that has come to this size already, when it is too large.
-    fn limit(&self, size: u64) -> Result<(), Failure> {
-        if size <= self.most_bytes {
-            return Ok(());
-        }
-        Err(Failure::permanent(format!(
-            "cannot decompress: the content has more than `max_bytes`, {}",
-            self.most_bytes
-        )))
+    fn limit(&self, record: &Record) -> Result<Limit, Failure> {
+        Ok(Limit(match &self.max_bytes {
+            None => u64::MAX,
+            Some(MaxBytes::Size(bytes)) => *bytes,
+            Some(MaxBytes::Field(field)) => {
+                let text = field.render(record).map_err(|error| Failure::from(error).to_permanent())?;
+                let number = str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+                number.ok_or_else(|| {
+                    Failure::permanent(format!(
+                        "cannot decompress: `max_bytes` is `{field}`, which is `{}` here and no number of bytes",
+                        text.escape_ascii()
+                    ))
+                })?
+            }
+        }))
     }
 }
 
@@ -50,14 +81,18 @@ thread_local! {
 
 impl Op for Decompress {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
-        let packed = &record.payload;
-        if packed.is_empty() {
+        if record.payload.is_empty() {
             return Err(Failure::permanent("cannot decompress: the payload is empty, not a zstd frame"));
         }
-        record.payload = CONTEXT.with_borrow_mut(|context| match content_size(packed)? {
-            Some(size) if size <= STEP as u64 => self.in_one_call(context, packed, size, cx),
-            size => self.in_steps(context, packed, size.unwrap_or(0), cx),
-        })?;
+        let (limit, held) = (self.limit(record)?, record.held());
+        let made = match &record.payload {
+            Payload::Bytes(packed) => self.in_memory(packed, limit, held, cx)?,
+            Payload::Stream(_) => None,
+        };
+        record.payload = match made {
+            Some(content) => content.into(),
+            None => Payload::Stream(self.streamed(&record.payload, limit, held, cx)?),
+        };
         record.headroom = 0;
         Ok(())
     }
@@ -83,25 +118,49 @@ fn content_size(packed: &[u8]) -> Result<Option<u64>, Failure> {
     Ok(Some(size))
 }
 
+/// The window that the frame at the start of a payload wants, as a power of two.
+fn window_log(start: &[u8]) -> u32 {
+    const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+    const IS_SINGLE_SEGMENT: u8 = 1 << 5;
+    let window = match start {
+        [a, b, c, d, descriptor, ..] if [*a, *b, *c, *d] == MAGIC && descriptor & IS_SINGLE_SEGMENT != 0 => {
+            // The whole content is the window.
+            get_frame_content_size(start).ok().flatten().unwrap_or(0)
+        }
+        [a, b, c, d, _, window, ..] if [*a, *b, *c, *d] == MAGIC => {
+            let base = 1_u64 << (10 + (window >> 3));
+            base + base / 8 * u64::from(window & 7)
+        }
+        // No frame, or one to skip.
+        _ => 0,
+    };
+    let log = u64::BITS - window.saturating_sub(1).leading_zeros();
+    log.clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG)
+}
+
 impl Decompress {
-    fn in_one_call(
+    /// The content, unless it is too large for memory.
+    fn in_memory(&self, packed: &[u8], limit: Limit, held: u64, cx: &mut Cx<'_>) -> Result<Option<Vec<u8>>, Failure> {
+        let announced = content_size(packed)?;
+        limit.admit(announced.unwrap_or(0))?;
+        CONTEXT.with_borrow_mut(|context| match announced {
+            Some(size) if size > self.most_in_memory => Ok(None),
+            Some(size) if size <= STEP as u64 => in_one_call(context, packed, size, held, cx).map(Some),
+            size => self.in_steps(context, packed, size.unwrap_or(0), limit, held, cx),
+        })
+    }
+
+    fn in_steps(
         &self,
         context: &mut DCtx<'_>,
         packed: &[u8],
         size: u64,
+        limit: Limit,
+        held: u64,
         cx: &mut Cx<'_>,
-    ) -> Result<Vec<u8>, Failure> {
-        self.limit(size)?;
-        cx.reserve(packed.len() as u64 + size)?;
-        let mut content = growing::with_room(size)?;
-        context.decompress(&mut content, packed).map_err(failed)?;
-        Ok(content)
-    }
-
-    fn in_steps(&self, context: &mut DCtx<'_>, packed: &[u8], size: u64, cx: &mut Cx<'_>) -> Result<Vec<u8>, Failure> {
+    ) -> Result<Option<Vec<u8>>, Failure> {
         context.reset(ResetDirective::SessionOnly).map_err(failed)?;
-        self.limit(size)?;
-        cx.reserve(packed.len() as u64 + size)?;
+        cx.reserve(held + size)?;
         let mut content = growing::with_room(size)?;
         let mut input = InBuffer::around(packed);
         let mut wanted = 1;
@@ -109,7 +168,10 @@ impl Decompress {
         while wanted > 0 || input.pos() < packed.len() {
             if content.len() == content.capacity() {
                 let capacity = growing::next_capacity(&content);
-                cx.reserve(packed.len() as u64 + capacity as u64)?;
+                if capacity as u64 > self.most_in_memory {
+                    return Ok(None);
+                }
+                cx.reserve(held + capacity as u64)?;
                 growing::grow_to(&mut content, capacity)?;
             }
             let before = (content.len(), input.pos());
@@ -117,7 +179,7 @@ impl Decompress {
             wanted = context
                 .decompress_stream(&mut OutBuffer::around_pos(&mut content, filled), &mut input)
                 .map_err(failed)?;
-            self.limit(content.len() as u64)?;
+            limit.admit(content.len() as u64)?;
             if wanted > 0 && before == (content.len(), input.pos()) {
                 return Err(Failure::permanent("cannot decompress: the payload ends in the middle of a zstd frame"));
             }
@@ -127,8 +189,38 @@ impl Decompress {
             }
         }
         growing::trim(&mut content);
-        Ok(content)
+        Ok(Some(content))
     }
+
+    /// The content as a stream that is known to come to its end.
+    fn streamed(&self, packed: &Payload, limit: Limit, held: u64, cx: &mut Cx<'_>) -> Result<Stream, Failure> {
+        let stream = match packed {
+            Payload::Bytes(bytes) => Stream::of_bytes(bytes.clone(), self.most_in_memory),
+            Payload::Stream(stream) => stream.clone(),
+        };
+        let window_log = window_log(stream.start(&mut [0; 18])?);
+        let stream = stream.at_least(1 << window_log).then(Coding::Decompress { window_log });
+        cx.reserve(held + stream.weight())?;
+        let mut made = 0;
+        stream.each(cx, |piece| {
+            made += piece.len() as u64;
+            limit.admit(made)
+        })?;
+        Ok(stream.of_len(made))
+    }
+}
+
+fn in_one_call(
+    context: &mut DCtx<'_>,
+    packed: &[u8],
+    size: u64,
+    held: u64,
+    cx: &mut Cx<'_>,
+) -> Result<Vec<u8>, Failure> {
+    cx.reserve(held + size)?;
+    let mut content = growing::with_room(size)?;
+    context.decompress(&mut content, packed).map_err(failed)?;
+    Ok(content)
 }
 
 fn failed(code: ::zstd::zstd_safe::ErrorCode) -> Failure {
@@ -140,6 +232,8 @@ mod tests {
     use std::io::Write;
 
     use super::Decompress;
+    use crate::file::model::MaxBytes;
+    use crate::file::template::Template;
     use crate::ops::one_stage::{run, run_under};
     use crate::record::Record;
 
@@ -160,8 +254,9 @@ mod tests {
         for length in [0, 1, 1000, 65_536, 131_073, content.len()] {
             let content = &content[..length];
             for packed in [::zstd::bulk::compress(content, 1).unwrap(), streamed(content)] {
-                let back = run(Decompress::new(None), Record::holding(packed)).unwrap().payload;
-                assert!(back == content, "{length} bytes");
+                let back = run(Decompress::new(None, u64::MAX), Record::holding(packed)).unwrap().payload;
+                let back = back.bytes();
+                assert!(*back == content, "{length} bytes");
                 assert!(back.capacity() <= back.len() + back.len() / 8 + 1024);
             }
         }
@@ -170,7 +265,7 @@ mod tests {
     #[test]
     fn frames_in_a_row_are_one_content() {
         let packed = [::zstd::bulk::compress(b"one ", 1).unwrap(), streamed(b"two "), streamed(b"")].concat();
-        assert_eq!(run(Decompress::new(None), Record::holding(packed)).unwrap().payload, b"one two ");
+        assert_eq!(run(Decompress::new(None, u64::MAX), Record::holding(packed)).unwrap().payload, b"one two ");
     }
 
     #[test]
@@ -178,7 +273,7 @@ mod tests {
         let packed = ::zstd::bulk::compress(&content()[..5000], 3).unwrap();
         for end in 0..packed.len() {
             assert!(
-                run(Decompress::new(None), Record::holding(packed[..end].to_vec()))
+                run(Decompress::new(None, u64::MAX), Record::holding(packed[..end].to_vec()))
                     .unwrap_err()
                     .contains("cannot decompress"),
                 "cut at {end}"
@@ -188,9 +283,9 @@ mod tests {
             let mut damaged = packed.clone();
             damaged[at] ^= 0x55;
             // A flipped bit of the content need not be seen without a checksum; it must not do harm.
-            let _ = run(Decompress::new(None), Record::holding(damaged));
+            let _ = run(Decompress::new(None, u64::MAX), Record::holding(damaged));
         }
-        let error = run(Decompress::new(None), Record::holding(b"plain text".to_vec())).unwrap_err();
+        let error = run(Decompress::new(None, u64::MAX), Record::holding(b"plain text".to_vec())).unwrap_err();
         assert!(error.contains("does not start with a zstd frame"), "{error}");
     }
 
@@ -200,7 +295,7 @@ mod tests {
         let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0b1100_0000, 0x58];
         frame.extend((1_u64 << 40).to_le_bytes());
         frame.extend([1, 0, 0]);
-        let error = run(Decompress::new(None), Record::holding(frame)).unwrap_err();
+        let error = run(Decompress::new(None, u64::MAX), Record::holding(frame)).unwrap_err();
         assert!(error.contains("no frame of this length can"), "{error}");
     }
 
@@ -208,16 +303,51 @@ mod tests {
     fn content_beyond_the_limit_is_not_taken() {
         let content = &content()[..100_000];
         for packed in [::zstd::bulk::compress(content, 1).unwrap(), streamed(content)] {
-            assert!(run(Decompress::new(Some(100_000)), Record::holding(packed.clone())).is_ok());
-            let error = run(Decompress::new(Some(99_999)), Record::holding(packed)).unwrap_err();
+            assert!(
+                run(Decompress::new(Some(MaxBytes::Size(100_000)), u64::MAX), Record::holding(packed.clone())).is_ok()
+            );
+            let error =
+                run(Decompress::new(Some(MaxBytes::Size(99_999)), u64::MAX), Record::holding(packed)).unwrap_err();
             assert!(error.contains("more than `max_bytes`, 99999"), "{error}");
         }
     }
 
     #[test]
+    fn content_larger_than_its_share_is_made_when_it_is_wanted() {
+        let content = content();
+        for packed in [::zstd::bulk::compress(&content, 1).unwrap(), streamed(&content)] {
+            let back = run(Decompress::new(None, 1 << 20), Record::holding(packed.clone())).unwrap();
+            assert_eq!(back.payload.known_len(), Some(content.len() as u64));
+            assert!(back.bytes() < (9 << 20) + packed.len() as u64, "{} bytes", back.bytes());
+            let hashed = run(crate::ops::blake3::Blake3, back).unwrap();
+            assert_eq!(hashed.blake3, Some(*blake3::hash(&content).as_bytes()));
+
+            let limit = Some(MaxBytes::Size(content.len() as u64 - 1));
+            let error = run(Decompress::new(limit, 1 << 20), Record::holding(packed.clone())).unwrap_err();
+            assert!(error.contains("more than `max_bytes`"), "{error}");
+            let cut = Record::holding(&packed[..packed.len() - 1]);
+            assert!(run(Decompress::new(None, 1 << 20), cut).unwrap_err().contains("cannot decompress"));
+        }
+    }
+
+    #[test]
+    fn a_field_can_say_the_largest_content() {
+        let field = Template::parse("{line}").unwrap();
+        let unpack = |line: &str| {
+            let mut record = Record::line(line.into());
+            record.payload = ::zstd::bulk::compress(&[7; 1000], 1).unwrap().into();
+            run(Decompress::new(Some(MaxBytes::Field(field.clone())), u64::MAX), record)
+        };
+        assert_eq!(unpack("1000").unwrap().payload, [7; 1000]);
+        assert!(unpack("999").unwrap_err().contains("more than `max_bytes`, 999"));
+        let error = unpack("many").unwrap_err();
+        assert!(error.contains("`max_bytes` is `{line}`, which is `many` here"), "{error}");
+    }
+
+    #[test]
     fn content_beyond_the_budget_runs_alone() {
         let content = content();
-        let back = run_under(Decompress::new(None), Record::holding(streamed(&content)), 1 << 20).unwrap();
+        let back = run_under(Decompress::new(None, u64::MAX), Record::holding(streamed(&content)), 1 << 20).unwrap();
         assert!(back.payload == content);
     }
 }

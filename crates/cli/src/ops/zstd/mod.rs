@@ -7,11 +7,11 @@ pub(crate) use self::compress::most_growth;
 use super::Op;
 use crate::file::model::ZstdMode;
 
-/// The op for `mode`.
-pub(super) fn build(mode: ZstdMode) -> Box<dyn Op> {
+/// The op for `mode`; see [`build`](super::build).
+pub(super) fn build(mode: &ZstdMode, most_in_memory: u64) -> Box<dyn Op> {
     match mode {
-        ZstdMode::Compress { level } => Box::new(compress::Compress::new(level)),
-        ZstdMode::Decompress { max_bytes } => Box::new(decompress::Decompress::new(max_bytes)),
+        ZstdMode::Compress { level } => Box::new(compress::Compress::new(*level)),
+        ZstdMode::Decompress { max_bytes } => Box::new(decompress::Decompress::new(max_bytes.clone(), most_in_memory)),
     }
 }
 

@@ -1,0 +1,114 @@
+//! Whether a file has the content of a payload, perhaps compressed.
+//!
+//! The file is read, and decompressed, once, and what differs in its length is not even read. Nothing is kept of it but a piece
+//! at a time.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use ::zstd::stream::read::Decoder;
+use ::zstd::zstd_safe::{DCtx, compress_bound, get_frame_content_size};
+use millstream_flow::{Cx, Failure};
+
+use super::failing::io_failure;
+use crate::payload::{PIECE, Payload};
+use crate::regular;
+
+/// The largest payload whose file is decompressed in one call; the thread's buffers are no larger.
+const ONE_CALL: usize = 2 << 20;
+
+thread_local! {
+    /// Made once a thread: it costs more than a small file's decompression. Beside it, what the file holds and its content.
+    static WORKSHOP: RefCell<(DCtx<'static>, Vec<u8>, Vec<u8>)> =
+        RefCell::new((DCtx::create(), Vec::new(), Vec::new()));
+}
+
+/// Whether there is a regular file at `path` whose content is the payload's; with `zstd`, its content when it is decompressed.
+/// A file that is damaged has another content.
+///
+/// # Errors
+/// The file is there and cannot be read, or the payload cannot be made.
+pub(super) fn has_content(path: &Path, zstd: bool, payload: &Payload, cx: &Cx<'_>) -> Result<bool, Failure> {
+    let failed = |error: &io::Error| io_failure("compare with", path, error);
+    let (file, found) = match regular::open(path) {
+        Ok(opened) => opened,
+        Err(error) => {
+            use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
+            // Something else than a regular file, or nothing.
+            let is_other = matches!(error.kind(), NotFound | NotADirectory | InvalidInput);
+            return if is_other { Ok(false) } else { Err(failed(&error)) };
+        }
+    };
+    if !zstd {
+        let same_length = payload.known_len().is_none_or(|len| len == found.len());
+        return if same_length { is_made_of(&file, payload, cx, |error| Err(failed(&error))) } else { Ok(false) };
+    }
+    if let Some(content) = payload.as_bytes().filter(|content| content.len() <= ONE_CALL)
+        && found.len() <= compress_bound(content.len()) as u64
+    {
+        if let Some(same) = in_one_call(&file, content).map_err(|error| failed(&error))? {
+            return Ok(same);
+        }
+        (&file).rewind().map_err(|error| failed(&error))?;
+    }
+    // What cannot be decompressed is damaged, or was never compressed.
+    let Ok(decoder) = Decoder::new(file) else { return Ok(false) };
+    is_made_of(decoder, payload, cx, |_| Ok(()))
+}
+
+/// Whether the file is one frame of this content; `None` if it does not say how large its content is.
+fn in_one_call(file: &File, content: &[u8]) -> io::Result<Option<bool>> {
+    WORKSHOP.with_borrow_mut(|(context, packed, unpacked)| {
+        packed.clear();
+        file.take(compress_bound(ONE_CALL) as u64).read_to_end(packed)?;
+        match get_frame_content_size(packed) {
+            Ok(None) => return Ok(None),
+            Ok(Some(size)) if size == content.len() as u64 => {}
+            _ => return Ok(Some(false)),
+        }
+        unpacked.clear();
+        unpacked.reserve(content.len());
+        Ok(Some(context.decompress(unpacked, packed).is_ok() && unpacked == content))
+    })
+}
+
+/// Whether `reader` gives the payload's content and nothing more. An error of its own makes the difference that
+/// `on_error` does not return as a failure.
+fn is_made_of(
+    mut reader: impl Read,
+    payload: &Payload,
+    cx: &Cx<'_>,
+    on_error: impl Fn(io::Error) -> Result<(), Failure>,
+) -> Result<bool, Failure> {
+    let mut buffer = vec![0; PIECE];
+    let mut differs = None;
+    let made = payload.each(cx, |content| {
+        for part in content.chunks(PIECE) {
+            let piece = &mut buffer[..part.len()];
+            let same = match reader.read_exact(piece) {
+                Ok(()) => piece == part,
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+                Err(error) => {
+                    differs = Some(on_error(error));
+                    return Err(Failure::msg("the file cannot be read"));
+                }
+            };
+            if !same {
+                differs = Some(Ok(()));
+                // Ends the pass; what it says is not heard.
+                return Err(Failure::msg("the contents differ"));
+            }
+        }
+        Ok(())
+    });
+    match (made, differs) {
+        (_, Some(difference)) => difference.map(|()| false),
+        (Err(failure), None) => Err(failure),
+        (Ok(_), None) => match reader.read(&mut buffer[..1]) {
+            Ok(more) => Ok(more == 0),
+            Err(error) => on_error(error).map(|()| false),
+        },
+    }
+}

@@ -1,0 +1,462 @@
+//! A unit's bytes.
+//!
+//! Most payloads are in memory. One that is larger than its share of the byte budget is a [`Stream`] instead: an open file, or
+//! compressed bytes, with what is to be done to them, and each stage that wants the content makes it anew, a piece at a time.
+//! So a file of any size passes stages that hash, compress, decompress, compare and write, in the memory of a few pieces, and
+//! without a second copy on a disk.
+//!
+//! What is made twice has to be the same twice: what the second stage stores must be what the first one has hashed. The first
+//! pass over a file therefore keeps a hash of it, and every later one is compared with that at its end.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use millstream_flow::{Cx, Failure};
+use zstd::stream::read::{Decoder, Encoder};
+
+use crate::ops::io_failure;
+
+/// Bytes that a stream makes at once.
+pub(crate) const PIECE: usize = 256 << 10;
+
+/// Bytes of memory that are given to a stage at once, between two looks at the time limit and at cancellation.
+const STEP: usize = 8 << 20;
+
+/// See the [module](self).
+#[derive(Debug, Clone)]
+pub enum Payload {
+    /// In memory.
+    Bytes(Vec<u8>),
+    /// Made whenever it is wanted.
+    Stream(Stream),
+}
+
+/// Content that is not in memory.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    base: Base,
+    codings: Vec<Coding>,
+    /// The content's bytes, where they are known.
+    len: Option<u64>,
+    weight: u64,
+}
+
+/// What a stream is made of.
+#[derive(Debug, Clone)]
+enum Base {
+    File(Arc<Opened>),
+    Bytes(Arc<Vec<u8>>),
+}
+
+/// The first `len` bytes of a file.
+#[derive(Debug)]
+struct Opened {
+    file: File,
+    len: u64,
+    path: PathBuf,
+    /// The hash of these bytes, after the first pass.
+    hash: OnceLock<blake3::Hash>,
+}
+
+/// What is done to a stream's bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Coding {
+    /// Compresses at this level.
+    Compress(i32),
+    /// Decompresses; windows of more than two to this power are refused.
+    Decompress {
+        /// The power.
+        window_log: u32,
+    },
+}
+
+impl Default for Payload {
+    fn default() -> Self {
+        Self::Bytes(Vec::new())
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl Payload {
+    /// What it takes of the byte budget.
+    pub fn weight(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Stream(stream) => stream.weight(),
+        }
+    }
+
+    /// The content's bytes, where they are known without making it.
+    pub fn known_len(&self) -> Option<u64> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes.len() as u64),
+            Self::Stream(stream) => stream.len,
+        }
+    }
+
+    /// The number of the content's bytes.
+    ///
+    /// # Errors
+    /// As [`each`](Self::each), if the content has to be made to know it.
+    pub(crate) fn len(&self, cx: &Cx<'_>) -> Result<u64, Failure> {
+        self.known_len().map_or_else(|| self.each(cx, |_| Ok(())), Ok)
+    }
+
+    /// Makes the content once if that is how to know its length.
+    ///
+    /// # Errors
+    /// As [`each`](Self::each).
+    pub(crate) fn find_len(&mut self, cx: &Cx<'_>) -> Result<(), Failure> {
+        let found = self.len(cx)?;
+        if let Self::Stream(stream) = self {
+            stream.len = Some(found);
+        }
+        Ok(())
+    }
+
+    /// Whether there are no bytes at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known_len() == Some(0)
+    }
+
+    /// Gives the content to `take`, piece by piece; the number of its bytes.
+    ///
+    /// # Errors
+    /// What `take` returns; that the stage's time is over; that the content cannot be made: a file that cannot be read or has
+    /// changed since it was first, or bytes that cannot be decompressed.
+    pub(crate) fn each(&self, cx: &Cx<'_>, mut take: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<u64, Failure> {
+        match self {
+            Self::Bytes(bytes) => {
+                for step in bytes.chunks(STEP) {
+                    take(step)?;
+                    if bytes.len() > STEP {
+                        cx.check()?;
+                    }
+                }
+                Ok(bytes.len() as u64)
+            }
+            Self::Stream(stream) => stream.each(cx, take),
+        }
+    }
+
+    /// Brings the content into memory, for a stage that cannot do with pieces.
+    ///
+    /// # Errors
+    /// As [`each`](Self::each), or that memory has to be waited for; `held` is what the unit holds already.
+    pub(crate) fn bring_into_memory(&mut self, held: u64, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        if let Self::Stream(stream) = self {
+            let len = match stream.len {
+                Some(len) => len,
+                None => stream.each(cx, |_| Ok(()))?,
+            };
+            cx.reserve(held + len)?;
+            let mut bytes = Vec::new();
+            let room = usize::try_from(len).ok().filter(|len| bytes.try_reserve_exact(*len).is_ok());
+            room.ok_or_else(|| Failure::msg(format!("no memory for {len} bytes")))?;
+            stream.each(cx, |piece| {
+                bytes.extend_from_slice(piece);
+                Ok(())
+            })?;
+            *self = Self::Bytes(bytes);
+        }
+        Ok(())
+    }
+
+    /// The bytes of a payload that is in memory.
+    pub(crate) fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Stream(_) => None,
+        }
+    }
+
+    /// The bytes of a payload in memory.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> &Vec<u8> {
+        let Self::Bytes(bytes) = self else { panic!("the payload is in memory") };
+        bytes
+    }
+}
+
+/// Tests compare payloads in memory with bytes.
+#[cfg(test)]
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Payload {
+    fn eq(&self, other: &T) -> bool {
+        self.bytes() == other.as_ref()
+    }
+}
+
+impl Stream {
+    /// The first `len` bytes of a file, which weigh `weight` whatever they are.
+    pub(crate) fn of_file(file: File, len: u64, path: &Path, weight: u64) -> Self {
+        let opened = Opened { file, len, path: path.to_owned(), hash: OnceLock::new() };
+        Self { base: Base::File(Arc::new(opened)), codings: Vec::new(), len: Some(len), weight }
+    }
+
+    /// Bytes that are in memory, and weigh `weight` beside what they take.
+    pub(crate) fn of_bytes(bytes: Vec<u8>, weight: u64) -> Self {
+        let (len, weight) = (bytes.len() as u64, weight + bytes.len() as u64);
+        Self { base: Base::Bytes(Arc::new(bytes)), codings: Vec::new(), len: Some(len), weight }
+    }
+
+    /// The same stream with this done to its bytes.
+    #[must_use]
+    pub(crate) fn then(mut self, coding: Coding) -> Self {
+        self.codings.push(coding);
+        self.len = None;
+        self
+    }
+
+    /// The same stream, whose content is known to have so many bytes.
+    #[must_use]
+    pub(crate) fn of_len(mut self, len: u64) -> Self {
+        self.len = Some(len);
+        self
+    }
+
+    /// The same stream, which weighs at least so much.
+    #[must_use]
+    pub(crate) fn at_least(mut self, weight: u64) -> Self {
+        self.weight = self.weight.max(weight);
+        self
+    }
+
+    /// What it takes of the byte budget.
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// The content's first bytes, as many as there are room for.
+    pub(crate) fn start<'a>(&self, room: &'a mut [u8]) -> Result<&'a [u8], Failure> {
+        let mut reader = self.reader().map_err(|error| self.failure(&error))?;
+        let mut filled = 0;
+        while filled < room.len() {
+            match reader.read(&mut room[filled..]).map_err(|error| self.failure(&error))? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        Ok(&room[..filled])
+    }
+
+    /// The BLAKE3 hash of the content.
+    pub(crate) fn blake3(&self, cx: &Cx<'_>) -> Result<blake3::Hash, Failure> {
+        if let (Base::File(opened), []) = (&self.base, self.codings.as_slice()) {
+            // A pass finds it out anyway.
+            self.each(cx, |_| Ok(()))?;
+            return Ok(*opened.hash.get().expect("set at the end of a pass"));
+        }
+        let mut hasher = blake3::Hasher::new();
+        self.each(cx, |piece| {
+            hasher.update(piece);
+            Ok(())
+        })?;
+        Ok(hasher.finalize())
+    }
+
+    /// As [`Payload::each`].
+    pub(crate) fn each(&self, cx: &Cx<'_>, mut take: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<u64, Failure> {
+        let mut reader = self.reader().map_err(|error| self.failure(&error))?;
+        let mut piece = vec![0; PIECE];
+        let mut made = 0;
+        loop {
+            let read = reader.read(&mut piece).map_err(|error| self.failure(&error))?;
+            if read == 0 {
+                return Ok(made);
+            }
+            take(&piece[..read])?;
+            made += read as u64;
+            cx.check()?;
+        }
+    }
+
+    fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        let (mut reader, mut len): (Box<dyn Read + '_>, _) = match &self.base {
+            Base::File(opened) => (Box::new(Pass { opened, at: 0, hasher: blake3::Hasher::new() }), Some(opened.len)),
+            Base::Bytes(bytes) => (Box::new(bytes.as_slice()), Some(bytes.len() as u64)),
+        };
+        for coding in &self.codings {
+            reader = match *coding {
+                Coding::Compress(level) => {
+                    let mut encoder = Encoder::new(reader, level)?;
+                    encoder.set_pledged_src_size(len)?;
+                    Box::new(encoder)
+                }
+                Coding::Decompress { window_log } => {
+                    let mut decoder = Decoder::new(reader)?;
+                    decoder.window_log_max(window_log)?;
+                    Box::new(decoder)
+                }
+            };
+            len = None;
+        }
+        Ok(reader)
+    }
+
+    fn failure(&self, error: &io::Error) -> Failure {
+        if let Some(unread) = error.get_ref().and_then(|inner| inner.downcast_ref::<Unread>()) {
+            return io_failure("read", &unread.path, &unread.error);
+        }
+        let decompresses = self.codings.iter().any(|coding| matches!(coding, Coding::Decompress { .. }));
+        Failure::permanent(format!("cannot {}: {error}", if decompresses { "decompress" } else { "compress" }))
+    }
+}
+
+/// One reading of a file from its start to its end.
+struct Pass<'a> {
+    opened: &'a Opened,
+    at: u64,
+    hasher: blake3::Hasher,
+}
+
+impl Read for Pass<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let opened = self.opened;
+        self.next(buffer).map_err(|error| io::Error::other(Unread { path: opened.path.clone(), error }))
+    }
+}
+
+impl Pass<'_> {
+    fn next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // Lasting: the unit keeps the file that it has opened.
+        let changed = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        let left = self.opened.len - self.at;
+        if left == 0 {
+            let hash = self.hasher.finalize();
+            if *self.opened.hash.get_or_init(|| hash) != hash {
+                return changed("it has changed while this unit was on its way; run the flow again for it".to_owned());
+            }
+            return Ok(0);
+        }
+        let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let read = loop {
+            match self.opened.file.read_at(&mut buffer[..most], self.at) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        if read == 0 && most > 0 {
+            return changed(format!(
+                "it has become shorter while this unit was on its way: {} bytes are left of {}; run the flow again for it",
+                self.at, self.opened.len
+            ));
+        }
+        self.hasher.update(&buffer[..read]);
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Why a stream's file could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+struct Unread {
+    path: PathBuf,
+    error: io::Error,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File, OpenOptions};
+    use std::io::Write as _;
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+
+    use millstream_flow::{Cx, Failure};
+
+    use super::{Coding, PIECE, Payload, Stream};
+    use crate::ops::Op;
+    use crate::ops::one_stage::run;
+    use crate::record::Record;
+
+    /// Runs `test` with the context of a stage.
+    fn within<T: Send + 'static>(
+        test: impl Fn(&mut Cx<'_>) -> Result<T, Failure> + Send + Sync + 'static,
+    ) -> Result<T, String> {
+        struct Test<T, F>(F, Arc<Mutex<Option<T>>>);
+        impl<T: Send, F: Fn(&mut Cx<'_>) -> Result<T, Failure> + Send + Sync> Op for Test<T, F> {
+            fn run(&self, _record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
+                *self.1.lock().unwrap() = Some((self.0)(cx)?);
+                Ok(())
+            }
+        }
+        let result = Arc::default();
+        run(Test(test, Arc::clone(&result)), Record::line(b"l".to_vec()))?;
+        Ok(result.lock().unwrap().take().unwrap())
+    }
+
+    fn content() -> Vec<u8> {
+        (0..PIECE as u32).flat_map(|n| (n / 3).to_le_bytes()).collect()
+    }
+
+    fn file_of(path: &Path, content: &[u8]) -> Stream {
+        fs::write(path, content).unwrap();
+        Stream::of_file(File::open(path).unwrap(), content.len() as u64, path, 1000)
+    }
+
+    fn made(stream: Stream) -> Result<Vec<u8>, String> {
+        within(move |cx| {
+            let mut payload = Payload::Stream(stream.clone());
+            payload.bring_into_memory(0, cx)?;
+            Ok(payload.bytes().clone())
+        })
+    }
+
+    #[test]
+    fn a_stream_gives_the_same_content_each_time_and_weighs_what_was_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let stream = file_of(&folder.path().join("f"), &content());
+        assert_eq!(Payload::Stream(stream.clone()).weight(), 1000);
+        for _ in 0..2 {
+            assert!(made(stream.clone()).unwrap() == content());
+        }
+        let hashed = stream.clone();
+        assert_eq!(within(move |cx| hashed.blake3(cx)).unwrap(), blake3::hash(&content()));
+        let packed = stream.then(Coding::Compress(3));
+        let bytes = made(packed.clone()).unwrap();
+        assert!(zstd::decode_all(bytes.as_slice()).unwrap() == content());
+        let announced = zstd::zstd_safe::get_frame_content_size(&bytes).ok().flatten();
+        assert_eq!(announced, Some(content().len() as u64));
+        assert!(made(packed.then(Coding::Decompress { window_log: 23 })).unwrap() == content());
+    }
+
+    #[test]
+    fn a_file_that_changes_or_shrinks_on_its_way_is_a_lasting_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        let stream = file_of(&path, &content());
+        made(stream.clone()).unwrap();
+        // Growth is beyond what was opened.
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"more").unwrap();
+        assert!(made(stream.clone()).unwrap() == content());
+        let mut other = content();
+        other[PIECE + 1] ^= 1;
+        fs::write(&path, other).unwrap();
+        for stream in [stream.clone(), stream.clone().then(Coding::Compress(1))] {
+            let error = made(stream).unwrap_err();
+            assert!(error.contains("it has changed while this unit was on its way"), "{error}");
+        }
+        fs::write(&path, &content()[..1000]).unwrap();
+        let error = made(stream).unwrap_err();
+        assert!(error.contains(&format!("1000 bytes are left of {}", content().len())), "{error}");
+    }
+
+    #[test]
+    fn content_that_cannot_be_decompressed_is_a_failure() {
+        let packed = zstd::bulk::compress(&content(), 1).unwrap();
+        let cut = packed[..packed.len() - 1].to_vec();
+        for packed in [cut, b"plain text".to_vec()] {
+            let stream = Stream::of_bytes(packed, 0).then(Coding::Decompress { window_log: 27 });
+            let error = made(stream).unwrap_err();
+            assert!(error.contains("cannot decompress"), "{error}");
+        }
+    }
+}
