@@ -128,7 +128,7 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
         OpSpec::Filter { when } => condition_templates(when, templates),
         OpSpec::Check { equals, .. } => templates.push(equals),
         OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } } => {
-            templates.push(field)
+            templates.push(field);
         }
         OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Parse { .. } => {}
     }

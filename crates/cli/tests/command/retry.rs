@@ -86,7 +86,7 @@ fn files_of_a_walk_are_what_they_were_from_any_folder() {
         path = "out/{rel}"
         "#,
     );
-    let strange = Path::new("in/deep").join(OsStr::from_bytes(b"caf\xe9"));
+    let strange = Path::new("in/deep").join(OsStr::from_bytes(b"caf\xe9\n\"x"));
     fs::create_dir_all(room.path("in/deep")).unwrap();
     fs::create_dir(room.path("elsewhere")).unwrap();
     room.write(&strange, "coffee");
@@ -94,7 +94,7 @@ fn files_of_a_walk_are_what_they_were_from_any_folder() {
     room.write("mended", "");
     let mut retry = room.command(&["retry", "../walk.dead-letters.jsonl"]);
     ended(&retry.current_dir(room.path("elsewhere")).output().unwrap(), 0);
-    let kept = Path::new("out/deep").join(OsStr::from_bytes(b"caf\xe9"));
+    let kept = Path::new("out/deep").join(OsStr::from_bytes(b"caf\xe9\n\"x"));
     assert_eq!(fs::read(room.path(kept)).unwrap(), b"coffee");
     assert_eq!(fs::read_dir(room.path("elsewhere")).unwrap().count(), 0);
 }
