@@ -147,6 +147,20 @@ impl<T> Entry<T> {
         }
     }
 
+    /// Notes what `value` needs here in its unit's `next_asks`, or why this stage can't run it; what it weighs, if the stage says
+    /// how. Runs the user's functions.
+    #[inline]
+    pub(crate) fn demand_of(&self, value: &T, unit: &mut UnitRef<'_>) -> Option<u64> {
+        let mut none = Vec::new();
+        let asks = if self.is_dynamic() { &mut unit.change().needs().next_asks } else { &mut none };
+        self.demand(value, asks).unwrap_or_else(|refused| {
+            let needs = unit.change().needs();
+            needs.next_asks.clear();
+            needs.refused = Some(refused);
+            None
+        })
+    }
+
     fn ask(&self, value: &T, asks: &mut Vec<Ask>) -> Result<(), Box<str>> {
         asks.clear();
         let EntryNeeds { dynamic, resources, .. } = self.needs();
@@ -265,16 +279,7 @@ impl<T: Send + 'static> Route<T> for ToStage<T> {
 
     #[inline]
     fn aim(&self, value: &T, unit: &mut UnitRef<'_>) -> Aim {
-        let mut none = Vec::new();
-        let asks = if self.0.is_dynamic() { &mut unit.change().needs().next_asks } else { &mut none };
-        let demand = self.0.demand(value, asks);
-        let bytes = demand.unwrap_or_else(|refused| {
-            let needs = unit.change().needs();
-            needs.next_asks.clear();
-            needs.refused = Some(refused);
-            None
-        });
-        Aim { stage: self.0.index, bytes, branch: 0 }
+        Aim { stage: self.0.index, bytes: self.0.demand_of(value, unit), branch: 0 }
     }
 
     #[inline]

@@ -24,7 +24,16 @@ pub struct Failure {
     cause: Cause,
     permanent: bool,
     not_before: Duration,
-    requeue_bytes: Option<u64>,
+    requeue: Option<Requeue>,
+}
+
+/// Why a unit goes back to its stage's queue although nothing has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Requeue {
+    /// It waits for this many bytes of the budget.
+    ForBytes(u64),
+    /// Its needs have changed.
+    ForNeeds,
 }
 
 /// The kind of a failure.
@@ -72,6 +81,36 @@ impl Failure {
         Failure::new(Cause::Timeout, message.into())
     }
 
+    /// Nothing failed: the unit has found out that it needs something else, and goes back to its stage's queue to wait for it.
+    ///
+    /// The unit gives back what it was granted in this stage, whatever that was to be held for, and no thread waits with it. Its
+    /// needs and its weight are computed again from the payload, which the code has changed to say what is needed now: a fetch
+    /// that is redirected leaves the slot of one host before it waits for the slot of another. After the
+    /// [pause](Self::not_before), if there is one, the unit enters the queue behind the others. This counts neither as a failed
+    /// attempt nor as a success, and nothing but the code itself limits how often it happens.
+    ///
+    /// ```
+    /// # use millstream_flow::*;
+    /// let mut flow = Flow::builder::<()>("redirected");
+    /// let host = flow.keyed_tokens("host", 1);
+    /// let (get, done) = (flow.inlet::<String>("get"), flow.retire());
+    /// flow.stage(get, |url: &mut String, _| {
+    ///     if url == "old.example" {
+    ///         *url = "new.example".into();
+    ///         return Err(Failure::requeue("moved to new.example"));
+    ///     }
+    ///     Ok(())
+    /// })
+    /// .need(Need::keyed(host, |url: &String| url.clone()))
+    /// .to(done);
+    /// let report = flow.build(get)?.run(["old.example".to_owned(), "new.example".to_owned()]);
+    /// assert_eq!((report.retired, report.stages[0].failures), (2, 0));
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    pub fn requeue(reason: impl Into<String>) -> Self {
+        Failure { requeue: Some(Requeue::ForNeeds), ..Failure::new(Cause::Cancelled, reason.into()) }
+    }
+
     /// The same failure, not to be retried.
     #[must_use]
     pub fn to_permanent(mut self) -> Self {
@@ -94,7 +133,7 @@ impl Failure {
         self
     }
 
-    /// The shortest pause before the next attempt; zero: as the policy says.
+    /// The shortest pause before the next attempt; zero: as the policy says, and none after a [`requeue`](Self::requeue).
     pub fn pause(&self) -> Duration {
         self.not_before
     }
@@ -122,7 +161,7 @@ impl Failure {
     }
 
     pub(crate) fn new(cause: Cause, message: String) -> Self {
-        Failure { message: message.into(), cause, permanent: false, not_before: Duration::ZERO, requeue_bytes: None }
+        Failure { message: message.into(), cause, permanent: false, not_before: Duration::ZERO, requeue: None }
     }
 
     pub(crate) fn cancelled() -> Self {
@@ -130,14 +169,13 @@ impl Failure {
     }
 
     pub(crate) fn over_budget(bytes: u64) -> Self {
-        let mut failure = Failure::new(Cause::Cancelled, "cancelled to keep the byte budget".into());
-        failure.requeue_bytes = Some(bytes);
-        failure
+        let failure = Failure::new(Cause::Cancelled, "cancelled to keep the byte budget".into());
+        Failure { requeue: Some(Requeue::ForBytes(bytes)), ..failure }
     }
 
-    /// The bytes the unit wants, when it only has to wait for memory and then runs again.
-    pub(crate) fn requeue_bytes(&self) -> Option<u64> {
-        self.requeue_bytes
+    /// Why the unit goes back to its queue, if it does.
+    pub(crate) fn requeued(&self) -> Option<Requeue> {
+        self.requeue
     }
 
     pub(crate) fn panic(payload: &(dyn Any + Send)) -> Self {

@@ -78,7 +78,8 @@ pub struct StageSnapshot {
     pub retries: u64,
     /// Units given up on here.
     pub dead_lettered: u64,
-    /// Times a unit was cancelled to keep the byte budget, and queued again.
+    /// Times a unit went back to the stage's queue although nothing had failed: cancelled to keep the byte budget, or sent there by
+    /// [`Failure::requeue`](crate::Failure::requeue).
     pub requeued: u64,
     /// Time spent in the stage's code, summed over workers.
     pub busy_ns: u64,

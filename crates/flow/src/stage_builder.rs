@@ -184,13 +184,8 @@ where
             idempotent: self.idempotent,
             objects: objects.map(|n| n.resource).collect(),
         };
-        let lane = TypedLane {
-            column: entry.column.clone(),
-            body: self.body,
-            exit,
-            tickets: flow.sink.clone(),
-            takes: PhantomData,
-        };
+        let lane =
+            TypedLane { entry: entry.clone(), body: self.body, exit, tickets: flow.sink.clone(), takes: PhantomData };
         flow.drafts[index] = Some(Draft {
             lane: Box::new(lane),
             config,

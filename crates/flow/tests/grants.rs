@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use millstream_flow::{Batch, Failure, Flow, Need, Rate, Retry, select};
+use millstream_flow::{Batch, Cx, Failure, Flow, Need, Rate, Retry, select};
 use support::{Gate, in_time, ms};
 
 /// Counts how many are inside at once.
@@ -555,4 +555,74 @@ fn a_blocking_stage_gets_the_threads_that_its_tokens_allow() {
         ends.open();
         assert_eq!(service.drain().retired, 150);
     });
+}
+
+/// A unit of one host that is sent on to another.
+#[derive(Clone)]
+struct Redirected {
+    host: &'static str,
+    hops: u32,
+}
+
+#[test]
+fn a_unit_that_needs_another_key_gives_its_own_back_and_waits_in_line() {
+    // Two hosts that redirect to each other, with one slot each that is held until a later stage: a unit that kept one while it
+    // waited for the other would never end.
+    let hosts: Arc<[Inside; 2]> = Arc::default();
+    let seen = Arc::clone(&hosts);
+    let mut flow = Flow::builder::<()>("circle");
+    flow.workers(4).inflight(64);
+    let host = flow.keyed_tokens("host", 1);
+    let (get, keep, done) = (flow.inlet::<Redirected>("get"), flow.inlet::<Redirected>("keep"), flow.retire());
+    flow.update(get, move |unit: &mut Redirected, _: &mut Cx<'_>| {
+        let _inside = seen[usize::from(unit.host == "b")].enter();
+        std::thread::yield_now();
+        if unit.hops == 0 {
+            return Ok(());
+        }
+        unit.hops -= 1;
+        unit.host = if unit.host == "a" { "b" } else { "a" };
+        Err(Failure::requeue("elsewhere"))
+    })
+    .need(Need::keyed(host, |unit: &Redirected| unit.host.into()).until(keep))
+    .blocking()
+    .to(keep);
+    flow.stage(keep, |_: &mut Redirected, _| Ok(())).to(done);
+    let units = (0..200).map(|number| Redirected { host: if number % 2 == 0 { "a" } else { "b" }, hops: number % 7 });
+    let hops: u64 = (0..200).map(|number| number % 7).sum();
+    let report = flow.build(get).unwrap().run(units);
+    assert_eq!((report.retired, report.dead_lettered), (200, 0));
+    assert_eq!([&hosts[0], &hosts[1]].map(Inside::most), [1, 1], "requests at once to a host with one slot");
+    assert_eq!((report.stages[0].requeued, report.stages[0].failures, report.stages[0].units), (hops, 0, 200));
+}
+
+#[test]
+fn a_requeue_is_no_attempt_and_weighs_the_unit_again() {
+    let attempts = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&attempts);
+    let mut flow = Flow::builder::<Vec<u8>>("weighed");
+    flow.memory(1000);
+    let (work, done) = (flow.inlet::<Vec<u8>>("work"), flow.retire());
+    flow.update(work, move |bytes: &mut Vec<u8>, cx: &mut Cx<'_>| {
+        seen.lock().unwrap().push((bytes.len(), cx.attempt()));
+        match bytes.len() {
+            0 => {
+                bytes.resize(10, 0);
+                Err(Failure::requeue("larger").not_before(Duration::from_millis(1)))
+            }
+            10 if cx.attempt() == 1 => Err(Failure::msg("once")),
+            10 => {
+                bytes.resize(20, 0);
+                Err(Failure::requeue("larger still"))
+            }
+            _ => Err(Failure::msg("twice")),
+        }
+    })
+    .bytes(|bytes: &Vec<u8>| bytes.len() as u64)
+    .retry(Retry::times(1).backoff(Duration::from_millis(1)..Duration::from_millis(1)))
+    .to(done);
+    let report = flow.build(work).unwrap().run([Vec::new()]);
+    assert_eq!(*attempts.lock().unwrap(), [(0, 1), (10, 1), (10, 2), (20, 2)]);
+    assert_eq!((report.dead_lettered, report.dead_letters[0].attempts), (1, 2));
+    assert_eq!(report.peak_bytes_in_flight, 20);
 }

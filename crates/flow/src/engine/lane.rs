@@ -7,15 +7,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::column::{Column, Row};
+use super::column::Row;
 use super::settle::{Leg, Outcome, Settlement};
 use super::shared::Shared;
 use super::state::nanos;
 use super::unit::{NO_STAGE, UnitRef};
 use crate::contain::{Contained, contain, discard};
 use crate::cx::Cx;
-use crate::exit::{Aim, Route};
-use crate::failure::{Cause, DeadLetter, Failure};
+use crate::exit::{Aim, Entry, Route};
+use crate::failure::{Cause, DeadLetter, Failure, Requeue};
 use crate::policy::AfterFailure;
 use crate::stage::Stage;
 
@@ -114,9 +114,9 @@ where
     fn batch_done(&self) {}
 }
 
-/// A stage with its column, its code and its exit.
+/// A stage with its entry, its code and its exit.
 pub(crate) struct TypedLane<In, B, X> {
-    pub(crate) column: Arc<Column<In>>,
+    pub(crate) entry: Arc<Entry<In>>,
     pub(crate) body: B,
     pub(crate) exit: X,
     /// Writes a ticketed unit's letter to its ticket; gives it back if there is none.
@@ -171,7 +171,7 @@ where
 
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
         // SAFETY: the lane's column belongs to the flow that the row belongs to.
-        unsafe { self.column.cell(row) }.take().map(|input| Box::new(input) as Box<dyn Any + Send>)
+        unsafe { self.entry.column.cell(row) }.take().map(|input| Box::new(input) as Box<dyn Any + Send>)
     }
 }
 
@@ -216,7 +216,7 @@ where
                 cx.taken.get_mut().clear();
             }
             // SAFETY: the lane's column belongs to the flow that the row belongs to.
-            let cell = unsafe { self.column.cell(row) };
+            let cell = unsafe { self.entry.column.cell(row) };
             let input = cell.as_mut().expect("a granted unit has its payload");
             let made = match self.body.run(input, &mut cx) {
                 Ok(made) => made,
@@ -258,7 +258,7 @@ where
             return Ended::As(self.fail(&failure, row, run));
         }
         // SAFETY: the lane's column belongs to the flow that the row belongs to.
-        let cell = unsafe { self.column.cell(row) };
+        let cell = unsafe { self.entry.column.cell(row) };
         let input = cell.as_mut().expect("a granted unit has its payload");
         let started = || shared.epoch + Duration::from_nanos(progress.clock);
         let deadline = config.timeout.and_then(|limit| started().checked_add(limit));
@@ -337,8 +337,10 @@ where
             self.tickets.abandoned(row);
             return Outcome::Left;
         }
-        if let Some(wants_bytes) = failure.requeue_bytes() {
-            return Outcome::Requeue { wants_bytes };
+        match failure.requeued() {
+            Some(Requeue::ForBytes(wants_bytes)) => return Outcome::AwaitMemory { wants_bytes },
+            Some(Requeue::ForNeeds) => return self.requeue(failure, unit, row),
+            None => {}
         }
         let attempts = unit.look().attempts + u32::from(unit.look().refused().is_none());
         if !failure.is_permanent() && attempts <= config.retry.times {
@@ -364,6 +366,15 @@ where
         };
         shared.deliver(letter, ticketed, row, &*self.tickets);
         Outcome::Dead { stop_flow: config.after_failure == AfterFailure::StopFlow }
+    }
+
+    /// Computes what the unit needs and weighs now, as the stage before it did when the unit came. Runs the user's functions.
+    fn requeue(&self, failure: &Failure, mut unit: UnitRef<'_>, row: &mut Row) -> Outcome {
+        // SAFETY: as in `run_unit`.
+        let cell = unsafe { self.entry.column.cell(row) };
+        let input = cell.as_ref().expect("a running unit has its payload");
+        let bytes = self.entry.demand_of(input, &mut unit);
+        Outcome::Requeue { bytes, pause_ns: nanos(failure.pause()) }
     }
 }
 

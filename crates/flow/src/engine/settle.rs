@@ -24,7 +24,9 @@ pub(crate) enum Outcome {
     /// It was given up on; its letter is written.
     Dead { stop_flow: bool },
     /// It was cancelled and runs again when this many bytes may be had.
-    Requeue { wants_bytes: u64 },
+    AwaitMemory { wants_bytes: u64 },
+    /// It goes back to the stage's queue after a pause, for its `next_asks`; `bytes` is its weight there, if that changes.
+    Requeue { bytes: Option<u64>, pause_ns: u64 },
     /// The flow was abandoned.
     Left,
 }
@@ -235,8 +237,7 @@ impl State {
                 unit.is_reserved = false;
                 let pause = std::mem::take(&mut unit.delay_ns);
                 if let Some(needs) = &mut unit.needs {
-                    std::mem::swap(&mut needs.asks, &mut needs.next_asks);
-                    needs.next_asks.clear();
+                    needs.take_next_asks();
                     self.release_passed(&mut row, stage, next, now);
                 }
                 self.enqueue_after(row, next, pause, now);
@@ -271,10 +272,24 @@ impl State {
                 self.units.unit(&mut row).attempts += 1;
                 self.enqueue_after(row, stage, pause_ns, now);
             }
-            Outcome::Requeue { wants_bytes } => {
+            Outcome::AwaitMemory { wants_bytes } => {
                 self.stage(stage).stats.requeued += 1;
                 self.back_to_queue(&mut row, stage, now);
                 self.park_for_memory(row, stage, wants_bytes, now);
+            }
+            Outcome::Requeue { bytes, pause_ns } => {
+                self.stage(stage).stats.requeued += 1;
+                self.back_to_queue(&mut row, stage, now);
+                if bytes.is_some() {
+                    self.weigh(&mut row, bytes);
+                }
+                let unit = self.units.unit(&mut row);
+                unit.base_bytes = unit.bytes;
+                unit.privileged = false;
+                if let Some(needs) = &mut unit.needs {
+                    needs.take_next_asks();
+                }
+                self.enqueue_after(row, stage, pause_ns, now);
             }
             Outcome::Left => {
                 self.release_all(&mut row, now);

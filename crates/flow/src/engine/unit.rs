@@ -50,7 +50,7 @@ pub(crate) type Grants = SmallVec<[Grant; 2]>;
 pub(crate) struct UnitNeeds {
     /// What the present stage needs for this unit (only of stages whose needs differ by unit).
     pub(crate) asks: Vec<Ask>,
-    /// The same for the stage the unit goes to next; swapped in when it gets there.
+    /// The same for the stage the unit goes to next, which may be this one again; swapped in when it gets there.
     pub(crate) next_asks: Vec<Ask>,
     pub(crate) held: Grants,
     /// Why the stage it goes to or is in can't run it.
@@ -65,6 +65,14 @@ pub(crate) struct UnitNeeds {
     pub(crate) in_order: bool,
     pub(crate) order: Vec<OrderedNeed>,
     pub(crate) next_in_order: usize,
+}
+
+impl UnitNeeds {
+    /// The unit goes where its next needs are asked for.
+    pub(crate) fn take_next_asks(&mut self) {
+        std::mem::swap(&mut self.asks, &mut self.next_asks);
+        self.next_asks.clear();
+    }
 }
 
 /// A need of a unit that acquires them in order.

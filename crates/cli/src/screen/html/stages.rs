@@ -191,7 +191,7 @@ fn counts(report: &Report) -> String {
         "failed attempts",
         "tried again",
         "dead-lettered",
-        "requeued for memory",
+        "requeued",
         "workers",
         "busy, mean",
         "wait p50",
