@@ -65,7 +65,8 @@ impl Causes {
         if let Some(group) = groups.groups.iter_mut().find(same) {
             group.units += 1;
         } else if groups.groups.len() < MAX_GROUPS {
-            let example = record.map(|record| String::from_utf8_lossy(record.text()).into_owned()).unwrap_or_default();
+            let example =
+                record.map(|record| String::from_utf8_lossy(&record.shown_text()).into_owned()).unwrap_or_default();
             let stage = letter.stage.clone();
             groups.groups.push(Group { stage, cause: letter.cause, message, units: 1, example });
         } else {
@@ -85,7 +86,12 @@ impl Causes {
 fn without_unit(message: &str, record: Option<&Record>) -> String {
     let mut message = message.split_whitespace().collect::<Vec<_>>().join(" ");
     for field in [Field::Path, Field::Rel, Field::Name, Field::Stem, Field::Host] {
-        let Some(value) = record.and_then(|record| record.field(&field)) else { continue };
+        let value = match field {
+            // As the message has it.
+            Field::Path => record.map(Record::shown_text),
+            _ => record.and_then(|record| record.field(&field)),
+        };
+        let Some(value) = value else { continue };
         if let Some(text) = std::str::from_utf8(&value).ok().filter(|text| text.len() >= MIN_TEXT) {
             let shown = if field == Field::Path && record.is_some_and(|record| record.line_text().is_some()) {
                 Field::Line

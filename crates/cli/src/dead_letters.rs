@@ -19,12 +19,13 @@
 //!
 //! The file holds the letters of one run. That of an earlier run becomes `FILE.old` before the first unit enters, and one
 //! that a live run writes to is left to it: this run's letters then go to `FILE.RUN`. The file is made when the first letter
-//! comes. A letter that cannot be written (a full disk) goes to standard error instead.
+//! comes, for its owner alone to read. A letter that cannot be written (a full disk) goes to standard error instead.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,6 +40,10 @@ use crate::retry::letters;
 use crate::retry::origin::Origin;
 use crate::screen::writable::{self, NotWritable, Way};
 use crate::screen::{out, shown};
+
+/// Who may read the file: its owner. To be retried, a letter has the unit's text and the parameters as they came, with what may
+/// be secret in them.
+const OWN: u32 = 0o600;
 
 /// Takes the dead letters of one run.
 #[derive(Debug)]
@@ -227,7 +232,7 @@ impl State {
     /// this one began.
     fn open(&mut self, run: &str) -> io::Result<()> {
         // Readable, too: a pipe that has no reader yet would otherwise be waited for.
-        let open = |path: &Path| OpenOptions::new().read(true).append(true).create(true).open(path);
+        let open = |path: &Path| OpenOptions::new().read(true).append(true).create(true).mode(OWN).open(path);
         let mut file = open(&self.path)?;
         if is_held(&file) {
             self.path = with_suffix(&self.path, &format!(".{run}"));

@@ -43,4 +43,5 @@ pub mod slab;
 pub mod source;
 pub mod steer;
 pub mod supervise;
+mod web_url;
 pub mod wire;

@@ -13,8 +13,9 @@ use rustix::fs::{AtFlags, Stat};
 
 use crate::file::template::{Field, Fields};
 use crate::json_member::Members;
+use crate::ops::Hop;
 use crate::payload::Payload;
-use crate::regular;
+use crate::{regular, web_url};
 
 /// What `{name}` is for a URL whose path ends with a slash or is missing, as download programs have it.
 const INDEX_NAME: &[u8] = b"index.html";
@@ -58,6 +59,8 @@ pub struct Record {
     pub filtered: bool,
     /// The op that has changed the record last; 0 when none has.
     pub(crate) done_by: u32,
+    /// Where redirects have led an `http-get` that is not done yet.
+    pub(crate) hop: Option<Box<Hop>>,
     /// Which of the dead letters that are retried it is of.
     pub(crate) letter: Option<usize>,
     /// Why the source could not produce this unit, which then is to be given up on in the first stage.
@@ -203,6 +206,22 @@ impl Record {
         }
     }
 
+    /// The server of the line when that is a URL; while redirects are followed, the one that is asked next.
+    fn server(&self) -> Option<String> {
+        match &self.hop {
+            Some(hop) => Some(web_url::server_of_url(&hop.url)),
+            None => web_url::server_of(self.line_text()?),
+        }
+    }
+
+    /// The text as it may be shown to others: a URL without its credentials.
+    pub fn shown_text(&self) -> Cow<'_, [u8]> {
+        match self.line_text() {
+            Some(line) => web_url::without_credentials(line),
+            None => Cow::Borrowed(&self.text),
+        }
+    }
+
     /// The part of the text that names something: a path as it is, a URL without scheme, host, query and fragment.
     fn name_path(&self) -> NamePath<'_> {
         match self.line_text().and_then(url_parts) {
@@ -226,7 +245,10 @@ impl Fields for Record {
             Field::Rel => Some(Cow::Borrowed(&self.text[self.rel_at..])),
             Field::Size => Some(Cow::Owned(self.known_size().to_string().into_bytes())),
             Field::Line => self.line_text().map(Cow::Borrowed),
-            Field::Host => self.line_text().and_then(host).map(Cow::Owned),
+            Field::Url => {
+                self.line_text().filter(|line| web_url::server_of(line).is_some()).map(web_url::without_credentials)
+            }
+            Field::Host => self.server().map(|server| Cow::Owned(server.into_bytes())),
             Field::Blake3 => hex(&self.blake3, 64),
             Field::Sha256 => hex(&self.sha256, 64),
             Field::Shard => hex(&self.blake3, 2),
@@ -291,19 +313,6 @@ fn url_parts(line: &[u8]) -> Option<(&[u8], &[u8])> {
         rest.split_at(rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len()));
     let path_end = rest.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(rest.len());
     Some((authority, &rest[..path_end]))
-}
-
-/// A URL's host in lower case, with the port when it is not the scheme's own: two spellings of one server are one key.
-fn host(line: &[u8]) -> Option<Vec<u8>> {
-    let (authority, _) = url_parts(line)?;
-    let host = authority.iter().rposition(|byte| *byte == b'@').map_or(authority, |at| &authority[at + 1..]);
-    let own_port: &[u8] = match line.get(..6)?.to_ascii_lowercase().as_slice() {
-        b"https:" => b":443",
-        b"http:/" => b":80",
-        _ => b":",
-    };
-    let host = host.strip_suffix(own_port).or_else(|| host.strip_suffix(b":")).unwrap_or(host);
-    (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
 #[cfg(test)]

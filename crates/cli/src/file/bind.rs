@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::error::{FlowError, Problem, Refusal};
 use super::model::{
-    Condition, ExecStdout, FlowFile, LinesFrom, MaxBytes, OpSpec, SourceSpec, StageSpec, TextTest, ZstdMode,
+    Condition, ExecStdout, FlowFile, HttpGetSpec, LinesFrom, MaxBytes, OpSpec, SourceSpec, StageSpec, TextTest,
+    ZstdMode,
 };
 use super::template::{Field, Template};
 use crate::screen::shown;
@@ -121,7 +122,7 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
                 templates.push(file);
             }
         }
-        OpSpec::HttpGet { url, headers, .. } => {
+        OpSpec::HttpGet(HttpGetSpec { url, headers, .. }) => {
             templates.push(url);
             templates.extend(headers.iter_mut().map(|(_, value)| value));
         }

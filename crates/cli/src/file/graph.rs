@@ -154,7 +154,7 @@ impl<'a> Graph<'a> {
                 Field::Blake3 | Field::Shard => "blake3",
                 Field::Sha256 => "sha256",
                 Field::Json(_) => "parse",
-                Field::Line | Field::Host if walks => {
+                Field::Line | Field::Url | Field::Host if walks => {
                     let problem =
                         Problem::new(format!("`{{{field}}}` is a line's, and this flow's units are files of a walk"));
                     let problem = problem.at(span, "no unit has it").at(source_span.clone(), "the source");

@@ -321,16 +321,7 @@ pub enum OpSpec {
     },
     /// `http-get`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx except 408
     /// and 429, retried by policy for the others.
-    HttpGet {
-        /// What to get, `http://` or `https://`.
-        url: Template,
-        /// The largest body taken; the op's default when absent.
-        max_bytes: Option<u64>,
-        /// The longest pause that a server's `Retry-After` is obeyed for; the op's default when absent.
-        max_retry_after: Option<Duration>,
-        /// Request headers.
-        headers: Vec<(String, Template)>,
-    },
+    HttpGet(HttpGetSpec),
     /// `filter`: units for which the condition does not hold leave by [`StageSpec::otherwise`].
     Filter {
         /// The condition.
@@ -369,7 +360,7 @@ impl OpSpec {
             Self::Sha256 => "sha256",
             Self::Zstd { .. } => "zstd",
             Self::Exec { .. } => "exec",
-            Self::HttpGet { .. } => "http-get",
+            Self::HttpGet(_) => "http-get",
             Self::Filter { .. } => "filter",
             Self::Append { .. } => "append",
             Self::Check { .. } => "check",
@@ -379,17 +370,34 @@ impl OpSpec {
 
     /// Whether every unit has a payload after it, though that may be empty.
     pub fn gives_payload(&self) -> bool {
-        matches!(self, Self::Read { .. } | Self::HttpGet { .. } | Self::Exec { stdout: ExecStdout::Payload, .. })
+        matches!(self, Self::Read { .. } | Self::HttpGet(_) | Self::Exec { stdout: ExecStdout::Payload, .. })
     }
 
     /// Whether a unit's payload may be larger after it than before.
     pub fn grows_payload(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::Zstd { .. } | Self::HttpGet { .. } => true,
+            Self::Read { .. } | Self::Zstd { .. } | Self::HttpGet(_) => true,
             Self::Exec { stdout, .. } => matches!(stdout, ExecStdout::Payload),
             _ => false,
         }
     }
+}
+
+/// The keys of the `http-get` op.
+#[derive(Debug, Clone)]
+pub struct HttpGetSpec {
+    /// What to get, `http://` or `https://`.
+    pub url: Template,
+    /// The largest body taken; the op's default when absent.
+    pub max_bytes: Option<u64>,
+    /// The longest pause that a server's `Retry-After` is obeyed for; the op's default when absent.
+    pub max_retry_after: Option<Duration>,
+    /// Redirects followed for one unit; the op's default when absent.
+    pub max_redirects: Option<u64>,
+    /// Whether a redirect from `https` to `http` is followed.
+    pub downgrade: bool,
+    /// Request headers, for the server that `url` names and no other.
+    pub headers: Vec<(String, Template)>,
 }
 
 /// `mode` and `level` of the `zstd` op.

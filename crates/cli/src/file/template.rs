@@ -36,7 +36,9 @@ pub enum Field {
     Size,
     /// `{line}`: the line, without its ending.
     Line,
-    /// `{host}`: host and port of the line when it is a URL.
+    /// `{url}`: the line when it is a URL, without its credentials.
+    Url,
+    /// `{host}`: host and port of the line when it is a URL; while a redirect is followed, those of where it leads.
     Host,
     /// `{blake3}`: what a `blake3` stage computed, 64 hexadecimal digits.
     Blake3,
@@ -53,7 +55,7 @@ pub enum Field {
 }
 
 /// The fields without a dot, in the order in which help lists them.
-const PLAIN: [(&str, Field); 13] = [
+const PLAIN: [(&str, Field); 14] = [
     ("path", Field::Path),
     ("name", Field::Name),
     ("stem", Field::Stem),
@@ -62,6 +64,7 @@ const PLAIN: [(&str, Field); 13] = [
     ("rel", Field::Rel),
     ("size", Field::Size),
     ("line", Field::Line),
+    ("url", Field::Url),
     ("host", Field::Host),
     ("blake3", Field::Blake3),
     ("sha256", Field::Sha256),

@@ -18,6 +18,7 @@ mod once;
 mod parse;
 pub(crate) mod place;
 mod read;
+mod redirect;
 mod retry_after;
 mod safe_path;
 mod same;
@@ -32,6 +33,7 @@ use millstream_flow::{Cx, Failure};
 
 pub(crate) use self::failing::io_failure;
 pub use self::gathered::{Fate, Gathered, RunEnd};
+pub(crate) use self::redirect::Hop;
 pub(crate) use self::zstd::most_growth;
 use crate::file::model::OpSpec;
 use crate::record::Record;
@@ -41,7 +43,8 @@ pub trait Op: Send + Sync {
     /// Runs on one unit.
     ///
     /// # Errors
-    /// The attempt failed; the record is then what it was before.
+    /// The attempt failed, and the record is then what it was before; or the unit goes [back to the
+    /// queue](Failure::requeue), and the record says what it needs there.
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure>;
 
     /// Whether it mostly waits for something other than this machine's cores, so that its stage should run beside the
@@ -101,9 +104,7 @@ pub fn build(spec: &OpSpec, most_in_memory: u64) -> Result<Box<dyn Op>, OpError>
         OpSpec::Exec { argv, shell, stdin, stdout, env, dir } => {
             Box::new(exec::Exec::new(argv, *shell, *stdin, stdout, env, dir.as_ref())?)
         }
-        OpSpec::HttpGet { url, max_bytes, max_retry_after, headers } => {
-            Box::new(http_get::HttpGet::new(url, *max_bytes, *max_retry_after, headers)?)
-        }
+        OpSpec::HttpGet(spec) => Box::new(http_get::HttpGet::new(spec)?),
         OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
         OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh)?),
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use crate::file::FlowFile;
+use crate::web_url;
 
 /// Which run a report is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,11 +40,16 @@ impl Identity {
             name: name.to_owned(),
             flow_file: path.to_string_lossy().into_owned(),
             folder: env::current_dir().map_or_else(|_| String::new(), |folder| folder.to_string_lossy().into_owned()),
-            params: file.params.clone(),
-            inputs: inputs.iter().map(|input| input.to_string_lossy().into_owned()).collect(),
+            params: file.params.iter().map(|(name, value)| (name.clone(), shown(value.as_bytes()))).collect(),
+            inputs: inputs.iter().map(|input| shown(input.as_encoded_bytes())).collect(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
+}
+
+/// A text of the command line without the credentials of a URL.
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(&web_url::without_credentials(text)).into_owned()
 }

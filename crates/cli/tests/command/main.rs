@@ -11,6 +11,7 @@ mod evidence_docs;
 mod evidence_functions;
 mod evidence_permutation;
 mod evidence_runs;
+mod fetch;
 mod flows;
 mod killed;
 mod memory;

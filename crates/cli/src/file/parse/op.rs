@@ -1,7 +1,9 @@
 //! `op` of a stage, with the keys that belong to it.
 
 use super::super::error::Problem;
-use super::super::model::{CheckField, ExecStdin, ExecStdout, Fresh, MaxBytes, OpSpec, ParseFormat, ZstdMode};
+use super::super::model::{
+    CheckField, ExecStdin, ExecStdout, Fresh, HttpGetSpec, MaxBytes, OpSpec, ParseFormat, ZstdMode,
+};
 use super::super::reader::{Entry, Section};
 use super::super::suggest;
 use super::super::template::{Field, Template};
@@ -11,6 +13,9 @@ use super::condition;
 pub(super) const EXEC: &str = "exec";
 /// The op whose stage has a second exit.
 pub(super) const FILTER: &str = "filter";
+
+/// The most redirects that a flow file may allow.
+const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
 const OPS: [&str; 11] =
@@ -50,13 +55,18 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             let url = section.require("url", "url = \"{line}\"").and_then(|entry| entry.path_template());
             let max_bytes = section.optional("max_bytes", Entry::bytes_cap);
             let max_retry_after = section.optional("max_retry_after", Entry::duration);
+            let max_redirects =
+                section.optional("max_redirects", |entry| entry.integer(0..=MAX_REDIRECTS).map(i64::unsigned_abs));
+            let downgrade = section.or("downgrade", false, Entry::boolean);
             let headers = pairs(section, "headers", "a table of header names and values");
-            Some(OpSpec::HttpGet {
+            Some(OpSpec::HttpGet(HttpGetSpec {
                 url: url?,
                 max_bytes: max_bytes?,
                 max_retry_after: max_retry_after?,
+                max_redirects: max_redirects?,
+                downgrade: downgrade?,
                 headers: headers?,
-            })
+            }))
         }
         FILTER => {
             let when = section.require("when", "when = { text = \"{ext}\", equals = \"jpg\" }");

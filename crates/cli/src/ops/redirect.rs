@@ -1,0 +1,146 @@
+//! Redirects of `http-get`: where a unit is sent on to, and whether it goes there.
+
+use millstream_flow::Failure;
+use ureq::http::{HeaderMap, StatusCode, header};
+use url::Url;
+
+use crate::web_url;
+
+/// Redirects that are followed when the flow file does not say `max_redirects`.
+pub(super) const DEFAULT_MOST: u64 = 10;
+
+/// Where redirects have led a unit that is not fetched yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Hop {
+    /// What is to be asked for next.
+    pub(crate) url: Url,
+    /// Redirects so far.
+    pub(crate) count: u64,
+    /// None of them led away from the scheme, host and port that the unit began with.
+    pub(crate) at_home: bool,
+}
+
+/// Which redirects are followed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Redirects {
+    pub(super) most: u64,
+    /// From `https` to `http` too.
+    pub(super) downgrade: bool,
+}
+
+impl Hop {
+    /// The start, without a redirect.
+    pub(super) fn first(url: Url) -> Self {
+        Self { url, count: 0, at_home: true }
+    }
+}
+
+/// Where an answer leads, if it is a redirect.
+pub(super) fn location(status: StatusCode, headers: &HeaderMap) -> Option<&[u8]> {
+    let redirects = matches!(
+        status,
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    headers.get(header::LOCATION).filter(|_| redirects).map(|location| location.as_bytes())
+}
+
+impl Redirects {
+    /// The hop that follows `hop`.
+    ///
+    /// # Errors
+    /// Why the redirect is not followed, which does not change by trying again.
+    pub(super) fn follow(self, hop: &Hop, location: &[u8]) -> Result<Hop, Failure> {
+        let refuse = |message: String| Err(Failure::permanent(message));
+        let joined = match str::from_utf8(location) {
+            Ok(location) => web_url::join(&hop.url, location),
+            Err(_) => Err("it is not UTF-8".to_owned()),
+        };
+        let mut url = match joined {
+            Ok(url) => url,
+            Err(reason) => {
+                let to = web_url::without_credentials(location);
+                return refuse(format!("redirected to `{}`, and that cannot be followed: {reason}", to.escape_ascii()));
+            }
+        };
+        let to = web_url::shown(&url);
+        if hop.count >= self.most {
+            return refuse(format!("redirected to {to}, and `max_redirects` is {}", self.most));
+        }
+        if hop.url.scheme() == "https" && url.scheme() == "http" && !self.downgrade {
+            return refuse(format!("redirected from https to {to}, and `downgrade` is not set"));
+        }
+        let at_home = hop.at_home && url.origin() == hop.url.origin();
+        if at_home && url.username().is_empty() && url.password().is_none() {
+            // These fail for URLs without a host only.
+            let _ = url.set_username(hop.url.username());
+            let _ = url.set_password(hop.url.password());
+        }
+        Ok(Hop { url, count: hop.count + 1, at_home })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hop, Redirects};
+    use crate::web_url;
+
+    fn follow(from: &str, to: &str, redirects: Redirects) -> Result<Hop, String> {
+        let hop = Hop::first(web_url::parse(from).unwrap());
+        redirects.follow(&hop, to.as_bytes()).map_err(|failure| {
+            assert!(failure.is_permanent());
+            failure.to_string()
+        })
+    }
+
+    const REDIRECTS: Redirects = Redirects { most: 10, downgrade: false };
+
+    #[test]
+    fn a_user_and_the_headers_stay_with_their_scheme_host_and_port() {
+        for (to, at_home, url) in [
+            ("/b", true, "http://u:p@h/b"),
+            ("http://H:80/b", true, "http://u:p@h/b"),
+            ("http://x@h/b", true, "http://x@h/b"),
+            ("http://h:81/b", false, "http://h:81/b"),
+            ("https://h/b", false, "https://h/b"),
+            ("//h.example/b", false, "http://h.example/b"),
+        ] {
+            let hop = follow("http://u:p@h/a", to, REDIRECTS).unwrap();
+            assert_eq!((hop.at_home, hop.url.as_str()), (at_home, url), "{to}");
+        }
+        let left = follow("http://u:p@h/a", "http://away/", REDIRECTS).unwrap();
+        let back = REDIRECTS.follow(&left, b"http://h/a").unwrap();
+        assert_eq!(
+            (back.at_home, back.count, back.url.as_str()),
+            (false, 2, "http://h/a"),
+            "another server has sent it back"
+        );
+    }
+
+    #[test]
+    fn a_redirect_from_https_to_http_is_followed_on_request_only() {
+        let refused = follow("https://h/", "http://h/", REDIRECTS).unwrap_err();
+        assert!(refused.contains("redirected from https to http://h/"), "{refused}");
+        assert!(follow("https://h/", "http://h/", Redirects { downgrade: true, ..REDIRECTS }).is_ok());
+        assert!(follow("http://h/", "https://h/", REDIRECTS).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_named_without_its_secrets() {
+        for (to, expected) in [
+            ("file:///etc/passwd", "`file:///etc/passwd`"),
+            ("ftp://u:secret@h/", "`ftp://***@h/`"),
+            ("http://u:secret@h:99999/", "`http://***@h:99999/`"),
+            ("/\u{7f}", "control character"),
+        ] {
+            let error = follow("http://h/", to, REDIRECTS).unwrap_err();
+            assert!(error.contains(expected) && !error.contains("secret"), "{error}");
+        }
+        let error =
+            follow("http://h/", "http://u:secret@h/?token=secret", Redirects { most: 0, ..REDIRECTS }).unwrap_err();
+        assert_eq!(error, "redirected to http://***@h/?token=***, and `max_redirects` is 0");
+    }
+}

@@ -1,0 +1,69 @@
+//! `flows/fetch.toml` with what should not be told to others.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+
+use crate::support::{Room, ended};
+
+const FETCH: &str = include_str!("../../../../flows/fetch.toml");
+
+/// A server that answers every path with itself, but for `/none`, which is not found.
+fn server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+                while let Some(request) = lines.next() {
+                    while lines.next().is_some_and(|header| !header.is_empty()) {}
+                    let path = request.split(' ').nth(1).unwrap_or_default();
+                    let status = if path.starts_with("/none") { "404 Not Found" } else { "200 OK" };
+                    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{path}", path.len());
+                    if stream.write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn credentials_are_in_the_file_of_dead_letters_alone_and_only_its_owner_reads_it() {
+    let room = Room::new(FETCH);
+    let address = server();
+    room.write(
+        "urls",
+        format!("http://user:hidden@{address}/page?token=hidden\nhttp://user:hidden@{address}/none?key=hidden\n"),
+    );
+    let output = room.run(&[
+        "run",
+        "flow.toml",
+        "urls",
+        "-p",
+        "out=out",
+        "--report",
+        "report.json",
+        "--dead-letters",
+        "dead.jsonl",
+    ]);
+    let (out, err) = ended(&output, 1);
+    let list =
+        room.path("out").read_dir().unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_file()).unwrap();
+    let told = [out, err, room.read("report.json"), std::fs::read_to_string(list).unwrap()].concat();
+    assert!(!told.contains("hidden"), "{told}");
+    assert!(told.contains(&format!("http://***@{address}/page?token=***")), "{told}");
+    let letters = room.json_lines("dead.jsonl");
+    assert_eq!(letters[0]["line"], format!("http://user:hidden@{address}/none?key=hidden"));
+    assert!(!letters[0]["message"].as_str().unwrap().contains("hidden"), "{}", letters[0]["message"]);
+    let mode = room.path("dead.jsonl").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    ended(&room.run(&["retry", "dead.jsonl"]), 1);
+    assert_eq!(room.json_lines("dead.jsonl")[0]["line"], letters[0]["line"], "a retry has all it needs");
+    assert_eq!(room.path("dead.jsonl").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
