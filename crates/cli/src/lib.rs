@@ -24,6 +24,7 @@
 pub mod args;
 pub mod causes;
 pub mod dead_letters;
+mod descriptors;
 pub mod doctor;
 pub mod evidence;
 pub mod file;

@@ -32,6 +32,7 @@ use self::watch::{Event, watch};
 use crate::args::RunArgs;
 use crate::causes::Causes;
 use crate::dead_letters::{self, DeadLetters};
+use crate::descriptors;
 use crate::file::model::{LinesFrom, OpSpec, SourceSpec};
 use crate::file::{FlowError, FlowFile};
 use crate::leftovers;
@@ -131,6 +132,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let letters = Arc::new(DeadLetters::check(letters_path, name.clone(), origin)?);
     let identity = Identity::new(&name, &file, &args.input);
     let causes = Arc::new(Causes::default());
+    descriptors::raise(&file);
     let (wired, source) = match again {
         None => {
             let wired = wire(&file, take(letters.clone(), causes.clone(), |_| ()), None)?;

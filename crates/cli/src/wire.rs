@@ -9,6 +9,7 @@ use millstream_flow::{
     Resource, Retry, select,
 };
 
+use crate::descriptors;
 use crate::file::model::{self, FlowFile, Hold, NeedSpec, OpSpec, ResourceKind, StageSpec};
 use crate::file::{FlowError, Problem, Refusal};
 use crate::ops::{self, Gathered, Op, RunEnd};
@@ -74,8 +75,12 @@ pub fn wire(
         builder.workers(threads);
     }
     let resources: Vec<Resource> = file.resources.iter().map(|spec| declare(&mut builder, spec)).collect();
+    let threads = file.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let blocking: Vec<bool> = file.stages.iter().zip(&ops.stages).map(|(spec, (_, op))| blocks(spec, &**op)).collect();
+    let descriptors =
+        descriptors::to_share(file, threads, &blocking).map(|most| builder.tokens(descriptors::NAME, most));
     let inlets: Vec<Inlet<Record>> = file.stages.iter().map(|stage| builder.inlet(stage.name.clone())).collect();
-    let mut wiring = Wiring { file, builder, resources, inlets };
+    let mut wiring = Wiring { file, builder, threads, blocking, resources, descriptors, inlets };
     for (index, (_, op)) in ops.stages.iter().enumerate() {
         wiring.define(index, Arc::clone(op));
     }
@@ -101,6 +106,11 @@ fn build_ops(file: &FlowFile) -> Result<Ops, Vec<Problem>> {
     if problems.is_empty() { Ok(Ops { stages }) } else { Err(problems) }
 }
 
+/// Whether a stage has threads of its own.
+fn blocks(spec: &StageSpec, op: &dyn Op) -> bool {
+    spec.blocking.unwrap_or_else(|| op.blocking(!spec.needs.is_empty()))
+}
+
 fn declare(builder: &mut FlowBuilder<Record>, spec: &model::ResourceSpec) -> Resource {
     let rate = |rate: model::RateSpec| Rate::per_second(rate.per_second).burst(rate.burst);
     let resource = match spec.kind {
@@ -119,7 +129,13 @@ fn declare(builder: &mut FlowBuilder<Record>, spec: &model::ResourceSpec) -> Res
 struct Wiring<'a> {
     file: &'a FlowFile,
     builder: FlowBuilder<Record>,
+    /// Shared workers.
+    threads: usize,
+    /// Which stages have threads of their own.
+    blocking: Vec<bool>,
     resources: Vec<Resource>,
+    /// The file descriptors, where they may run out.
+    descriptors: Option<Resource>,
     inlets: Vec<Inlet<Record>>,
 }
 
@@ -131,13 +147,15 @@ impl Wiring<'_> {
 
     fn define(&mut self, index: usize, op: Arc<dyn Op>) {
         let spec = &self.file.stages[index];
-        let needs: Vec<Need<Record>> = spec.needs.iter().map(|need| self.need(need)).collect();
+        let mut needs: Vec<Need<Record>> = spec.needs.iter().map(|need| self.need(need)).collect();
+        if let (Some(resource), amount @ 1..) = (self.descriptors, descriptors::needed(&spec.op)) {
+            needs.push(Need::tokens(resource, amount));
+        }
         let next = spec.next.as_deref().map(|name| self.inlet(name));
         let otherwise = spec.otherwise.as_deref().map(|name| self.inlet(name));
         let retire = self.builder.retire();
         let idempotent = spec.idempotent.unwrap_or_else(|| op.idempotent());
-        let blocking = spec.blocking.unwrap_or_else(|| op.blocking(!spec.needs.is_empty()));
-        let threads = self.file.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let (blocking, threads) = (self.blocking[index], self.threads);
 
         let enters = index == 0;
         let code = move |record: &mut Record, cx: &mut millstream_flow::Cx<'_>| match &record.fault {

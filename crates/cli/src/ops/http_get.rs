@@ -19,7 +19,8 @@ use ureq::{Agent, Body};
 use url::Url;
 
 use super::redirect::{self, Hop, Redirects};
-use super::{Op, OpError, growing, retry_after};
+use super::{Op, OpError, failing, growing, retry_after};
+use crate::descriptors;
 use crate::file::model::HttpGetSpec;
 use crate::file::template::Template;
 use crate::file::time;
@@ -37,9 +38,6 @@ const MOST_CONNECTING: Duration = Duration::from_secs(10);
 
 /// The longest that a connected server may say nothing.
 const MOST_SILENCE: Duration = Duration::from_secs(30);
-
-/// Connections that are kept for later requests.
-const IDLE_CONNECTIONS: usize = 256;
 
 /// Connections to one host that are kept for later requests.
 const IDLE_CONNECTIONS_PER_HOST: usize = 16;
@@ -91,8 +89,8 @@ impl HttpGet {
             .timeout_connect(Some(MOST_CONNECTING))
             .timeout_per_read(Some(MOST_SILENCE))
             .timeout_per_write(Some(MOST_SILENCE))
-            .max_idle_connections(IDLE_CONNECTIONS)
-            .max_idle_connections_per_host(IDLE_CONNECTIONS_PER_HOST)
+            .max_idle_connections(descriptors::idle_connections())
+            .max_idle_connections_per_host(IDLE_CONNECTIONS_PER_HOST.min(descriptors::idle_connections()))
             .build();
         Ok(Self {
             url: spec.url.clone(),
@@ -277,7 +275,7 @@ fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
         Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl => Failure::permanent(error.to_string()),
         Error::Io(error) => match cx.check() {
             Err(failure) => failure,
-            Ok(()) => Failure::msg(error.to_string()),
+            Ok(()) => failing::starved(error).unwrap_or_else(|| Failure::msg(error.to_string())),
         },
         _ => Failure::msg(error.to_string()),
     }

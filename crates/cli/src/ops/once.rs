@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use millstream_flow::{Cx, Failure};
 
-use super::{Gathered, Op, RunEnd};
+use super::{Gathered, Op, RunEnd, failing};
 use crate::record::Record;
 
 /// See the [module](self).
@@ -32,6 +32,7 @@ impl Op for Once {
         if record.done_by != self.number {
             self.op.run(record, cx)?;
             record.done_by = self.number;
+            failing::gets_on();
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
-//! `flows/fetch.toml` with what should not be told to others.
+//! `flows/fetch.toml` with few descriptors, and with what should not be told to others.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use crate::support::{Room, ended};
@@ -31,6 +32,46 @@ fn server() -> SocketAddr {
         }
     });
     address
+}
+
+/// `millstream ARGS…` from a shell that has set limits.
+fn limited(room: &Room, limits: &str, args: &str) -> Output {
+    let script = format!("{limits} && exec {} {args}", env!("CARGO_BIN_EXE_millstream"));
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(script).current_dir(room.path("")).env("XDG_RUNTIME_DIR", room.path("runtime"));
+    shell.stdin(Stdio::null()).output().expect("a shell starts")
+}
+
+#[test]
+fn units_wait_for_descriptors_where_there_are_few() {
+    // Without a limit of its own to a host, the flow would have 16 connections.
+    let room = Room::new(&FETCH.replace("\"host:*\" = 2 ", "\"host:*\" = 16 "));
+    let address = server();
+    let urls: String = (0..500).map(|page| format!("http://{address}/{page}\n")).collect();
+    room.write("urls", urls);
+    let (_, err) = ended(&limited(&room, "ulimit -n 24", "run flow.toml urls -p out=out"), 0);
+    assert_eq!(room.json_lines("out/pages.jsonl").len(), 500, "{err}");
+}
+
+#[test]
+fn a_soft_limit_is_raised_unless_programs_would_inherit_it() {
+    let address = server();
+    let urls: String = (0..100).map(|page| format!("http://{address}/{page}\n")).collect();
+    let room = Room::new(&FETCH.replace("\"host:*\" = 2 ", "\"host:*\" = 16 "));
+    room.write("urls", &urls);
+    ended(&limited(&room, "ulimit -Sn 24", "run flow.toml urls -p out=out --report report.json"), 0);
+    let resources = room.json("report.json")["resources"].to_string();
+    assert!(!resources.contains("file descriptors"), "{resources}");
+
+    let room = Room::new(
+        "[source]\nlines = \"-\"\n[resources]\nrun = 200\n[[stage]]\nname = \"run\"\nop = \"exec\"\nneeds = { run = 1 }\n\
+         exec = [\"sh\", \"-c\", \"ulimit -n; sleep 0.05\"]\n[[stage]]\nname = \"list\"\nop = \"write\"\npath = \"out/{name}\"\n",
+    );
+    room.write("lines", (0..200).map(|line| format!("{line}\n")).collect::<String>());
+    ended(&limited(&room, "ulimit -Sn 64", "run flow.toml lines --report report.json"), 0);
+    assert_eq!(room.read("out/7"), "64\n");
+    let resources = room.json("report.json")["resources"].to_string();
+    assert!(resources.contains("file descriptors"), "{resources}");
 }
 
 #[test]
