@@ -41,7 +41,19 @@ fn fate(seed: u64, unit: u64, stage: u64, attempt: u64) -> u64 {
     random.below(1000)
 }
 
+/// One run in 97, whichever it is, sends its unit back to the queue, every other time after a pause: that changes nothing of what
+/// becomes of it.
+fn detour() -> Result<(), Failure> {
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    match RUNS.fetch_add(1, Ordering::Relaxed) % 194 {
+        0 => Err(Failure::requeue("at once")),
+        97 => Err(Failure::requeue("in a moment").not_before(Duration::from_micros(100))),
+        _ => Ok(()),
+    }
+}
+
 fn misbehave(seed: u64, unit: u64, stage: u64, attempt: u32) -> Result<(), Failure> {
+    detour()?;
     match fate(seed, unit, stage, attempt.into()) {
         0..20 => Err(Failure::msg("unlucky")),
         20..25 => Err(Failure::permanent("hopeless")),

@@ -458,6 +458,27 @@ fn a_server_that_announces_much_and_sends_little_holds_nobody_up() {
 }
 
 #[test]
+fn bodies_larger_than_the_memory_there_is_come_one_after_the_other() {
+    let server = Server::start();
+    let text = r#"
+        memory = "200KiB"
+        [source]
+        lines = "-"
+        [[stage]]
+        name = "get"
+        op = "http-get"
+        url = "{line}"
+        [[stage]]
+        name = "check"
+        op = "check"
+        field = "size"
+        equals = "1000000"
+    "#;
+    let (retired, dead) = flow(text, (0..10).map(|_| format!("http://{}/large", server.address)).collect());
+    assert_eq!((retired, dead), (10, Vec::new()));
+}
+
+#[test]
 fn what_is_no_url_is_refused() {
     for line in [&b"example.com"[..], b"ftp://h/", b"", b"http://\xFF/", b"http://", b"http://a b/"] {
         let error = run(get(), Record::line(line.to_vec())).unwrap_err();
