@@ -1,7 +1,7 @@
 //! Redirects of `http-get`: where a unit is sent on to, and whether it goes there.
 
 use millstream_flow::Failure;
-use ureq::http::{HeaderMap, StatusCode, header};
+use ureq::http::{HeaderMap, HeaderValue, StatusCode, header};
 use url::Url;
 
 use crate::web_url;
@@ -45,7 +45,7 @@ pub(super) fn location(status: StatusCode, headers: &HeaderMap) -> Option<&[u8]>
             | StatusCode::TEMPORARY_REDIRECT
             | StatusCode::PERMANENT_REDIRECT
     );
-    headers.get(header::LOCATION).filter(|_| redirects).map(|location| location.as_bytes())
+    headers.get(header::LOCATION).filter(|_| redirects).map(HeaderValue::as_bytes)
 }
 
 impl Redirects {
