@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -52,14 +52,20 @@ impl Room {
     /// `millstream ARGS…`
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
+        command.args(args);
+        self.at_home(&mut command);
         command
-            .args(args)
+    }
+
+    /// Lets a program find this room, and nothing of what the tests were started with.
+    pub(crate) fn at_home(&self, command: &mut Command) {
+        command
             .current_dir(self.folder.path())
             .env("XDG_RUNTIME_DIR", self.path("runtime"))
             .env_remove("NO_COLOR")
             .env_remove("TERM")
             .stdin(Stdio::null());
-        command
+        heed_signals(command);
     }
 
     /// Runs `millstream ARGS…` to its end.
@@ -92,6 +98,37 @@ impl Room {
     pub(crate) fn wait_for(&self, name: &str) {
         until(&format!("{name} is there"), || self.path(name).exists());
     }
+}
+
+/// Lets a program find the signals that end it as a shell's user would have them: tests may have been started with some ignored, as in
+/// the background of a script or under `nohup`.
+pub(crate) fn heed_signals(command: &mut Command) {
+    // SAFETY: between fork and exec the closure only makes system calls.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTERM, libc::SIGXFSZ] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Sends a signal to a child that has not been waited for.
+pub(crate) fn signal(child: &Child, signal: i32) {
+    let pid = i32::try_from(child.id()).expect("a process id");
+    // SAFETY: `kill` takes two numbers; the process is a child that has not been waited for.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+/// Waits for a child's end.
+pub(crate) fn end_of(child: &mut Child) -> ExitStatus {
+    let mut status = None;
+    until("the command ends", || {
+        status = child.try_wait().expect("a child");
+        status.is_some()
+    });
+    status.expect("ended")
 }
 
 /// The number of a process.
@@ -144,25 +181,19 @@ impl Running {
         }
     }
 
-    pub(crate) fn signal(&self, signal: i32) {
-        let pid = i32::try_from(self.child.id()).expect("a process id");
-        // SAFETY: `kill` takes two numbers; the process is a child that has not been waited for.
-        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    pub(crate) fn signal(&self, number: i32) {
+        signal(&self.child, number);
     }
 
     /// Waits for the end: exit status, standard output, standard error.
     pub(crate) fn end(mut self) -> (ExitStatus, String, String) {
-        let mut status = None;
-        until("the run ends", || {
-            status = self.child.try_wait().expect("a child");
-            status.is_some()
-        });
+        let status = end_of(&mut self.child);
         let mut stdout = String::new();
         self.child.stdout.take().expect("piped").read_to_string(&mut stdout).expect("UTF-8");
         for line in &self.stderr {
             self.seen += &format!("{line}\n");
         }
-        (status.expect("ended"), stdout, self.seen.clone())
+        (status, stdout, self.seen.clone())
     }
 }
 
