@@ -24,17 +24,22 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use millstream_flow::{Cause, DeadLetter};
+use millstream_flow::{Cause, DeadLetter, Failure};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
 
+use crate::ops::exec::talk::LOOK;
+use crate::ops::line_file::LineFile;
+use crate::ops::patience::Patience;
+use crate::ops::turn::Turn;
 use crate::record::Record;
 use crate::retry::letters;
 use crate::retry::origin::Origin;
@@ -51,18 +56,17 @@ pub struct DeadLetters {
     run: String,
     started: u64,
     origin: Origin,
+    /// Opened by the first letter, and locked for as long as this run lasts.
+    file: Turn<Option<LineFile>>,
     state: Mutex<State>,
+    given_up: AtomicBool,
 }
 
+/// The part that can be asked for while a letter is being written.
 #[derive(Debug)]
 struct State {
     path: PathBuf,
-    /// Locked for as long as this run lasts.
-    file: Option<File>,
-    /// A line was cut short by an error: the next one must not be glued to it.
-    torn: bool,
-    written: u64,
-    refused: u64,
+    tally: Tally,
 }
 
 /// What became of a run's dead letters.
@@ -92,8 +96,9 @@ impl DeadLetters {
     /// [`NotWritable`], if a letter could not be written there.
     pub fn check(path: PathBuf, run: String, origin: Origin) -> Result<Self, NotWritable> {
         writable::check(&path, Way::Append)?;
-        let state = Mutex::new(State { path, file: None, torn: false, written: 0, refused: 0 });
-        Ok(Self { run, started: unix_time().floor() as u64, origin, state })
+        let state = Mutex::new(State { path, tally: Tally { written: 0, refused: 0 } });
+        let (started, file) = (unix_time().floor() as u64, Turn::new(None));
+        Ok(Self { run, started, origin, file, state, given_up: AtomicBool::new(false) })
     }
 
     /// The run begins: the letters of an earlier one are set aside.
@@ -101,19 +106,19 @@ impl DeadLetters {
     /// # Errors
     /// [`NotWritable`], if they cannot be.
     pub fn begin(&self) -> Result<(), NotWritable> {
-        let state = self.state();
-        if fs::metadata(&state.path).is_ok_and(|found| !found.is_file()) {
+        let path = self.path();
+        if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
             return Ok(());
         }
-        match File::open(&state.path) {
+        match File::open(&path) {
             Ok(found) if is_held(&found) => Ok(()),
-            Ok(_) => set_aside(&state.path),
+            Ok(_) => set_aside(&path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // One that may be written and not read.
-            Err(_) => set_aside(&state.path),
+            Err(_) => set_aside(&path),
         }
         .map_err(|source| NotWritable {
-            path: state.path.clone(),
+            path,
             source,
             help: "an earlier run's letters are there and could not be renamed: move them away".to_owned(),
         })
@@ -137,26 +142,61 @@ impl DeadLetters {
         self.write(&[head.as_bytes(), rest, b"\n"].concat());
     }
 
-    fn write(&self, line: &[u8]) {
-        let mut state = self.state();
-        match state.append(&self.run, line) {
-            Ok(()) => state.written += 1,
-            Err(error) => {
-                state.refused += 1;
-                let (path, line) = (shown::path(&state.path), String::from_utf8_lossy(line));
-                out::complain_page(&format!("error: dead letter not written to {path}: {error}\n{line}"));
-            }
-        }
+    /// The run does not wait any longer for a letter to be written.
+    pub(crate) fn give_up(&self) {
+        // Relaxed: the flag publishes nothing.
+        self.given_up.store(true, Ordering::Relaxed);
     }
 
+    fn write(&self, line: &[u8]) {
+        let Err(failure) = self.append(line) else {
+            self.state().tally.written += 1;
+            return;
+        };
+        self.state().tally.refused += 1;
+        let letter = String::from_utf8_lossy(line);
+        out::complain_page(&format!("error: dead letter not written: {failure}\n{letter}"));
+    }
+
+    fn append(&self, line: &[u8]) -> Result<(), Failure> {
+        let mut file = self.file.take(self)?;
+        let file = match &mut *file {
+            Some(file) => file,
+            none => none.insert(self.open()?),
+        };
+        file.write(line, self)
+    }
+
+    /// Opens the file for this run alone. Another run may have begun to write to it, or have written to it and ended, since
+    /// this one began.
+    fn open(&self) -> Result<LineFile, Failure> {
+        let mut path = self.path();
+        let opened = (|| {
+            let mut file = open(&path)?;
+            if is_held(&file) {
+                path = with_suffix(&path, &format!(".{}", self.run));
+                file = open(&path)?;
+            } else if file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
+                set_aside(&path)?;
+                file = open(&path)?;
+            }
+            // Without a lock, which not every file system has, two runs at once may share the file.
+            let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+            LineFile::shared(file, path.clone())
+        })();
+        let file = opened.map_err(|error| Failure::msg(format!("cannot open {}: {error}", shown::path(&path))))?;
+        self.state().path = path;
+        Ok(file)
+    }
+
+    /// Held for a few instructions only.
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many letters were taken so far.
     pub fn tally(&self) -> Tally {
-        let state = self.state();
-        Tally { written: state.written, refused: state.refused }
+        self.state().tally
     }
 
     fn line(&self, letter: &DeadLetter) -> String {
@@ -214,37 +254,26 @@ struct Line<'a> {
     retry: &'a Origin,
 }
 
-impl State {
-    fn append(&mut self, run: &str, line: &[u8]) -> io::Result<()> {
-        if self.file.is_none() {
-            self.open(run)?;
+/// A letter is waited for until the run gives up on what is in flight.
+impl Patience for DeadLetters {
+    fn left(&self) -> Result<Duration, Failure> {
+        if self.given_up.load(Ordering::Relaxed) {
+            return Err(Failure::msg(format!(
+                "{} took no more when the flow was abandoned",
+                shown::path(&self.path())
+            )));
         }
-        let file = self.file.as_mut().expect("opened above");
-        let text = if self.torn { [b"\n", line].concat() } else { line.to_owned() };
-        // Torn until proven whole: an error may come after half of the line.
-        self.torn = true;
-        file.write_all(&text)?;
-        self.torn = false;
-        Ok(())
+        Ok(LOOK)
     }
+}
 
-    /// Opens the file for this run alone. Another run may have begun to write to it, or have written to it and ended, since
-    /// this one began.
-    fn open(&mut self, run: &str) -> io::Result<()> {
-        // Readable, too: a pipe that has no reader yet would otherwise be waited for.
-        let open = |path: &Path| OpenOptions::new().read(true).append(true).create(true).mode(OWN).open(path);
-        let mut file = open(&self.path)?;
-        if is_held(&file) {
-            self.path = with_suffix(&self.path, &format!(".{run}"));
-            file = open(&self.path)?;
-        } else if file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
-            set_aside(&self.path)?;
-            file = open(&self.path)?;
-        }
-        // Without a lock, which not every file system has, two runs at once may share the file.
-        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        self.file = Some(file);
-        Ok(())
+/// Opens a file of letters, and waits for nothing. Readable, too: a pipe then takes letters before it has a reader.
+fn open(path: &Path) -> io::Result<File> {
+    let open = |create| OpenOptions::new().read(true).append(true).create(create).mode(OWN).open(path);
+    // In a folder that many may write to, Linux refuses to "create" a file that is there and another user's.
+    match open(false) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => open(true),
+        opened => opened,
     }
 }
 
@@ -400,18 +429,41 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_that_cannot_be_written_is_counted_and_the_next_starts_a_line() {
+    fn a_letter_that_cannot_be_written_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.jsonl");
         let letters = check(&path, "r");
         // A full device refuses every write.
-        letters.state.lock().unwrap().file = Some(OpenOptions::new().append(true).open("/dev/full").unwrap());
+        let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        *letters.file.try_take().unwrap() = Some(LineFile::shared(full, path.clone()).unwrap());
         letters.take(&letter(0, Record::line(b"x".to_vec())));
         assert_eq!(letters.tally(), Tally { written: 0, refused: 1 });
-        letters.state.lock().unwrap().file = Some(File::create(&path).unwrap());
+        *letters.file.try_take().unwrap() = None;
         letters.take(&letter(1, Record::line(b"y".to_vec())));
         assert_eq!(letters.tally(), Tally { written: 1, refused: 1 });
-        assert!(fs::read_to_string(&path).unwrap().starts_with("\n{"));
+        assert_eq!(lines(&path).len(), 1);
+    }
+
+    #[test]
+    fn a_pipe_that_takes_no_more_is_waited_for_until_the_run_gives_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        let letters = check(&path, "r");
+        letters.begin().unwrap();
+        let pipe = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        rustix::pipe::fcntl_setpipe_size(&pipe, 4096).unwrap();
+        let large = Record::line(vec![b'x'; 5000]);
+        std::thread::scope(|scope| {
+            let taking = scope.spawn(|| letters.take(&letter(0, large)));
+            while letters.file.try_take().is_some() {
+                std::thread::yield_now();
+            }
+            assert_eq!(letters.tally(), Tally { written: 0, refused: 0 }, "it can be asked meanwhile");
+            letters.give_up();
+            taking.join().unwrap();
+        });
+        assert_eq!(letters.tally(), Tally { written: 0, refused: 1 });
     }
 
     #[test]

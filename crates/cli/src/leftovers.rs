@@ -7,7 +7,8 @@
 //!
 //! The list has a slot for each file. A slot is written before its file is made and cleared after the file has its
 //! name or is gone, so the list is as long as the run has files open at once. Names hold the run's token, and only a
-//! file with the token of the list is removed: a list that was damaged does no harm.
+//! file with the token of the list is removed: a list that was damaged does no harm. A list stays as long as one of its
+//! files cannot be removed, as in a folder that is read-only for now.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -52,9 +53,14 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        if let Some(list) = OWN.get() {
-            let _ = remove_listed(&list.file, &list.path);
-        }
+        remove_own();
+    }
+}
+
+/// Removes the temporary files that this process has at the moment, and their list.
+pub(crate) fn remove_own() {
+    if let Some(list) = OWN.get() {
+        let _ = remove_listed(&list.file, &list.path);
     }
 }
 
@@ -83,12 +89,18 @@ fn remove_listed(list: &File, path: &Path) -> io::Result<u64> {
     let (mut reader, mut slots) = (list, Vec::new());
     reader.read_to_end(&mut slots)?;
     let listed = slots.chunks(SLOT).filter_map(|slot| slot.split(|byte| *byte == 0).next());
-    let mut removed = 0;
+    let (mut removed, mut all) = (0, true);
     for path in listed.map(|path| Path::new(OsStr::from_bytes(path))) {
-        let is_own = path.file_name().is_some_and(|name| name.as_bytes().starts_with(&prefix));
-        removed += u64::from(is_own && fs::remove_file(path).is_ok());
+        if path.file_name().is_some_and(|name| name.as_bytes().starts_with(&prefix)) {
+            match fs::remove_file(path) {
+                Ok(()) => removed += 1,
+                Err(error) => all &= matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+            }
+        }
     }
-    fs::remove_file(path)?;
+    if all {
+        fs::remove_file(path)?;
+    }
     Ok(removed)
 }
 
@@ -206,6 +218,22 @@ mod tests {
         assert_eq!(sweep_folder(folder.path()), 1);
         let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, [foreign.as_str()]);
+    }
+
+    #[test]
+    fn a_list_stays_until_its_files_can_be_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = List::make(folder.path()).unwrap();
+        let left = folder.path().join(temporary_name(1));
+        list.note(&left).unwrap();
+        // A folder cannot be removed as a file, and so stands for a file that cannot be removed.
+        fs::create_dir(&left).unwrap();
+        drop(list);
+        assert_eq!(sweep_folder(folder.path()), 0);
+        fs::remove_dir(&left).unwrap();
+        fs::write(&left, "").unwrap();
+        assert_eq!(sweep_folder(folder.path()), 1);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! - [`history`]: `millstream history`;
 //! - [`slab`]: `millstream slab`;
 //! - [`doctor`]: `millstream doctor`;
+//! - [`signals`]: the signals that ask a command to end;
 //! - [`supervise`]: the process that ends the programs of a run that was killed;
 //! - [`json_bytes`] and [`json_member`]: paths as JSON strings, without loss; the members of JSON objects.
 
@@ -40,6 +41,7 @@ mod regular;
 pub mod retry;
 pub mod run;
 pub mod screen;
+pub mod signals;
 pub mod slab;
 pub mod source;
 pub mod steer;

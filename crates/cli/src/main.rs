@@ -12,12 +12,16 @@ use millstream_cli::plan::plan;
 use millstream_cli::retry::retry;
 use millstream_cli::run::run;
 use millstream_cli::screen::out;
+use millstream_cli::signals;
 use millstream_cli::slab::slab;
 use millstream_cli::steer::client;
 use millstream_cli::supervise::supervise;
 
 fn main() -> ExitCode {
     out::show_panics();
+    if let Err(error) = signals::outlive_file_size_limit() {
+        out::complain(format_args!("a file that grows beyond the limit on file sizes will end this command: {error}"));
+    }
     let command = match args::parse() {
         Ok(cli) => cli.command,
         Err(status) => return status,

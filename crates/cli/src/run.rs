@@ -1,9 +1,9 @@
 //! `millstream run`: builds a flow, feeds it its source, shows what it does, and tells what came of it.
 //!
 //! Three parties, each with a thread of its own, and the flow, whose workers pull the source, meet at one channel of
-//! events that the main thread reads (`watch`): the *signals'* thread passes interrupts on; the *drainer* waits for the
-//! last unit; the *control* thread serves `status` and `set`. The first interrupt stops admission and drains; the
-//! second abandons; neither waits for the source, which may be stuck in a read.
+//! events that the main thread reads (`watch`): the *signals'* thread obeys interrupts and passes them on; the *drainer*
+//! waits for the last unit; the *control* thread serves `status` and `set`. The first interrupt stops admission and
+//! drains; the second abandons; neither waits for the source, which may be stuck in a read.
 //!
 //! Progress, messages and the report's table go to standard error. Standard output belongs to the stages: to programs
 //! with `stdout = "inherit"`, and to what appends to `/dev/stdout`.
@@ -149,8 +149,8 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let control = wired.flow.control();
 
     let (send, events) = channel();
-    let interrupts = Interrupts::forward(send.clone())?;
-    let server = serve(args, &name, &control, &mut screen)?;
+    let interrupts = Interrupts::heed(send.clone(), control.clone(), letters.clone())?;
+    let server = serve(args, &name, &control, &interrupts, &mut screen)?;
     let supervisor = supervised(&file, &mut screen);
     if typed {
         screen.say("units are read from this terminal: type lines, ^D ends them");
@@ -199,7 +199,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
             gathered: &gathered,
         },
         abandoned: ending.abandoned.as_deref(),
-        interrupted: ending.interrupts > 0 || report.left > 0,
+        interrupted: ending.interrupted || report.left > 0,
         letters: &letters,
         kept,
         quiet: args.quiet,
@@ -249,7 +249,13 @@ fn exact_length(source: &Source) -> Option<u64> {
 
 /// Opens the control socket and says where it is. Without a folder for it the flow runs all the same, unless a path
 /// was asked for.
-fn serve(args: &RunArgs, name: &str, control: &Control, screen: &mut Screen) -> Result<Option<Server>, RunError> {
+fn serve(
+    args: &RunArgs,
+    name: &str,
+    control: &Control,
+    interrupts: &Interrupts,
+    screen: &mut Screen,
+) -> Result<Option<Server>, RunError> {
     let made = match &args.control {
         Some(path) => {
             Server::start(path, control.clone()).map_err(|error| RunError::Control { path: path.clone(), error })
@@ -260,6 +266,7 @@ fn serve(args: &RunArgs, name: &str, control: &Control, screen: &mut Screen) -> 
     };
     match made {
         Ok(server) => {
+            interrupts.remove(server.path().to_owned());
             // A path of choice is found from any folder only if it is absolute.
             let path = std::path::absolute(server.path()).unwrap_or_else(|_| server.path().to_owned());
             let run = if args.control.is_some() { shown::path(&path).to_string() } else { name.to_owned() };

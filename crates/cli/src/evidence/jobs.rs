@@ -20,12 +20,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::error::EvidenceError;
-use super::launch::is_ignored;
+use super::error::{EvidenceError, UNDECIDED};
 use super::program::{Program, Run};
+use crate::ops::exec::live;
+use crate::signals;
 
 /// How many runs may have been started after the oldest one that is still under way, for each job.
 const AHEAD: u64 = 16;
@@ -61,7 +61,7 @@ pub(super) struct Allowance {
     pub(super) first: u64,
 }
 
-/// SIGINT and SIGTERM, counted, but for what the process was started to ignore, as a shell's background job is.
+/// The signals that ask the command to end, counted.
 #[derive(Debug, Clone)]
 pub(super) struct Interrupts {
     count: Arc<AtomicUsize>,
@@ -81,9 +81,13 @@ impl Interrupts {
     pub(super) fn listen(&self) -> Result<(), EvidenceError> {
         let heard = self.clone();
         let listen = || -> io::Result<()> {
-            let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal)))?;
+            let mut signals = Signals::new(signals::ending())?;
             thread::Builder::new().name("signals".to_owned()).spawn(move || {
                 for _ in signals.forever() {
+                    if heard.unwanted.load(Ordering::Relaxed) {
+                        // Cleaning up and the answer are left, and either may be blocked.
+                        signals::end_soon(UNDECIDED, live::end);
+                    }
                     heard.note();
                 }
             })?;

@@ -17,6 +17,7 @@ use libc::{c_char, c_int, c_short, posix_spawn_file_actions_t, posix_spawnattr_t
 use rustix::process::Pid;
 
 use crate::ops::exec::group::Group;
+use crate::signals::is_ignored;
 use crate::supervise::{MARK, mark};
 
 /// The environment variable that tells a run which it is, from 1 in the order of starts.
@@ -171,14 +172,5 @@ fn default_signals() -> sigset_t {
             libc::sigaddset(set.as_mut_ptr(), signal);
         }
         set.assume_init()
-    }
-}
-
-/// Whether this process ignores the signal, or is not told.
-pub(super) fn is_ignored(signal: c_int) -> bool {
-    // SAFETY: zeros are an action. Asking for a signal's action changes nothing; where there is no such signal, the call fails and writes nothing.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, ptr::null(), &raw mut action) != 0 || action.sa_sigaction == libc::SIG_IGN
     }
 }

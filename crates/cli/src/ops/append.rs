@@ -1,20 +1,19 @@
 //! `append`: one line a unit, in one file.
 //!
-//! A line is written by one call while a lock is held, so lines arrive whole and in order, and a unit whose line could
-//! not be written fails there and then: nothing waits in a buffer when the unit has left the flow. A line of which only
-//! a part fitted on the disk is taken back. A fresh file is gathered under a temporary name, and what becomes of it at
-//! the end is a matter of [`gathered`].
+//! A unit whose line could not be written fails there and then: nothing waits in a buffer when the unit has left the
+//! flow. [`LineFile`] keeps lines whole. A fresh file is gathered under a temporary name, and what becomes of it at the
+//! end is a matter of [`gathered`].
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
 
 use millstream_flow::{Cx, Failure};
 
 use super::failing::io_failure;
+use super::line_file::LineFile;
+use super::patience::Patience;
 use super::place::Placing;
 use super::safe_path::PathTemplate;
+use super::turn::Turn;
 use super::{Gathered, Op, OpError, RunEnd, gathered};
 use crate::file::model::Fresh;
 use crate::file::template::{Field, Template};
@@ -26,11 +25,12 @@ pub(super) struct Append {
     line: Template,
     fresh: Fresh,
     /// Opened by the first unit.
-    opened: Mutex<Option<Opened>>,
+    opened: Turn<Option<Opened>>,
 }
 
+#[derive(Debug)]
 struct Opened {
-    file: File,
+    file: LineFile,
     path: PathBuf,
     lines: u64,
     /// For a fresh file.
@@ -45,85 +45,63 @@ impl Append {
                 "use only text, {param.NAME} and {input} in its path; `write` makes a file for each unit",
             ));
         }
-        Ok(Self { path: PathTemplate::new(path), line: line.clone(), fresh, opened: Mutex::new(None) })
+        Ok(Self { path: PathTemplate::new(path), line: line.clone(), fresh, opened: Turn::new(None) })
     }
 
-    fn open(&self, path: PathBuf) -> Result<Opened, Failure> {
+    fn open(&self, path: PathBuf, patience: &dyn Patience) -> Result<Opened, Failure> {
         if self.fresh != Fresh::No {
-            let (placing, file) = Placing::create(path.clone()).map_err(|error| io_failure("write", &path, &error))?;
-            return Ok(Opened { file, path, lines: 0, placing: Some(placing) });
+            return open_fresh(path);
         }
-        let file = open_to_append(&path).map_err(|error| io_failure("append to", &path, &error))?;
-        Ok(Opened { file, path, lines: 0, placing: None })
+        Ok(Opened { file: LineFile::open(&path, patience)?, path, lines: 0, placing: None })
     }
 }
 
+fn open_fresh(path: PathBuf) -> Result<Opened, Failure> {
+    let failed = |error| io_failure("write", &path, &error);
+    let (placing, file) = Placing::create(path.clone()).map_err(failed)?;
+    let file = LineFile::own(file, path.clone()).map_err(failed)?;
+    Ok(Opened { file, path, lines: 0, placing: Some(placing) })
+}
+
 impl Op for Append {
-    fn run(&self, record: &mut Record, _cx: &mut Cx<'_>) -> Result<(), Failure> {
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let mut line = Vec::with_capacity(256);
         self.line.render_into(record, &mut line).map_err(|error| Failure::from(error).to_permanent())?;
         line.push(b'\n');
-        // A panic while the lock was held cannot have left half a line: the write is one call.
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.take(cx)?;
         let opened = match &mut *opened {
             Some(opened) => opened,
-            none => none.insert(self.open(self.path.render(record)?)?),
+            none => none.insert(self.open(self.path.render(record)?, cx)?),
         };
-        opened.write_line(&line).map_err(|error| io_failure("append to", &opened.path, &error))
+        opened.file.write(&line, cx)?;
+        opened.lines += 1;
+        Ok(())
     }
 
     fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
-        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if self.fresh == Fresh::No {
-            return Ok(None);
-        }
+        let Some(mut opened) = self.opened.try_take() else {
+            // A unit that was given up on still writes, to a file without a name or to the end of one.
+            return Err(Failure::msg("a line was still being written when the run was given up on"));
+        };
+        let opened = opened.take();
         let (path, lines, own) = match (opened, self.path.constant()) {
-            (Some(opened), _) => (opened.path, opened.lines, opened.placing),
+            (Some(opened), _) => {
+                opened.file.close().map_err(|error| io_failure("append to", &opened.path, &error))?;
+                (opened.path, opened.lines, opened.placing)
+            }
+            _ if self.fresh == Fresh::No => return Ok(None),
             // No unit came here, and the file is empty then.
             (None, Some(path)) => {
-                let own = if !end.retries && end.complete { self.open(path.clone())?.placing } else { None };
+                let own = if !end.retries && end.complete { open_fresh(path.clone())?.placing } else { None };
                 (path, 0, own)
             }
             (None, None) => return Ok(None),
         };
+        if self.fresh == Fresh::No {
+            return Ok(None);
+        }
         let always = self.fresh == Fresh::Always;
         gathered::end(&path, own, lines, always, end).map_err(|error| io_failure("put in place", &path, &error))
-    }
-}
-
-impl Opened {
-    fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
-        let mut written = 0;
-        while written < line.len() {
-            match self.file.write(&line[written..]) {
-                Ok(0) => return self.take_back(written, io::ErrorKind::WriteZero.into()),
-                Ok(more) => written += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return self.take_back(written, error),
-            }
-        }
-        self.lines += 1;
-        Ok(())
-    }
-
-    /// Removes the part of a line that was written before `error`.
-    fn take_back(&self, written: usize, error: io::Error) -> io::Result<()> {
-        if written > 0 {
-            let length = self.file.metadata()?.len();
-            self.file.set_len(length.saturating_sub(written as u64))?;
-        }
-        Err(error)
-    }
-}
-
-fn open_to_append(path: &Path) -> io::Result<File> {
-    let open = || File::options().append(true).create(true).open(path);
-    match (open(), path.parent()) {
-        (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound && !parent.as_os_str().is_empty() => {
-            std::fs::create_dir_all(parent)?;
-            open()
-        }
-        (outcome, _) => outcome,
     }
 }
 

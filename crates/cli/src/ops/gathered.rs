@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::place::Placing;
+use super::place::{self, Placing};
 use crate::screen::text;
 
 /// How a run ended, as far as gathered files depend on it.
@@ -169,6 +169,7 @@ fn list(path: &Path, own: Option<Placing>, base: Option<&Path>) -> io::Result<Pl
             for part in base.into_iter().chain(own.as_ref().map(Placing::temporary)) {
                 io::copy(&mut File::open(part)?, &mut file)?;
             }
+            place::close(file)?;
             Ok(list)
         }
     }

@@ -14,8 +14,10 @@ mod filter;
 mod gathered;
 mod growing;
 mod http_get;
+pub(crate) mod line_file;
 mod once;
 mod parse;
+pub(crate) mod patience;
 pub(crate) mod place;
 mod read;
 mod redirect;
@@ -23,6 +25,7 @@ mod retry_after;
 mod safe_path;
 mod same;
 mod sha256;
+pub(crate) mod turn;
 mod write;
 mod zstd;
 

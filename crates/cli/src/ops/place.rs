@@ -10,11 +10,12 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::IntoRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 
 use crate::leftovers;
@@ -37,8 +38,8 @@ pub(crate) struct Placing {
     temporary: PathBuf,
     target: PathBuf,
     put: bool,
-    /// Dropped after the file has its name or is gone.
-    _listed: leftovers::Entry,
+    /// Dropped once the file has its name or is gone.
+    listed: Option<leftovers::Entry>,
 }
 
 impl Placing {
@@ -60,7 +61,7 @@ impl Placing {
             let temporary = target.with_file_name(temporary_name());
             let listed = leftovers::note(&temporary);
             match File::options().write(true).create_new(true).mode(permissions).open(&temporary) {
-                Ok(file) => return Ok((Self { temporary, target, put: false, _listed: listed }, file)),
+                Ok(file) => return Ok((Self { temporary, target, put: false, listed: Some(listed) }, file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !made_parents => {
                     // Most folders exist when a file is written: asking first would cost a call for every file.
                     std::fs::create_dir_all(parent_of(&target))?;
@@ -102,29 +103,13 @@ impl Placing {
     }
 
     /// Gives the file its name; a file that has it already goes to `earlier`, in the same folder, and replaces what is there.
-    /// At every moment the target is one of the two. Returns whether there was such a file.
+    /// At every moment the target is one of the two, and the earlier file has a name. Returns whether there was such a file.
     ///
     /// # Errors
-    /// The file system's refusal.
-    pub(super) fn put_keeping(mut self, earlier: &Path) -> io::Result<bool> {
-        match rustix::fs::renameat_with(CWD, &self.temporary, CWD, &self.target, RenameFlags::EXCHANGE) {
-            Ok(()) => {
-                // Under the temporary name is now the earlier file, which must not be removed.
-                self.put = true;
-                std::fs::rename(&self.temporary, earlier)?;
-                Ok(true)
-            }
-            Err(Errno::NOENT) => self.put(Existing::Replace).map(|()| false),
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                let existed = match std::fs::rename(&self.target, earlier) {
-                    Ok(()) => true,
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-                    Err(error) => return Err(error),
-                };
-                self.put(Existing::Replace).map(|()| existed)
-            }
-            Err(errno) => Err(errno.into()),
-        }
+    /// The file system's refusal; the target is what it was.
+    pub(super) fn put_keeping(self, earlier: &Path) -> io::Result<bool> {
+        let existed = name_also(&self.target, earlier)?;
+        self.put(Existing::Replace).map(|()| existed)
     }
 
     /// Gives the file another name than it was made for, in the same folder; an existing file is replaced.
@@ -139,11 +124,48 @@ impl Placing {
 
 impl Drop for Placing {
     fn drop(&mut self) {
-        if !self.put {
-            // Nothing more can be done for a name that cannot be removed; the failure that led here is the one to
-            // report.
-            let _ = std::fs::remove_file(&self.temporary);
+        if !self.put
+            && std::fs::remove_file(&self.temporary).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+        {
+            // The failure that led here is the one to report. The name stays listed, and is tried again at the end of
+            // the run and by the next.
+            std::mem::forget(self.listed.take());
         }
+    }
+}
+
+/// Closes a file that was written to. Some file systems say only then that something could not be written.
+///
+/// # Errors
+/// Those of the file system; the file is closed.
+pub(super) fn close(file: File) -> io::Result<()> {
+    // SAFETY: the descriptor is this function's own, and is not used again: Linux has closed it whatever the answer.
+    match unsafe { libc::close(file.into_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Gives the file at `path` the name `other` as well, in place of what has that name; whether there is such a file. Where
+/// files have no second names, it loses the first.
+fn name_also(path: &Path, other: &Path) -> io::Result<bool> {
+    let between = path.with_file_name(temporary_name());
+    let _listed = leftovers::note(&between);
+    match rustix::fs::linkat(CWD, path, CWD, &between, AtFlags::empty()) {
+        Ok(()) => {
+            let renamed = std::fs::rename(&between, other);
+            // A rename of a name to another of the same file leaves both.
+            let _ = std::fs::remove_file(&between);
+            renamed.map(|()| true)
+        }
+        Err(Errno::NOENT) => Ok(false),
+        Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS | Errno::MLINK) => {
+            if path.symlink_metadata()?.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            std::fs::rename(path, other).map(|()| true)
+        }
+        Err(errno) => Err(errno.into()),
     }
 }
 
@@ -169,7 +191,7 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn link_new(from: &Path, to: &Path) -> io::Result<()> {
-    match rustix::fs::linkat(CWD, from, CWD, to, rustix::fs::AtFlags::empty()) {
+    match rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty()) {
         Ok(()) => std::fs::remove_file(from),
         Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => {
             if to.symlink_metadata().is_ok() {
@@ -234,6 +256,31 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(&earlier).unwrap(), "two");
         assert_eq!(names(folder.path()), ["file", "file.old"]);
+    }
+
+    #[test]
+    fn an_earlier_file_that_has_both_names_already_loses_neither_content_nor_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, earlier) = (folder.path().join("file"), folder.path().join("file.old"));
+        fs::write(&target, "old").unwrap();
+        // As a run leaves it that was killed in between.
+        fs::hard_link(&target, &earlier).unwrap();
+        let (placing, mut file) = Placing::create(target.clone()).unwrap();
+        file.write_all(b"new").unwrap();
+        assert!(placing.put_keeping(&earlier).unwrap());
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert_eq!(fs::read(&earlier).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["file", "file.old"]);
+    }
+
+    #[test]
+    fn a_folder_is_not_set_aside_for_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, earlier) = (folder.path().join("file"), folder.path().join("file.old"));
+        fs::create_dir(&target).unwrap();
+        let (placing, _file) = Placing::create(target.clone()).unwrap();
+        assert!(placing.put_keeping(&earlier).is_err());
+        assert_eq!(names(folder.path()), ["file"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use millstream_flow::{Cx, Failure};
 
 use super::Op;
 use super::failing::io_failure;
-use super::place::{Existing, Placing};
+use super::place::{self, Existing, Placing};
 use super::safe_path::PathTemplate;
 use crate::file::template::Template;
 use crate::record::Record;
@@ -49,7 +49,7 @@ impl Op for Write {
         let (placing, mut file) =
             Placing::create_with(path.clone(), record.permissions()).map_err(|error| failed(error, &path))?;
         record.payload.each(cx, |piece| file.write_all(piece).map_err(|error| failed(error, &path)))?;
-        drop(file);
+        place::close(file).map_err(|error| failed(error, &path))?;
         let existing = if self.existing == IfExists::Replace { Existing::Replace } else { Existing::Keep };
         match placing.put(existing) {
             Ok(()) => Ok(()),

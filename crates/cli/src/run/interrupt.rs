@@ -1,46 +1,75 @@
-//! SIGINT and SIGTERM while a flow runs.
+//! The signals that ask a run to end, while it runs.
 //!
-//! Each becomes an event of the main loop, which decides what the first and the second mean. Once the loop is over
-//! (the report may wait for a pager that does not read), the signals mean again what they mean to every program.
+//! The first signal stops admission, the second abandons the units in flight. That happens here, on a thread that
+//! waits for nothing but signals; the main loop is told, and may be blocked in a terminal that has been stopped. After
+//! the second signal the process has one second ([`end_soon`]).
+//!
+//! Once the loop is over (the report may wait for a pager that does not read), a signal means again what it means to
+//! every program.
 
 use std::io;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use millstream_flow::Control;
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
+use super::ending::INTERRUPTED;
 use super::watch::Event;
+use crate::dead_letters::DeadLetters;
+use crate::leftovers;
+use crate::ops::exec::live;
+use crate::signals::{self, end_soon};
 
-/// Sends interrupts as events until it is dropped.
+/// Hears the signals until it is dropped.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     over: Arc<AtomicBool>,
+    socket: Arc<Mutex<Option<PathBuf>>>,
 }
 
 impl Interrupts {
-    /// Begins to send each SIGINT and SIGTERM to `events`.
+    /// Obeys signals from now on, and sends each to `events`.
     ///
     /// # Errors
     /// The system refuses a handler or a thread.
-    pub(super) fn forward(events: Sender<Event>) -> io::Result<Self> {
+    pub(super) fn heed(events: Sender<Event>, control: Control, letters: Arc<DeadLetters>) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
+        // Those that are ignored have no handler yet, and look so to no later call.
+        let ending: Vec<_> = signals::ending().collect();
+        for &signal in &ending {
             // Handlers run in the order they were registered in: this one ends the process if the loop is over.
             flag::register_conditional_default(signal, Arc::clone(&over))?;
         }
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        let mut signals = Signals::new(&ending)?;
+        let socket = Arc::new(Mutex::new(None));
+        let to_remove = Arc::clone(&socket);
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            for _ in signals.forever() {
-                if events.send(Event::Interrupt).is_err() {
-                    return;
-                }
+            let mut signals = signals.forever();
+            if signals.next().is_none() {
+                return;
             }
+            // Told first: the flow may have ended by the time it is stopped.
+            let _ = events.send(Event::Stopped(Box::new(control.snapshot())));
+            control.stop();
+            if signals.next().is_none() {
+                return;
+            }
+            let _ = events.send(Event::Abandoned(Box::new(control.snapshot())));
+            control.abandon();
+            letters.give_up();
+            end_soon(INTERRUPTED, move || clean_up(&to_remove));
         })?;
-        Ok(Self { over })
+        Ok(Self { over, socket })
+    }
+
+    /// A run that cannot end in its own way removes this socket, too.
+    pub(super) fn remove(&self, socket: PathBuf) {
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
     }
 }
 
@@ -48,4 +77,13 @@ impl Drop for Interrupts {
     fn drop(&mut self) {
         self.over.store(true, Ordering::SeqCst);
     }
+}
+
+/// Cleans up as the end of a run would have done.
+fn clean_up(socket: &Mutex<Option<PathBuf>>) {
+    live::end();
+    if let Some(socket) = socket.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let _ = std::fs::remove_file(socket);
+    }
+    leftovers::remove_own();
 }

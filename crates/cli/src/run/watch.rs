@@ -1,4 +1,4 @@
-//! The main loop of a run: shows progress, obeys interrupts, and waits for the end.
+//! The main loop of a run: shows progress, tells of interrupts, and waits for the end.
 
 use std::any::Any;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -19,8 +19,10 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(super) enum Event {
     /// Nothing more will be admitted.
     Fed(SourceEnd),
-    /// SIGINT or SIGTERM.
-    Interrupt,
+    /// A signal stops admission: the flow just before.
+    Stopped(Box<Snapshot>),
+    /// A second one abandons what is in flight: the flow just before.
+    Abandoned(Box<Snapshot>),
     /// The flow is over.
     Drained(Box<Report>),
 }
@@ -30,8 +32,8 @@ pub(super) enum Event {
 pub(super) struct Ending {
     /// What the flow did; absent if it was abandoned and still did not end.
     pub(super) report: Option<Box<Report>>,
-    /// Interrupts that came.
-    pub(super) interrupts: u32,
+    /// A signal has stopped admission.
+    pub(super) interrupted: bool,
     /// Whether the source was read to its end.
     pub(super) whole: bool,
     /// What the source panicked with, if it did.
@@ -54,7 +56,7 @@ pub(super) fn watch(
     let mut drain = Some(drain);
     let mut ending = Ending {
         report: None,
-        interrupts: 0,
+        interrupted: false,
         whole: false,
         panic: None,
         abandoned: None,
@@ -72,26 +74,21 @@ pub(super) fn watch(
                     drain();
                 }
             }
-            Ok(Event::Interrupt) => {
-                ending.interrupts += 1;
-                match ending.interrupts {
-                    1 => {
-                        control.stop();
-                        let in_flight = control.snapshot().in_flight;
-                        screen.say(&format!(
-                            "interrupted: no more units are admitted; again abandons the {in_flight} in flight"
-                        ));
-                        if let Some(drain) = drain.take() {
-                            drain();
-                        }
-                    }
-                    2 => {
-                        ending.abandoned = Some(Box::new(control.snapshot()));
-                        control.abandon();
-                        give_up = Some(Instant::now() + GRACE);
-                    }
-                    _ => break,
+            Ok(Event::Stopped(now)) => {
+                ending.interrupted = true;
+                // The message has to be true by the time it is read.
+                control.stop();
+                screen.say(&format!(
+                    "interrupted: no more units are admitted; again abandons the {} in flight",
+                    now.in_flight
+                ));
+                if let Some(drain) = drain.take() {
+                    drain();
                 }
+            }
+            Ok(Event::Abandoned(then)) => {
+                ending.abandoned = Some(then);
+                give_up = Some(Instant::now() + GRACE);
             }
             Ok(Event::Drained(report)) => {
                 ending.report = Some(report);

@@ -67,6 +67,24 @@ fn the_programs_of_a_killed_run_die_and_the_next_run_clears_up() {
 }
 
 #[test]
+fn a_run_whose_terminal_is_closed_leaves_nothing() {
+    for signal in [libc::SIGHUP, libc::SIGQUIT] {
+        let room = Room::new(HALF);
+        let mut running = room.start(&["run", "flow.toml", "unit"]);
+        let [outer, inner, daemon] = ["outer", "inner", "daemon"].map(|name| room.process(name));
+        running.signal(signal);
+        running.line_with("no more units are admitted");
+        running.signal(signal);
+        let (status, _, err) = running.end();
+        // SAFETY: `kill` takes two numbers; the process is the daemon, which nobody else ends.
+        unsafe { libc::kill(daemon.0.parse().unwrap(), libc::SIGKILL) };
+        assert_eq!(code(status), 3, "{err}");
+        until("its programs are gone", || !outer.runs() && !inner.runs());
+        assert_eq!((entries(&room.path("out")), entries(&room.path("runtime/millstream"))), (vec![], vec![]));
+    }
+}
+
+#[test]
 fn a_run_that_ends_by_itself_leaves_nothing_in_the_run_time_folder_and_no_process() {
     let room = Room::new(&HALF.replace("; wait", "; kill $! $(cat inner)"));
     let output = room.run(&["run", "flow.toml", "unit"]);

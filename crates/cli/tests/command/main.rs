@@ -1,8 +1,10 @@
 //! The command as its users meet it: each test runs `millstream` in a folder of its own.
 
 mod support;
+mod syscalls;
 
 mod adversity;
+mod blocked;
 mod control;
 mod doctor;
 mod evidence;
@@ -11,6 +13,7 @@ mod evidence_docs;
 mod evidence_functions;
 mod evidence_permutation;
 mod evidence_runs;
+mod faults;
 mod fetch;
 mod flows;
 mod killed;

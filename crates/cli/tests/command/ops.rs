@@ -3,9 +3,9 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use crate::support::{Process, Room, until};
+use crate::support::{Process, Room, ended, until};
 
 /// Copies a tree, and lists what it has copied.
 const COPY: &str = r#"
@@ -67,20 +67,39 @@ fn a_copy_is_the_same_tree_and_a_second_one_keeps_it() {
     assert!(letters.iter().all(|letter| letter["message"].as_str().expect("text").contains("exists and is kept")));
 }
 
+/// Runs the command with a limit of 32 KiB on file sizes, which fails a write in its middle as a full disk does.
+fn limited(room: &Room, args: &[&str]) -> Output {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "ulimit -f 64; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_millstream")]).args(args);
+    room.at_home(&mut command);
+    command.output().expect("a shell")
+}
+
+#[test]
+fn a_list_that_can_grow_no_more_ends_with_a_whole_line() {
+    for fresh in [false, true] {
+        let room = Room::new(&format!(
+            "[source]\nlines = \"in\"\n[[stage]]\nname = \"list\"\nop = \"append\"\npath = \"list\"\n\
+             line = \"{{line}} is a line\"\nfresh = {fresh}\n"
+        ));
+        room.write("in", (0..5000).map(|line| format!("{line}\n")).collect::<String>());
+        let output = limited(&room, &["run", "flow.toml", "--dead-letters", "/dev/null"]);
+        let err = ended(&output, 1).1.replace(',', "");
+        let list = room.read("list");
+        assert!(list.ends_with(" is a line\n") && !list.contains('\0'), "{}", &list[list.len() - 100..]);
+        let written = list.lines().count();
+        assert!(err.contains(&format!("retired {written} + dead-lettered {} + left 0", 5000 - written)), "{err}");
+        assert!(list.lines().all(|line| line.split_once(' ').is_some_and(|(_, rest)| rest == "is a line")));
+    }
+}
+
 #[test]
 fn a_file_that_cannot_be_written_whole_leaves_nothing_behind() {
     let room = Room::new(COPY);
     fs::create_dir(room.path("from")).expect("a folder");
     room.write("from/large", vec![b'x'; 200_000]);
     room.write("from/small", "small");
-    // A limit on file sizes fails a write in its middle, as a full disk does.
-    let output = Command::new("/bin/sh")
-        .args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_millstream")])
-        .args(["run", "flow.toml", "--quiet", "--dead-letters", "letters"])
-        .current_dir(room.path(""))
-        .env("XDG_RUNTIME_DIR", room.path("runtime"))
-        .output()
-        .expect("a shell");
+    let output = limited(&room, &["run", "flow.toml", "--quiet", "--dead-letters", "letters"]);
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let letters = room.json_lines("letters");
     assert_eq!(letters.len(), 1);

@@ -1,9 +1,9 @@
 //! `millstream run` and signals: once drains, twice abandons.
 
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use crate::support::{Room, Running, code, until};
+use crate::support::{Room, Running, code, signal, until};
 
 /// Units that run until there is a file `open`, two at a time.
 const GATE: &str = r#"
@@ -32,7 +32,7 @@ fn gated(args: &[&str]) -> (Room, Running) {
 
 #[test]
 fn one_interrupt_stops_admission_and_lets_what_is_in_flight_finish() {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         let (room, mut running) = gated(&[]);
         running.signal(signal);
         running.line_with("no more units are admitted");
@@ -49,7 +49,42 @@ fn one_interrupt_stops_admission_and_lets_what_is_in_flight_finish() {
 }
 
 #[test]
+fn what_the_command_was_started_to_ignore_stays_ignored() {
+    let room = Room::new(GATE);
+    room.write("in", (0..50).map(|i| format!("{i}\n")).collect::<String>());
+    let mut command = Command::new("/bin/sh");
+    command.args([
+        "-c",
+        "trap '' HUP INT QUIT; exec \"$@\"",
+        "sh",
+        env!("CARGO_BIN_EXE_millstream"),
+        "run",
+        "flow.toml",
+        "in",
+    ]);
+    room.at_home(&mut command);
+    let mut running = Running::start(command);
+    room.wait_for("began.0");
+    for ignored in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+        running.signal(ignored);
+    }
+    assert_eq!(room.status("gate")["phase"], "running");
+    running.signal(libc::SIGTERM);
+    running.line_with("no more units are admitted");
+    assert_eq!(room.status("gate")["phase"], "draining");
+    room.write("open", "");
+    let (status, _, err) = running.end();
+    assert_eq!(code(status), 3, "{err}");
+}
+
+#[test]
 fn two_interrupts_abandon_a_stage_that_hangs_and_say_what_was_left() {
+    // A machine so busy that the run needs more than its second ends it without words.
+    assert!((0..5).any(|_| two_interrupts_say_what_was_left()), "every run was cut short");
+}
+
+/// Whether the run ended in its own way, within a second of the second interrupt.
+fn two_interrupts_say_what_was_left() -> bool {
     let (room, mut running) = gated(&[]);
     running.signal(libc::SIGINT);
     running.line_with("no more units are admitted");
@@ -57,6 +92,12 @@ fn two_interrupts_abandon_a_stage_that_hangs_and_say_what_was_left() {
     running.signal(libc::SIGINT);
     let (status, _, err) = running.end();
     assert_eq!(code(status), 3, "{err}");
+    for program in programs {
+        until("its programs are gone", || !program.runs());
+    }
+    if err.contains("still blocked") {
+        return false;
+    }
     assert!(err.contains("units left; when abandoned: 2 running and 2 waiting in pass"), "{err}");
     let report = room.json("report.json");
     assert_eq!(report["outcome"], "abandoned");
@@ -64,9 +105,7 @@ fn two_interrupts_abandon_a_stage_that_hangs_and_say_what_was_left() {
         ["admitted", "retired", "dead_lettered", "left"].map(|member| report[member].as_u64().unwrap());
     assert_eq!(admitted, retired + dead + left);
     assert!(dead + left > 0, "{report}");
-    for program in programs {
-        until("its programs are gone", || !program.runs());
-    }
+    true
 }
 
 #[test]
@@ -98,8 +137,7 @@ fn quiet_says_nothing_about_an_interrupt() {
         .spawn()
         .unwrap();
     room.wait_for("began.0");
-    // SAFETY: `kill` takes two numbers; the process is a child that has not been waited for.
-    assert_eq!(unsafe { libc::kill(i32::try_from(child.id()).unwrap(), libc::SIGINT) }, 0);
+    signal(&child, libc::SIGINT);
     until("it has seen the interrupt", || room.status(&format!("gate-{}", child.id()))["phase"] == "draining");
     room.write("open", "");
     until("the run ends", || child.try_wait().unwrap().is_some());

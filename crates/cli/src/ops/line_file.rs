@@ -1,0 +1,464 @@
+//! A file to whose end lines are written, each of them whole.
+//!
+//! **A regular file** is written to at its end (`O_APPEND`), wherever that is by now. A line of which only a part
+//! fitted on the disk is taken back, and as long as the part cannot be taken back nothing is written behind it. Several
+//! runs may write to one file: a lock on it (`fcntl`'s, which belongs to the open file) keeps their lines apart and lets
+//! one be taken back without another's. Where there are no locks, where another program has written behind the part, or
+//! where the file cannot be shortened, the part becomes a blank line.
+//!
+//! **A pipe or a terminal** takes as much as it has room for, and room for the rest is waited for with the unit's patience. A line
+//! that was given up on in its middle is ended before the next one begins.
+//!
+//! Nothing here blocks but a file system that does not answer.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use millstream_flow::Failure;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+
+use super::failing::io_failure;
+use super::patience::Patience;
+use super::place;
+
+/// The first and the longest pause between two looks at something that gives no sign: a lock, a pipe's reader.
+const PAUSES: Range<Duration> = Duration::from_micros(50)..Duration::from_millis(10);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct LineFile {
+    file: File,
+    path: PathBuf,
+    kind: Kind,
+    /// Where a part of a line is that could not be taken back yet.
+    torn: Option<Range<u64>>,
+    /// The rest of a line that a pipe has not taken yet.
+    unsent: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A regular file of this run alone.
+    Own,
+    /// A regular file that others may write to.
+    Shared,
+    /// A pipe, a terminal, a device.
+    Stream,
+}
+
+impl LineFile {
+    /// Opens the file at `path`, or makes it and its folders. A pipe's reader is waited for.
+    ///
+    /// # Errors
+    /// The file system's refusal, or the patience is over.
+    pub(crate) fn open(path: &Path, patience: &dyn Patience) -> Result<Self, Failure> {
+        let failed = |error| io_failure("append to", path, &error);
+        let mut pauses = Pauses::new(patience);
+        loop {
+            match open_at_once(path) {
+                Ok(file) => return Self::shared(file, path.to_owned()).map_err(failed),
+                Err(error) if awaits_a_reader(path, &error) => pauses.pause()?,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// A file that others may write to as well.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(crate) fn shared(file: File, path: PathBuf) -> io::Result<Self> {
+        let (kind, flag) =
+            if file.metadata()?.is_file() { (Kind::Shared, OFlags::APPEND) } else { (Kind::Stream, OFlags::NONBLOCK) };
+        Self::with(file, path, kind, flag)
+    }
+
+    /// A regular file that this run alone writes to; `path` is the name it is to be known by.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(crate) fn own(file: File, path: PathBuf) -> io::Result<Self> {
+        Self::with(file, path, Kind::Own, OFlags::APPEND)
+    }
+
+    fn with(file: File, path: PathBuf, kind: Kind, flag: OFlags) -> io::Result<Self> {
+        fcntl_setfl(&file, fcntl_getfl(&file)? | flag)?;
+        Ok(Self { file, path, kind, torn: None, unsent: Vec::new() })
+    }
+
+    /// Writes a line, which ends with a newline.
+    ///
+    /// # Errors
+    /// The file system's refusal, or the patience is over. Then the line is not in the file, or (in a pipe) will be ended
+    /// before the next.
+    pub(crate) fn write(&mut self, line: &[u8], patience: &dyn Patience) -> Result<(), Failure> {
+        let locked = match self.kind {
+            Kind::Stream => return self.send(line, patience),
+            Kind::Own => true,
+            Kind::Shared => lock(&self.file, patience)?,
+        };
+        let written = self.add(line, locked);
+        if self.kind == Kind::Shared && locked {
+            unlock(&self.file);
+        }
+        written.map_err(|error| self.failed(&error))
+    }
+
+    /// Takes back a part of a line that could not be written, and closes the file.
+    ///
+    /// # Errors
+    /// Those of the file system, which may say only now that something could not be written.
+    pub(crate) fn close(mut self) -> io::Result<()> {
+        let alone = self.kind == Kind::Own || self.torn.is_some() && set_lock(&self.file, libc::F_WRLCK).is_ok();
+        self.mend(alone)?;
+        if !self.unsent.is_empty() {
+            // Room for it is not waited for any more.
+            let _ = rustix::io::write(&self.file, &self.unsent);
+        }
+        place::close(self.file)
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        io_failure("append to", &self.path, error)
+    }
+
+    /// Adds a line to a regular file.
+    fn add(&mut self, line: &[u8], alone: bool) -> io::Result<()> {
+        self.mend(alone)?;
+        let mut rest = line;
+        let mut begin = None;
+        let error = loop {
+            match (&self.file).write(rest) {
+                Ok(0) => break io::ErrorKind::WriteZero.into(),
+                Ok(written) if written == rest.len() => {
+                    self.torn = None;
+                    return Ok(());
+                }
+                Ok(written) => {
+                    rest = &rest[written..];
+                    // The system leaves the position behind what was written.
+                    let end = (&self.file).stream_position()?;
+                    let begin = *begin.get_or_insert(end.saturating_sub(written as u64));
+                    self.torn = Some(begin..end);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break error,
+            }
+        };
+        // A part that stays is met by the next line.
+        let _ = self.mend(alone);
+        Err(error)
+    }
+
+    /// Takes back the part of a line that could not be written. `alone`: no other run writes meanwhile.
+    fn mend(&mut self, alone: bool) -> io::Result<()> {
+        let Some(Range { start, end }) = self.torn.clone() else { return Ok(()) };
+        let length = self.file.metadata()?.len();
+        let taken_back = alone && length == end && self.file.set_len(start).is_ok();
+        if !taken_back && length >= end {
+            self.blank(start, end)?;
+        }
+        // Of a file that is shorter than that, another program has taken its content away.
+        self.torn = None;
+        Ok(())
+    }
+
+    /// Makes a blank line of a part.
+    fn blank(&self, start: u64, end: u64) -> io::Result<()> {
+        let mut line = vec![b' '; usize::try_from(end - start).map_err(io::Error::other)?];
+        line[(end - start) as usize - 1] = b'\n';
+        let flags = fcntl_getfl(&self.file)?;
+        // With this flag Linux would write at the end, whatever the position.
+        fcntl_setfl(&self.file, flags - OFlags::APPEND)?;
+        let written = self.file.write_all_at(&line, start);
+        fcntl_setfl(&self.file, flags)?;
+        written
+    }
+
+    /// Sends a line through a pipe or to a terminal, after the rest of an earlier one.
+    fn send(&mut self, line: &[u8], patience: &dyn Patience) -> Result<(), Failure> {
+        let earlier = std::mem::take(&mut self.unsent);
+        self.push(&earlier, true, patience)?;
+        self.push(line, false, patience)
+    }
+
+    /// Sends `bytes`, or keeps the rest of a line that has `begun`.
+    fn push(&mut self, bytes: &[u8], mut begun: bool, patience: &dyn Patience) -> Result<(), Failure> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let failure = match rustix::io::write(&self.file, rest) {
+                Ok(sent) => {
+                    rest = &rest[sent..];
+                    begun = true;
+                    continue;
+                }
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => match patience.left() {
+                    Ok(most) => {
+                        self.wait_for_room(most);
+                        continue;
+                    }
+                    Err(failure) => failure,
+                },
+                // The reader has gone, and the next one wants whole lines.
+                Err(Errno::PIPE) => return Err(self.failed(&Errno::PIPE.into())),
+                Err(errno) => self.failed(&errno.into()),
+            };
+            if begun {
+                self.unsent = rest.to_vec();
+            }
+            return Err(failure);
+        }
+        Ok(())
+    }
+
+    fn wait_for_room(&self, most: Duration) {
+        let most = Timespec::try_from(most).expect("a look is short");
+        // Whatever the answer, the next write tells.
+        let _ = poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::OUT)], Some(&most));
+    }
+}
+
+/// Pauses between looks, each longer than the one before.
+struct Pauses<'a> {
+    patience: &'a dyn Patience,
+    next: Duration,
+}
+
+impl<'a> Pauses<'a> {
+    fn new(patience: &'a dyn Patience) -> Self {
+        Self { patience, next: PAUSES.start }
+    }
+
+    fn pause(&mut self) -> Result<(), Failure> {
+        std::thread::sleep(self.next.min(self.patience.left()?));
+        self.next = (self.next * 2).min(PAUSES.end);
+        Ok(())
+    }
+}
+
+/// Opens a file to write at its end, and waits for nothing.
+fn open_at_once(path: &Path) -> io::Result<File> {
+    let open = |create| {
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        File::options().append(true).create(create).custom_flags(flags).open(path)
+    };
+    // In a folder that many may write to, such as /tmp, Linux refuses to "create" a file that is there and another user's.
+    match open(false) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    match (open(true), path.parent()) {
+        (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound && !parent.as_os_str().is_empty() => {
+            std::fs::create_dir_all(parent)?;
+            open(true)
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+/// Whether a file could not be opened because it is a pipe that is not read yet.
+fn awaits_a_reader(path: &Path, error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENXIO) && std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+/// Locks the file against other runs that write to it; whether it has a lock now, which not every file system gives.
+fn lock(file: &File, patience: &dyn Patience) -> Result<bool, Failure> {
+    let mut pauses = Pauses::new(patience);
+    loop {
+        match set_lock(file, libc::F_WRLCK) {
+            Ok(()) => return Ok(true),
+            Err(Errno::AGAIN | Errno::ACCESS) => pauses.pause()?,
+            Err(Errno::INTR) => {}
+            Err(_) => return Ok(false),
+        }
+    }
+}
+
+fn unlock(file: &File) {
+    // A lock that cannot be given back goes with the file.
+    let _ = set_lock(file, libc::F_UNLCK);
+}
+
+/// Sets a lock on all of the file that belongs to the open file, not to the process: two stages of one run, too, may
+/// write to one file.
+fn set_lock(file: &File, kind: libc::c_int) -> Result<(), Errno> {
+    // SAFETY: zeros are a lock: all of the file, from its start on.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    // SAFETY: the descriptor is open, and the call reads a lock.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) } {
+        -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::NOLCK)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use millstream_flow::Failure;
+
+    use super::{LineFile, set_lock};
+    use crate::ops::patience::Patience;
+
+    /// Patience until told otherwise.
+    #[derive(Default)]
+    struct Told(AtomicBool);
+
+    impl Told {
+        fn impatient() -> Self {
+            Self(AtomicBool::new(true))
+        }
+    }
+
+    impl Patience for Told {
+        fn left(&self) -> Result<Duration, Failure> {
+            if self.0.load(Ordering::Relaxed) {
+                Err(Failure::timeout("no patience"))
+            } else {
+                Ok(Duration::from_millis(5))
+            }
+        }
+    }
+
+    /// Adds a part of a line as a full disk leaves it.
+    fn tear(file: &mut LineFile, path: &Path, part: &str) {
+        let start = fs::metadata(path).unwrap().len();
+        let mut content = fs::read(path).unwrap();
+        content.extend(part.as_bytes());
+        fs::write(path, content).unwrap();
+        file.torn = Some(start..start + part.len() as u64);
+    }
+
+    fn pipe(folder: &Path) -> std::path::PathBuf {
+        let path = folder.join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        path
+    }
+
+    fn reader(path: &Path) -> File {
+        File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap()
+    }
+
+    /// All that a pipe holds.
+    fn held(reader: &mut File) -> Vec<u8> {
+        let mut all = Vec::new();
+        let _ = reader.read_to_end(&mut all);
+        all
+    }
+
+    #[test]
+    fn a_part_of_a_line_is_taken_back_before_the_next_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        let mut file = LineFile::open(&path, &Told::impatient()).unwrap();
+        file.write(b"whole\n", &Told::impatient()).unwrap();
+        tear(&mut file, &path, "par");
+        file.write(b"next\n", &Told::impatient()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole\nnext\n");
+        tear(&mut file, &path, "par");
+        file.close().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole\nnext\n", "nor does it stay at the end");
+    }
+
+    #[test]
+    fn a_part_with_a_line_of_another_run_behind_it_becomes_a_blank_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        let [mut one, mut other] = [(); 2].map(|()| LineFile::open(&path, &Told::impatient()).unwrap());
+        tear(&mut one, &path, "part");
+        other.write(b"other\n", &Told::impatient()).unwrap();
+        one.write(b"next\n", &Told::impatient()).unwrap();
+        other.write(b"last\n", &Told::impatient()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "   \nother\nnext\nlast\n");
+    }
+
+    #[test]
+    fn a_part_that_is_gone_with_the_rest_of_the_file_is_let_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        let mut file = LineFile::open(&path, &Told::impatient()).unwrap();
+        file.write(b"whole\n", &Told::impatient()).unwrap();
+        tear(&mut file, &path, "part");
+        fs::write(&path, "").unwrap();
+        file.write(b"next\n", &Told::impatient()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "next\n");
+    }
+
+    #[test]
+    fn lines_of_several_writers_are_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        thread::scope(|scope| {
+            for writer in 0..3 {
+                let mut file = LineFile::open(&path, &Told::default()).unwrap();
+                scope.spawn(move || {
+                    let line = format!("{}\n", writer.to_string().repeat(5000));
+                    (0..50).for_each(|_| file.write(line.as_bytes(), &Told::default()).unwrap());
+                });
+            }
+        });
+        let text = fs::read_to_string(&path).unwrap();
+        let whole = |line: &str| line.len() == 5000 && line.bytes().all(|byte| byte == line.as_bytes()[0]);
+        assert!(text.lines().count() == 150 && text.lines().all(whole));
+    }
+
+    #[test]
+    fn a_lock_that_is_never_given_back_is_waited_for_as_long_as_the_unit_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        let mut file = LineFile::open(&path, &Told::impatient()).unwrap();
+        let other = File::options().append(true).open(&path).unwrap();
+        set_lock(&other, libc::F_WRLCK).unwrap();
+        assert!(file.write(b"line\n", &Told::impatient()).is_err());
+        drop(other);
+        file.write(b"line\n", &Told::impatient()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "line\n");
+    }
+
+    #[test]
+    fn a_pipe_that_is_not_read_is_waited_for_as_long_as_the_unit_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = pipe(folder.path());
+        assert!(LineFile::open(&path, &Told::impatient()).is_err(), "it has no reader");
+        let patient = Told::default();
+        thread::scope(|scope| {
+            let opening = scope.spawn(|| LineFile::open(&path, &patient).map(drop).is_err());
+            patient.0.store(true, Ordering::Relaxed);
+            assert!(opening.join().unwrap());
+        });
+        let mut reader = reader(&path);
+        let mut file = LineFile::open(&path, &Told::impatient()).unwrap();
+        let (long, short) = ([&[b'x'; 1 << 20][..], b"\n"].concat(), b"short\n");
+        assert!(file.write(&long, &Told::impatient()).is_err(), "it is full");
+        let mut read = held(&mut reader);
+        assert!(!read.is_empty());
+        // The rest of the first line comes before the second.
+        thread::scope(|scope| {
+            scope.spawn(|| file.write(short, &Told::default()).unwrap());
+            while !read.ends_with(short) {
+                read.extend(held(&mut reader));
+                thread::yield_now();
+            }
+        });
+        assert!(read == [&long[..], short].concat());
+        drop(reader);
+        let error = file.write(short, &Told::impatient()).unwrap_err().to_string();
+        assert!(error.contains("Broken pipe") && error.contains(path.to_str().unwrap()), "{error}");
+    }
+}

@@ -1,0 +1,24 @@
+//! How long something that may never come is waited for.
+
+use std::time::{Duration, Instant};
+
+use millstream_flow::{Cx, Failure};
+
+use super::exec::talk::LOOK;
+
+/// Tells whether to go on waiting.
+pub(crate) trait Patience {
+    /// The longest pause until this is asked again.
+    ///
+    /// # Errors
+    /// Why nothing more is waited for.
+    fn left(&self) -> Result<Duration, Failure>;
+}
+
+/// A unit waits until its stage's time limit, and no longer than its flow lasts.
+impl Patience for Cx<'_> {
+    fn left(&self) -> Result<Duration, Failure> {
+        self.check()?;
+        Ok(self.deadline().map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()).min(LOOK)))
+    }
+}

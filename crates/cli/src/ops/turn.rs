@@ -1,0 +1,149 @@
+//! A thing that workers have in turns, each for as long as it takes to write to a file.
+//!
+//! A mutex held over a write would pass the write's fate on: one worker blocked in a pipe that is not read, and all that
+//! wait behind it are beyond the reach of their time limits and of an interrupt, as is the run's end. Here a worker
+//! takes the thing out of the lock, and the others wait with the patience of their units.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use millstream_flow::Failure;
+
+use super::patience::Patience;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Turn<T> {
+    line: Mutex<Line<T>>,
+    back: Condvar,
+}
+
+#[derive(Debug)]
+struct Line<T> {
+    /// Absent while a worker has it.
+    thing: Option<T>,
+    waiting: usize,
+}
+
+impl<T> Turn<T> {
+    pub(crate) fn new(thing: T) -> Self {
+        Self { line: Mutex::new(Line { thing: Some(thing), waiting: 0 }), back: Condvar::new() }
+    }
+
+    /// Takes the thing, as soon as no other worker has it.
+    ///
+    /// # Errors
+    /// The patience is over.
+    pub(crate) fn take(&self, patience: &dyn Patience) -> Result<Taken<'_, T>, Failure> {
+        let mut line = self.line();
+        loop {
+            if let Some(thing) = line.thing.take() {
+                return Ok(Taken { thing: Some(thing), turn: self });
+            }
+            let most = patience.left()?;
+            line.waiting += 1;
+            line = self.back.wait_timeout(line, most).unwrap_or_else(PoisonError::into_inner).0;
+            line.waiting -= 1;
+        }
+    }
+
+    /// Takes the thing if no worker has it.
+    pub(crate) fn try_take(&self) -> Option<Taken<'_, T>> {
+        let thing = self.line().thing.take()?;
+        Some(Taken { thing: Some(thing), turn: self })
+    }
+
+    /// Held for a few instructions only.
+    fn line(&self) -> MutexGuard<'_, Line<T>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A worker's turn, which ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Taken<'a, T> {
+    /// Present until the drop.
+    thing: Option<T>,
+    turn: &'a Turn<T>,
+}
+
+impl<T> Deref for Taken<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        self.thing.as_ref().expect("present until the drop")
+    }
+}
+
+impl<T> DerefMut for Taken<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.thing.as_mut().expect("present until the drop")
+    }
+}
+
+impl<T> Drop for Taken<'_, T> {
+    fn drop(&mut self) {
+        let mut line = self.turn.line();
+        line.thing = self.thing.take();
+        let waiting = line.waiting > 0;
+        drop(line);
+        if waiting {
+            self.turn.back.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use millstream_flow::Failure;
+
+    use super::Turn;
+    use crate::ops::patience::Patience;
+
+    struct None;
+
+    impl Patience for None {
+        fn left(&self) -> Result<Duration, Failure> {
+            Err(Failure::timeout("no patience"))
+        }
+    }
+
+    struct Endless;
+
+    impl Patience for Endless {
+        fn left(&self) -> Result<Duration, Failure> {
+            Ok(Duration::from_secs(1000))
+        }
+    }
+
+    #[test]
+    fn a_turn_that_does_not_end_is_given_up_on() {
+        let turn = Turn::new(1);
+        let taken = turn.take(&None).unwrap();
+        assert!(turn.take(&None).is_err() && turn.try_take().is_none());
+        drop(taken);
+        assert_eq!(*turn.take(&None).unwrap(), 1);
+    }
+
+    #[test]
+    fn every_worker_has_its_turn() {
+        let turn = Turn::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10_000).for_each(|_| *turn.take(&Endless).unwrap() += 1));
+            }
+        });
+        assert_eq!(*turn.try_take().unwrap(), 40_000);
+    }
+
+    #[test]
+    fn a_panic_ends_a_turn() {
+        let turn = Turn::new(0);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _taken = turn.take(&None).unwrap();
+            panic!("in its turn");
+        }));
+        assert!(panicked.is_err() && turn.try_take().is_some());
+    }
+}
