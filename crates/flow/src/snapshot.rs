@@ -186,9 +186,9 @@ impl Snapshot {
         let queued = self
             .stages
             .iter()
-            .map(|stage| (stage.waiting.saturating_sub(stage.waiting_for.iter().map(|w| w.units).sum()), stage))
+            .map(|stage| (stage.waiting_for.iter().fold(stage.waiting, |rest, w| rest.saturating_sub(w.units)), stage))
             .max_by_key(|(units, _)| *units);
-        let resting = self.delayed + self.waiting_for_memory;
+        let resting = self.delayed.saturating_add(self.waiting_for_memory);
         let parked_units = parked.map_or(0, |(units, ..)| units);
         let queued_units = queued.map_or(0, |(units, _)| units);
         if resting > parked_units && resting > queued_units {

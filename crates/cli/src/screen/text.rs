@@ -108,14 +108,20 @@ pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
+/// Characters that are kept for each column of a text that is cut: those without a width could be any number.
+const MOST_CHARACTERS: usize = 8;
+
 /// The text cut to at most `columns`, its last one an ellipsis if anything was cut.
 pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
     }
+    if columns == 0 {
+        return Cow::Borrowed("");
+    }
     let mut out = String::new();
     let mut used = 0;
-    for c in text.chars() {
+    for c in text.chars().take(columns * MOST_CHARACTERS) {
         let w = c.width().unwrap_or(0);
         if used + w >= columns {
             break;
@@ -123,9 +129,11 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
         out.push(c);
         used += w;
     }
-    if columns > 0 {
-        out.push('…');
+    // A sequence may be wider than its characters alone, such as a sign that a selector makes a picture.
+    while width(&out) >= columns {
+        out.pop();
     }
+    out.push('…');
     Cow::Owned(out)
 }
 
@@ -182,8 +190,17 @@ mod tests {
         assert_eq!(fit("abcd", 3), "ab…");
         assert_eq!(fit("日本語", 4), "日…");
         assert_eq!(fit("abc", 0), "");
+        let hidden = format!("a{}bcdefghijk", "\u{200b}".repeat(100_000));
         for columns in 0..9 {
-            for text in ["", "abc", "日本語", "e\u{301}e\u{301}e\u{301}"] {
+            for text in [
+                "",
+                "abc",
+                "日本語",
+                "e\u{301}e\u{301}e\u{301}",
+                &"☁\u{fe0f}".repeat(9),
+                &"👩\u{200d}🔬".repeat(9),
+                &hidden,
+            ] {
                 assert_eq!(width(&left(text, columns)), columns, "{text:?} in {columns}");
                 assert_eq!(width(&right(text, columns)), columns, "{text:?} in {columns}");
             }
