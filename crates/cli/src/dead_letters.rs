@@ -420,6 +420,42 @@ mod tests {
     }
 
     #[test]
+    fn a_letter_that_another_program_has_written_is_kept_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        check(&old, "flow-1").take(&letter(0, Record::line(b"x".to_vec())));
+        let text = fs::read_to_string(&old).unwrap();
+        let (start, end) = text.split_once("\"line\"").unwrap();
+        // A lone surrogate and a number beyond all floats: JSON, and no value of a Rust type.
+        let foreign = format!("{{\"message\":\"\\ud800\",\"size\":1e999,{}", &start[1..]).replacen(
+            "\"message\":\"took",
+            "\"said\":\"took",
+            1,
+        );
+        fs::write(&old, format!("{foreign}\"line\"{end}")).unwrap();
+        let found = letters::Letters::open(&old).unwrap().unwrap();
+        let after = check(&new, "flow-2");
+        found.rest(false).unwrap().for_each(|rest| after.keep(&rest));
+        drop(after);
+        let kept = fs::read_to_string(&new).unwrap();
+        assert!(
+            kept.starts_with("{\"run\":\"flow-2\"")
+                && kept.contains("\"message\":\"\\ud800\",")
+                && kept.contains("\"size\":1e999"),
+            "{kept}"
+        );
+        let again = letters::Letters::open(&new).unwrap().unwrap();
+        assert!(again.source().unwrap().eq(found.source().unwrap()));
+
+        fs::write(&old, [&b"{\"message\":\"\xff\","[..], &text.as_bytes()[1..]].concat()).unwrap();
+        let error = letters::Letters::open(&old).unwrap_err().to_string();
+        assert!(
+            error.contains(":1 is not a dead letter that can be retried: it is not UTF-8 from byte 13 on"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn what_is_no_regular_file_is_only_written_to() {
         let letters = check(Path::new("/dev/null"), "r");
         letters.begin().unwrap();

@@ -3,6 +3,7 @@
 //! The file is read three times, line by line, so that any number of letters takes the same memory: to check all of it
 //! before anything runs, as the source of the retry, and, for what the retry did not come to, to keep the rest.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::origin::Origin;
 use crate::screen::shown;
@@ -120,14 +122,14 @@ impl Letters {
             return Err(LettersError::Live { path: path.to_owned() });
         }
         let mut first: Option<Origin> = None;
-        let (mut count, mut faults, mut runs) = (0, 0, Vec::new());
+        let (mut count, mut faults, mut runs, mut known) = (0, 0, Vec::new(), HashSet::new());
         for (index, line) in BufReader::new(check).split(b'\n').enumerate() {
             let wrong = |reason| LettersError::Line { path: path.to_owned(), line: index + 1, reason };
             let letter = parse(&line.map_err(unreadable)?).map_err(wrong)?;
             let unit = again(&letter, index).map_err(wrong)?;
             faults += usize::from(unit.is_none());
             count += 1;
-            if !runs.contains(&letter.run) {
+            if known.insert(letter.run.clone()) {
                 runs.push(letter.run);
             }
             if !first.get_or_insert_with(|| letter.retry.clone()).is_same_run(&letter.retry) {
@@ -205,20 +207,24 @@ pub fn head(run: &str, started: u64) -> String {
     format!("{{\"run\":{},\"started\":{started},", serde_json::Value::from(run))
 }
 
-/// What follows the head of a letter; its members in another order if something else has written it anew.
+/// What follows the head of a letter; its members in another order if another program has written it.
 fn without_head(line: &[u8], letter: &Letter) -> Vec<u8> {
     if let Some(rest) = line.strip_prefix(head(&letter.run, letter.started).as_bytes()) {
         return rest.to_owned();
     }
-    let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(line).unwrap_or_default();
+    // Values stay the text that they are: as a letter is read, those of unknown members are not looked into.
+    let members: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_slice(line);
+    let mut members = members.expect("a letter is an object of JSON");
     members.remove("run");
     members.remove("started");
-    let text = serde_json::Value::from(members).to_string();
-    text.into_bytes().split_off(1)
+    let text = serde_json::to_vec(&members).expect("members have names and values");
+    text[1..].to_owned()
 }
 
 fn parse(line: &[u8]) -> Result<Letter, String> {
-    serde_json::from_slice(line).map_err(|error| {
+    let line =
+        str::from_utf8(line).map_err(|error| format!("it is not UTF-8 from byte {} on", error.valid_up_to() + 1))?;
+    serde_json::from_str(line).map_err(|error| {
         let text = error.to_string();
         match text.contains("missing field `retry`") {
             true => "it does not say how its run was started".to_owned(),
