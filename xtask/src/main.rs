@@ -8,6 +8,7 @@ mod checks;
 mod measured;
 mod models;
 mod python;
+mod soak;
 mod step;
 mod toolchain;
 
@@ -26,6 +27,8 @@ Commands:
   bench [ARG]...    Print the benchmark report; the arguments go to the bench program
                     (`cargo xtask bench --help` lists them); `bench --write [WORKLOAD] [ARG]...`
                     also writes docs/measured.md
+  soak [TARGET]...  Fuzz the readers of foreign bytes, every target or the named ones, for `--minutes N`
+                    each (default 1); needs a nightly toolchain and cargo-fuzz
   help              Show this text
 
 Steps of `test`, in order:
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         }
         Some("test") => test(&rest),
         Some("bench") => bench(rest),
+        Some("soak") => soak::soak(&rest, root()),
         Some(other) => Err(format!("unknown command `{other}`; `cargo xtask help` lists the commands")),
     };
     match outcome {

@@ -29,6 +29,8 @@ mod descriptors;
 pub mod doctor;
 pub mod evidence;
 pub mod file;
+#[cfg(any(fuzzing, test))]
+pub mod fuzz;
 pub mod history;
 pub mod json_bytes;
 pub mod json_member;

@@ -64,3 +64,9 @@ fn ended(outcome: Result<u8, EvidenceError>) -> ExitCode {
 fn print(text: &str) -> Result<(), EvidenceError> {
     out::print(text).map_err(EvidenceError::system("writing to standard output"))
 }
+
+/// Whether `--from` takes a file as a flow's report, be it of the whole flow or of a stage.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn is_report(path: &std::path::Path) -> bool {
+    [None, Some("get")].map(|stage| flow_report::read(path, stage).is_ok()).contains(&true)
+}

@@ -281,5 +281,16 @@ fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
     }
 }
 
+/// An op that makes its requests over the connections of another agent, made with the op's settings.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn http_get_over(
+    agent: impl FnOnce(ureq::config::Config) -> Agent,
+    spec: &HttpGetSpec,
+) -> Result<Box<dyn Op>, OpError> {
+    let mut op = HttpGet::new(spec)?;
+    op.agent = agent(op.agent.config().clone());
+    Ok(Box::new(op))
+}
+
 #[cfg(test)]
 mod tests;

@@ -32,6 +32,9 @@ mod zstd;
 #[cfg(test)]
 pub(crate) mod one_stage;
 
+#[cfg(any(fuzzing, test))]
+pub(crate) use self::{http_get::http_get_over, safe_path::rendered_path};
+
 use millstream_flow::{Cx, Failure};
 
 pub(crate) use self::failing::io_failure;

@@ -104,6 +104,12 @@ fn is_data(field: &Field, range: &Range<usize>) -> bool {
     !own_path
 }
 
+/// The path that `template` stands for in one unit.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn rendered_path(template: &Template, record: &Record) -> Result<PathBuf, Failure> {
+    PathTemplate::new(template).render(record)
+}
+
 #[cfg(test)]
 mod tests {
     use super::PathTemplate;

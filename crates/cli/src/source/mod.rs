@@ -140,6 +140,12 @@ impl<I: Iterator<Item = Record>> Iterator for Counted<I> {
     }
 }
 
+/// The units of a file that `lines` reads, from its bytes.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn lines_of(bytes: Vec<u8>) -> impl Iterator<Item = Record> {
+    lines::Lines::new(io::Cursor::new(bytes), "input".to_owned(), false)
+}
+
 fn walk_options(flow: &FlowFile) -> walk::Options {
     let (hidden, ignored, follow) = match flow.source {
         SourceSpec::Walk { hidden, ignored, follow, .. } => (hidden, ignored, follow),

@@ -185,6 +185,11 @@ fn ask(run: &Run, request: &Request) -> Result<Answer, SteerError> {
         (None, Err(error)) => return Err(failed(error)),
         (None, Ok(())) => return Err(SteerError::Ended { run: run.name.clone() }),
     };
+    carried_out(answer)
+}
+
+/// The answer, unless it is a refusal.
+fn carried_out(answer: Answer) -> Result<Answer, SteerError> {
     if answer.ok {
         return Ok(answer);
     }
@@ -293,6 +298,19 @@ fn print(page: &str) -> Result<(), SteerError> {
     out::print(page).map_err(SteerError::Output)
 }
 
+/// All that is shown of the first answer of a run that sends these bytes; `None` if they are no answer.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn shown_of(mut answers: &[u8]) -> Option<String> {
+    let answer = match carried_out(read_line(&mut answers, ANSWER_BYTES).ok()??) {
+        Ok(answer) => answer,
+        Err(refused) => return Some(refused.to_string()),
+    };
+    let now = *answer.snapshot?;
+    let page = described(&now, false, Look::FILE) + &described(&now, true, Look::FILE);
+    let run = Run { name: "flow-1".to_owned(), path: PathBuf::from("/run/flow-1") };
+    Some(page + &list(&[(run, now)], false))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,6 +328,31 @@ mod tests {
     fn the_json_is_the_snapshot() {
         let now = sample::snapshot();
         assert_eq!(serde_json::from_str::<Snapshot>(&described(&now, true, Look::FILE)).unwrap(), now);
+    }
+
+    /// The value with every number the largest there is.
+    fn largest(value: &serde_json::Value) -> serde_json::Value {
+        use serde_json::Value;
+        match value {
+            Value::Number(number) if number.is_f64() => f64::MAX.into(),
+            Value::Number(_) => u64::MAX.into(),
+            Value::Array(values) => values.iter().map(largest).collect(),
+            Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), largest(value))).collect(),
+            plain => plain.clone(),
+        }
+    }
+
+    #[test]
+    fn a_snapshot_with_any_numbers_and_names_is_shown() {
+        let wide = "☁\u{fe0f}".repeat(60);
+        let mut now: Snapshot =
+            serde_json::from_value(largest(&serde_json::to_value(sample::snapshot()).unwrap())).unwrap();
+        now.flow.clone_from(&wide);
+        now.stages[0].name.clone_from(&wide);
+        now.resources[0].name = "a\x1b[2Jb".to_owned();
+        let run = Run { name: wide, path: "/run/x".into() };
+        let text = described(&now, false, Look::FILE) + &list(&[(run, now)], false);
+        assert!(text.contains("18,446,744,073,709,551,615") && !text.contains('\x1b'), "{text}");
     }
 
     #[test]

@@ -192,3 +192,32 @@ impl Desk {
         }
     }
 }
+
+/// What a client reads that sends these bytes and no more.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn answers_to(mut requests: &[u8], control: Control) -> Vec<u8> {
+    use std::io::{Read as _, Write as _};
+
+    let (mut client, stream) = UnixStream::pair().expect("the system gives sockets");
+    for end in [&client, &stream] {
+        end.set_nonblocking(true).expect("a socket need not block");
+    }
+    let (mut desk, mut connection) = (Desk { control, status: None }, Connection::new(stream, Instant::now()));
+    let mut answers = Vec::new();
+    loop {
+        match client.write(requests) {
+            Ok(sent) => requests = &requests[sent..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => requests = &[],
+        }
+        if requests.is_empty() {
+            let _ = client.shutdown(std::net::Shutdown::Write);
+        }
+        let turn = connection.turn(Instant::now(), &mut |line| desk.answer(line));
+        // What is there is read; more comes with the next turn.
+        let _ = client.read_to_end(&mut answers);
+        if turn == Turn::Over {
+            return answers;
+        }
+    }
+}

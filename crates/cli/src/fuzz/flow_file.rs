@@ -1,0 +1,61 @@
+//! The text of a flow file: read, checked, planned, and its templates and quantities written again.
+
+use std::path::Path;
+
+use super::assert_printable;
+use crate::file::{self, Template, size, time};
+use crate::{plan, wire};
+
+/// Reads bytes as a flow file and plans it; says whether it is one.
+///
+/// # Panics
+/// An error without words, words that steer the terminal, or a template or size that is not what it was when it is
+/// written and read again.
+pub fn flow_file(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    // What is between quotes is what the parser takes for templates, sizes and times.
+    for piece in text.split(['"', '\'']) {
+        comes_back(piece);
+    }
+    let planned =
+        file::parse(Path::new("fuzz.toml"), &text, &[("out".to_owned(), "x".to_owned())]).and_then(|mut flow| {
+            if let Some(warnings) = flow.render_warnings() {
+                assert_printable(&warnings);
+            }
+            // A flow may have other sources than INPUTs; then the refusal is right.
+            let _ = flow.bind_inputs(&["in".into()]).map_err(|error| error.render());
+            let wired = wire::wire(&flow, |_| {}, None)?;
+            Ok(plan::describe(&flow, wired.flow.plan()))
+        });
+    match planned {
+        Ok(page) => {
+            assert_printable(&page);
+            true
+        }
+        Err(error) => {
+            let shown = error.render();
+            assert!(!shown.is_empty() && !error.to_string().is_empty(), "an error says what is wrong");
+            assert_printable(&shown);
+            false
+        }
+    }
+}
+
+/// Reads a text as everything that a value of a flow file can be, and writes it again.
+fn comes_back(text: &str) {
+    if let Ok(template) = Template::parse(text) {
+        let shown = template.to_string();
+        let again = Template::parse(&shown).expect("a template is shown as one");
+        assert_eq!(again.to_string(), shown, "{text:?}");
+        assert!(again.fields().map(|(field, _)| field).eq(template.fields().map(|(field, _)| field)), "{text:?}");
+    }
+    if let Ok(bytes) = size::parse(text) {
+        let shown = size::show(bytes);
+        assert_eq!(size::parse(&shown), Ok(bytes), "{text:?} is shown as {shown}");
+    }
+    if let Ok(span) = time::parse(text) {
+        let shown = time::show(span);
+        assert_eq!(time::parse(&shown), Ok(span), "{text:?} is shown as {shown}");
+    }
+    let _ = (time::parse_range(text), time::parse_rate(text));
+}

@@ -1,0 +1,198 @@
+//! What a hostile server sends to `http-get`.
+//!
+//! An input begins with a byte for the most bytes that one read gives (0: all there are). The rest is what the server
+//! sends, an answer for each request, separated by [`NEXT`]. In an answer, what follows [`AGAIN`] is sent again and again,
+//! as fast as it is read.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ureq::Agent;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport};
+
+use super::stage::in_stage;
+use crate::file::Template;
+use crate::file::model::HttpGetSpec;
+use crate::ops::http_get_over;
+use crate::record::Record;
+
+/// Separates the answers to one request and the next.
+const NEXT: u8 = 0x1e;
+
+/// What follows is sent until [`MOST_SENT`].
+const AGAIN: u8 = 0x1c;
+
+/// All that a server sends in answer to one request; far more than the body that is taken.
+const MOST_SENT: usize = 4 << 20;
+
+/// The largest body that is taken.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The most redirects that are followed.
+const MAX_REDIRECTS: u64 = 4;
+
+/// The longest message of a failure: what a server says is in it, and what it says is bounded.
+const MAX_MESSAGE: usize = 256 << 10;
+
+/// Gets a URL from a server that sends `bytes`; says whether there was a body.
+///
+/// # Panics
+/// A body beyond `max_bytes`, memory far beyond it, a pause beyond `max_retry_after`, or a failure without words.
+pub fn http(bytes: &[u8]) -> bool {
+    let Some((piece, answers)) = bytes.split_first() else { return false };
+    let script = Script {
+        piece: if *piece == 0 { usize::MAX } else { usize::from(*piece) },
+        answers: answers.split(|byte| *byte == NEXT).map(Answer::of).collect(),
+    };
+    let server = Server(Arc::new(Mutex::new(script)));
+    let spec = HttpGetSpec {
+        url: Template::parse("{line}").expect("a field is a template"),
+        max_bytes: Some(MAX_BYTES),
+        max_retry_after: None,
+        max_redirects: Some(MAX_REDIRECTS),
+        downgrade: true,
+        headers: Vec::new(),
+    };
+    let over = |config: Config| Agent::with_parts(config, server, Nowhere);
+    let op = http_get_over(over, &spec).expect("there are no headers to be wrong");
+    let (record, result) = in_stage(move |cx| {
+        let mut record = Record::line(b"http://fuzz.test/page".to_vec());
+        let mut requests = 0;
+        loop {
+            requests += 1;
+            assert!(requests <= MAX_REDIRECTS + 1, "no more redirects are followed than may be");
+            let hops = |record: &Record| record.hop.as_ref().map_or(0, |hop| hop.count);
+            let before = hops(&record);
+            let result = op.run(&mut record, cx);
+            // A unit that has been redirected goes on with the next request.
+            if result.is_ok() || hops(&record) == before {
+                return (record, result);
+            }
+        }
+    });
+    match result {
+        Ok(()) => {
+            assert!(record.payload.len() as u64 <= MAX_BYTES, "{} bytes are taken", record.payload.len());
+            assert!(record.payload.capacity() as u64 <= 2 * MAX_BYTES, "{} bytes are held", record.payload.capacity());
+            true
+        }
+        Err(failure) => {
+            assert!(record.payload.is_empty(), "a failure leaves the record as it was");
+            assert!(!failure.message().is_empty() && failure.message().len() <= MAX_MESSAGE, "{failure:?}");
+            assert!(failure.pause().as_secs() <= 5 * 60, "{failure:?}");
+            false
+        }
+    }
+}
+
+/// What a server still has to say, however many connections are made to it.
+#[derive(Debug)]
+struct Script {
+    piece: usize,
+    answers: VecDeque<Answer>,
+}
+
+/// What is sent once, and what is sent again and again after it.
+#[derive(Debug, Default)]
+struct Answer {
+    once: Vec<u8>,
+    again: Vec<u8>,
+}
+
+impl Answer {
+    fn of(text: &[u8]) -> Self {
+        let mut parts = text.splitn(2, |byte| *byte == AGAIN).map(<[u8]>::to_vec);
+        Self { once: parts.next().unwrap_or_default(), again: parts.next().unwrap_or_default() }
+    }
+
+    /// Writes what follows byte `at` into `room`, of what is sent once no more than `piece`; the number of bytes, 0 at the end.
+    fn send(&self, at: usize, piece: usize, room: &mut [u8]) -> usize {
+        if let Some(rest @ [_, ..]) = self.once.get(at..) {
+            let amount = rest.len().min(piece).min(room.len());
+            room[..amount].copy_from_slice(&rest[..amount]);
+            return amount;
+        }
+        let again = self.again.iter().cycle().skip((at - self.once.len()) % self.again.len().max(1));
+        let amount = if self.again.is_empty() { 0 } else { room.len().min(MOST_SENT.saturating_sub(at)) };
+        room[..amount].iter_mut().zip(again).for_each(|(to, from)| *to = *from);
+        amount
+    }
+}
+
+/// A server that is no further away than this process.
+#[derive(Debug, Clone)]
+struct Server(Arc<Mutex<Script>>);
+
+impl Connector for Server {
+    type Out = Connection;
+
+    fn connect(&self, details: &ConnectionDetails<'_>, _: Option<()>) -> Result<Option<Connection>, ureq::Error> {
+        Ok(Some(Connection {
+            server: self.clone(),
+            answer: Answer::default(),
+            sent: 0,
+            tls: details.needs_tls(),
+            buffers: LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size()),
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct Connection {
+    server: Server,
+    answer: Answer,
+    sent: usize,
+    tls: bool,
+    buffers: LazyBuffers,
+}
+
+impl Connection {
+    fn script(&self) -> std::sync::MutexGuard<'_, Script> {
+        self.server.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Transport for Connection {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    /// A request; its answer takes the place of what was left of the one before.
+    fn transmit_output(&mut self, _amount: usize, _timeout: NextTimeout) -> Result<(), ureq::Error> {
+        let next = self.script().answers.pop_front();
+        (self.answer, self.sent) = (next.unwrap_or_default(), 0);
+        Ok(())
+    }
+
+    fn await_input(&mut self, _timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        let piece = self.script().piece;
+        let amount = self.answer.send(self.sent, piece, self.buffers.input_append_buf());
+        self.buffers.input_appended(amount);
+        self.sent += amount;
+        Ok(amount > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        !self.script().answers.is_empty()
+    }
+
+    fn is_tls(&self) -> bool {
+        self.tls
+    }
+}
+
+/// Every host has the same address, which leads nowhere.
+#[derive(Debug)]
+struct Nowhere;
+
+impl Resolver for Nowhere {
+    fn resolve(&self, _: &Uri, _: &Config, _: NextTimeout) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let mut addresses = self.empty();
+        addresses.push(SocketAddr::from(([0, 0, 0, 0], 0)));
+        Ok(addresses)
+    }
+}

@@ -1,0 +1,109 @@
+//! Files that runs have written and others may have changed since: an archive's manifest and objects, dead letters, reports.
+
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use millstream_flow::Failure;
+
+use super::MemoryFile;
+use super::stage::in_stage;
+use crate::evidence;
+use crate::file::Template;
+use crate::file::model::{OpSpec, ParseFormat, ZstdMode};
+use crate::file::template::{Field, Fields as _};
+use crate::json_member;
+use crate::ops::{self, Op};
+use crate::record::Record;
+use crate::retry::letters::{Again, Letters, head};
+use crate::source;
+
+/// The largest content that an object may have.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Reads bytes as each of these files; says whether they are one.
+///
+/// # Panics
+/// A path of a manifest that leads out of its archive, bytes of a member that are others once they are written, an object
+/// that becomes larger than it may, or letters that are others once they are kept.
+pub fn manifest(bytes: &[u8]) -> bool {
+    let file = MemoryFile::of(bytes);
+    let entries = entries(bytes);
+    let object = decompress(bytes);
+    let letters = letters(&file);
+    let report = evidence::is_report(&file.path());
+    entries || object || letters || report
+}
+
+/// Reads a manifest as `flows/verify.toml` does; whether a line of it is an entry.
+fn entries(bytes: &[u8]) -> bool {
+    let mut found = false;
+    for record in source::lines_of(bytes.to_vec()) {
+        let Ok(record) = run(&OpSpec::Parse { format: ParseFormat::Json }, record) else { continue };
+        found = true;
+        for template in ["archive/objects/{json.blake3[..2]}/{json.blake3}.zst", "archive/{json.path}"] {
+            let template = Template::parse(template).expect("it is a template");
+            let Ok(path) = ops::rendered_path(&template, &record) else { continue };
+            assert!(stays_in(Path::new("archive"), &path), "{} leads out", path.display());
+        }
+        for member in &record.json {
+            let field = Field::Json(member.name.clone());
+            if let Some(value) = record.field(&field) {
+                assert!(!member.is_json || !member.value.is_empty(), "JSON is never empty");
+                comes_back(&value);
+            }
+        }
+    }
+    found
+}
+
+fn stays_in(folder: &Path, path: &Path) -> bool {
+    path.starts_with(folder) && path.components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// Writes bytes into JSON as `{json:FIELD}` does, and reads them again.
+fn comes_back(value: &[u8]) {
+    let mut text = b"{\"member\":".to_vec();
+    crate::json_bytes::write_string(value, &mut text);
+    text.push(b'}');
+    let members = json_member::read(&text).expect("what is written is JSON");
+    assert_eq!(json_member::find(&members, "member").as_deref(), Some(value));
+}
+
+/// Decompresses an object; whether it is one.
+fn decompress(bytes: &[u8]) -> bool {
+    let mut record = Record::line(b"object".to_vec());
+    record.payload = bytes.to_vec();
+    let Ok(record) = run(&OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MAX_BYTES) } }, record) else {
+        return false;
+    };
+    assert!(record.payload.len() as u64 <= MAX_BYTES, "{} bytes are taken", record.payload.len());
+    assert!(record.payload.capacity() as u64 <= 2 * MAX_BYTES, "{} bytes are held", record.payload.capacity());
+    true
+}
+
+fn run(spec: &OpSpec, mut record: Record) -> Result<Record, Failure> {
+    let op: Arc<dyn Op> = ops::build(spec).expect("it needs nothing from the system").into();
+    in_stage(move |cx| op.run(&mut record, cx).map(|()| record))
+}
+
+/// Reads dead letters, keeps all of them as an interrupted retry does, and reads these; whether there were any.
+fn letters(file: &MemoryFile) -> bool {
+    let Ok(Some(letters)) = Letters::open(&file.path()) else { return false };
+    let _ = (letters.origin().flow_args(), letters.origin().dir.to_path());
+    let units = units(&letters);
+    assert_eq!(units.len(), letters.units());
+    let rest: Vec<Vec<u8>> = letters.rest(false).expect("the file can be read").collect();
+    assert_eq!(rest.len(), letters.units() + letters.faults(), "each letter is kept");
+    assert_eq!(letters.rest(true).expect("the file can be read").count(), 0, "it was read");
+    let head = head("retry-1", 7);
+    let kept: Vec<u8> = rest.iter().flat_map(|rest| [head.as_bytes(), rest, b"\n"].concat()).collect();
+    let kept = MemoryFile::of(&kept);
+    let again = Letters::open(&kept.path()).expect("kept letters are letters").expect("there are some");
+    assert_eq!(self::units(&again), units);
+    assert_eq!(again.origin(), letters.origin());
+    true
+}
+
+fn units(letters: &Letters) -> Vec<Again> {
+    letters.source().expect("the file can be read").collect()
+}

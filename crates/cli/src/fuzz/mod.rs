@@ -1,0 +1,48 @@
+//! Bytes that strangers chose, handed to what reads them: an entry point for each kind of stranger.
+//!
+//! An entry point reads its bytes as the command does, uses what comes of them, and panics where a promise is broken. It
+//! says whether it found what it looks for. `fuzz/` in the repository drives the entry points with libFuzzer, which looks
+//! at time and memory as well; the tests here try seeds and mutations of them.
+
+mod control;
+mod flow_file;
+mod http;
+mod manifest;
+#[cfg(test)]
+mod mutation;
+mod stage;
+#[cfg(test)]
+mod tests;
+
+use crate::screen::shown;
+
+pub use self::control::control;
+pub use self::flow_file::flow_file;
+pub use self::http::http;
+pub use self::manifest::manifest;
+
+/// A file that is only in memory, as paths name it.
+struct MemoryFile(std::fs::File);
+
+impl MemoryFile {
+    fn of(bytes: &[u8]) -> Self {
+        use std::io::Write as _;
+
+        let name = rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC);
+        let mut file = std::fs::File::from(name.expect("the system gives memory"));
+        file.write_all(bytes).expect("the system gives memory");
+        Self(file)
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        use std::os::fd::AsRawFd as _;
+
+        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
+}
+
+/// Panics when text that is about to be shown could steer a terminal.
+fn assert_printable(text: &str) {
+    let steers = text.chars().find(|character| shown::is_hidden(*character) && !matches!(character, '\n' | '\t'));
+    assert!(steers.is_none(), "{steers:?} would reach the terminal in {text:?}");
+}

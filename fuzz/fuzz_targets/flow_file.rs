@@ -1,0 +1,7 @@
+//! Flow files: read, checked, planned.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    millstream_cli::fuzz::flow_file(bytes);
+});
