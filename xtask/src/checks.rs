@@ -2,6 +2,7 @@
 
 use crate::bare;
 use crate::models::{self, LOOM_PACKAGES};
+use crate::promises;
 use crate::python;
 use crate::step::Step;
 
@@ -10,6 +11,7 @@ pub(crate) fn all() -> Vec<Step> {
     let mut steps = vec![
         Step::cargo("fmt", "the layout is that of rustfmt", ["fmt", "--all", "--check"]),
         Step::inspect("models", "the loom steps run every loom model", models::check_listed),
+        Step::inspect("promises", "every test that docs/security.md names exists", promises::check),
         Step::cargo(
             "clippy",
             "no lint fires in any target",

@@ -7,6 +7,7 @@ mod bare;
 mod checks;
 mod measured;
 mod models;
+mod promises;
 mod python;
 mod soak;
 mod step;

@@ -1,0 +1,73 @@
+//! The tests that `docs/security.md` names for its promises: each is in the file that is said, and is a test.
+
+use std::fs;
+use std::path::Path;
+
+const PAGE: &str = "docs/security.md";
+
+/// Fails when a test that the page names is not there.
+///
+/// # Errors
+/// The tests that are missing, or a page without any.
+pub(crate) fn check(root: &Path) -> Result<(), String> {
+    let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("cannot read {path}: {error}"));
+    let page = read(PAGE)?;
+    let named = named(&page);
+    if named.is_empty() {
+        return Err(format!("{PAGE} names no test; expected `FILE.rs: test` behind each promise"));
+    }
+    let mut missing = Vec::new();
+    for (file, test) in &named {
+        if !read(file).is_ok_and(|text| is_test(&text, test)) {
+            missing.push(format!("{file}: {test}"));
+        }
+    }
+    if missing.is_empty() {
+        println!("   {} tests are named", named.len());
+        return Ok(());
+    }
+    Err(format!("{PAGE} names tests that are not there:\n  {}", missing.join("\n  ")))
+}
+
+/// What stands as `` `FILE.rs: test` `` in the page.
+fn named(page: &str) -> Vec<(&str, &str)> {
+    page.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter_map(|code| code.split_once(": "))
+        .filter(|(file, _)| file.ends_with(".rs"))
+        .collect()
+}
+
+/// Whether `text` has a function of this name under `#[test]`, among whose other attributes is no `#[ignore]`.
+fn is_test(text: &str, name: &str) -> bool {
+    let head = format!("fn {name}(");
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.iter().enumerate().filter(|(_, line)| line.starts_with(&head)).any(|(at, _)| {
+        let attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#[") || line.starts_with("//"));
+        let attributes: Vec<_> = attributes.collect();
+        attributes.contains(&&"#[test]") && !attributes.iter().any(|line| line.starts_with("#[ignore"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_names_tests_that_are_there() {
+        check(crate::root()).unwrap();
+    }
+
+    #[test]
+    fn files_and_tests_are_found_in_code_only() {
+        let page = "A promise (`a/b.rs: holds`). `x = 1` and `c.toml: no`; b.rs: none.\nAnother `d.rs: too`";
+        assert_eq!(named(page), [("a/b.rs", "holds"), ("d.rs", "too")]);
+    }
+
+    #[test]
+    fn a_function_that_is_no_test_or_is_not_run_is_none() {
+        let text = "#[test]\n#[cfg(unix)]\nfn one() {}\nfn two() {}\n#[test]\n#[ignore = \"slow\"]\nfn three() {}";
+        assert_eq!(["one", "two", "three", "on"].map(|name| is_test(text, name)), [true, false, false, false]);
+    }
+}
