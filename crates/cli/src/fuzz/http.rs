@@ -14,6 +14,7 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport};
 
+use super::assert_taken;
 use super::stage::in_stage;
 use crate::file::Template;
 use crate::file::model::HttpGetSpec;
@@ -76,8 +77,7 @@ pub fn http(bytes: &[u8]) -> bool {
     });
     match result {
         Ok(()) => {
-            assert!(record.payload.len() as u64 <= MAX_BYTES, "{} bytes are taken", record.payload.len());
-            assert!(record.payload.capacity() as u64 <= 2 * MAX_BYTES, "{} bytes are held", record.payload.capacity());
+            assert_taken(&record, MAX_BYTES);
             true
         }
         Err(failure) => {

@@ -14,6 +14,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
+use crate::record::Record;
 use crate::screen::shown;
 
 pub use self::control::control;
@@ -39,6 +40,13 @@ impl MemoryFile {
 
         format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
     }
+}
+
+/// Panics when a record has taken more than it may, or holds far more.
+fn assert_taken(record: &Record, most: u64) {
+    let payload = &record.payload;
+    assert!(payload.len() as u64 <= most, "{} bytes are taken", payload.len());
+    assert!(payload.capacity() as u64 <= 2 * most, "{} bytes are held", payload.capacity());
 }
 
 /// Panics when text that is about to be shown could steer a terminal.
