@@ -9,7 +9,7 @@ use super::stage::in_stage;
 use super::{MemoryFile, assert_taken};
 use crate::evidence;
 use crate::file::Template;
-use crate::file::model::{OpSpec, ParseFormat, ZstdMode};
+use crate::file::model::{MaxBytes, OpSpec, ParseFormat, ZstdMode};
 use crate::file::template::{Field, Fields as _};
 use crate::ops::{self, Op};
 use crate::record::Record;
@@ -67,19 +67,28 @@ fn comes_back(value: &[u8]) {
     assert_eq!(parsed.json_member("member").as_deref(), Some(value));
 }
 
-/// Decompresses an object; whether it is one.
+/// Decompresses an object, in memory and piece by piece; whether it is one.
 fn decompress(bytes: &[u8]) -> bool {
-    let mut record = Record::line(b"object".to_vec());
-    record.payload = bytes.to_vec();
-    let Ok(record) = run(&OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MAX_BYTES) } }, record) else {
-        return false;
+    let content = |most_in_memory| {
+        let mut record = Record::line(b"object".to_vec());
+        record.payload = bytes.to_vec().into();
+        let spec = OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Size(MAX_BYTES)) } };
+        let record = run_within(&spec, record, most_in_memory).ok()?;
+        assert_taken(&record, MAX_BYTES);
+        run(&OpSpec::Sha256, record).ok()?.sha256
     };
-    assert_taken(&record, MAX_BYTES);
-    true
+    let whole = content(u64::MAX);
+    assert_eq!(whole, content(1), "a stream has the content that the payload in memory has");
+    whole.is_some()
 }
 
-fn run(spec: &OpSpec, mut record: Record) -> Result<Record, Failure> {
-    let op: Arc<dyn Op> = ops::build(spec).expect("it needs nothing from the system").into();
+fn run(spec: &OpSpec, record: Record) -> Result<Record, Failure> {
+    run_within(spec, record, u64::MAX)
+}
+
+/// Runs the op on a record whose payload is a stream if it is larger than `most_in_memory`.
+fn run_within(spec: &OpSpec, mut record: Record, most_in_memory: u64) -> Result<Record, Failure> {
+    let op: Arc<dyn Op> = ops::build(spec, most_in_memory).expect("it needs nothing from the system").into();
     in_stage(move |cx| op.run(&mut record, cx).map(|()| record))
 }
 

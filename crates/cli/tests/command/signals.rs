@@ -71,7 +71,7 @@ fn what_the_command_was_started_to_ignore_stays_ignored() {
     assert_eq!(room.status("gate")["phase"], "running");
     running.signal(libc::SIGTERM);
     running.line_with("no more units are admitted");
-    assert_eq!(room.status("gate")["phase"], "draining");
+    until("the status says so", || room.status("gate")["phase"] == "draining");
     room.write("open", "");
     let (status, _, err) = running.end();
     assert_eq!(code(status), 3, "{err}");
