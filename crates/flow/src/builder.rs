@@ -28,7 +28,7 @@ pub const DEFAULT_INFLIGHT: u64 = 256;
 /// Default bound on the number of keys of one keyed resource.
 pub const DEFAULT_MAX_KEYS: usize = 65_536;
 /// The most workers a flow, or one stage, may have.
-pub(crate) const WORKERS_MOST: usize = 65_536;
+pub(crate) const MAX_WORKERS: usize = 65_536;
 /// Default ceiling of workers of a blocking stage whose needs set no bound.
 pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
 /// Default ceiling of workers of a blocking stage whose needs of tokens, objects or permits are the bound.
@@ -326,8 +326,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
     }
 
     fn check_limits(&self) -> Result<(), BuildError> {
-        const STAGES_MOST: usize = 1024;
-        const RESOURCES_MOST: usize = 1024;
+        const MAX_STAGES: usize = 1024;
+        const MAX_RESOURCES: usize = 1024;
         if self.inflight == 0 {
             return Err(BuildError::ZeroInflight);
         }
@@ -337,13 +337,13 @@ impl<R: Send + 'static> FlowBuilder<R> {
         if self.workers == 0 {
             return Err(BuildError::ZeroWorkers);
         }
-        if self.workers > WORKERS_MOST {
-            return Err(BuildError::TooMany { what: "workers", count: self.workers, most: WORKERS_MOST });
+        if self.workers > MAX_WORKERS {
+            return Err(BuildError::TooMany { what: "workers", count: self.workers, most: MAX_WORKERS });
         }
         for (what, count, most) in [
-            ("stages", self.names.len(), STAGES_MOST),
-            ("resources", self.resources.len(), RESOURCES_MOST),
-            ("units in flight", usize::try_from(self.inflight).unwrap_or(usize::MAX), Column::<u8>::ROWS_MOST),
+            ("stages", self.names.len(), MAX_STAGES),
+            ("resources", self.resources.len(), MAX_RESOURCES),
+            ("units in flight", usize::try_from(self.inflight).unwrap_or(usize::MAX), Column::<u8>::MAX_ROWS),
         ] {
             if count > most {
                 return Err(BuildError::TooMany { what, count, most });
@@ -395,7 +395,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
                 return Err(BuildError::NeedTooLarge { stage: stage(), resource, amount, capacity });
             }
         }
-        let sensible = |floor, ceiling| ceiling > 0 && ceiling <= WORKERS_MOST && floor <= ceiling;
+        let sensible = |floor, ceiling| ceiling > 0 && ceiling <= MAX_WORKERS && floor <= ceiling;
         if let Some((floor, ceiling)) = draft.workers.filter(|&(floor, ceiling)| !sensible(floor, ceiling)) {
             return Err(BuildError::Workers { stage: stage(), floor, ceiling });
         }

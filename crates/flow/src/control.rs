@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::builder::WORKERS_MOST;
+use crate::builder::MAX_WORKERS;
 use crate::engine::{Shared, Workers};
 use crate::resource::{Rate, Supply};
 use crate::snapshot::Snapshot;
@@ -69,7 +69,7 @@ impl Control {
     /// # Errors
     /// If `units` is zero.
     pub fn set_inflight(&self, units: u64) -> Result<(), SetError> {
-        let most = crate::engine::Column::<u8>::ROWS_MOST as u64;
+        let most = crate::engine::Column::<u8>::MAX_ROWS as u64;
         if units == 0 || units > most {
             let must = "it must be from 1 to 4 billion units";
             return Err(SetError::BadValue { what: "inflight".into(), value: units.to_string(), must });
@@ -152,7 +152,7 @@ impl Control {
             let known = names(stages.iter().map(|s| &*s.name));
             return Err(SetError::UnknownStage { stage: stage.into(), known });
         };
-        if ceiling == 0 || floor > ceiling || ceiling > WORKERS_MOST {
+        if ceiling == 0 || floor > ceiling || ceiling > MAX_WORKERS {
             return Err(SetError::BadValue {
                 what: format!("workers of stage `{stage}`"),
                 value: format!("{floor}..={ceiling}"),
@@ -183,7 +183,7 @@ impl Control {
     /// # Errors
     /// If `threads` is zero or more than 65536.
     pub fn set_shared_workers(&self, threads: usize) -> Result<(), SetError> {
-        if threads == 0 || threads > WORKERS_MOST {
+        if threads == 0 || threads > MAX_WORKERS {
             let must = "it must be from 1 to 65536 threads";
             return Err(SetError::BadValue { what: "workers".into(), value: threads.to_string(), must });
         }

@@ -52,7 +52,7 @@ impl<In> fmt::Debug for SubmitError<In> {
 }
 
 /// How often a submitter that does not wait looks again for the end of another one's `send`.
-const LOOKS_MOST: u32 = 64;
+const MAX_LOOKS: u32 = 64;
 
 /// How long a submitter waits for room.
 #[derive(Clone, Copy)]
@@ -255,7 +255,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             }
             let pause = match patience {
                 // There is room, and nobody waits: a sender is about to put down the unit whose place it has taken.
-                Patience::None if looks < LOOKS_MOST && state.entrance.is_next(place) && state.has_room(bytes) => {
+                Patience::None if looks < MAX_LOOKS && state.entrance.is_next(place) && state.has_room(bytes) => {
                     looks += 1;
                     self.shared.release(state);
                     std::thread::yield_now();
@@ -276,7 +276,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                     let message = "dropped to make room for a newer unit";
                     self.shared.write_off(&mut row, &*self.sink, self.gate.entry.index, Cause::Overload, message);
                     state = self.shared.lock();
-                    state.bury(row, self.shared.now());
+                    state.discard(row, self.shared.now());
                     continue;
                 }
                 Patience::None => break SubmitError::Full(unit),

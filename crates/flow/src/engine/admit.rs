@@ -8,21 +8,21 @@ use super::state::{State, Waiter};
 use super::unit::{Ask, Grant, Stamp};
 use super::waking::Entering;
 
-/// What is known of a unit before it is admitted.
+/// The facts about a unit before it is admitted.
 pub(crate) struct Candidate {
     pub(crate) bytes: u64,
-    /// What most units do not have; apart, because candidates pass from core to core.
+    /// The facts that most units lack; boxed, because candidates pass from core to core.
     pub(crate) extra: Option<Box<Extra>>,
 }
 
 #[derive(Default)]
 pub(crate) struct Extra {
-    /// The entry stage's needs of it, if they differ by unit.
+    /// The entry stage's needs for the unit, if they differ by unit.
     pub(crate) asks: Vec<Ask>,
     pub(crate) ticketed: bool,
-    /// It must not enter its first queue before this.
+    /// The time before which the unit must not enter its first queue.
     pub(crate) not_before_ns: u64,
-    /// Why the entry stage can't run it.
+    /// The reason why the entry stage cannot run the unit.
     pub(crate) refused: Option<Box<str>>,
 }
 
@@ -32,7 +32,7 @@ impl State {
         self.has_room_beside(0, 0, bytes)
     }
 
-    /// Whether so many units of so many bytes together may surely enter now.
+    /// Whether this many units with this many bytes together can certainly enter now.
     pub(crate) fn has_room_for_all(&self, units: usize, bytes: u64) -> bool {
         self.in_flight + units as u64 <= self.settings.inflight
             && self.fits(bytes.into())
@@ -40,7 +40,8 @@ impl State {
             && self.memory_waiters.is_empty()
     }
 
-    /// The same if `units` units with `their_bytes` were in flight beside those that are.
+    /// Whether a unit of `bytes` could enter if `units` units with `their_bytes` were in flight beside the present
+    /// ones.
     pub(crate) fn has_room_beside(&self, units: usize, their_bytes: u64, bytes: u64) -> bool {
         let in_flight = self.in_flight + units as u64;
         let memory = self.fits(u128::from(their_bytes) + u128::from(bytes));
@@ -54,7 +55,7 @@ impl State {
         in_flight < self.settings.inflight && (memory || in_flight == 0) && place && is_turn
     }
 
-    /// Whether the byte budget has room for so many bytes beside those in flight.
+    /// Whether the byte budget has room for this many bytes beside those in flight.
     pub(crate) fn fits(&self, bytes: u128) -> bool {
         self.bytes + bytes <= self.settings.memory.into()
     }
@@ -70,8 +71,8 @@ impl State {
         self.bytes -= u128::from(bytes);
     }
 
-    /// Lets a unit in, at the end of `run`, which the caller then enqueues. `place` puts its payload into the
-    /// row's cell. Returns whether the unit is plain.
+    /// Admits a unit into a free row, at the end of `run`, which the caller then enqueues. `place` puts its payload
+    /// into the row's cell. Returns whether the unit is plain.
     pub(crate) fn admit(
         &mut self,
         candidate: Candidate,
@@ -99,12 +100,12 @@ impl State {
         place(&mut row);
         self.stamps.set(&mut row, Stamp::new(self.next_id, now));
         self.next_id += 1;
-        self.let_in(row, plain, not_before_ns, run, now)
+        self.admit_row(row, plain, not_before_ns, run, now)
     }
 
-    /// Admits a unit whose row is filled and stamped, at the end of `run`, which the caller then enqueues. Returns whether
-    /// the unit is plain in its queue, too.
-    pub(crate) fn let_in(
+    /// Admits a unit whose row is filled and stamped, at the end of `run`, which the caller then enqueues. Returns
+    /// whether the unit is plain in its queue, too.
+    pub(crate) fn admit_row(
         &mut self,
         mut row: Row,
         plain: bool,
@@ -139,9 +140,9 @@ impl State {
         plain && self.entry_place.is_none()
     }
 
-    /// How many units may leave the gate before it is the turn of the submitter who waits first at the entrance.
+    /// The number of units that may leave the gate before it is the turn of the first submitter at the entrance.
     pub(crate) fn may_leave_the_gate(&self) -> usize {
-        // Into a closed flow nobody goes from the entrance, whoever is still in line there.
+        // A closed flow admits no submitter from the entrance, so those still in line there hold nothing up.
         if self.is_closed() {
             return usize::MAX;
         }
@@ -149,13 +150,13 @@ impl State {
         behind.map_or(usize::MAX, |behind| behind.saturating_sub(self.left_the_gate) as usize)
     }
 
-    /// A worker will come by the gate soon (see `gate`).
+    /// Whether a worker will come by the gate soon (see `gate`).
     pub(crate) fn gate_is_attended(&self) -> bool {
         self.busy_soon > 0 || self.threads.signals > 0
     }
 
-    /// Takes the unit that has waited longest in the entry stage's queue, if its leaving makes room for
-    /// `bytes`. It is still in flight until [`bury`](Self::bury).
+    /// Takes the unit that has waited longest in the entry stage's queue, if its departure makes room for `bytes`. The
+    /// unit is still in flight until [`discard`](Self::discard).
     pub(crate) fn drop_oldest(&mut self, bytes: u64, now: u64) -> Option<Row> {
         let entry = self.entry;
         let units = self.units.clone();
@@ -165,7 +166,7 @@ impl State {
                 && (left + u128::from(bytes) <= state.settings.memory.into() || state.in_flight == 1)
                 && state.memory_waiters.is_empty()
         };
-        // The first in one of the lines of what the stage needs, or the first in the queue itself.
+        // The oldest unit is the first in one of the lines for the stage's needs, or the first in the queue itself.
         let in_line =
             self.instances.iter_mut().enumerate().filter_map(|(i, instance)| match instance.waiters.front_mut() {
                 Some(Waiter::Unit { row, stage }) if *stage == entry => Some((units.unit(row).queued_ns, i)),
@@ -189,14 +190,14 @@ impl State {
                 if makes_room(self, &mut row) {
                     return Some(row);
                 }
-                self.unpop_waiting(row, entry);
+                self.push_front_waiting(row, entry);
                 None
             }
         }
     }
 
-    /// The end of a unit that was given up on outside of a worker.
-    pub(crate) fn bury(&mut self, row: Row, now: u64) {
+    /// Ends a unit that was given up on outside of a worker.
+    pub(crate) fn discard(&mut self, row: Row, now: u64) {
         let entry = self.entry;
         self.stage(entry).stats.dead_lettered += 1;
         self.dead_lettered += 1;
@@ -204,7 +205,8 @@ impl State {
         self.flow_on(now);
     }
 
-    /// The ways to wake submitters at the entrance, with their places: the first if it may enter, all if none ever will.
+    /// Takes the ways to wake submitters at the entrance, with their places: the first if it may enter, all if none
+    /// ever will.
     pub(crate) fn wake_entering(&mut self) -> Entering {
         match self.is_closed() {
             true => self.entrance.wake_all(),
@@ -212,7 +214,7 @@ impl State {
         }
     }
 
-    /// The way to wake the first submitter at the entrance, if it may enter.
+    /// Takes the way to wake the first submitter at the entrance, if it may enter.
     fn wake_entrance(&mut self) -> Option<(u64, Wake)> {
         let mut entrance = std::mem::take(&mut self.entrance);
         let may_enter = |bytes, is_source: bool| self.has_room(bytes) && (!is_source || self.wants_more());
@@ -221,8 +223,8 @@ impl State {
         wake
     }
 
-    /// Whether admitting more would keep workers busier. Otherwise the source may sleep on until half of
-    /// the flow is empty: waking it for every unit would cost more than the units do.
+    /// Whether admitting more units would keep workers busier. If not, the source may sleep on until half of the flow
+    /// is empty: waking it for every unit would cost more than the units do.
     pub(crate) fn wants_more(&self) -> bool {
         let enough = 2 * self.settings.shared_workers as u64;
         let room = self.settings.inflight.saturating_sub(self.in_flight);
@@ -233,7 +235,7 @@ impl State {
             })
     }
 
-    /// Units that run as soon as a worker is free, but for what they need.
+    /// The number of units that could run as soon as a worker is free and their needs are met.
     pub(crate) fn could_run(&self) -> usize {
         self.stages.iter().map(|stage| stage.waiting.len() + stage.granted).sum()
     }

@@ -1,46 +1,46 @@
 //! The size of batches where a flow sets none.
 //!
-//! A long batch is good for throughput. A stage's code, and the kernel's code beneath it, are loaded into the
-//! core's caches once for all its units instead of once for each, and the flow's mutex is taken once for all.
-//! What a core does between two visits to a stage evicts it: an archive's four stages of 10 to 50 µs a unit take
-//! 4 % less CPU time in batches of 200 µs than in batches of 20 µs, and those of 50 and 100 µs lie between.
+//! A long batch is good for throughput. A stage's code, and the kernel's code beneath it, are loaded into the core's
+//! caches once for all its units instead of once for each, and the flow's mutex is taken once for all. The work that a
+//! core does between two visits to a stage evicts its code: the four stages of an archive, at 10 to 50 µs a unit, take
+//! 4 % less CPU time in batches of 200 µs than in batches of 20 µs, and batches of 50 and 100 µs lie between.
 //!
-//! A short batch is good for latency: a unit waits for those it is with, in every stage. So a flow that pulls its
-//! units from a source, where nobody waits for a single one, has long batches, and a service that is sent its
-//! units has short ones. So have stages that block: there the units of a batch would wait one after the other for
-//! what others could wait for at the same time.
+//! A short batch is good for latency: in every stage, a unit waits for the others of its batch. A flow that pulls its
+//! units from a source, where no client waits for a single one, therefore has long batches, and a service whose units
+//! are sent to it has short ones. Stages that block have short ones, too: the units of a batch would wait one after the
+//! other for what several workers could wait for at the same time.
 //!
-//! Either way a batch is small enough that every worker gets some of the units in flight: with few in flight, or
-//! many workers, that bound is the one that counts. The batches of one turn together are bounded likewise: its units are in flight until
-//! it ends or is held up, so a unit that waits in it must leave the others room.
+//! Either way a batch is small enough that every worker gets some of the units in flight: with few in flight, or many
+//! workers, that bound decides. The batches of one turn together are bounded likewise: their units are in flight until
+//! the turn ends or is held up, so a unit that waits in it must leave the others room.
 //!
-//! What is in one batch runs one after the other. Units that wait for one another need batches of one.
+//! The units of one batch run one after the other. Units that wait for one another need batches of one.
 
 use super::chain::CHAIN_NS;
 use super::state::{StageState, State};
 use crate::policy::Batch;
 use crate::resource::Supply;
 
-/// What a batch should last in a flow that has a source.
+/// The intended duration of a batch in a flow that has a source.
 const FROM_SOURCE_NS: u64 = 200_000;
 
-/// What it should last in a flow that is sent its units, and in a stage that blocks.
+/// The intended duration of a batch in a flow without a source, and in a stage that blocks.
 const SHORT_NS: u64 = 20_000;
 
-/// What a stage's batches are like if its flow sets no size.
+/// The shape of a stage's batches if its flow sets no size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AutoBatch {
     lasts_ns: u64,
-    units_most: usize,
-    /// A worker's share of what may be in flight.
+    max_units: usize,
+    /// A worker's share of the units that may be in flight.
     share: usize,
 }
 
 impl AutoBatch {
-    /// A unit at a time.
-    pub(crate) const ONE: Self = AutoBatch { lasts_ns: 0, units_most: 1, share: 1 };
+    /// Batches of one unit.
+    pub(crate) const ONE: Self = AutoBatch { lasts_ns: 0, max_units: 1, share: 1 };
 
-    /// How many units of `each_ns` make a batch; 0: nobody knows yet.
+    /// The number of units of `each_ns` that make a batch; 0 stands for a stage that has not been measured yet.
     fn units(self, each_ns: u64) -> usize {
         self.units_that_last(self.lasts_ns, each_ns)
     }
@@ -48,25 +48,25 @@ impl AutoBatch {
     fn units_that_last(self, ns: u64, each_ns: u64) -> usize {
         match each_ns {
             0 => 1,
-            each => usize::try_from(ns / each).unwrap_or(usize::MAX).clamp(1, self.units_most),
+            each => usize::try_from(ns / each).unwrap_or(usize::MAX).clamp(1, self.max_units),
         }
     }
 }
 
 impl StageState {
-    /// How many units make a full batch.
+    /// The number of units that make a full batch.
     pub(crate) fn batch_target(&self) -> usize {
         self.batch.size.unwrap_or_else(|| self.auto.units(self.stats.mean_ns))
     }
 
-    /// The most units that a worker takes in one turn: its share, or a batch.
+    /// The maximum number of units that a worker takes in one turn: its share, or a batch.
     pub(crate) fn turn_units(&self) -> usize {
         self.batch_target().max(self.auto.share)
     }
 
-    /// The largest batch that may come to this stage in a chain. Where nobody has set a size, that is a matter of
-    /// time alone: a batch that was right for the stage before need not be taken apart.
-    pub(crate) fn batch_most_in_chain(&self) -> usize {
+    /// The largest batch that may come to this stage in a chain. Where the flow sets no size, time alone decides: a
+    /// batch that was right for the stage before need not be taken apart.
+    pub(crate) fn max_batch_in_chain(&self) -> usize {
         self.batch.size.unwrap_or_else(|| {
             let lasting = self.auto.units_that_last(CHAIN_NS / 2, self.stats.mean_ns);
             self.batch_target().max(lasting)
@@ -75,7 +75,7 @@ impl StageState {
 }
 
 impl State {
-    /// Sizes the batches of all stages, after what it depends on has changed.
+    /// Sizes the batches of all stages, after the settings or the source have changed.
     pub(crate) fn size_batches(&mut self) {
         let has_source = self.source.is_some();
         let (in_flight, workers) =
@@ -89,14 +89,14 @@ impl State {
                 if stage.blocking { stage.workers.ceiling.min(by_needs) } else { stage.workers.ceiling.min(shared) };
             let share = in_flight / threads.max(1);
             let lasts_ns = if has_source && !stage.blocking { FROM_SOURCE_NS } else { SHORT_NS };
-            // Two batches for each: one that runs, and one that is next.
-            stage.auto = AutoBatch { lasts_ns, units_most: (share / 2).clamp(1, Batch::AUTO_MOST), share };
+            // Each worker gets two batches: one that runs, and one that is next.
+            stage.auto = AutoBatch { lasts_ns, max_units: (share / 2).clamp(1, Batch::AUTO_MOST), share };
         }
     }
 }
 
 impl State {
-    /// How many units, or batches that need permits, the tokens let run at once, if each has its own.
+    /// The number of units, or of batches that need permits, that the tokens let run at once, if each has its own.
     fn batches_by_needs(&self, stage: usize) -> usize {
         let stage = &self.stages[stage];
         let tokens = stage.wants.iter().chain(&stage.permits).filter_map(|want| {
@@ -113,7 +113,7 @@ impl State {
 mod tests {
     use super::*;
 
-    const AUTO: AutoBatch = AutoBatch { lasts_ns: FROM_SOURCE_NS, units_most: 16, share: 32 };
+    const AUTO: AutoBatch = AutoBatch { lasts_ns: FROM_SOURCE_NS, max_units: 16, share: 32 };
 
     #[test]
     fn a_batch_lasts_as_long_as_it_should() {

@@ -1,14 +1,14 @@
-//! Naming what limited a flow, in words.
+//! The bottleneck of a flow, in words.
 
 use crate::snapshot::Snapshot;
 
-/// A stage or the workers are the limit if they were busy for this part of the time.
+/// A stage or the workers are the limit if they were busy for at least this part of the time.
 const BUSY: f64 = 0.8;
 
-/// What limited the flow whose last snapshot this is; submitters waited `room_waited_ns` for room.
+/// Names the limit of the flow whose last snapshot is given; submitters waited `room_waited_ns` for room.
 ///
-/// In order: a stage at its own ceiling, the shared workers, a resource that units waited for, admission's
-/// caps, the source. Each is judged by averages over the whole run.
+/// The candidates, in order: a stage at its own ceiling, the shared workers, a resource that units waited for,
+/// admission's caps, the source. Each is judged by averages over the whole run.
 pub(crate) fn name(flow: &Snapshot, room_waited_ns: u64) -> String {
     if flow.admitted == 0 {
         return "nothing: no unit was admitted".into();

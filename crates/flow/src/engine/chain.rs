@@ -1,18 +1,18 @@
 //! Chains: a batch that goes through several stages on one worker without coming back to the scheduler.
 //!
-//! A worker serves the stage nearest the exit, so after a batch's stage it would mostly be given the same batch
-//! in the next one: nobody else is nearer. Where that is certain enough it goes on at once, and the flow's
-//! mutex is taken once for the whole chain. The next stage must be *open*: its units need nothing, it does not
-//! block, its ceiling lets all workers in, and the batch is not larger than the stage's own batches. And the
-//! units must hold nothing, and weigh no more than before. A chain lasts about [`CHAIN_NS`] at most; then the scheduler decides anew, so floors
-//! and patience hold, and a unit in a queue is overtaken for no longer than that.
+//! A worker serves the stage nearest the exit, so after a batch's stage it would mostly receive the same batch in the
+//! next one, since no other batch is nearer. Where that is certain enough the worker goes on at once, and takes the
+//! flow's mutex once for the whole chain. The next stage must be *open*: its units need nothing, it does not block, its
+//! ceiling lets all workers in, and the batch is not larger than the stage's own batches. The units must hold nothing,
+//! and weigh no more than before. A chain lasts about [`CHAIN_NS`] at most; then the scheduler decides afresh, so
+//! floors and patience hold, and a unit in a queue is overtaken for no longer than that.
 //!
-//! A worker may also take several short batches of a stage in one *turn*. Those it has not begun are still the
-//! stage's granted units, and if the turn is held up, they are taken back after a timer's tick. Those that are done
-//! by then go on without waiting for it.
+//! A worker may also take several short batches of a stage in one *turn*. The batches it has not begun are still the
+//! stage's granted units, and if the turn is held up, the timekeeper takes them back after a timer's tick. The batches
+//! that are done by then go on without waiting for the turn.
 //!
-//! Nothing is hidden by it: a [`Chain`] says where the worker is, and whoever looks at the flow, or watches over
-//! it, brings the stages' counts up to date first.
+//! Chains hide nothing: a [`Chain`] says where the worker is, and a thread that takes a snapshot or watches over the
+//! flow first brings the stages' counts up to date.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -28,40 +28,43 @@ pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
 /// A chain older than this ends with its present stage.
 pub(crate) const CHAIN_NS: u64 = 4_000_000;
 
-/// Where a worker's turn is. It belongs to one worker; nobody else's data lie in its cache lines.
+/// The position of a worker's turn. A chain belongs to one worker, and its cache lines hold nothing else.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Chain {
-    /// The stage that runs. Written by the worker without the flow's mutex; a hint for those who look.
+    /// The stage that runs. The worker writes it without the flow's mutex, so it is a hint to other threads.
     at: AtomicU16,
-    /// One more than the stage whose counts have the worker and its units; 0: no turn. This and `units` are used under the mutex only.
+    /// One more than the stage whose counts include the worker and its units; 0: no turn. This field and `units` are
+    /// used under the mutex only.
     counted: AtomicU16,
-    /// Units of the turn that count as running: of its first batch or, when that is settled, of the one in hand.
+    /// Units of the turn that count as running: those of its first batch or, when that is settled, of the batch in
+    /// hand.
     units: AtomicU32,
-    /// Whether they are of the one in hand, which its worker does not know.
+    /// Whether `units` are those of the batch in hand, although its worker has not been told.
     of_one_in_hand: AtomicBool,
-    /// When the turn began; used under the mutex only.
+    /// The beginning of the turn; used under the mutex only.
     since_ns: AtomicU64,
-    turn: Mutex<Turn>,
+    turn: Mutex<BatchGroup>,
 }
 
-/// What else than the batch that runs is in a worker's hands.
+/// The batches in a worker's hands besides the one that runs.
 #[derive(Default)]
-struct Turn {
-    /// Batches that the worker runs next unless somebody takes them back.
+struct BatchGroup {
+    /// Batches that the worker runs next unless the timekeeper takes them back.
     pending: VecDeque<RunningBatch>,
-    /// Those it has run, unless somebody has settled them.
+    /// Batches that the worker has run, unless the timekeeper has settled them.
     finished: Vec<Finished>,
-    /// Units of the last one that was pending and is not any more.
+    /// The number of units in the batch that left `pending` last.
     in_hand: usize,
 }
 
-/// A batch that was run, and what became of it; `None` if that is settled, and only its worker is to be counted.
+/// A batch that was run, with its settlement; `None` if that is settled, and only the batch's worker is still to be
+/// uncounted.
 pub(crate) type Finished = (RunningBatch, Option<Settlement>);
 
-impl Turn {
-    /// Takes out what is not begun, and what is to be settled. The turn's first batch stays as a count: its worker is busy with the one in
-    /// hand.
+impl BatchGroup {
+    /// Takes out the batches that have not begun, and those that await settlement. The turn's first batch stays as a
+    /// count, because its worker is busy with the batch in hand.
     fn take_back(&mut self) -> (VecDeque<RunningBatch>, Vec<(RunningBatch, Settlement)>) {
         let mut unsettled = Vec::new();
         for (batch, settlement) in std::mem::take(&mut self.finished) {
@@ -75,7 +78,7 @@ impl Turn {
 }
 
 impl Chain {
-    /// The worker's turn begins with a batch of so many units.
+    /// Begins the worker's turn with a batch of this many units.
     pub(crate) fn begin(&self, stage: u16, units: usize, now: u64) {
         self.at.store(stage, Ordering::Relaxed);
         self.counted.store(stage + 1, Ordering::Relaxed);
@@ -83,7 +86,7 @@ impl Chain {
         self.since_ns.store(now, Ordering::Relaxed);
     }
 
-    fn turn(&self) -> MutexGuard<'_, Turn> {
+    fn turn(&self) -> MutexGuard<'_, BatchGroup> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -92,14 +95,15 @@ impl Chain {
         self.turn().pending.push_back(batch);
     }
 
-    /// The turn's next batch after one that was run. If there is none, all that were run are added to `results`.
+    /// Returns the turn's next batch after one that was run. If there is none, adds all batches that were run to
+    /// `results`.
     pub(crate) fn next(&self, finished: Finished, results: &mut Vec<Finished>) -> Option<RunningBatch> {
         let mut turn = self.turn();
         let next = turn.pending.pop_front();
         if let Some(batch) = &next {
             turn.finished.push(finished);
             turn.in_hand = batch.units;
-            // Together with its leaving the pending ones: see `follow_chains`.
+            // The turn's lock makes this one step with the removal from `pending`: see `follow_chains`.
             self.go(batch.stage);
         } else {
             results.append(&mut turn.finished);
@@ -108,18 +112,18 @@ impl Chain {
         next
     }
 
-    /// The batch goes on to this stage.
+    /// Notes that the batch goes on to this stage.
     pub(crate) fn go(&self, stage: u16) {
         self.at.store(stage, Ordering::Relaxed);
     }
 
-    /// The stage whose counts have the worker, while it has a turn.
+    /// The stage whose counts include the worker, while it has a turn.
     fn counted(&self) -> Option<u16> {
         self.counted.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// The worker's turn is over. Returns the stage whose counts have it, how many of its units, and whether they are of a batch
-    /// that does not lead.
+    /// Ends the worker's turn. Returns the stage whose counts include it, the number of its units there, and whether
+    /// they belong to a batch that does not lead.
     pub(crate) fn end(&self) -> Option<(u16, usize, bool)> {
         let stage = self.counted();
         self.counted.store(0, Ordering::Relaxed);
@@ -129,16 +133,16 @@ impl Chain {
     }
 }
 
-/// For each stage, the largest batch that may go on to it in a chain; 0: it is not open.
+/// For each stage, the size of the largest batch that may go on to it in a chain; 0: the stage is not open.
 #[derive(Debug, Clone)]
-pub(crate) struct Roads(Arc<[AtomicU32]>);
+pub(crate) struct OpenStages(Arc<[AtomicU32]>);
 
-impl Roads {
+impl OpenStages {
     pub(crate) fn new(stages: usize) -> Self {
-        Roads((0..stages).map(|_| AtomicU32::new(0)).collect())
+        OpenStages((0..stages).map(|_| AtomicU32::new(0)).collect())
     }
 
-    /// Whether a batch of so many units may go on to `stage`.
+    /// Whether a batch of this many units may go on to `stage`.
     #[inline]
     pub(crate) fn is_open(&self, stage: u16, units: usize) -> bool {
         // Relaxed: a hint that publishes nothing.
@@ -146,36 +150,37 @@ impl Roads {
     }
 
     fn set(&self, stage: u16, units: u32) {
-        let road = &self.0[usize::from(stage)];
-        // Other cores read it all the time.
-        if road.load(Ordering::Relaxed) != units {
-            road.store(units, Ordering::Relaxed);
+        let entry = &self.0[usize::from(stage)];
+        // Other cores read this word all the time, so an equal value is not written again.
+        if entry.load(Ordering::Relaxed) != units {
+            entry.store(units, Ordering::Relaxed);
         }
     }
 }
 
 impl State {
-    /// Opens or closes the road to a stage, after what it depends on has changed.
-    pub(crate) fn update_road(&self, stage: u16) {
+    /// Opens or closes a stage to chains, after its settings or measurements have changed.
+    pub(crate) fn update_open_stage(&self, stage: u16) {
         let state = &self.stages[usize::from(stage)];
         let is_open = state.needs_nothing()
             && !state.blocking
             && state.batch.wait.is_zero()
-            && state.workers.ceiling >= self.threads_most
+            && state.workers.ceiling >= self.max_threads
             && state.stats.mean_ns > 0;
-        let most = if is_open { state.batch_most_in_chain() } else { 0 };
-        self.roads.set(stage, most as u32);
+        let most = if is_open { state.max_batch_in_chain() } else { 0 };
+        self.open_stages.set(stage, most as u32);
     }
 
-    /// Brings up to date what depends on settings, after one has changed.
+    /// Brings everything up to date that depends on settings.
     pub(crate) fn follow_settings(&mut self) {
         self.size_batches();
         let floors: usize = self.stages.iter().filter(|stage| !stage.blocking).map(|stage| stage.workers.floor).sum();
-        self.threads_most = self.settings.shared_workers + floors;
-        (0..self.stages.len() as u16).for_each(|stage| self.update_road(stage));
+        self.max_threads = self.settings.shared_workers + floors;
+        (0..self.stages.len() as u16).for_each(|stage| self.update_open_stage(stage));
     }
 
-    /// Takes back what workers would have run next, from turns that lasted at `watched_ns`: others can run it. And what they have run goes on.
+    /// Takes back the batches that workers would have run next, from turns that had lasted too long at `watched_ns`, so
+    /// that other workers can run them. Settles the batches that those turns have finished.
     pub(crate) fn take_turns_back(&mut self, watched_ns: u64, now: u64) {
         for chain in self.chains.clone() {
             let lasts = watched_ns.saturating_sub(chain.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
@@ -192,7 +197,7 @@ impl State {
                     arrivals: Default::default(),
                     permits,
                     held: Default::default(),
-                    // It has waited long enough to fill.
+                    // The batch has waited long enough to fill.
                     opened_ns: 0,
                 };
                 self.stage(stage).batches.push_front(batch);
@@ -214,11 +219,11 @@ impl State {
         }
     }
 
-    /// Brings the stages' counts of running batches up to date; what that allows is left to `flow_on`.
+    /// Brings the stages' counts of running batches up to date; `flow_on` then grants what that makes possible.
     pub(crate) fn follow_chains(&mut self) {
         for chain in self.chains.clone() {
             let turn = chain.turn();
-            // While it has further batches of the first stage it will be back there, and nobody gets its place.
+            // A worker with further batches of the first stage will be back there, so no other worker gets its place.
             let stays = !turn.pending.is_empty();
             let at = chain.at.load(Ordering::Relaxed);
             let Some(counted) = chain.counted().filter(|&counted| counted != at && !stays) else { continue };

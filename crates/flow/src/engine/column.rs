@@ -1,12 +1,12 @@
-//! The table of units in flight: a row per unit, a column per kind of data.
+//! The table of units in flight: a row for each unit, a column for each kind of data.
 //!
 //! Queues hold rows (numbers), never payloads: a unit moves from stage to stage without its payload being
 //! copied, boxed or allocated, and a million waiting units are a million small integers. Every payload type
 //! has one column; a unit's payload lies in the column of the type its stage takes, at the unit's row.
 //!
-//! **Ownership.** A [`Row`] can be neither copied nor cloned, and the engine makes exactly one for each
-//! number. Whoever has the `Row` has the unit, so access to a cell needs no lock and no atomic operation:
-//! rows change hands only under the scheduler's mutex, which orders all accesses to their cells.
+//! **Ownership.** A [`Row`] can be neither copied nor cloned, and the engine makes exactly one for each number. The
+//! owner of the `Row` owns the unit, so access to a cell needs no lock and no atomic operation: rows change hands only
+//! under the scheduler's mutex, which orders all accesses to their cells.
 //!
 //! **Growth.** A column is a list of buckets that double in size, each allocated when its first row is
 //! used; a cell never moves. Cost of access: one acquire load (a plain load on x86-64) and some arithmetic.
@@ -31,7 +31,7 @@ impl Row {
         Row(number)
     }
 
-    /// Gives the row up; whoever makes one of this number has it then.
+    /// Gives the row up; the code that next makes a row of this number owns it then.
     pub(crate) fn into_number(self) -> u32 {
         self.0
     }
@@ -52,15 +52,15 @@ pub(crate) struct Column<T> {
 
 type Cell<T> = UnsafeCell<Option<T>>;
 
-// SAFETY: a cell is reached only through its `Row`, which one thread has at a time; sending the row to
-// another thread sends the value, hence `T: Send`.
+// SAFETY: a cell is reached only through its `Row`, which one thread owns at a time. Sending the row to another thread
+// sends the value, hence `T: Send`.
 unsafe impl<T: Send> Sync for Column<T> {}
-// SAFETY: a column owns its values.
+// SAFETY: a column owns its values, so it may move to another thread if they may.
 unsafe impl<T: Send> Send for Column<T> {}
 
 impl<T> Column<T> {
-    /// The most rows a column can have.
-    pub(crate) const ROWS_MOST: usize = FIRST_BUCKET * ((1 << BUCKETS) - 1);
+    /// The maximum number of rows of a column.
+    pub(crate) const MAX_ROWS: usize = FIRST_BUCKET * ((1 << BUCKETS) - 1);
 
     pub(crate) fn new() -> Self {
         Column { buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS] }
@@ -78,15 +78,15 @@ impl<T> Column<T> {
         if cells.is_null() {
             cells = self.make_bucket(bucket);
         }
-        // SAFETY: the offset is inside the bucket (see `place`). The caller has the only `Row` of this number,
-        // borrowed mutably for as long as the result lives, so nobody else can have a reference to this cell.
+        // SAFETY: the offset is inside the bucket (see `place`). The caller has the only `Row` of this number, borrowed
+        // mutably for as long as the result lives, so no other reference to this cell can exist.
         unsafe { &mut *(*cells.add(offset)).get() }
     }
 
-    /// The row's value, if it has one, for looking at it.
+    /// The row's value, if it has one, for reading.
     ///
     /// # Safety
-    /// As for [`cell`](Self::cell); and as long as the result lives, nobody changes the cell.
+    /// `row` belongs to the flow that this column belongs to, and no code changes the cell as long as the result lives.
     #[inline]
     pub(crate) unsafe fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a T> {
         let (bucket, offset) = place(row);
@@ -95,15 +95,16 @@ impl<T> Column<T> {
         if cells.is_null() {
             return None;
         }
-        // SAFETY: as in `cell`, but for a shared reference, which the caller vouches for.
+        // SAFETY: the offset is inside the bucket (see `place`), and the caller promises that no code changes the cell
+        // as long as the shared reference lives.
         unsafe { (*(*cells.add(offset)).get()).as_ref() }
     }
 
     #[cold]
     fn make_bucket(&self, bucket: usize) -> *mut Cell<T> {
         let made = alloc_bucket::<T>(bucket);
-        // Two rows of one bucket may come here at once; the first to publish wins. Release pairs with the
-        // acquire of every reader, acquire with the release of the winner.
+        // Two rows of one bucket may come here at once, and the first to publish wins. Release pairs with the acquire
+        // of every reader, acquire with the release of the winner.
         match self.buckets[bucket].compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made,
             Err(theirs) => {
@@ -122,8 +123,8 @@ fn place(row: &Row) -> (usize, usize) {
     (bucket, position - (FIRST_BUCKET << bucket))
 }
 
-/// Buckets of this size are put into pages of this size, where the system has them: a table of a million units
-/// spans a few dozen of them instead of thousands, more than a core's translation buffer holds.
+/// Buckets of at least this size use pages of this size, where the system has them: a table of a million units then
+/// spans a few dozen pages instead of thousands, more than a core's translation buffer holds.
 const HUGE_PAGE: usize = 2 << 20;
 
 fn layout<T>(bucket: usize) -> Layout {
@@ -134,43 +135,45 @@ fn layout<T>(bucket: usize) -> Layout {
     layout.align_to(HUGE_PAGE).expect("a page size is a valid alignment")
 }
 
-/// A bucket whose cells are all `None`.
+/// Allocates a bucket whose cells are all `None`.
 fn alloc_bucket<T>(bucket: usize) -> *mut Cell<T> {
     let layout = layout::<T>(bucket);
-    assert!(layout.size() > 0, "there is a value of a type that has none");
-    // SAFETY: the layout is not empty.
+    assert!(layout.size() > 0, "a type without values cannot have a column");
+    // SAFETY: the assertion above has checked that the layout is not empty.
     let cells = unsafe { alloc(layout) }.cast::<Cell<T>>();
     if cells.is_null() {
         handle_alloc_error(layout);
     }
     if layout.size() >= HUGE_PAGE {
-        // SAFETY: the range is this allocation's own whole pages, and the advice changes no contents. Without
-        // huge pages it is refused, and nothing is lost.
+        // SAFETY: the range consists of whole pages of this allocation, and the advice changes no contents. A system
+        // without huge pages refuses it, and nothing is lost.
         let _ = unsafe { madvise(cells.cast(), layout.size() & !(HUGE_PAGE - 1), Advice::LinuxHugepage) };
     }
     for i in 0..FIRST_BUCKET << bucket {
-        // SAFETY: inside the allocation, which nobody else knows of yet.
+        // SAFETY: the index is inside the allocation, and no other thread knows of the allocation yet.
         unsafe { cells.add(i).write(UnsafeCell::new(None)) };
     }
     cells
 }
 
-/// Frees a bucket that `alloc_bucket` made and that nobody else can reach.
+/// Frees a bucket that `alloc_bucket` made and that no other code can reach.
 fn drop_bucket<T>(cells: *mut Cell<T>, bucket: usize) {
     if std::mem::needs_drop::<T>() {
         let mut next = 0;
-        // Entered again after a payload whose destructor panics: the others are dropped all the same.
+        // The loop is entered again after a payload whose destructor panics, so the other payloads are dropped all the
+        // same.
         while next < FIRST_BUCKET << bucket {
             contain(|| {
                 while next < FIRST_BUCKET << bucket {
                     next += 1;
-                    // SAFETY: `alloc_bucket` made so many cells, and each is dropped once, whether or not that panics.
+                    // SAFETY: `alloc_bucket` made this many cells, and each is dropped once, whether or not its
+                    // destructor panics.
                     unsafe { cells.add(next - 1).drop_in_place() };
                 }
             });
         }
     }
-    // SAFETY: it came from `alloc_bucket` with this layout, its cells are dropped, and it is freed once.
+    // SAFETY: the bucket came from `alloc_bucket` with this layout, its cells are dropped, and it is freed once.
     unsafe { dealloc(cells.cast(), layout::<T>(bucket)) };
 }
 
@@ -192,17 +195,17 @@ mod tests {
     fn every_row_has_a_cell_of_its_own() {
         let column = Column::new();
         for n in (0..5000).chain([70_000, 1_000_000]) {
-            // SAFETY: one row at a time, and this column belongs to no flow.
+            // SAFETY: one row is alive at a time, and this column belongs to no flow.
             let mut row = unsafe { Row::new(n) };
-            // SAFETY: as above.
+            // SAFETY: the row belongs to this column's test and borrows it alone.
             let cell = unsafe { column.cell(&mut row) };
             assert!(cell.is_none(), "row {n} shares a cell");
             *cell = Some(n);
         }
         for n in (0..5000).chain([70_000, 1_000_000]) {
-            // SAFETY: as above.
+            // SAFETY: one row is alive at a time, and this column belongs to no flow.
             let mut row = unsafe { Row::new(n) };
-            // SAFETY: as above.
+            // SAFETY: the row belongs to this column's test and borrows it alone.
             assert_eq!(unsafe { column.cell(&mut row) }.take(), Some(n));
         }
     }
@@ -212,9 +215,9 @@ mod tests {
         let witness = std::sync::Arc::new(());
         let column = Column::new();
         for n in 0..100 {
-            // SAFETY: one row of each number, and this column belongs to no flow.
+            // SAFETY: the loop makes one row of each number, and this column belongs to no flow.
             let mut row = unsafe { Row::new(n) };
-            // SAFETY: as above.
+            // SAFETY: the row belongs to this column's test and borrows it alone.
             *unsafe { column.cell(&mut row) } = Some(witness.clone());
         }
         drop(column);

@@ -1,31 +1,32 @@
 //! Workers of one flow that wait for room in another.
 //!
-//! The proof against deadlock covers one flow. Two flows whose stages send to each other could fill each other: then
-//! workers of each wait for room that only workers of the other can make. So a worker that begins such a wait says which
-//! flow it is of and which it waits for, and a wait that would close a circle is refused: the sender gets its unit back.
+//! The proof against deadlock covers one flow. Two flows whose stages send to each other could fill each other: workers
+//! of each would wait for room that only workers of the other can make. A worker that begins such a wait therefore
+//! registers its own flow and the flow it waits for, and a wait that would close a cycle is refused: the sender gets
+//! its unit back.
 //!
-//! A circle is not yet a deadlock, since other workers of the two flows may still run. It is refused all the same: which
-//! of them fill up depends on timing, and a unit that is handed back can be tried again.
+//! A cycle is not yet a deadlock, since other workers of the two flows may still run. The engine refuses it all the
+//! same: which of them fill up depends on timing, and a sender can retry with the unit it got back.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::shared::Shared;
 use super::worker;
 
-/// Waits that go on now, as pairs of flows: one of its workers waits, and what it waits for.
+/// The waits that go on now, as pairs of the waiting worker's flow and the flow it waits for.
 static WAITS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
 fn waits() -> MutexGuard<'static, Vec<(u64, u64)>> {
     WAITS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The right to wait for room in a flow, until it is dropped.
+/// The right to wait for room in a flow, held until it is dropped.
 pub(crate) struct Crossing(Option<(u64, u64)>);
 
 impl Crossing {
-    /// `None`: the caller runs a stage whose flow could be the one that has to make the room.
+    /// Returns `None` if the caller runs a stage whose flow could be the one that has to make the room.
     ///
-    /// Takes a lock of the process if the caller is a worker of another flow, and looks at the waits of all of these.
+    /// Takes a process-wide lock if the caller is a worker of another flow, and examines all waits that are registered.
     pub(crate) fn into(flow: &Shared) -> Option<Crossing> {
         let Some(from) = worker::own_flow() else { return Some(Crossing(None)) };
         let mut waits = waits();

@@ -1,11 +1,11 @@
-//! Dispatch: which stage a free worker serves next.
+//! Dispatch: the stage that a free worker serves next.
 //!
-//! A worker takes a granted batch of the stage *nearest the exit*: that finishes units, frees what they
-//! hold, and keeps a unit's data on the core that touched it last. Two rules temper it:
-//! - a stage below its **floor** of workers comes first, and its floor stands beside the shared workers: if
-//!   they are all busy elsewhere, a further thread runs it;
-//! - a stage whose granted batch has been passed over for [`PATIENCE_NS`] comes before all stages that are
-//!   at their floor, the one that has waited longest first. So no stage starves another of CPU time.
+//! A worker takes a granted batch of the stage *nearest the exit*: that finishes units, frees what they hold, and keeps
+//! a unit's data on the core that touched it last. Two rules temper it:
+//! - a stage below its **floor** of workers comes first, and its floor stands beside the shared workers: if they are
+//!   all busy elsewhere, a further thread runs it;
+//! - a stage whose granted batch has been passed over for [`PATIENCE_NS`] comes before all stages that are at their
+//!   floor, the one that has waited longest first. So no stage starves another of CPU time.
 //!
 //! A blocking stage has threads of its own, as many as its ceiling, and takes no shared worker's place.
 
@@ -19,37 +19,37 @@ use super::state::{GrantedBatch, StageState, State, TimerAction, Waiter, nanos};
 use super::unit::Grants;
 use crate::snapshot::Phase;
 
-/// How long a granted batch may be passed over in favour of stages nearer the exit.
+/// The time for which a granted batch may be passed over in favour of stages nearer the exit.
 pub(crate) const PATIENCE_NS: u64 = 50_000_000;
 
-/// Work of less than this is not worth waking a worker for: the wake-up itself takes a good part of it.
+/// A backlog worth less than this does not pay for a wake-up, which itself takes a good part of that time.
 const WAKE_NS: u64 = 40_000;
 
-/// How long workers that are expected soon are relied on, while others could take their place.
+/// The time for which the scheduler relies on workers that are expected soon, while others could take their place.
 const WATCH_NS: u64 = 1_000_000;
 
-/// The same while all shared workers are busy, and how long the source waits for one of them before a thread
-/// beside them pulls it.
+/// That time while all shared workers are busy; also the time for which the source waits for one of them before an
+/// additional thread pulls it.
 const STALL_NS: u64 = 4_000_000;
 
-/// What the engine itself takes for a unit in a stage, about.
+/// The engine's own time for a unit in a stage, roughly.
 const OWN_NS: u64 = 15;
 
-/// Whose batches a thread runs.
+/// The batches that a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Post {
-    /// Those of all stages that do not block.
+    /// The batches of all non-blocking stages.
     Shared,
-    /// Those of one blocking stage.
+    /// The batches of one blocking stage.
     Stage(u16),
 }
 
-/// What a free thread should do.
+/// The next job of a free thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Job {
     /// Run the first granted batch of this stage.
     Batch(u16),
-    /// Pull the source: in a shared worker's place, or beside them.
+    /// Pull the source, in a shared worker's place (`seated`) or beside the shared workers.
     Pull { seated: bool },
 }
 
@@ -61,13 +61,14 @@ pub(crate) struct RunningBatch {
     /// All its units are plain (see `Unit`).
     pub(crate) plain: bool,
     pub(crate) permits: Grants,
-    /// Where it is, if it may run through several stages.
+    /// The position of the batch, if it may run through several stages.
     pub(crate) chain: Option<Arc<Chain>>,
-    /// The first of its worker's turn: it counts as a busy worker.
+    /// The batch is the first of its worker's turn, and stands for one busy worker.
     pub(crate) leads: bool,
-    /// It will end soon, and its worker come by the gate.
+    /// The batch will end soon, and its worker will then come by the gate.
     pub(crate) soon: bool,
-    /// Measure each unit (otherwise the batch as a whole: its units are shorter than a clock read is worth).
+    /// The worker times each unit; otherwise it times the whole batch, because its units are too short for a clock read
+    /// each.
     pub(crate) time_each: bool,
 }
 
@@ -93,7 +94,7 @@ impl StageState {
 }
 
 impl State {
-    /// What a free thread of this post should do.
+    /// Chooses the next job of a free thread of this post.
     pub(crate) fn choose(&self, post: Post, now: u64) -> Option<Job> {
         if self.phase == Phase::Abandoned || self.phase == Phase::Done {
             return None;
@@ -122,6 +123,8 @@ impl State {
             }
             if spare {
                 nearest = nearest.or(Some(stage));
+                // A stage's turn starts again with each dispatch, so what counts is how long it has been passed over,
+                // not how old its units are.
                 let since = state.batches[0].opened_ns.max(state.last_dispatch_ns);
                 let passed_over = now.saturating_sub(since);
                 if passed_over > longest {
@@ -135,6 +138,8 @@ impl State {
             return batch;
         }
         let pull = Job::Pull { seated: spare };
+        // Without a spare seat the source is pulled only if no worker has come by for a while: a source that waits for
+        // busy workers would starve the stages that have threads of their own.
         if !spare {
             return (self.stalled && self.wants_more() && self.can_pull()).then_some(pull);
         }
@@ -142,14 +147,14 @@ impl State {
         if batch.is_none() || is_pressing { self.can_pull().then_some(pull).or(batch) } else { batch }
     }
 
-    /// Whether a worker could find nothing to run before the source is pulled next.
+    /// Whether a worker could run out of work before the next pull.
     fn runs_low(&self) -> bool {
         let batch = self.stages[usize::from(self.entry)].batch_target();
         self.could_run() < self.settings.shared_workers * batch
     }
 
-    /// Hands the stage's first batch to a worker that is free (`leads`), or that has batches of this stage already
-    /// and runs this one with them: that one stays among the granted until it is settled.
+    /// Hands the stage's first batch to a worker that is free (`leads`), or to one that already has batches of this
+    /// stage and runs this one with them; the latter batch stays among the granted ones until it is settled.
     pub(crate) fn dispatch(
         &mut self,
         stage: u16,
@@ -163,7 +168,7 @@ impl State {
         let units = rows.len();
         permits.extend(held);
         state.last_dispatch_ns = now;
-        /// Below this, a clock read per unit would be a good part of what it measures.
+        /// Below this mean, a clock read for each unit would be a good part of what it measures.
         const WORTH_TIMING_NS: u64 = 2_000;
         let stats = &mut self.stages[usize::from(stage)].stats;
         for (queued_ns, units) in arrivals {
@@ -171,6 +176,8 @@ impl State {
         }
         let time_each = units == 1 || stats.mean_ns == 0 || stats.mean_ns > WORTH_TIMING_NS;
         let soon = !blocking && stats.mean_ns > 0 && stats.slow_ns.saturating_mul(units as u64) <= SOON_NS;
+        // A chain's batch must hold nothing: it settles only at its end, and its permits would be held through stages
+        // that do not need them.
         let chain = chain.filter(|_| permits.is_empty()).cloned();
         if leads {
             let state = self.stage(stage);
@@ -191,7 +198,7 @@ impl State {
         Some(RunningBatch { stage, rows, units, plain, permits, chain, leads, soon, time_each })
     }
 
-    /// Whether a worker that has batches of this stage, with so many units, may take another of them.
+    /// Whether a worker with this many units of the stage in its hands may take another of its batches.
     pub(crate) fn has_more(&self, stage: u16, units: usize, now: u64) -> bool {
         let stage = &self.stages[usize::from(stage)];
         let room = stage.turn_units().saturating_sub(units);
@@ -200,20 +207,20 @@ impl State {
         })
     }
 
-    /// What a batch takes, about.
+    /// The time that a batch takes, roughly.
     pub(crate) fn takes_ns(&self, batch: &RunningBatch) -> u64 {
         let each = self.stages[usize::from(batch.stage)].stats.mean_ns.saturating_add(OWN_NS);
         each.saturating_mul(batch.rows.len() as u64)
     }
 
-    /// Has somebody look, in a while, at what is left to workers that are expected soon. Without this, one
+    /// Sets a timer at which the timekeeper looks at the work left to workers that are expected soon. Without it, one
     /// unit that takes much longer than those before it would hold up work that sleeping workers could do.
     pub(crate) fn watch(&mut self, now: u64) {
-        let nobody_is_free = self.busy_shared >= self.settings.shared_workers;
-        self.watch_within(if nobody_is_free { STALL_NS } else { WATCH_NS }, now);
+        let all_busy = self.busy_shared >= self.settings.shared_workers;
+        self.watch_within(if all_busy { STALL_NS } else { WATCH_NS }, now);
     }
 
-    /// The same, sooner if it is set: from now on there is somebody who could take another's place.
+    /// Brings a watch that is set forward: from now on a free worker could take a busy one's place.
     pub(crate) fn watch_sooner(&mut self, now: u64) {
         if self.watch_at.is_some_and(|at| at > now + WATCH_NS) {
             self.watch_at = None;
@@ -221,7 +228,7 @@ impl State {
         }
     }
 
-    /// Has somebody look whether workers come by the source.
+    /// Sets a timer at which the timekeeper checks that workers come by the source.
     pub(crate) fn watch_source(&mut self, now: u64) {
         self.watch_within(if self.is_pulling() { WATCH_NS } else { STALL_NS }, now);
     }
@@ -235,14 +242,14 @@ impl State {
         }
     }
 
-    /// Whether a further shared thread would find something to do, and enough of it to be worth waking: a
-    /// little is left to the worker that will be back soon.
+    /// Whether a further shared thread would find work, and enough of it to be worth a wake-up: a small backlog is left
+    /// to the worker that will be back soon.
     pub(crate) fn wants_shared_thread(&self, now: u64) -> bool {
         self.choose(Post::Shared, now).is_some()
             && (self.threads.alert > 0 || self.busy_soon == 0 || self.watched || self.backlog_ns() > WAKE_NS)
     }
 
-    /// How long one worker would need for what could run now.
+    /// The time that one worker would need for all that could run now.
     fn backlog_ns(&self) -> u64 {
         let (mut backlog, mut in_flow) = (0_u64, 0_u64);
         for stage in self.stages.iter().filter(|stage| !stage.blocking) {
@@ -254,14 +261,14 @@ impl State {
         backlog.saturating_add(self.source_backlog_ns(in_flow))
     }
 
-    /// Takes every unit that no worker has out of the queues, when a flow is abandoned.
+    /// Takes all units that no worker has out of the queues, when a flow is abandoned.
     pub(crate) fn empty_queues(&mut self) -> Vec<Row> {
         let mut left = std::mem::take(&mut self.left);
         for stage in &mut self.stages {
             left.extend(stage.waiting.drain());
             let granted = left.len();
             left.extend(stage.batches.drain(..).flat_map(|batch| batch.rows));
-            // What workers have in their hands is settled by them.
+            // Workers settle the units in their hands themselves.
             stage.granted -= left.len() - granted;
             stage.parked.fill(0);
             stage.parked_units = 0;
@@ -281,7 +288,7 @@ impl State {
             TimerAction::Enqueue(row, _) => Some(row),
             TimerAction::Batch(_)
             | TimerAction::Memory
-            | TimerAction::Hire
+            | TimerAction::RetrySpawn
             | TimerAction::Rate(_)
             | TimerAction::Keys(_)
             | TimerAction::Watch => None,

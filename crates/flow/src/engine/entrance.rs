@@ -1,8 +1,8 @@
 //! The entrance: submitters that wait until there is room, first come, first served.
 //!
-//! No newcomer passes a submitter that waits: it goes to the end, or hears that the flow is full. So a large
-//! unit gets in although smaller ones keep coming, and one that is larger than the whole budget closes
-//! admission until the flow is empty.
+//! No newcomer passes a waiting submitter: it goes to the end of the line, or hears that the flow is full. So a large
+//! unit gets in although smaller ones keep coming, and a unit larger than the whole budget closes admission until the
+//! flow is empty.
 //!
 //! A waker is the user's code. The line only moves it: a submitter brings its waker, [`State`](super::state::State)
 //! hands it out once, and everything else (cloning, waking, dropping) happens without the flow's mutex.
@@ -17,31 +17,31 @@ use crate::contain::{self, Contained};
 
 #[derive(Default)]
 pub(crate) struct Entrance {
-    /// By place; places ascend.
+    /// The submitters by place; places ascend.
     line: BTreeMap<u64, Waiting>,
     next: u64,
-    /// No submitter in line has a waker left to take.
+    /// Every waker in line has been taken.
     all_woken: bool,
 }
 
 struct Waiting {
-    /// How many units will have left the gate before it is its turn.
+    /// The number of units that must have left the gate before it is the submitter's turn.
     behind: u64,
     bytes: u64,
-    /// A source, which need not be woken for a single unit (see `State::wants_more`).
+    /// The submitter is a source, which need not be woken for a single unit (see `State::wants_more`).
     is_source: bool,
-    /// `None`: the submitter is woken and has not come back yet.
+    /// The way to wake the submitter; `None` if it was woken and has not come back yet.
     wake: Option<Wake>,
 }
 
-/// How a submitter is woken, once. Dropping it runs no code of the user's beyond a contained destructor.
+/// The way to wake a submitter, used once. Dropping it runs no user code beyond a contained destructor.
 pub(crate) enum Wake {
     Thread(Arc<EventCount>),
     Task(Contained<Waker>),
 }
 
 impl Wake {
-    /// Whether the wake-up ran to its end. The caller must hold no lock.
+    /// Wakes the submitter. Returns whether the wake-up ran to its end. The caller must hold no lock.
     pub(crate) fn wake(self) -> bool {
         match self {
             Wake::Thread(bell) => {
@@ -58,18 +58,19 @@ impl Entrance {
         self.line.len()
     }
 
-    /// Whether whoever has `place` (`None`: a newcomer) is the next to enter.
+    /// Whether the submitter at `place` (`None`: a newcomer) is the next to enter.
     pub(crate) fn is_next(&self, place: Option<u64>) -> bool {
         self.line.first_key_value().is_none_or(|(&head, _)| Some(head) == place)
     }
 
-    /// How many units will have left the gate when the head of the line goes in.
+    /// The number of units that must have left the gate before the head of the line goes in.
     pub(crate) fn head_is_behind(&self) -> Option<u64> {
         self.line.first_key_value().map(|(_, head)| head.behind)
     }
 
-    /// Waits at the end of the line, or on, with a new way to be woken; a newcomer behind the units that are before the gate now.
-    /// O(log of the line). Returns what was replaced, to be dropped outside of the mutex.
+    /// Takes a place at the end of the line, or keeps one, with a new way to be woken; a newcomer goes behind the units
+    /// that are before the gate now. O(log of the line). Returns the replaced value, which must be dropped outside of
+    /// the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn wait(
         &mut self,
@@ -89,13 +90,13 @@ impl Entrance {
         None
     }
 
-    /// Leaves the line. Returns what is to be dropped outside of the mutex.
+    /// Leaves the line. Returns a value that must be dropped outside of the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn leave(&mut self, place: Option<u64>) -> Option<Wake> {
         self.line.remove(&place?)?.wake
     }
 
-    /// Takes the place of a submitter whose wake-up failed, unless it came back all the same.
+    /// Removes a submitter whose wake-up failed, unless it came back all the same.
     pub(crate) fn expel(&mut self, place: u64) {
         if self.line.get(&place).is_some_and(|waiting| waiting.wake.is_none()) {
             self.line.remove(&place);
@@ -169,7 +170,7 @@ mod tests {
                 let _ = entrance.wait(place, 0, 1, false, thread());
             }
         }
-        // Looking for each place from the front would be fifteen thousand million steps.
+        // A search from the front for each place would take fifteen thousand million steps.
         assert!(entrance.len() == LINE && began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
     }
 }

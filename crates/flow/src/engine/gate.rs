@@ -1,24 +1,25 @@
-//! The gate before admission: units that were sent while a worker was about to come by.
+//! The gate before admission: it holds units that were sent while a worker was about to come by.
 //!
 //! Admitting one unit at a time would take the flow's mutex once for each. So while the gate is *attended*,
-//! [`send`](crate::Submitter::send) only puts a unit here, into a ring, and the next
-//! worker that finishes a batch admits all that have come. The gate is attended while at least one shared
-//! worker has a batch that will end within [`SOON_NS`] by the slowest recent unit of its stage, or has just
-//! been woken. If it takes longer after all, the timekeeper comes by (see `watch`). In a flow of longer units
-//! the gate is never used: there the mutex costs nothing.
+//! [`send`](crate::Submitter::send) only puts a unit into the gate's ring, and the next worker that finishes a batch
+//! admits all that have come. The gate is attended while at least one shared worker has a batch that will end within
+//! [`SOON_NS`] by the slowest recent unit of its stage, or has just been woken. If that worker takes longer after all,
+//! the timekeeper comes by (see `watch`). In a flow of longer units the gate is never used: there the mutex costs
+//! nothing.
 //!
-//! No unit is left behind. The sender puts its unit here and *then* looks whether the gate is still attended;
-//! a worker that ends the attendance says so and *then* looks here; each has a full fence in between. Whichever fence comes
-//! later, whoever passed it sees what the other wrote before: the worker the unit, or the sender the end of the attendance,
-//! and then the sender admits the unit itself.
+//! No unit is left behind. The sender puts its unit into the gate and *then* checks whether the gate is still attended;
+//! a worker that ends the attendance publishes that and *then* checks the gate; each has a full fence in between. The
+//! side whose fence comes later sees what the other side wrote before its own: the worker sees the unit, or the sender
+//! sees the end of the attendance and admits the unit itself.
 //!
-//! No unit enters too late. Closing the gate is one atomic operation on the ring's cursor: a `send` either has claimed its place before
-//! it, and then its unit is counted, or gets its unit back.
+//! No unit enters too late. Closing the gate is one atomic operation on the ring's cursor: a `send` has either claimed
+//! its place before it, and then its unit is counted, or gets its unit back.
 //!
-//! The gate holds at most [`STAGED_MOST`] units and a sixteenth of the byte budget. A sender that finds the ring full waits in the
-//! ring: hundreds may, and none of them is woken for a single unit. One with too many bytes waits for admission, at the entrance. Who
-//! came there first goes in after the units that were before the gate then, and before those that came later. Among those who wait in the
-//! ring there is no order: whoever finds the place is next.
+//! The gate holds at most [`MAX_STAGED`] units and a sixteenth of the byte budget. A sender that finds the ring full
+//! waits in the ring: hundreds may, and none of them is woken for a single unit. A sender whose unit has too many bytes
+//! waits for admission, at the entrance. A submitter at the entrance goes in after the units that were before the gate
+//! when it came, and before those that came later. The senders in the ring have no order: the first to find a free
+//! place takes it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,22 +36,23 @@ use super::state::State;
 use super::waking::wake_before_blocking;
 use crate::exit::Entry;
 
-/// The most units that wait before the gate.
-pub(crate) const STAGED_MOST: usize = 1024;
+/// The maximum number of units that wait before the gate.
+pub(crate) const MAX_STAGED: usize = 1024;
 
-/// A worker whose batch ends within this attends the gate.
+/// A worker whose batch ends within this time attends the gate.
 pub(crate) const SOON_NS: u64 = 200_000;
 
 /// The gate, its payload type hidden.
 pub(crate) trait Gate: Send + Sync {
-    /// Admits units in the order they came, as long as there is room and nobody at the entrance came before. Looks without the
-    /// gate's mutex first, unless `surely`.
+    /// Admits units in the order of their arrival, as long as there is room and no submitter at the entrance came
+    /// before them. Unless `surely` is set, checks without the gate's mutex first.
     fn admit_staged(&self, state: &mut State, now: u64, surely: bool);
-    /// Lets nothing in any more and admits all units, room or not, when a flow ends: they are counted as left.
+    /// Closes the gate and admits all units when a flow ends, whether or not there is room: they are counted as left.
     fn admit_all(&self, state: &mut State, now: u64);
-    /// Lets nothing in any more; senders that wait are told.
+    /// Closes the gate, and tells the senders that wait.
     fn close(&self);
-    /// How many units wait, those included that are just being put here. For who has the flow's mutex.
+    /// The number of waiting units, including those that are just being put here. The caller must hold the flow's
+    /// mutex.
     fn len(&self) -> usize;
 
     fn is_empty(&self) -> bool {
@@ -63,17 +65,17 @@ type Unit<In> = (Candidate, In);
 pub(crate) struct TypedGate<In> {
     pub(crate) entry: Arc<Entry<In>>,
     sender: Sender<Unit<In>, Multi, Single>,
-    /// Only for who has the flow's mutex, but for `close`.
+    /// The far end of the ring. Except for `close`, only the holder of the flow's mutex uses it.
     exit: Mutex<Exit<In>>,
-    /// Whether the exit holds a unit; written under the flow's mutex.
+    /// Whether the far end holds a unit; written under the flow's mutex.
     held: AtomicUsize,
     bytes: AtomicU64,
     settings: Arc<LiveSettings>,
-    /// How long senders waited for a place since somebody asked.
+    /// The time that senders have waited for a place since it was last read.
     waited_ns: AtomicU64,
 }
 
-/// Where units leave the gate.
+/// The far end of the gate, where units leave it.
 struct Exit<In> {
     receiver: Receiver<Unit<In>, Multi, Single>,
     /// The first unit, while there is no room for it.
@@ -82,18 +84,18 @@ struct Exit<In> {
     taken: Vec<Unit<In>>,
 }
 
-/// What became of a unit that was brought to the gate.
+/// The result of bringing a unit to the gate.
 pub(crate) enum Staged<In> {
-    /// It waits here.
+    /// The unit waits at the gate.
     Here,
-    /// There is no place for it.
+    /// The gate has no place for the unit.
     Full(Candidate, In),
     Closed(In),
 }
 
 impl<In: Send> TypedGate<In> {
     pub(crate) fn new(entry: Arc<Entry<In>>, settings: Arc<LiveSettings>) -> Self {
-        let (sender, receiver) = channel::mpsc(STAGED_MOST);
+        let (sender, receiver) = channel::mpsc(MAX_STAGED);
         TypedGate {
             entry,
             sender,
@@ -109,7 +111,7 @@ impl<In: Send> TypedGate<In> {
         self.exit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a unit here. If all places are taken, waits for one if `may_wait` lets it.
+    /// Puts a unit into the gate. If all places are taken, waits for one if `may_wait` lets it.
     pub(crate) fn stage(
         &self,
         candidate: Candidate,
@@ -139,12 +141,12 @@ impl<In: Send> TypedGate<In> {
         wake_before_blocking();
         let since = Instant::now();
         let sent = self.sender.send(unit);
-        // Relaxed: a sum that somebody looks at now and then.
+        // Relaxed: the sum is a statistic and orders nothing.
         self.waited_ns.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
         sent
     }
 
-    /// Bytes are counted, not handed over, so relaxed is enough.
+    /// The gate counts bytes and does not hand them over, so relaxed is enough.
     fn take_bytes(&self, bytes: u64) -> bool {
         if bytes == 0 {
             return true;
@@ -163,7 +165,7 @@ impl<In: Send> TypedGate<In> {
         }
     }
 
-    /// Puts a unit into a row of its own. Returns whether it is plain.
+    /// Admits a unit into a row of its own. Returns whether it is plain.
     pub(crate) fn admit_one(
         &self,
         state: &mut State,
@@ -175,7 +177,7 @@ impl<In: Send> TypedGate<In> {
     ) -> bool {
         state.admit(candidate, run, now, |row| {
             place(row);
-            // SAFETY: a flow has one gate, so the entry's column and the row are of the same flow.
+            // SAFETY: a flow has one gate, so the entry's column and the row belong to the same flow.
             *unsafe { self.entry.column.cell(row) } = Some(unit);
         })
     }
@@ -194,12 +196,14 @@ impl<In: Send> Gate for TypedGate<In> {
         if units == 0 {
             return;
         }
-        // Pairs with the release of a sender that took its place after its bytes: what was counted among the units is among the bytes.
+        // Pairs with the release of a sender that took its place after its bytes: the bytes of every counted unit are
+        // counted, too.
         fence(Ordering::Acquire);
         let mut run = state.pocket.spares.take();
         let (mut bytes, mut plain, mut admitted) = (0, true, 0);
         if held.is_none() && state.has_room_for_all(units, self.bytes.load(Ordering::Relaxed)) {
-            // A call may give only what an earlier look has seen; disconnected is no different from empty here.
+            // One call may return only the units that an earlier look has seen. A disconnected ring is no different
+            // from an empty one here.
             while taken.len() < units && receiver.try_recv_many(taken, units - taken.len()).is_ok_and(|more| more > 0) {
             }
             admitted = taken.len();
@@ -239,7 +243,7 @@ impl<In: Send> Gate for TypedGate<In> {
                 Ok((candidate, unit)) => {
                     self.admit_one(state, candidate, unit, &mut run, now, |_| ());
                 }
-                // A sender has its place and is about to put its unit there.
+                // A sender has claimed its place and is about to put its unit there.
                 Err(TryRecvError::Empty) => std::thread::yield_now(),
                 Err(TryRecvError::Disconnected) => break,
             }

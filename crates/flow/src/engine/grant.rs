@@ -1,58 +1,59 @@
 //! Grants: a unit gets all it needs at once, before a worker is spent on it.
 //!
 //! # How a queue is granted
-//! `pump` looks at a stage's queue from its front as long as the stage has seats. A stage is granted at most what its
-//! workers and the idle ones could run next; further units hold nothing. Several stages may be granted for the same idle
-//! worker. A unit whose needs are all free takes them and joins a granted batch. A unit that lacks something *parks* in
-//! the first-come-first-served line of the first thing it lacks, holding nothing; the queue goes on with the next unit.
-//! So a busy key holds up only the units that need it.
+//! `pump` looks at a stage's queue from its front as long as the stage has seats. A stage is granted at most as many
+//! units as its workers and the idle ones could run next; further units hold nothing. Several stages may be granted for
+//! the same idle worker. A unit whose needs are all free takes them and joins a granted batch. A unit that lacks
+//! something *parks* in the first-come-first-served line of the first thing it lacks, holding nothing; the queue goes
+//! on with the next unit. A busy key thus holds up only the units that need it.
 //!
-//! When something is given back, `serve` wakes the head of that line, which tries for *everything* again:
-//! it is granted, or it parks at the end of the line of what it still lacks, and the next in line is tried.
-//! A newcomer never takes what others wait for in line.
+//! When a unit gives something back, `serve` wakes the head of that line, which tries for *everything* again: it is
+//! granted, or it parks at the end of the line of the next thing it lacks, and `serve` tries the next unit in line. A
+//! newcomer never takes what a unit in line waits for.
 //!
-//! # Why nobody waits for ever
-//! Units with several needs could miss each other's moments: `a` is free when `b` is not, and the other way
-//! round. A unit that was woken [`BOUNCES_MOST`] times in vain acquires its needs *in order* instead: one
-//! after the other along the flow's resource order (a topological order of "holds a, asks for b", which the
-//! build proved to exist), keeping what it has, and waiting its turn in each line. Hence a unit waits for at
-//! most `BOUNCES_MOST + 1 + needs` passes through lines that are first come, first served.
+//! # Why every wait ends
+//!
+//! Units with several needs could miss each other's moments: `a` is free when `b` is not, and the other way round. A
+//! unit that still lacked something after [`MAX_BOUNCES`] wake-ups acquires its needs *in order* at the next one: one
+//! after the other along the flow's resource order (a topological order of "holds a, asks for b", which the build
+//! proved to exist), keeping what it has, and waiting its turn in each line. Hence a unit waits for at most
+//! `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
 //!
 //! # Why nothing deadlocks
-//! Whoever holds one thing and waits for another waits for something later in the resource order: a unit
-//! holds things across stages only along that order (checked at build time), and inside one grant it holds
-//! nothing while it waits, or, in order, only earlier things. So along any chain of "waits for a holder of"
-//! the order rises, and the last holder is not waiting for a resource. It is running, waiting for a worker
-//! or for a moment, and will give back what it holds. The place of a key among a resource's keys belongs to
-//! that resource: a waiting unit keeps alive no key but the one in whose line it stands (see `key`). Bytes
-//! come last in the order and have their own rule (see `memory`).
+//! A unit that holds one thing and waits for another waits for something later in the resource order: a unit holds
+//! things across stages only along that order (checked at build time), and inside one grant it holds nothing while it
+//! waits, or, in order, only earlier things. So along any chain of "waits for a holder of" the order rises, and the
+//! last holder is not waiting for a resource. It is running, waiting for a worker or for a moment, and will give back
+//! what it holds. The place of a key among a resource's keys belongs to that resource: a waiting unit keeps alive no
+//! key but the one in whose line it stands (see `key`). Bytes come last in the order and have their own rule (see
+//! `memory`).
 
 use super::column::Row;
 use super::queue::Taken;
 use super::state::{GrantedBatch, State, TimerAction, Waiter, nanos};
 use super::unit::{Grants, InstanceId, Want, Wants};
 
-/// How often a unit is woken, but still lacks something, before it acquires its needs in order.
-pub(crate) const BOUNCES_MOST: u8 = 8;
+/// The number of wake-ups that may leave a unit without something it needs, before it acquires its needs in order.
+pub(crate) const MAX_BOUNCES: u8 = 8;
 
-/// Why a unit could not be granted.
+/// The reason why a unit could not be granted.
 enum Lack {
-    /// One of its needs.
+    /// One of the unit's needs is not free.
     Need(Want),
-    /// A permit for its stage's next batch.
+    /// The stage's next batch lacks a permit.
     Permit(InstanceId),
-    /// Keys for its needs: they can't be made, or others wait to have theirs made.
+    /// Keys for the unit's needs cannot be made, or other units wait to have theirs made.
     Keys { resource: u16 },
 }
 
-/// Out of which line a unit was just taken.
+/// The line that a unit was just taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// Out of none: it is a newcomer.
+    /// The unit is a newcomer and comes from no line.
     No,
-    /// That of the instance.
+    /// The unit stood in the line of the instance.
     At(InstanceId),
-    /// That of units whose keys of the resource can't be made.
+    /// The unit stood in the line for keys of the resource.
     ForKeys(u16),
 }
 
@@ -65,6 +66,8 @@ impl Woken {
 impl State {
     /// Grants units from the front of a stage's queue while there are seats.
     pub(crate) fn pump(&mut self, stage: u16, now: u64) {
+        // A grant is a promise that a worker comes soon. Tokens granted further ahead than the seats would lie idle in
+        // the queue while units of another stage lack them.
         let s = usize::from(stage);
         if self.stages[s].needs_nothing() {
             return self.pump_free(stage, now);
@@ -91,8 +94,8 @@ impl State {
         }
     }
 
-    /// Grants as many units of the first run as there are tokens for, if all units need the same for their run
-    /// only. Their batch holds what they need, and no unit is touched.
+    /// Grants as many units of the first run as there are tokens for, if all units have the same needs for their run
+    /// only. Their batch holds the grants, so no unit's record is touched.
     fn grant_many(&mut self, stage: u16, workers: usize, now: u64) -> bool {
         let s = usize::from(stage);
         if !self.stages[s].alike {
@@ -122,10 +125,10 @@ impl State {
         true
     }
 
-    /// The same for a stage that needs nothing.
+    /// Grants units of a stage that needs nothing.
     fn pump_free(&mut self, stage: u16, now: u64) {
         while !self.stage(stage).waiting.is_empty() {
-            // Its units hold nothing, so they may wait for a worker as granted ones.
+            // Its units hold nothing, so they may wait for a worker as granted units.
             let ceiling = self.stage(stage).workers.ceiling;
             let seats = self.stage(stage).free_seats(ceiling);
             if seats == 0 {
@@ -142,21 +145,21 @@ impl State {
         }
     }
 
-    /// How many workers run the stage now or could begin to: those in it, the rest of its floor, and the shared workers that
-    /// no stage keeps busy.
+    /// The number of workers that run the stage now or could begin to: those in it, the rest of its floor, and the
+    /// shared workers that no stage keeps busy.
     pub(crate) fn workers_for(&self, stage: u16) -> usize {
         self.stages[usize::from(stage)].workers_beside(self.idle_shared_workers())
     }
 
-    /// Shared workers that no stage keeps busy. One that pulls the source is among them, since it is back in a moment; so
-    /// a flow in which no stage runs has seats everywhere.
+    /// The number of shared workers that no stage keeps busy. A worker that pulls the source counts as one of them,
+    /// since it is back in a moment; a flow in which no stage runs thus has seats everywhere.
     fn idle_shared_workers(&self) -> usize {
         let shared = self.stages.iter().filter(|stage| !stage.blocking);
         let beyond_floors: usize = shared.map(|stage| stage.busy.saturating_sub(stage.workers.floor)).sum();
         self.settings.shared_workers.saturating_sub(beyond_floors)
     }
 
-    /// Remembers the stage if other stages keep from it the workers that its ceiling allows.
+    /// Notes that the stage lacks workers, if other stages keep busy those that its ceiling allows.
     fn note_lack_of_workers(&mut self, stage: u16, workers: usize) {
         let state = self.stage(stage);
         if workers < state.workers.ceiling && !state.lacks_worker {
@@ -165,11 +168,13 @@ impl State {
         }
     }
 
-    /// Has the queues looked at whose stages lacked a worker and have seats again. Returns whether there are any.
+    /// Marks the queues of stages that lacked a worker and have seats again. Returns whether any queue is marked.
     pub(crate) fn seat_again(&mut self) -> bool {
         if self.lacking_workers == 0 {
             return false;
         }
+        // The idle workers are counted once for all stages: each may be granted for the same idle worker, which then
+        // serves the stage that `choose` prefers.
         let idle = self.idle_shared_workers();
         for stage in 0..self.stages.len() as u16 {
             let state = &self.stages[usize::from(stage)];
@@ -189,8 +194,8 @@ impl State {
         Some(row)
     }
 
-    /// Puts it back.
-    pub(crate) fn unpop_waiting(&mut self, mut row: Row, stage: u16) {
+    /// Puts a unit back at the front of the stage's queue, with the time of its arrival.
+    pub(crate) fn push_front_waiting(&mut self, mut row: Row, stage: u16) {
         let queued_ns = self.units.unit(&mut row).queued_ns;
         self.stages[usize::from(stage)].waiting.push_front(queued_ns, row, &mut self.pocket.spares);
     }
@@ -204,6 +209,7 @@ impl State {
             Ok(()) => return self.join_batch(row, stage, now),
             Err(lack) => lack,
         };
+        // A newcomer has missed no moment yet, so only a unit that was woken counts the bounce.
         if woken != Woken::No && self.has_bounced(&mut row) {
             if let Lack::Need(want) = lack {
                 self.forget(want.instance, now);
@@ -215,7 +221,7 @@ impl State {
             Lack::Need(want) => self.park(row, stage, want, now),
             Lack::Keys { resource } => self.park_for_keys(row, stage, resource, now),
             Lack::Permit(instance) => {
-                self.unpop_waiting(row, stage);
+                self.push_front_waiting(row, stage);
                 if !self.stage(stage).awaits_permit {
                     self.await_permit(stage, instance, now);
                 }
@@ -223,16 +229,18 @@ impl State {
         }
     }
 
-    /// The unit was woken, but still lacks something. Whether that was once too often.
+    /// Counts a wake-up after which the unit still lacks something. Returns whether that was one too many.
     pub(crate) fn has_bounced(&mut self, row: &mut Row) -> bool {
         let needs = self.units.unit(row).needs();
         needs.bounces = needs.bounces.saturating_add(1);
-        needs.bounces > BOUNCES_MOST
+        needs.bounces > MAX_BOUNCES
     }
 
-    /// Takes all the unit needs, and a permit if it opens a batch; or nothing. A [`Lack::Need`] keeps its key
-    /// alive for whoever parks on it.
+    /// Takes all that the unit needs, with a permit if the unit opens a batch; or nothing. A [`Lack::Need`] keeps its
+    /// key alive for the unit that parks on it.
     fn all_at_once(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<(), Lack> {
+        // Everything is checked before anything is taken. The mutex is held throughout, so no check can be stale by
+        // then, and there is nothing to roll back except the users of keys.
         let woken_at = woken.at_instance();
         let wants = self.look_up(row, stage, woken, now)?;
         if let Some(&lacking) = wants.iter().find(|want| !self.is_free(want.instance, want.amount, woken_at, now)) {
@@ -258,13 +266,13 @@ impl State {
         Ok(())
     }
 
-    /// What the unit needs in this stage, with keys looked up, made and kept alive. Makes all keys or none.
+    /// The unit's needs in this stage, with keys looked up, made and kept alive. Makes all keys or none.
     fn look_up(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<Wants, Lack> {
         let mut wants = self.stages[usize::from(stage)].wants.clone();
         if !self.stages[usize::from(stage)].dynamic {
             return Ok(wants);
         }
-        // Taken out for the time of the look-up, so that the state may change meanwhile.
+        // The needs are taken out for the look-up, so that the state may change meanwhile.
         let asks = std::mem::take(&mut self.units.unit(row).needs().asks);
         let lacking = self.lacking_keys(&asks, woken, now);
         if lacking.is_none() {
@@ -294,7 +302,7 @@ impl State {
         !state.permits.is_empty() && state.batches.back().is_none_or(|batch| batch.rows.len() >= state.batch_target())
     }
 
-    /// The batch to join: the last one if it has room, or a new one.
+    /// Returns the batch to join: the last one if it has room, or a new one.
     pub(crate) fn open_batch(&mut self, stage: u16, now: u64, permits: Grants) -> usize {
         let state = &self.stages[usize::from(stage)];
         let target = state.batch_target();
@@ -320,8 +328,8 @@ impl State {
         last
     }
 
-    /// Has the stage's first batch that may wait looked at when it has waited long enough. A stage has at most one such
-    /// timer, however many batches fill up before it fires.
+    /// Sets a timer for the moment at which the stage's first batch that may still wait has waited long enough. A stage
+    /// has at most one such timer, however many batches fill up before it fires.
     pub(crate) fn watch_batches(&mut self, stage: u16, now: u64) {
         let state = &mut self.stages[usize::from(stage)];
         if state.batch.wait.is_zero() || state.batch_timer_set {

@@ -1,5 +1,5 @@
-//! Acquiring needs one after the other, along the resource order: for a unit that missed its moment too often
-//! (see `grant`).
+//! Acquisition of needs one after the other, along the resource order, for a unit that missed its moment too often (see
+//! `grant`).
 
 use super::column::Row;
 use super::grant::Woken;
@@ -7,7 +7,7 @@ use super::state::State;
 use super::unit::{Grants, InstanceId, NO_STAGE, OrderedNeed, Want};
 
 impl State {
-    /// Lists all the unit needs, and the permits of a batch to open, by the resource order.
+    /// Lists the unit's needs, and the permits of a batch to open, by the resource order.
     pub(crate) fn begin_in_order(&mut self, row: &mut Row, stage: u16) {
         let state = &self.stages[usize::from(stage)];
         let constant = state.wants.iter().chain(&state.permits);
@@ -37,7 +37,7 @@ impl State {
         self.resources[usize::from(resource)].rank
     }
 
-    /// Acquires what is left of the unit's needs, and parks at the first that is not free.
+    /// Acquires the rest of the unit's needs, and parks the unit at the first one that is not free.
     pub(crate) fn acquire_in_order(&mut self, mut row: Row, stage: u16, woken: Woken, now: u64) {
         loop {
             let needs = self.units.unit(&mut row).needs();
@@ -59,8 +59,8 @@ impl State {
         self.end_in_order(row, stage, now);
     }
 
-    /// Looks up all the unit's keys of a resource at once, so that it never waits for one while it keeps
-    /// another alive. `None`: not all of them can be made.
+    /// Looks up all the unit's keys of a resource at once, so that the unit never waits for one while it keeps another
+    /// alive. Returns `None` if not all of them can be made.
     fn look_up_in_order(&mut self, row: &mut Row, resource: u16, is_turn: bool, now: u64) -> Option<InstanceId> {
         let mut order = std::mem::take(&mut self.units.unit(row).needs().order);
         let keys = || order.iter().filter(|need| need.resource == resource).filter_map(|need| need.key.as_deref());
@@ -77,20 +77,20 @@ impl State {
         first
     }
 
-    /// Takes the next need, which is free for this unit.
+    /// Takes the unit's next need, which must be free for this unit.
     pub(crate) fn acquire_next(&mut self, row: &mut Row, stage: u16, now: u64) {
         let needs = self.units.unit(row).needs();
         let next = &needs.order[needs.next_in_order];
         let Some(instance) = next.instance else { return };
         needs.next_in_order += 1;
         let want = Want { instance, until: next.until, for_batch: next.for_batch, amount: next.amount };
-        // A permit is marked by coming from no stage until its batch is made.
+        // A grant from no stage marks a permit until its batch is made.
         let from = if want.for_batch { NO_STAGE } else { stage };
         let held = self.take(want.grant(from), now);
         self.units.unit(row).needs().held.extend(held);
     }
 
-    /// The unit has all it needs: it opens a batch with its permits, or joins one.
+    /// Puts the unit, which has all it needs, into a batch that it opens with its permits, or into an open one.
     fn end_in_order(&mut self, mut row: Row, stage: u16, now: u64) {
         let needs = self.units.unit(&mut row).needs();
         needs.in_order = false;

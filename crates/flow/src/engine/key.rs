@@ -1,8 +1,8 @@
-//! Keys of a resource: made on demand, forgotten when nobody uses them, bounded in number.
+//! The keys of a resource: made on demand, forgotten when they have no users, bounded in number.
 //!
-//! A key lives while a unit holds it, stands in its line, or is being granted; a rate's key also until its
-//! tokens are back. A unit that needs a new key when there are [`max_keys`](crate::FlowBuilder::max_keys) waits
-//! for one to be forgotten, first come first served: while it waits no newcomer makes a key, however many it needs. If
+//! A key lives while a unit holds it, stands in its line, or is being granted; a rate's key also until its tokens are
+//! back. A unit that needs a new key when there are [`max_keys`](crate::FlowBuilder::max_keys) waits for one to be
+//! forgotten, first come, first served: while it waits no newcomer makes a key, however many keys the unit needs. If
 //! its own stage needs several new keys, they are made together.
 
 use super::column::Row;
@@ -33,7 +33,7 @@ impl State {
         id
     }
 
-    /// The first resource of which keys would have to be made for `asks` that can't be made now.
+    /// The first resource whose keys would have to be made for `asks` and cannot be made now.
     pub(crate) fn lacking_keys(&mut self, asks: &[Ask], woken: Woken, now: u64) -> Option<u16> {
         for ask in asks.iter().filter(|ask| ask.key.is_some()) {
             let is_turn = woken == Woken::ForKeys(ask.resource);
@@ -44,8 +44,8 @@ impl State {
         None
     }
 
-    /// Whether those of `keys` that do not exist may be made now: there is room for them, and no other unit waits for
-    /// that, or it is the caller's turn.
+    /// Whether the missing ones among `keys` may be made now: there is room for them, and no other unit waits for that
+    /// room, or it is the caller's turn.
     pub(crate) fn can_make_keys<'a>(
         &mut self,
         resource: u16,
@@ -58,7 +58,7 @@ impl State {
         missing == 0 || (is_turn && missing <= self.makeable_keys(resource))
     }
 
-    /// How many different ones of `keys` do not exist.
+    /// The number of distinct keys among `keys` that do not exist.
     fn missing_keys<'a>(&mut self, resource: u16, keys: impl Iterator<Item = &'a str>, now: u64) -> usize {
         let existing = &self.resources[usize::from(resource)].keys;
         let mut missing: Vec<&str> = keys.filter(|&key| !existing.contains_key(key)).collect();
@@ -70,18 +70,18 @@ impl State {
         missing.len()
     }
 
-    /// How many keys may be made now.
+    /// The number of keys that may be made now.
     fn makeable_keys(&self, resource: u16) -> usize {
         let state = &self.resources[usize::from(resource)];
         state.spec.max_keys.saturating_sub(state.keys.len())
     }
 
-    /// One user of a key more.
+    /// Counts one more user of a key.
     pub(crate) fn keep_alive(&mut self, instance: InstanceId) {
         self.instances[instance as usize].users += 1;
     }
 
-    /// One user of a key less; the key is forgotten with its last one.
+    /// Counts one user of a key less; the key is forgotten with its last user.
     pub(crate) fn forget(&mut self, instance: InstanceId, now: u64) {
         let state = &mut self.instances[instance as usize];
         if state.key.is_some() {
@@ -126,7 +126,7 @@ impl State {
         state.idle_until_ns = u64::MAX;
         for instance in std::mem::take(&mut state.idle_rates) {
             self.instances[instance as usize].listed_idle = false;
-            // Lists it again if its tokens are not back yet.
+            // This lists the key again if its tokens are not back yet.
             self.forget_if_unused(instance, now);
         }
     }
@@ -139,7 +139,7 @@ impl State {
         self.set_keys_timer(resource, now);
     }
 
-    /// Lets units go on that wait for keys to be forgotten.
+    /// Serves the units that wait for keys to be forgotten.
     pub(crate) fn serve_key_waiters(&mut self, resource: u16, now: u64) {
         let r = usize::from(resource);
         if self.resources[r].key_waiters.is_empty() {
@@ -147,7 +147,7 @@ impl State {
         }
         self.forget_idle_rates(resource, now);
         while let Some(KeyWaiter { mut row, stage }) = self.resources[r].key_waiters.pop_front() {
-            // Taken out for the time of the look.
+            // The needs are taken out for the check, so that the state may change meanwhile.
             let asks = std::mem::take(&mut self.units.unit(&mut row).needs().asks);
             let is_served = self.can_make_keys(resource, keys_of(&asks, resource), true, now);
             self.units.unit(&mut row).needs().asks = asks;
@@ -161,7 +161,7 @@ impl State {
         self.set_keys_timer(resource, now);
     }
 
-    /// Has somebody look again when an idle key may be forgotten for a unit that waits.
+    /// Sets a timer for the moment at which an idle key may be forgotten for a waiting unit.
     fn set_keys_timer(&mut self, resource: u16, now: u64) {
         let state = &mut self.resources[usize::from(resource)];
         if state.key_waiters.is_empty() || state.keys_timer_set {

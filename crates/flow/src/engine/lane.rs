@@ -1,4 +1,4 @@
-//! A stage's code with its types: runs batches of rows, and says what became of each unit.
+//! A lane: a stage's code with its types. It runs batches of rows, and reports each unit's outcome.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::column::Row;
-use super::settle::{Leg, Outcome, Settlement};
+use super::settle::{Outcome, Settlement, StageRun};
 use super::shared::Shared;
 use super::state::nanos;
 use super::unit::{NO_STAGE, UnitRef};
@@ -21,13 +21,13 @@ use crate::stage::Stage;
 
 /// A stage as workers see it, its payload types hidden.
 pub(crate) trait Lane: Send + Sync {
-    /// Runs the stage on every row, and says what became of each.
+    /// Runs the stage on every row, and reports each unit's outcome.
     fn run(&self, rows: &mut [Row], run: &mut Run<'_>);
     /// Takes a unit's payload out of its cell, for a dead letter.
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>>;
 }
 
-/// One batch's run on one worker.
+/// The run of one batch on one worker.
 pub(crate) struct Run<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) stage: u16,
@@ -38,16 +38,16 @@ pub(crate) struct Run<'a> {
     pub(crate) settlement: &'a mut Settlement,
 }
 
-/// How a stage's code yields what goes on: a new value, or its input changed in place.
+/// The way in which a stage's code yields its result: a new value, or its input changed in place.
 pub trait Body<In>: Send + Sync + 'static {
-    /// The result is the input, changed.
+    /// The result is the input, changed in place.
     const IN_PLACE: bool;
     type Made;
     type Out;
     fn run(&self, input: &mut In, cx: &mut Cx<'_>) -> Result<Self::Made, Failure>;
     fn view<'a>(made: &'a Self::Made, input: &'a In) -> &'a Self::Out;
     fn take(made: Self::Made, cell: &mut Option<In>) -> Self::Out;
-    /// After the last unit of a batch.
+    /// Called after the last unit of a batch.
     fn batch_done(&self);
 }
 
@@ -119,14 +119,14 @@ pub(crate) struct TypedLane<In, B, X> {
     pub(crate) entry: Arc<Entry<In>>,
     pub(crate) body: B,
     pub(crate) exit: X,
-    /// Writes a ticketed unit's letter to its ticket; gives it back if there is none.
+    /// Writes the dead letter of a ticketed unit to its ticket; gives it back if there is none.
     pub(crate) tickets: Arc<dyn TicketBook>,
     pub(crate) takes: PhantomData<fn(In)>,
 }
 
-/// Where a unit's ticket is told what became of it.
+/// The book of tickets, which tells each ticket the outcome of its unit.
 pub(crate) trait TicketBook: Send + Sync {
-    /// Returns the letter if nobody waits for it.
+    /// Returns the letter if no submitter waits for it.
     fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter>;
     fn skipped(&self, row: &mut Row);
     fn abandoned(&self, row: &mut Row);
@@ -144,7 +144,7 @@ where
         let mut progress = Progress { next: 0, landing: false, clock: run.started_ns };
         run.settlement.to = UNDECIDED;
         run.settlement.plain = run.plain;
-        // One `catch_unwind` for many units: it is entered again only after a panic, past the unit that did it.
+        // One `catch_unwind` serves many units: it is entered again only after a panic, past the unit that panicked.
         while progress.next < rows.len() {
             let unwound = catch_unwind(AssertUnwindSafe(|| self.run_units(rows, run, &mut progress)));
             if let Err(panic) = unwound {
@@ -166,7 +166,7 @@ where
             run.settlement.timings.push(((ended - run.started_ns) / units.max(1), units));
         }
         let (busy_ns, timed) = (ended - run.started_ns, run.settlement.timings.len());
-        run.settlement.legs.push(Leg { stage: run.stage, busy_ns, timed });
+        run.settlement.stage_runs.push(StageRun { stage: run.stage, busy_ns, timed });
     }
 
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
@@ -195,12 +195,12 @@ where
         }
     }
 
-    /// Runs plain units that all go to `to`, until the last one or until one ends in another way: the shortest
-    /// path there is.
+    /// Runs plain units that all go to `to`, until the last one or until one ends in another way. This is the shortest
+    /// path through a stage.
     fn run_plain(&self, rows: &mut [Row], to: u16, run: &mut Run<'_>, progress: &mut Progress) {
         let shared = run.shared;
         let Some((row, _)) = rows.split_first() else { return };
-        // SAFETY: the other handles to the rows are used for columns of payloads below.
+        // SAFETY: the code below uses the other handles to the rows for columns of payloads only.
         let unit = unsafe { UnitRef::new(&shared.units, row) };
         let taken = RefCell::default();
         let mut cx = Cx { shared, unit, attempts: 0, stage: run.stage, deadline: None, taken, not_send: PhantomData };
@@ -210,7 +210,7 @@ where
                 let ended = self.run_unit(row, run, progress);
                 return progress.note(ended, run);
             }
-            // SAFETY: as above.
+            // SAFETY: the code below uses the other handles to the rows for columns of payloads only.
             unsafe { cx.unit.turn_to(row) };
             if takes_objects {
                 cx.taken.get_mut().clear();
@@ -248,7 +248,7 @@ where
             return Ended::As(Outcome::Left);
         }
         let config = &shared.stages[usize::from(run.stage)];
-        // SAFETY: `cell` and whatever else `row` reaches below are in columns of payloads.
+        // SAFETY: the code below uses `row` for columns of payloads only, in `cell` and everywhere else.
         let unit = unsafe { UnitRef::new(&shared.units, row) };
         let (attempts, bytes_before) = if run.plain { (0, 0) } else { (unit.look().attempts, unit.look().bytes) };
         if !run.plain
@@ -296,7 +296,7 @@ where
         self.end_touched(&mut unit, aim.stage, aim.bytes, bytes_before, run)
     }
 
-    /// How the run of a unit ended whose record may say more than that it moves on.
+    /// Ends the run of a unit whose record may say more than that the unit moves on.
     fn end_touched(
         &self,
         unit: &mut UnitRef<'_>,
@@ -329,7 +329,7 @@ where
     #[cold]
     fn fail(&self, failure: &Failure, row: &mut Row, run: &Run<'_>) -> Outcome {
         let shared = run.shared;
-        // SAFETY: as in `run_unit`.
+        // SAFETY: the code below uses `row` for columns of payloads only.
         let unit = unsafe { UnitRef::new(&shared.units, row) };
         let (id, ticketed) = (shared.id(row), unit.look().ticketed);
         let config = &shared.stages[usize::from(run.stage)];
@@ -368,9 +368,9 @@ where
         Outcome::Dead { stop_flow: config.after_failure == AfterFailure::StopFlow }
     }
 
-    /// Computes what the unit needs and weighs now, as the stage before it did when the unit came. Runs the user's functions.
+    /// Computes the unit's needs and weight again, as the stage before it did on the unit's arrival. Runs user functions.
     fn requeue(&self, failure: &Failure, mut unit: UnitRef<'_>, row: &mut Row) -> Outcome {
-        // SAFETY: as in `run_unit`.
+        // SAFETY: the lane's column belongs to the flow that the row belongs to.
         let cell = unsafe { self.entry.column.cell(row) };
         let input = cell.as_ref().expect("a running unit has its payload");
         let bytes = self.entry.demand_of(input, &mut unit);
@@ -378,30 +378,30 @@ where
     }
 }
 
-/// How a unit's run ended.
+/// The end of a unit's run.
 #[derive(Clone, Copy)]
 enum Ended {
-    /// With success, and there is nothing to do but to move it on; [`NO_STAGE`]: to retire it.
+    /// The unit succeeded and only has to move on; [`NO_STAGE`]: to retire.
     Moves { to: u16 },
-    /// Otherwise.
+    /// The unit ended with another outcome.
     As(Outcome),
 }
 
-/// No unit of the batch has said yet where the batch goes.
+/// No unit of the batch has decided yet where the batch goes.
 const UNDECIDED: u16 = NO_STAGE - 1;
 
-/// How far a batch has come, kept outside of what a panic unwinds.
+/// The progress of a batch, kept outside of the frames that a panic unwinds.
 struct Progress {
     /// The unit that runs.
     next: usize,
-    /// Its code has run, and its result is being delivered.
+    /// The unit's code has run, and its result is being delivered.
     landing: bool,
-    /// When it began; of the whole batch if units are not timed.
+    /// The unit's start; the batch's start if units are not timed.
     clock: u64,
 }
 
 impl Progress {
-    /// A unit has ended.
+    /// Notes the end of a unit.
     #[inline]
     fn note(&mut self, ended: Ended, run: &mut Run<'_>) {
         match ended {
@@ -416,13 +416,13 @@ impl Progress {
         }
     }
 
-    /// A unit has ended in another way than its batch.
+    /// Notes an outcome that differs from the batch's.
     fn end_unit(&mut self, outcome: Outcome, run: &mut Run<'_>) {
         run.settlement.exceptions.push((self.next as u32, outcome));
         self.tick(run);
     }
 
-    /// The next one.
+    /// Goes on to the next unit.
     #[inline]
     fn tick(&mut self, run: &mut Run<'_>) {
         self.next += 1;
@@ -442,7 +442,7 @@ fn late<T>(deadline: Instant, limit: Duration, result: &Result<T, Failure>) -> F
 }
 
 impl Shared {
-    /// Gives up on a unit that no worker has: its letter goes to its ticket, or to the flow's letters.
+    /// Gives up on a unit that no worker has: its dead letter goes to its ticket, or to the flow's listener.
     pub(crate) fn write_off(&self, row: &mut Row, tickets: &dyn TicketBook, stage: u16, cause: Cause, message: &str) {
         let (unit, ticketed, attempts) = {
             let id = self.id(row);
@@ -455,7 +455,7 @@ impl Shared {
         self.deliver(letter, ticketed, row, tickets);
     }
 
-    /// Brings a letter to its unit's ticket, or to the flow's letters.
+    /// Delivers a dead letter to its unit's ticket, or to the flow's listener.
     fn deliver(&self, letter: DeadLetter, ticketed: bool, row: &mut Row, tickets: &dyn TicketBook) {
         contain(|| {
             let letter = if ticketed { tickets.dead(row, letter) } else { Some(letter) };

@@ -7,7 +7,7 @@ use super::unit::{Grant, InstanceId, Want};
 use crate::resource::{Rate, Supply};
 
 impl State {
-    /// Wakes whoever waits in the instance's line and can now be served.
+    /// Serves the waiters in the instance's line for whom there is enough now.
     pub(crate) fn serve(&mut self, instance: InstanceId, now: u64) {
         let i = instance as usize;
         while let Some(amount) = self.head_amount(instance) {
@@ -30,11 +30,11 @@ impl State {
             return self.acquire_in_order(row, stage, Woken::No, now);
         }
         self.try_unit(row, stage, Woken::At(instance), now);
-        // It no longer stands in this line.
+        // The unit no longer stands in this line.
         self.forget(instance, now);
     }
 
-    /// How much the head of the instance's line wants of it.
+    /// The amount of the instance that the head of its line waits for.
     fn head_amount(&mut self, instance: InstanceId) -> Option<u64> {
         match self.instances[instance as usize].waiters.front_mut()? {
             Waiter::Unit { row, .. } => Some(self.units.unit(row).needs().awaits),
@@ -46,10 +46,11 @@ impl State {
         }
     }
 
-    /// A permit has come free for a stage: its first unit may open a batch.
+    /// Serves a stage for which a permit has come free: its first unit may open a batch.
     fn serve_stage(&mut self, stage: u16, instance: InstanceId, now: u64) {
         self.stage(stage).awaits_permit = false;
-        // It had a seat when it joined the line, and keeps its turn although its workers have gone to other stages.
+        // The stage had a seat when it joined the line, and keeps its turn although its workers have gone to other
+        // stages.
         let mut workers = self.stage(stage).workers.ceiling;
         while self.opens_batch(stage) && self.stage(stage).has_seat(workers) {
             workers = self.workers_for(stage);
@@ -61,12 +62,12 @@ impl State {
                 }
                 continue;
             };
-            // A unit that lacks another permit was woken, but still lacks something, too.
+            // A unit that lacks another permit counts as woken with something still lacking, too.
             if self.has_bounced(&mut row) {
                 self.begin_in_order(&mut row, stage);
                 self.acquire_in_order(row, stage, Woken::No, now);
             } else {
-                self.unpop_waiting(row, stage);
+                self.push_front_waiting(row, stage);
                 self.await_permit(stage, other, now);
             }
             return;
@@ -74,7 +75,7 @@ impl State {
         self.mark_pump(stage);
     }
 
-    /// Puts a unit at the end of the line of what it lacks. The unit keeps that key alive.
+    /// Puts a unit at the end of the line of the need it lacks. The unit keeps that key alive.
     pub(crate) fn park(&mut self, mut row: Row, stage: u16, want: Want, now: u64) {
         let needs = self.units.unit(&mut row).needs();
         needs.parked_ns = now;
@@ -93,13 +94,13 @@ impl State {
         state.stats.waited_for_resource(resource, waited);
     }
 
-    /// Whether a newcomer may have it: there is enough, and nobody waits for it in line.
+    /// Whether a newcomer may take the amount: there is enough, and no other unit waits for it in line.
     pub(crate) fn is_free(&self, instance: InstanceId, amount: u64, woken_at: Option<InstanceId>, now: u64) -> bool {
         let line = &self.instances[instance as usize].waiters;
         (line.is_empty() || woken_at == Some(instance)) && self.has(instance, amount, now)
     }
 
-    /// Whether there is enough of it now. More than the whole capacity may be had when nothing is in use.
+    /// Whether there is enough of the instance now. A need above the whole capacity is met when nothing is in use.
     fn has(&self, instance: InstanceId, amount: u64, now: u64) -> bool {
         let state = &self.instances[instance as usize];
         match self.resources[usize::from(state.resource)].spec.supply {
@@ -111,19 +112,19 @@ impl State {
         }
     }
 
-    /// How many newcomers that want `amount` tokens each may have them now.
+    /// The number of newcomers that may have `amount` tokens each now.
     pub(crate) fn units_for(&self, instance: InstanceId, amount: u64) -> usize {
         let state = &self.instances[instance as usize];
         match self.resources[usize::from(state.resource)].spec.supply {
             Supply::Tokens(capacity) if state.waiters.is_empty() && amount > 0 => {
                 (capacity.saturating_sub(state.in_use) / amount) as usize
             }
-            // Rates, and whoever wants more than there is, are looked at one by one.
+            // Rates, instances with a line, and amounts above what is left are decided unit by unit.
             _ => 0,
         }
     }
 
-    /// Takes what [`has`](Self::has) said is there; a rate's tokens are spent, so nothing is held.
+    /// Takes an amount that [`has`](Self::has) found; a rate's tokens are spent, so the unit holds nothing.
     pub(crate) fn take(&mut self, grant: Grant, now: u64) -> Option<Grant> {
         let state = &mut self.instances[grant.instance as usize];
         let resource = &mut self.resources[usize::from(state.resource)];
@@ -131,7 +132,7 @@ impl State {
             Supply::Tokens(_) => {
                 state.in_use += grant.amount;
                 resource.in_use += u128::from(grant.amount);
-                // That of one key, where there are several.
+                // The peak is that of one key, where there are several.
                 let peak = state.in_use;
                 resource.peak_in_use = resource.peak_in_use.max(peak);
                 Some(grant)
@@ -158,20 +159,20 @@ impl State {
         self.forget(grant.instance, now);
     }
 
-    /// Has the head of a rate's line looked at when its tokens are there.
+    /// Sets a timer for the moment at which a rate has the tokens that the head of its line waits for.
     pub(crate) fn set_rate_timer(&mut self, instance: InstanceId, now: u64) {
         let Some(amount) = self.head_amount(instance) else { return };
         let state = &mut self.instances[instance as usize];
         let Supply::Rate(rate) = self.resources[usize::from(state.resource)].spec.supply else { return };
         let at = state.ready_at(rate, amount).max(now + 1);
-        // A timer that is set for later (the rate was raised since) does not count.
+        // A timer that is set for a later time (the rate was raised since) does not count.
         if state.timer_set_ns.is_none_or(|set| set > at) {
             state.timer_set_ns = Some(at);
             self.set_timer(at, TimerAction::Rate(instance));
         }
     }
 
-    /// Changes how much there is of a resource, and looks at all its lines.
+    /// Changes the supply of a resource, and marks all its lines for service.
     pub(crate) fn set_supply(&mut self, resource: u16, supply: Supply, now: u64) {
         let spec = &mut self.resources[usize::from(resource)].spec;
         let before = std::mem::replace(&mut spec.supply, supply);
@@ -203,7 +204,7 @@ impl Instance {
         }
     }
 
-    /// When a rate will have `amount` tokens; more than its burst: when it will have all.
+    /// The time at which a rate will have `amount` tokens; for more than its burst, the time at which it will have all.
     fn ready_at(&self, rate: Rate, amount: u64) -> u64 {
         let slack = rate.burst.saturating_sub(amount) as f64 * rate.period_ns();
         self.full_at_ns.saturating_sub(slack as u64)

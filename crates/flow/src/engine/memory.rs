@@ -1,29 +1,31 @@
 //! Units that were cancelled to keep the byte budget, and run again when there is room.
 //!
-//! They wait in one line, first come, first served, and admission is closed meanwhile. So a unit waits at most for those
-//! that were in flight before it, each of which frees its bytes when it leaves. When none of these runs (they pause
-//! between attempts, wait for tokens of a rate, or for their batch to fill), that may take long: so the first in line, once
-//! it has waited for [`PATIENCE_NS`], goes on beyond the budget at such a moment, and the next one when the budget is
-//! kept again, or another [`PATIENCE_NS`] later: the first could wait for something that the next one holds. If nothing
-//! else in the flow can ever move, it goes on at once, because only finishing frees memory.
+//! These units wait in one line, first come, first served, and admission is closed meanwhile. So a unit waits at most
+//! for units that were in flight before it, each of which frees its bytes when it leaves. That may take long when none
+//! of them runs: they pause between attempts, wait for tokens of a rate, or for their batch to fill. The first unit in
+//! line, once it has waited for [`PATIENCE_NS`], therefore goes on beyond the budget at such a moment. The next one
+//! does so when the budget is kept again, or another [`PATIENCE_NS`] later, because the first could wait for something
+//! that the next one holds. If nothing else in the flow can ever move, the first unit goes on at once, because only
+//! finishing frees memory.
 
 use super::column::Row;
 use super::state::{MemoryWaiter, State, TimerAction};
 
-/// How long a unit waits before it may exceed the budget at a moment when no unit runs.
+/// The time that a unit waits before it may exceed the budget at a moment when no unit runs.
 const PATIENCE_NS: u64 = 100_000_000;
 
 impl State {
     /// Puts a cancelled unit at the end of the line.
     pub(crate) fn park_for_memory(&mut self, row: Row, stage: u16, wants_bytes: u64, now: u64) {
-        // Workers read the clock before they take the mutex; the line is in the order of its times all the same.
+        // Workers read the clock before they take the mutex, so times may arrive out of order; the line stays sorted by
+        // time.
         let since_ns = self.memory_waiters.back().map_or(now, |last| now.max(last.since_ns));
         self.memory_waiters.push_back(MemoryWaiter { row, stage, wants_bytes, since_ns });
         self.set_memory_timer(now);
     }
 
-    /// Has the line looked at when the next unit's patience ends; one timer serves all. What else lets a unit go on is an
-    /// event, after which the line is looked at anyway.
+    /// Sets a timer for the moment at which the next unit's patience ends; one timer serves the whole line. Whatever
+    /// else lets a unit go on is an event, after which `flow_on` looks at the line anyway.
     fn set_memory_timer(&mut self, now: u64) {
         if self.memory_timer_set {
             return;
@@ -37,13 +39,13 @@ impl State {
         }
     }
 
-    /// The timer has fired; what follows is left to `flow_on`.
+    /// Sets the next timer after one has fired; `flow_on` then looks at the line.
     pub(crate) fn watch_memory(&mut self, now: u64) {
         self.memory_timer_set = false;
         self.set_memory_timer(now);
     }
 
-    /// Lets the first in line go on if it may. Returns whether it does.
+    /// Lets the first unit in line go on if it may. Returns whether it does.
     pub(crate) fn serve_memory(&mut self, now: u64) -> bool {
         let Some(head) = self.memory_waiters.front_mut() else { return false };
         let since_ns = head.since_ns;
@@ -71,14 +73,14 @@ impl State {
         true
     }
 
-    /// No unit runs, could run, or will come by itself to where it could.
+    /// Whether no unit runs, could run, or will come by itself to where it could.
     fn is_stuck(&self) -> bool {
         self.delayed == 0
             && self.supply_timers == 0
             && self.stages.iter().all(|stage| stage.granted + stage.running == 0)
     }
 
-    /// No unit runs, or could run now.
+    /// Whether no unit runs or could run now.
     fn is_at_rest(&self, now: u64) -> bool {
         self.stages.iter().all(|stage| {
             stage.running + stage.in_turns == 0 && !stage.batches.iter().any(|batch| stage.is_ripe(batch, now))

@@ -3,17 +3,17 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `column` | the table of units in flight |
-//! | `unit` | what the engine knows of a unit |
+//! | `unit` | the engine's record of a unit |
 //! | `state` | everything behind the mutex |
 //! | `source`, `staging`, or `entrance`, `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
 //! | `crossing` | workers that wait for room in another flow |
-//! | `settings` | what can be changed while a flow runs |
-//! | `queue`, `line`, `key`, `in_order`, `memory` | where and how units wait |
-//! | `auto_batch` | how large batches are where nobody has said so |
+//! | `settings` | caps and bounds that change during a run |
+//! | `queue`, `line`, `key`, `in_order`, `memory` | the places where units wait |
+//! | `auto_batch` | the size of batches where a flow sets none |
 //! | `lane`, `chain` | a stage's code with its types; a batch that goes through several stages |
-//! | `shared`, `waking`, `worker` | waiting, waking, threads |
-//! | `pocket` | what a worker keeps at hand |
-//! | `stats`, `observe`, `bottleneck` | what is counted and shown |
+//! | `shared`, `waking`, `worker` | threads, and how they wait and are woken |
+//! | `pocket` | rows and lists that a worker keeps for reuse |
+//! | `stats`, `observe`, `bottleneck` | counts, snapshots and reports |
 
 mod admit;
 mod auto_batch;

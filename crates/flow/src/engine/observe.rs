@@ -1,4 +1,4 @@
-//! Looking at a flow: snapshots, and the report at its end.
+//! Observation: snapshots of a flow, and the report at its end.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ impl Shared {
     pub(crate) fn snapshot(self: &Arc<Self>) -> Snapshot {
         let mut state = self.lock();
         let now = self.now();
-        // What waits at the gate for the next worker to come by is shown where it will be.
+        // Units that wait at the gate for the next worker are shown in the queue that they will enter.
         self.gate.admit_staged(&mut state, now, true);
         state.follow_chains();
         state.flow_on(now);
@@ -28,7 +28,7 @@ impl Shared {
         state.report(&self.name, now)
     }
 
-    /// Changes a setting, and lets whatever it allows happen.
+    /// Changes a setting, and grants everything that it now allows.
     pub(crate) fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
         let changed: Result<(), std::convert::Infallible> = self.try_change(|state| {
             change(state);
@@ -76,7 +76,7 @@ impl State {
         }
     }
 
-    /// How long the longest waiter of each stage has been in its queue.
+    /// The time that the longest waiter of each stage has been in its queue.
     fn oldest(&mut self, now: u64) -> Vec<u64> {
         let units = self.units.clone();
         let mut since = vec![now; self.stages.len()];
@@ -122,7 +122,7 @@ impl State {
         }
     }
 
-    /// What the stage's units waited for, longest first.
+    /// The waits of the stage's units, longest first.
     fn waited_for(&self, stage: &StageState) -> Vec<WaitedFor> {
         let named =
             |resource: &str, (total_ns, units): (u64, u64)| WaitedFor { resource: resource.into(), total_ns, units };

@@ -1,15 +1,15 @@
-//! Pockets: what a worker keeps at hand between its turns, because it is in its core's cache.
+//! Pockets: rows and lists that a worker keeps between its turns, because they are in its core's cache.
 //!
-//! Whoever takes the flow's mutex for a turn brings its own pocket, so a unit's row is freed and used again by
-//! the same worker, and its payload's cache lines need not come from another core: they are most of what a
-//! short unit costs.
+//! A worker that takes the flow's mutex for a turn brings its own pocket. A unit's row is thus freed and reused by the
+//! same worker, and the cache lines of its payload need not come from another core: such transfers are most of the cost
+//! of a short unit.
 
 use super::column::Row;
 use super::queue::Spares;
 use super::state::State;
 
-/// More free rows than this are left to all.
-const ROWS_MOST: usize = 1024;
+/// A pocket with more free rows than this returns half of that number to the flow.
+const MAX_ROWS: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Pocket {
@@ -20,26 +20,27 @@ pub(crate) struct Pocket {
 }
 
 impl State {
-    /// Exchanges the pocket at hand for the caller's.
+    /// Exchanges the state's current pocket for the caller's.
     pub(crate) fn swap_pocket(&mut self, pocket: &mut Pocket) {
         std::mem::swap(&mut self.pocket, pocket);
     }
 
-    /// A row for a new unit.
+    /// Takes a free row, or makes one, for a new unit.
     pub(crate) fn free_row(&mut self) -> Row {
         self.pocket.rows.pop().or_else(|| self.free_rows.pop()).unwrap_or_else(|| {
             let number = self.rows_made;
             self.rows_made += 1;
-            // SAFETY: numbers are given out once, and rows are only moved from then on.
+            // SAFETY: `rows_made` only grows, so each number is given out once, and a `Row` cannot be copied: no other
+            // `Row` of this flow has the number.
             unsafe { Row::new(number) }
         })
     }
 
-    /// Takes back rows whose units have left.
+    /// Takes back the rows of units that have left.
     pub(crate) fn keep_rows(&mut self, rows: impl Iterator<Item = Row>) {
         self.pocket.rows.extend(rows);
-        if self.pocket.rows.len() > ROWS_MOST {
-            self.free_rows.extend(self.pocket.rows.drain(..ROWS_MOST / 2));
+        if self.pocket.rows.len() > MAX_ROWS {
+            self.free_rows.extend(self.pocket.rows.drain(..MAX_ROWS / 2));
         }
     }
 }

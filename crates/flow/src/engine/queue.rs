@@ -1,13 +1,13 @@
-//! A stage's queue: units in the order they came, those that came together kept together.
+//! A stage's queue: units in the order of their arrival, with those that arrived together kept together.
 //!
-//! Workers hand over whole batches, so a queue is a list of *runs*: rows with one time of arrival. A batch
-//! that takes a whole run takes its list, and no unit is touched on the way from one stage to the next.
+//! Workers hand over whole batches, so a queue is a list of *runs*: rows with one time of arrival. A batch that takes a
+//! whole run takes its list, and no unit is touched on the way from one stage to the next.
 
 use std::collections::VecDeque;
 
 use super::column::Row;
 
-/// Units that came together.
+/// Units that arrived together.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) queued_ns: u64,
@@ -16,14 +16,14 @@ pub(crate) struct Run {
     pub(crate) plain: bool,
 }
 
-/// What was taken of a run.
+/// The size, arrival and kind of the units that were taken from a run.
 pub(crate) struct Taken {
     pub(crate) units: usize,
     pub(crate) queued_ns: u64,
     pub(crate) plain: bool,
 }
 
-/// Units that wait, first come first served.
+/// Waiting units, first come, first served.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     runs: VecDeque<Run>,
@@ -39,12 +39,12 @@ impl Queue {
         self.units == 0
     }
 
-    /// When the first unit came.
+    /// The arrival time of the first unit.
     pub(crate) fn oldest_ns(&self) -> Option<u64> {
         self.runs.front().map(|run| run.queued_ns)
     }
 
-    /// Adds units that come together; `rows` must not be empty.
+    /// Adds units that arrive together; `rows` must not be empty.
     pub(crate) fn push_run(&mut self, queued_ns: u64, rows: VecDeque<Row>, plain: bool) {
         debug_assert!(!rows.is_empty());
         self.units += rows.len();
@@ -64,7 +64,7 @@ impl Queue {
         }
     }
 
-    /// Puts a unit back to where it was taken from.
+    /// Puts a unit back at the front, where it was taken from.
     pub(crate) fn push_front(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
         self.units += 1;
         match self.runs.front_mut().filter(|run| run.queued_ns == queued_ns && !run.plain) {
@@ -77,7 +77,7 @@ impl Queue {
         }
     }
 
-    /// Takes the first unit, and when it came.
+    /// Takes the first unit, with the time of its arrival.
     pub(crate) fn pop_front(&mut self, spares: &mut Spares) -> Option<(Row, u64)> {
         let run = self.runs.front_mut()?;
         let queued_ns = run.queued_ns;
@@ -111,7 +111,7 @@ impl Queue {
         Taken { units: taken, queued_ns, plain }
     }
 
-    /// Takes everything.
+    /// Takes all units.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Row> {
         self.units = 0;
         std::mem::take(&mut self.runs).into_iter().flat_map(|run| run.rows)
@@ -123,7 +123,7 @@ impl Queue {
 pub(crate) struct Spares(Vec<VecDeque<Row>>);
 
 impl Spares {
-    const MOST: usize = 64;
+    const MAX: usize = 64;
 
     pub(crate) fn take(&mut self) -> VecDeque<Row> {
         self.0.pop().unwrap_or_default()
@@ -131,7 +131,7 @@ impl Spares {
 
     pub(crate) fn keep(&mut self, rows: VecDeque<Row>) {
         debug_assert!(rows.is_empty());
-        if self.0.len() < Self::MOST && rows.capacity() > 0 {
+        if self.0.len() < Self::MAX && rows.capacity() > 0 {
             self.0.push(rows);
         }
     }

@@ -1,27 +1,28 @@
-//! What can be changed while a flow runs: caps and workers.
+//! Caps and bounds of workers, which can change while a flow runs.
 //!
-//! All of it is one value that is replaced as a whole, so who brings a unit looks at it without the flow's mutex. The scheduler
-//! keeps to the value it was given last, so that two looks within one step see the same. A change is therefore made in two steps:
-//! the value is replaced, and then, under the mutex, the newest is handed over, whoever's it is. Not all of it under the
-//! mutex: replacing may run destructors of whatever else the thread has retired, and those are the program's code.
+//! The settings are one value that is replaced as a whole, so threads at the gate read it without the flow's mutex. The
+//! scheduler keeps to the value that it was given last, so two reads within one step agree. A change therefore takes
+//! two steps: the setter replaces the value, and then, under the mutex, hands over the newest one, even if another
+//! setter made it. The replacement stays outside of the mutex because it may run destructors of other values that the
+//! thread has retired, and those are the program's code.
 
 use std::sync::Arc;
 
 use super::shared::Shared;
 use super::state::State;
 
-/// Settings that others read while they are replaced.
+/// The settings that threads read while setters replace them.
 pub(crate) type LiveSettings = millstream_sync::reclaim::Snapshot<Settings>;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// The most units in flight.
+    /// The maximum number of units in flight.
     pub(crate) inflight: u64,
-    /// The most payload bytes in flight.
+    /// The maximum number of payload bytes in flight.
     pub(crate) memory: u64,
-    /// Threads that serve all stages that do not block.
+    /// The number of threads that serve all non-blocking stages.
     pub(crate) shared_workers: usize,
-    /// Of each stage.
+    /// The bounds of each stage.
     pub(crate) workers: Box<[Workers]>,
 }
 
@@ -35,21 +36,21 @@ impl Settings {
     }
 }
 
-/// How many workers run a stage.
+/// The bounds on the workers of a stage.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Workers {
-    /// As many do if there is work.
+    /// Minimum number of workers while the stage has granted work.
     pub(crate) floor: usize,
-    /// No more do.
+    /// Maximum number of workers.
     pub(crate) ceiling: usize,
     /// The ceiling is the number of shared workers, whatever that becomes.
     pub(crate) follows_shared: bool,
 }
 
 impl Shared {
-    /// Changes settings, and lets whatever they allow happen.
+    /// Changes settings, and grants everything that they now allow.
     pub(crate) fn steer(self: &Arc<Self>, change: impl Fn(&mut Settings)) {
-        // Even if one of the destructors panics.
+        // The guard hands the settings over even if one of the destructors panics.
         let _hand_over = HandOver(self);
         self.settings.update(|settings| {
             let mut settings = settings.clone();
@@ -69,7 +70,7 @@ impl Drop for HandOver<'_> {
 }
 
 impl State {
-    /// Goes by these settings from now on.
+    /// Adopts these settings.
     pub(crate) fn follow(&mut self, settings: Arc<Settings>) {
         self.settings = settings;
         for stage in 0..self.stages.len() as u16 {

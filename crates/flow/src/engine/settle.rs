@@ -1,4 +1,4 @@
-//! What follows a batch: each of its units goes on, is tried again, or leaves.
+//! The end of a batch: each of its units goes on, is retried, or leaves.
 
 use std::collections::VecDeque;
 
@@ -10,18 +10,18 @@ use super::unit::{NO_STAGE, Stamp};
 use crate::snapshot::Phase;
 use smallvec::SmallVec;
 
-/// What became of one unit in a stage.
+/// The outcome of one unit's run in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// On to another stage; `bytes` is its weight there, if that changes.
+    /// The unit goes to another stage; `bytes` is its weight there, if that changes.
     Go { stage: u16, bytes: Option<u64> },
-    /// It left, done.
+    /// The unit leaves, done.
     Retire,
-    /// It left without a result, as its stage says of failures.
+    /// The unit leaves without a result, because its stage skips failures.
     Skip,
-    /// It failed, and its stage tries it again after a pause.
+    /// The unit failed, and its stage retries it after a pause.
     Retry { pause_ns: u64 },
-    /// It was given up on; its letter is written.
+    /// The unit failed for good; its dead letter is written.
     Dead { stop_flow: bool },
     /// It was cancelled and runs again when this many bytes may be had.
     AwaitMemory { wants_bytes: u64 },
@@ -31,37 +31,37 @@ pub(crate) enum Outcome {
     Left,
 }
 
-/// A stage that a batch went through.
-pub(crate) struct Leg {
+/// The run of a batch through one stage.
+pub(crate) struct StageRun {
     pub(crate) stage: u16,
     pub(crate) busy_ns: u64,
-    /// Where its timings end.
+    /// The end of this stage's entries in [`Settlement::timings`].
     pub(crate) timed: usize,
 }
 
-/// What a worker brings back.
+/// The results that a worker brings back from one batch.
 #[derive(Default)]
 pub(crate) struct Settlement {
-    /// The stages the batch went through. What follows is said of the last one.
-    pub(crate) legs: Vec<Leg>,
-    /// Where units go if nothing else is said of them; [`NO_STAGE`]: they retire.
+    /// The stages that the batch went through. The other fields speak of the last one.
+    pub(crate) stage_runs: Vec<StageRun>,
+    /// The destination of all units without an exception; [`NO_STAGE`]: they retire.
     pub(crate) to: u16,
-    /// Those units are plain (see `Unit`).
+    /// The units without an exception are plain (see `Unit`).
     pub(crate) plain: bool,
-    /// Some of them weigh less than is accounted to them.
+    /// Some units weigh less than is accounted to them.
     pub(crate) lighter: bool,
-    /// What else is said: a unit's place in the batch and its outcome, in ascending order.
+    /// The exceptions: a unit's position in the batch and its outcome, in ascending order.
     pub(crate) exceptions: Vec<(u32, Outcome)>,
-    /// Of units that have left already (see `leave_early`): when how many were admitted.
+    /// Units that have left already (see `leave_early`), as pairs of admission time and number of units.
     pub(crate) left: SmallVec<[(u64, u64); 4]>,
-    /// Service times of all legs: so many ns each for so many units.
+    /// Service times of all stages the batch went through, as pairs of nanoseconds per unit and number of units.
     pub(crate) timings: Vec<(u64, u64)>,
-    /// When the batch ended.
+    /// The time at which the batch ended.
     pub(crate) ended_ns: u64,
 }
 
-/// Retires plain units ahead of their settlement, without the flow's mutex: their rows go to the worker's
-/// pocket, and the settlement has only to count them.
+/// Retires plain units ahead of their settlement, without the flow's mutex: their rows go to the worker's pocket, and
+/// the settlement only has to count them.
 pub(crate) fn leave_early(
     rows: &mut VecDeque<Row>,
     settlement: &mut Settlement,
@@ -79,20 +79,23 @@ pub(crate) fn leave_early(
 }
 
 impl State {
-    /// Takes a finished batch back; what its end allows is left to `flow_on`.
+    /// Takes a finished batch back and settles its units; `flow_on` then grants what that makes possible.
     pub(crate) fn settle(&mut self, mut batch: RunningBatch, settlement: &mut Settlement, now: u64) {
         self.end_run(&batch);
         self.settle_units(&mut batch, settlement, now);
     }
 
-    /// The batch's worker is free, or has one batch less in its hands.
+    /// Frees the batch's worker, or takes one batch off its hands.
     pub(crate) fn end_run(&mut self, batch: &RunningBatch) {
+        // Only the first batch of a turn (`leads`) counts as running; the others stay among the granted units until
+        // they are settled here. A chain may meanwhile have moved the worker's count to another stage, or to a later
+        // batch of the turn, so the counts to undo are those that the chain reports and not those of the dispatch.
         let &RunningBatch { stage: first, units, soon, leads, .. } = batch;
         if leads {
             let alone = (first, units, false);
             let (counted, units, of_one_in_hand) = batch.chain.as_ref().and_then(|chain| chain.end()).unwrap_or(alone);
             if of_one_in_hand {
-                // It is settled next, as what it was taken for.
+                // The batch in the worker's hands is settled next, as the granted batch that it was dispatched as.
                 let state = self.stage(first);
                 state.granted += units;
                 state.in_turns += units;
@@ -115,12 +118,14 @@ impl State {
         }
     }
 
-    /// What becomes of the batch's units.
+    /// Settles every unit of the batch.
     pub(crate) fn settle_units(&mut self, batch: &mut RunningBatch, settlement: &mut Settlement, now: u64) {
+        // Permits go back first, and exceptions are settled next; the remaining units then move on as one run. No
+        // grant happens in between: `flow_on` sees all that the batch gave back at once.
         let first = batch.stage;
         let (units, mut rows) = (batch.units, std::mem::take(&mut batch.rows));
         let permits = std::mem::take(&mut batch.permits);
-        let stage = self.note_legs(units, settlement).unwrap_or(first);
+        let stage = self.note_stage_runs(units, settlement).unwrap_or(first);
         for permit in permits {
             self.release(permit, now);
         }
@@ -152,27 +157,27 @@ impl State {
         });
     }
 
-    /// Counts what a batch did in each stage it went through. Returns the last one.
-    fn note_legs(&mut self, units: usize, settlement: &mut Settlement) -> Option<u16> {
+    /// Adds a batch's runs to the statistics of each stage it went through. Returns the last stage.
+    fn note_stage_runs(&mut self, units: usize, settlement: &mut Settlement) -> Option<u16> {
         let mut timings = settlement.timings.drain(..);
         let (mut timed, mut last) = (0, None);
-        for leg in settlement.legs.drain(..) {
-            if let Some(passed) = last.replace(leg.stage) {
+        for stage_run in settlement.stage_runs.drain(..) {
+            if let Some(passed) = last.replace(stage_run.stage) {
                 self.stages[usize::from(passed)].stats.units += units as u64;
-                self.stages[usize::from(leg.stage)].stats.waited_in_queue(0, units as u64);
+                self.stages[usize::from(stage_run.stage)].stats.waited_in_queue(0, units as u64);
             }
-            let stage = &mut self.stages[usize::from(leg.stage)];
-            stage.stats.busy_ns += leg.busy_ns;
-            for (ns, units) in timings.by_ref().take(leg.timed - timed) {
+            let stage = &mut self.stages[usize::from(stage_run.stage)];
+            stage.stats.busy_ns += stage_run.busy_ns;
+            for (ns, units) in timings.by_ref().take(stage_run.timed - timed) {
                 stage.stats.served(ns, units);
             }
-            timed = leg.timed;
-            self.update_road(leg.stage);
+            timed = stage_run.timed;
+            self.update_open_stage(stage_run.stage);
         }
         last
     }
 
-    /// Settles the units that something is said of, and returns the others.
+    /// Settles the units that have an exception, and returns the others.
     fn settle_exceptions(
         &mut self,
         mut rows: VecDeque<Row>,
@@ -192,7 +197,7 @@ impl State {
         others
     }
 
-    /// Retires units that have nothing to settle but their leaving.
+    /// Retires units that need no settlement beyond their leaving.
     fn retire(&mut self, mut rows: VecDeque<Row>, plain: bool, now: u64) {
         self.retired += rows.len() as u64;
         self.in_flight -= rows.len() as u64;
@@ -307,7 +312,8 @@ impl State {
         }
     }
 
-    /// A failed attempt leaves no trace: the unit holds and weighs what it did when it entered the stage.
+    /// Undoes an attempt: the unit holds and weighs what it did when it entered the stage, so the next attempt meets
+    /// the same state.
     fn back_to_queue(&mut self, row: &mut Row, stage: u16, now: u64) {
         let base = self.units.unit(row).base_bytes;
         self.weigh(row, Some(base));
@@ -317,8 +323,8 @@ impl State {
         self.release_where(row, now, |grant| grant.from == stage);
     }
 
-    /// The unit leaves `stage` for `next`: it gives back what it held until here, and places in the queues of
-    /// stages that it did not go to.
+    /// Moves the unit from `stage` to `next` in the books: it gives back the grants that end here, and its places in
+    /// the queues of stages that it did not go to.
     fn release_passed(&mut self, row: &mut Row, stage: u16, next: u16, now: u64) {
         let places = self.stages[usize::from(stage)].places.clone();
         self.release_where(row, now, |grant| {
@@ -331,6 +337,8 @@ impl State {
         self.release_where(row, now, |_| true);
     }
 
+    /// Gives back the grants that `which` selects. They leave the record for the time of the loop, because `release` borrows
+    /// the whole state.
     fn release_where(&mut self, row: &mut Row, now: u64, which: impl Fn(&super::unit::Grant) -> bool) {
         let Some(needs) = &mut self.units.unit(row).needs else { return };
         let mut held = std::mem::take(&mut needs.held);
@@ -353,7 +361,7 @@ impl State {
         }
     }
 
-    /// The unit's end, whichever way.
+    /// Ends the unit, whichever way it leaves.
     pub(crate) fn leave(&mut self, mut row: Row, now: u64) {
         if self.units.unit(&mut row).needs.is_some() {
             self.release_all(&mut row, now);

@@ -1,8 +1,8 @@
-//! What all threads of a flow share: the scheduler's state behind its mutex, and the ways to wait for it.
+//! The parts of a flow that all its threads share: the scheduler's state behind its mutex, and the ways to wait for it.
 //!
-//! Every change ends in [`Shared::release`], which looks at the new state once, lets go of the mutex and
-//! wakes at most one thread of each kind that now has something to do. A woken worker does the same when it
-//! has taken its batch, so work spreads over sleeping workers as a chain, not as a herd.
+//! Every change ends in [`Shared::release`], which examines the new state once, unlocks the mutex, and wakes at most
+//! one thread of each kind that now has work. A woken worker does the same when it has taken its batch, so work spreads
+//! over sleeping workers as a chain, not as a herd.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -14,7 +14,7 @@ use millstream_sync::eventcount::{EventCount, Patience};
 use millstream_sync::lock;
 use smallvec::SmallVec;
 
-use super::chain::Roads;
+use super::chain::OpenStages;
 use super::column::{Column, Row};
 use super::dispatch::Post;
 use super::gate::Gate;
@@ -30,18 +30,18 @@ use crate::failure::DeadLetter;
 use crate::policy::{AfterFailure, Retry};
 use crate::snapshot::Phase;
 
-/// What of a stage never changes and is read without the mutex.
+/// The fixed settings of a stage, which are read without the mutex.
 pub(crate) struct StageConfig {
     pub(crate) name: Arc<str>,
     pub(crate) retry: Retry,
     pub(crate) after_failure: AfterFailure,
     pub(crate) timeout: Option<Duration>,
     pub(crate) idempotent: bool,
-    /// Resources (by index) whose objects its code may take.
+    /// The resources (by index) whose objects the stage's code may take.
     pub(crate) objects: Vec<u16>,
 }
 
-/// Is told how the source ended.
+/// The listener for the end of the source.
 pub(crate) type TellEnd = Box<dyn FnOnce(SourceEnd) + Send>;
 
 pub(crate) struct Shared {
@@ -53,35 +53,36 @@ pub(crate) struct Shared {
     pub(crate) units: Arc<Column<Unit>>,
     pub(crate) letters: Contained<Box<dyn Fn(DeadLetter) + Send + Sync>>,
     pub(crate) gate: Arc<dyn Gate>,
-    /// What the flow's units come from, if it is not sent them.
+    /// The slot of the flow's source; empty if submitters send the units.
     pub(crate) source: SourceSlot,
-    /// Wants to know how it ended, once.
+    /// The listener for the end of the source, until it is called.
     pub(crate) source_ended: Mutex<Option<TellEnd>>,
-    /// What it panicked with, until somebody is told.
+    /// The payload of the source's panic, until a caller takes it.
     pub(crate) source_panic: Mutex<Option<Box<dyn Any + Send>>>,
     pub(crate) stamps: Arc<Column<Stamp>>,
-    pub(crate) roads: Roads,
-    /// Held for a microsecond or two: to sleep and be woken takes far longer, so who comes in spins for a while first.
-    state: Apart<lock::Mutex<State>>,
+    pub(crate) open_stages: OpenStages,
+    /// The mutex is held for a microsecond or two. Sleeping and waking takes far longer, so a thread that finds it
+    /// locked spins for a while first.
+    state: CachePadded<lock::Mutex<State>>,
     pub(crate) epoch: Instant,
-    /// Set with `phase = Abandoned`, for code that runs without the mutex. It publishes nothing else, so
+    /// Set together with `phase = Abandoned`, for code that runs without the mutex. The flag publishes nothing else, so
     /// relaxed is enough.
     abandoned: AtomicBool,
-    /// A worker will come by the gate, so a unit may wait there (see `gate`). Written under the mutex;
+    /// A worker will come by the gate, so a unit may wait there (see `gate`). The flag is written under the mutex and
     /// ordered by fences.
-    attended: Apart<AtomicBool>,
-    /// Where shared workers sleep; incremented under the mutex or after it.
-    pub(crate) work: Apart<EventCount>,
-    /// One for each stage; used by blocking ones.
+    attended: CachePadded<AtomicBool>,
+    /// The event count on which shared workers sleep; incremented under the mutex or after it.
+    pub(crate) work: CachePadded<EventCount>,
+    /// An event count for each stage, used by the blocking ones.
     pub(crate) stage_work: Vec<EventCount>,
     pub(crate) clock: EventCount,
     pub(crate) done: EventCount,
     pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Something that is written often, in cache lines of its own (two, because they are fetched in pairs).
+/// A value that is written often, in cache lines of its own (two, because the processor fetches them in pairs).
 #[repr(align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -117,12 +118,12 @@ impl Shared {
             source_panic: Mutex::new(None),
             units: parts.state.units.clone(),
             stamps: parts.state.stamps.clone(),
-            roads: parts.state.roads.clone(),
-            state: Apart(lock::Mutex::new(parts.state)),
+            open_stages: parts.state.open_stages.clone(),
+            state: CachePadded(lock::Mutex::new(parts.state)),
             epoch: Instant::now(),
             abandoned: AtomicBool::new(false),
-            attended: Apart(AtomicBool::new(false)),
-            work: Apart(EventCount::new()),
+            attended: CachePadded(AtomicBool::new(false)),
+            work: CachePadded(EventCount::new()),
             clock: EventCount::new(),
             done: EventCount::new(),
             threads: Mutex::new(Vec::new()),
@@ -134,13 +135,14 @@ impl Shared {
         self.epoch.elapsed().as_nanos() as u64
     }
 
-    /// No user code runs under the mutex, so a panic under it is a defect of the engine; the mutex does not poison itself, as going on
-    /// with the state as it is loses less than taking every thread down.
+    /// Locks the state. No user code runs under the mutex, so a panic under it is a defect of the engine. The mutex
+    /// does not poison itself, because going on with the state as it is loses less than taking every thread down.
     pub(crate) fn lock(&self) -> lock::MutexGuard<'_, State> {
         self.state.0.lock()
     }
 
-    /// Lets go of the state until the event count, which is incremented after changes of it, is or the time has passed.
+    /// Unlocks the state until the event count, which is incremented after the state changes, changes or the time has
+    /// passed.
     pub(crate) fn wait_for<'a>(
         &'a self,
         event: &EventCount,
@@ -150,14 +152,14 @@ impl Shared {
         let key = event.snapshot();
         drop(state);
         wake_before_blocking();
-        // Either way the caller looks again.
+        // Whichever it was, the caller checks the state again.
         let _ = event.wait_patiently(key, most.map(|most| Instant::now() + most), &Patience::NONE);
         self.lock()
     }
 
     /// The unit's number.
     pub(crate) fn id(&self, row: &Row) -> u64 {
-        // SAFETY: the column of stamps is private to this engine, and so are all the rows it sees.
+        // SAFETY: the column of stamps is private to this flow's engine, which sees no rows but the flow's own.
         unsafe { self.stamps.peek(row) }.map_or(0, |stamp| stamp.id)
     }
 
@@ -169,24 +171,26 @@ impl Shared {
         self.attended.0.load(Ordering::Relaxed)
     }
 
-    /// Whether the gate is attended after a unit was put there: if not, perhaps nobody has seen the unit.
+    /// Whether the gate is still attended after a unit was put there. If it is not, perhaps no worker has seen the
+    /// unit.
     pub(crate) fn gate_is_still_attended(&self) -> bool {
-        // Pairs with the fence in `watch_gate`: if this does not see the end of the attendance, that sees the unit.
+        // Pairs with the fence in `watch_gate`: if this load misses the end of the attendance, the worker sees the
+        // unit.
         fence(Ordering::SeqCst);
         self.gate_is_attended()
     }
 
-    /// Whether the calling thread is one of this flow's.
+    /// Whether the calling thread belongs to this flow.
     pub(crate) fn is_own_thread(&self) -> bool {
         worker::is_of(self)
     }
 
-    /// Begins to admit.
+    /// Opens admission.
     ///
     /// # Panics
-    /// If the system has no thread to give for long.
+    /// If the system keeps refusing the first thread.
     pub(crate) fn open(self: &Arc<Self>) {
-        worker::hire_timekeeper(self);
+        worker::spawn_timekeeper(self);
         let mut state = self.lock();
         if state.phase == Phase::Ready {
             state.phase = Phase::Running;
@@ -194,7 +198,7 @@ impl Shared {
         state.started_ns = Some(self.now());
     }
 
-    /// Admits nothing any more: the source has ended.
+    /// Closes admission, because the source has ended.
     pub(crate) fn close(self: &Arc<Self>) {
         self.gate.close();
         let mut state = self.lock();
@@ -225,9 +229,11 @@ impl Shared {
         self.release(state);
     }
 
-    /// Accounts for a payload that grows while its unit runs. `false`: there is no room, and the unit can
-    /// and should run again later.
+    /// Accounts for a payload that grows while its unit runs. Returns `false` if there is no room, and the unit can and
+    /// should run again later.
     pub(crate) fn grow(&self, unit: &mut Unit, stage: u16, total_bytes: u64) -> bool {
+        // The unit grows beyond the budget where waiting could not help: it is privileged, it is alone in the flow, or
+        // its stage must not run it twice.
         let mut state = self.lock();
         let grows = total_bytes - unit.bytes;
         let fits = state.fits(grows.into());
@@ -243,9 +249,12 @@ impl Shared {
         false
     }
 
-    /// Lets go of the state and wakes whoever the change concerns.
+    /// Unlocks the state and wakes the threads that the change concerns.
     pub(crate) fn release(self: &Arc<Self>, mut state: lock::MutexGuard<'_, State>) {
-        let mut hired: SmallVec<[Post; 2]> = SmallVec::new();
+        // All decisions are made before the mutex is unlocked and all wake-ups are sent after it, so a woken thread
+        // does not run into the lock. A thread is woken only if none of its kind is looking for work already: that one
+        // will find it, and will wake the next.
+        let mut to_spawn: SmallVec<[Post; 2]> = SmallVec::new();
         let mut wake_worker = None;
         let mut wake_stages: SmallVec<[u16; 4]> = SmallVec::new();
         let now = if state.batches_may_wait() { self.now() } else { u64::MAX };
@@ -259,10 +268,10 @@ impl Shared {
         if looking == 0 && state.wants_shared_thread(now) {
             state.watched = false;
             if state.threads.asleep > 0 {
-                wake_worker = Some(state.threads.rouse());
-            } else if !state.hires_nobody {
+                wake_worker = Some(state.threads.mark_woken());
+            } else if !state.spawning_paused {
                 state.threads.alive += 1;
-                hired.push(Post::Shared);
+                to_spawn.push(Post::Shared);
             }
         }
         for i in 0..state.blocking.len() {
@@ -274,11 +283,11 @@ impl Shared {
             if looking == 0 && state.choose(Post::Stage(stage), now).is_some() {
                 let threads = &mut state.stage(stage).threads;
                 if threads.asleep > 0 {
-                    threads.rouse();
+                    threads.mark_woken();
                     wake_stages.push(stage);
-                } else if !state.hires_nobody {
+                } else if !state.spawning_paused {
                     state.stage(stage).threads.alive += 1;
-                    hired.push(Post::Stage(stage));
+                    to_spawn.push(Post::Stage(stage));
                 }
             }
         }
@@ -289,14 +298,14 @@ impl Shared {
         }
         let entering = state.wake_entering();
         let closes_source = state.is_closed() && state.close_source();
-        let over = self.is_over(&state) || (state.phase == Phase::Abandoned && state.nobody_runs());
+        let over = self.is_over(&state) || (state.phase == Phase::Abandoned && state.no_stage_runs());
         drop(state);
 
         if let Some(sleepers) = wake_worker {
             self.work.0.add_waking(1, sleepers);
         }
-        for post in hired {
-            worker::hire(self, post);
+        for post in to_spawn {
+            worker::spawn_worker(self, post);
         }
         for stage in wake_stages {
             self.stage_work[usize::from(stage)].increment_waking_one();
@@ -307,21 +316,21 @@ impl Shared {
         self.wake(entering);
         if over {
             self.done.increment();
-            self.rouse_all();
+            self.wake_all_threads();
         }
         if closes_source {
             self.tell_source_ended(PullEnd::Closed);
         }
     }
 
-    /// Wakes every thread of the flow, to see that it is over.
-    fn rouse_all(&self) {
+    /// Wakes every thread of the flow, so that each notices the end.
+    fn wake_all_threads(&self) {
         self.work.0.increment();
         self.clock.increment();
         self.stage_work.iter().for_each(EventCount::increment);
     }
 
-    /// Says whether the gate is attended, and admits what waits there if it is not.
+    /// Publishes whether the gate is attended, and admits the units that wait there if it is not.
     fn watch_gate(&self, state: &mut State) {
         if state.stopped_by_failure && !state.gate_closed {
             state.gate_closed = true;
@@ -341,17 +350,17 @@ impl Shared {
         }
     }
 
-    /// Nothing will happen any more.
+    /// Whether the flow has ended and nothing can enter it any more.
     fn is_over(&self, state: &State) -> bool {
         // A pull that blocks loses its seat soon; `finish` waits a little longer.
         state.is_over() && self.gate.is_empty() && state.source_is_empty() && state.seated_pulls() == 0
     }
 
-    /// Waits until every unit has left, or the flow was abandoned and its running code had `grace` to end;
-    /// then ends the flow's threads. Returns the units that are left and that nobody runs.
+    /// Waits until every unit has left, or the flow was abandoned and its running code had `grace` to end; then ends
+    /// the flow's threads. Returns the remaining units that no worker runs.
     ///
     /// # Panics
-    /// On one of the flow's own threads: it would wait for itself.
+    /// On one of the flow's own threads, which would wait for itself.
     pub(crate) fn finish(self: &Arc<Self>, grace: Duration) -> Vec<Row> {
         assert!(
             !worker::is_of(self),
@@ -362,12 +371,12 @@ impl Shared {
         let mut give_up_at = None;
         loop {
             if self.is_over(&state) {
-                let Some(left) = state.young_pull_left(self.now()) else { break };
+                let Some(left) = state.pull_grace_remaining(self.now()) else { break };
                 state = self.wait_for(&self.done, state, Some(left));
             } else if state.phase == Phase::Abandoned {
                 let at = *give_up_at.get_or_insert_with(|| Instant::now() + grace);
                 let left = at.saturating_duration_since(Instant::now());
-                if state.nobody_runs() || left.is_zero() {
+                if state.no_stage_runs() || left.is_zero() {
                     break;
                 }
                 state = self.wait_for(&self.done, state, Some(left));
@@ -375,7 +384,7 @@ impl Shared {
                 state = self.wait_for(&self.done, state, None);
             }
         }
-        let all_idle = state.nobody_runs() && !state.is_pulling();
+        let all_idle = state.no_stage_runs() && !state.is_pulling();
         self.gate.admit_all(&mut state, self.now());
         state.admit_all_pulled(self.now());
         let rows = state.empty_queues();
@@ -385,16 +394,16 @@ impl Shared {
         state.assert_conserved();
         let is_pulling = state.is_pulling();
         self.release(state);
-        self.rouse_all();
+        self.wake_all_threads();
         if !is_pulling {
             self.detach();
         }
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         if all_idle {
-            // Every thread is asleep or about to see that the flow is over.
+            // Every thread is asleep or about to notice the end of the flow.
             for thread in threads {
                 if thread.thread().id() != std::thread::current().id() {
-                    // A worker contains all panics of user code; one of its own was printed.
+                    // A worker contains all panics of user code; the panic hook has reported one of its own.
                     if let Err(panic) = thread.join() {
                         discard(panic);
                     }

@@ -1,16 +1,16 @@
 //! The source: the stage farthest from the exit.
 //!
-//! Shared workers pull units from the source themselves, when no unit in flight needs them more: a worker then
-//! goes on with the units it has just made, while they are in its core's cache, and the flow needs no thread
-//! beside its workers. One worker pulls at a time, a chunk that lasts about [`PULL_NS`], into rows that were
-//! taken for it beforehand; the rows are admitted under the flow's mutex when the chunk is done.
+//! Shared workers pull units from the source themselves, when no unit in flight needs them more: a worker then goes on
+//! with the units it has just made, while they are in its core's cache, and the flow needs no thread beside its
+//! workers. One worker pulls at a time, a chunk that lasts about [`PULL_NS`], into rows that were taken for it
+//! beforehand; the rows are admitted under the flow's mutex when the chunk is done.
 //!
-//! A source may block at any unit. What it gave before must not wait for that, and it must not keep a worker's
-//! place. So pulled rows lie in the [`Staging`], where whoever has the flow's mutex can admit them; and when a
-//! pull lasts for a timer's tick (see `State::watch`), its place is given to another worker and the puller is
-//! told to [hurry](Staging::hurry): from then on it brings every unit at once.
+//! A source may block at any unit. The units it gave before must not wait for that, and it must not keep a worker's
+//! place. Pulled rows therefore lie in the [`Staging`], where the holder of the flow's mutex can admit them. When a
+//! pull lasts for a timer's tick (see `State::watch`), another worker gets its place and the puller is told to
+//! [hurry](Staging::hurry): from then on it hands over every unit at once.
 //!
-//! When all workers are busy with long units, a thread beside them pulls, so that other stages do not starve.
+//! When all workers are busy with long units, an additional thread pulls, so that other stages do not starve.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,22 +29,22 @@ use crate::contain::contain;
 use crate::exit::Entry;
 use crate::snapshot::Phase;
 
-/// What one pull should last.
+/// The intended duration of one pull.
 const PULL_NS: u64 = 100_000;
 
-/// Units of a pull that lasts longer are stamped anew when they are admitted.
+/// Units of a pull that lasts longer than this get a new stamp when they are admitted.
 const SLOW_NS: u64 = 400_000;
 
-/// A pull that lasts for longer blocks, and no end of a flow waits for it.
-const YOUNG_NS: u64 = 100_000_000;
+/// A pull that lasts longer than this is blocked, and the end of the flow does not wait for it.
+const PULL_GRACE_NS: u64 = 100_000_000;
 
-/// How a source ended.
+/// The way in which a source ended.
 pub enum SourceEnd {
-    /// It has no more units.
+    /// The source has no more units.
     Exhausted,
-    /// The flow was stopped or abandoned before.
+    /// The flow was stopped or abandoned before the source was exhausted.
     Closed,
-    /// It panicked with this; the flow was abandoned.
+    /// The source panicked with this payload, and the flow was abandoned.
     Panicked(Box<dyn Any + Send>),
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Debug for SourceEnd {
     }
 }
 
-/// How a pull found that its source ended. What it panicked with is in [`Shared::source_panic`] then.
+/// The end of a source as the pull found it. The payload of a panic lies in [`Shared::source_panic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PullEnd {
     Exhausted,
@@ -68,17 +68,17 @@ pub(crate) enum PullEnd {
 
 /// A source, its types hidden.
 pub(crate) trait Source: Send {
-    /// Fills `rows` from the last one on with units and brings them to the staging, until none is left, the
-    /// units weigh enough, or there is hurry. `false`: the source is exhausted.
+    /// Fills `rows` from the last one on with units and pushes them to the staging, until no row is left, the units
+    /// weigh enough, or the puller should hurry. Returns `false` if the source is exhausted.
     fn pull(&mut self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> bool;
 }
 
-/// What a worker may pull.
+/// The limits of one pull.
 #[derive(Clone, Copy)]
 pub(crate) struct PullOrder {
-    /// How much the units may weigh together.
-    pub(crate) bytes_most: u64,
-    /// What the first unit is stamped with; those that follow have the next numbers.
+    /// The maximum weight of all its units together.
+    pub(crate) max_bytes: u64,
+    /// The stamp of the first unit; the units that follow have the next numbers.
     pub(crate) first: Stamp,
 }
 
@@ -103,7 +103,7 @@ where
         let mut weight: u64 = 0;
         while !rows.is_empty() {
             let Some(value) = self.units.next() else { return false };
-            // This runs code of the user's, so it comes before the row is taken.
+            // `demand` runs the user's code, so it comes before the row is taken.
             let mut asks = Vec::new();
             let (bytes, refused) = match self.entry.demand(&value, &mut asks) {
                 Ok(bytes) => (bytes.unwrap_or(0), None),
@@ -117,12 +117,13 @@ where
                 let needs = unit.needs();
                 (needs.asks, needs.refused) = (asks, refused);
             }
-            // SAFETY: the entry's column and the row are of the flow whose source this is.
+            // SAFETY: the entry's column and the row belong to the flow whose source this is, so the row is a row of
+            // that column.
             *unsafe { self.entry.column.cell(&mut row) } = Some(value);
             weight = weight.saturating_add(bytes);
             self.stamps.set(&mut row, stamp);
             stamp = stamp.next();
-            if staging.push(row, plain) || weight >= order.bytes_most {
+            if staging.push(row, plain) || weight >= order.max_bytes {
                 break;
             }
         }
@@ -131,12 +132,13 @@ where
 }
 
 impl<In, I: Iterator<Item = In>> TypedSource<In, I> {
-    /// The same for units that need and weigh nothing of their own.
+    /// Pulls units that need and weigh nothing of their own.
     fn pull_plain(&mut self, mut stamp: Stamp, rows: &mut Vec<Row>, staging: &Staging) -> bool {
         while !rows.is_empty() {
             let Some(value) = self.units.next() else { return false };
             let Some(mut row) = rows.pop() else { break };
-            // SAFETY: as in `pull`.
+            // SAFETY: the entry's column and the row belong to the flow whose source this is, so the row is a row of
+            // that column.
             *unsafe { self.entry.column.cell(&mut row) } = Some(value);
             self.stamps.set(&mut row, stamp);
             stamp = stamp.next();
@@ -151,28 +153,28 @@ impl<In, I: Iterator<Item = In>> TypedSource<In, I> {
 /// The source as the scheduler sees it.
 pub(crate) struct SourceState {
     pub(crate) staging: Arc<Staging>,
-    /// It may have more units, and the flow wants them.
+    /// The source may have more units, and the flow wants them.
     pub(crate) open: bool,
     pub(crate) pulling: Option<Pulling>,
-    /// What it takes for a unit, as a running mean; 0 before the first one.
+    /// The source's time for a unit, as a running mean; 0 before the first one.
     unit_ns: u64,
     last_pull_ns: u64,
-    /// The number after those of the last pull.
+    /// The number after the numbers of the last pull.
     next_id: u64,
-    /// Its end was told, or is about to be.
+    /// The listener was told of the source's end, or is about to be.
     told: bool,
-    /// The last pull took so long that its units were not admitted when it began.
+    /// The last pull took so long that the time of its beginning is not the time of its units' admission.
     slow: bool,
-    /// Since when there has been no room for its units.
+    /// The time since which there has been no room for the source's units.
     held_up_since: Option<u64>,
 }
 
-/// A pull that is going on.
+/// A pull in progress.
 pub(crate) struct Pulling {
     since_ns: u64,
-    /// It will end soon.
+    /// The pull will end soon.
     soon: bool,
-    /// It takes a shared worker's place.
+    /// The pull takes a shared worker's place.
     pub(crate) seated: bool,
 }
 
@@ -193,7 +195,7 @@ impl SourceState {
 }
 
 impl State {
-    /// Nothing of the source is before admission.
+    /// Whether no pulled unit waits for admission.
     pub(crate) fn source_is_empty(&self) -> bool {
         self.source.as_ref().is_none_or(|source| source.staging.len() == 0)
     }
@@ -202,35 +204,35 @@ impl State {
         self.source.as_ref().is_some_and(|source| source.pulling.is_some())
     }
 
-    /// A pull is going on that should be over in a moment. What it has brought so far is left for the puller to
-    /// go on with, because it is in its core's cache.
+    /// Whether a pull is in progress that should be over in a moment. Its units so far are left for the puller to go on
+    /// with, because they are in its core's cache.
     fn pull_ends_soon(&self) -> bool {
         self.source.as_ref().and_then(|source| source.pulling.as_ref()).is_some_and(|pull| pull.soon)
     }
 
-    /// Whether a pull takes a shared worker's place.
+    /// The number of pulls that take a shared worker's place: 0 or 1.
     pub(crate) fn seated_pulls(&self) -> usize {
         let seated = self.source.as_ref().and_then(|source| source.pulling.as_ref()).is_some_and(|pull| pull.seated);
         usize::from(seated)
     }
 
-    /// Whether a worker may pull: there is room for what it would bring.
+    /// Whether a worker may pull: there is room for the units it would bring.
     pub(crate) fn can_pull(&self) -> bool {
         self.source.as_ref().is_some_and(|source| source.open && source.pulling.is_none() && source.staging.len() == 0)
             && self.phase == Phase::Running
             && self.has_room(1)
-            // Nobody passes a submitter that waits.
+            // A pull must not pass a waiting submitter.
             && self.entrance.len() == 0
     }
 
-    /// How long nobody has pulled.
+    /// The time since the last pull.
     pub(crate) fn not_pulled_for(&self, now: u64) -> u64 {
         self.source.as_ref().map_or(0, |source| now.saturating_sub(source.last_pull_ns))
     }
 
-    /// What a source that can be pulled is worth in work, where that is known.
+    /// The work that a source that can be pulled is worth, where its time for a unit is known.
     pub(crate) fn source_backlog_ns(&self, unit_in_flow_ns: u64) -> u64 {
-        /// A source that has just given a unit is taken to have so many more.
+        /// A source that has just given a unit is expected to have this many more.
         const MORE: u64 = 1024;
         match &self.source {
             Some(source) if source.unit_ns > 0 && self.can_pull() => {
@@ -240,7 +242,7 @@ impl State {
         }
     }
 
-    /// Begins a pull that fills `staging`: fills `rows` with free rows for it.
+    /// Begins a pull that pushes to `staging`, and fills `rows` with free rows for it.
     pub(crate) fn begin_pull(
         &mut self,
         rows: &mut Vec<Row>,
@@ -250,7 +252,7 @@ impl State {
     ) -> Option<PullOrder> {
         let batch = self.stages[usize::from(self.entry)].batch_target();
         let source = self.source.as_mut()?;
-        // The one before is empty, or nobody could pull.
+        // The staging of the pull before is empty, or `can_pull` would have refused this one.
         source.staging = staging.clone();
         let chunk = match source.unit_ns {
             0 => 1,
@@ -274,12 +276,12 @@ impl State {
             source.next_id = self.next_id;
         }
         let room = u128::from(self.settings.memory).saturating_sub(self.bytes);
-        Some(PullOrder { bytes_most: u64::try_from(room).unwrap_or(u64::MAX).max(1), first })
+        Some(PullOrder { max_bytes: u64::try_from(room).unwrap_or(u64::MAX).max(1), first })
     }
 
-    /// Takes back what a pull brought, and the rows it did not use.
+    /// Ends a pull: takes back the unused rows and admits the units it brought.
     pub(crate) fn end_pull(&mut self, rows: &mut Vec<Row>, open: bool, now: u64) {
-        // Numbers that were not used, if nobody has taken a later one meanwhile.
+        // Unused numbers are taken back, too, unless a later one is in use meanwhile.
         if self.source.as_ref().is_some_and(|source| source.next_id == self.next_id) {
             self.next_id -= rows.len() as u64;
         }
@@ -295,7 +297,7 @@ impl State {
         }
         source.last_pull_ns = now;
         source.open &= open;
-        // The worker tells how.
+        // The worker tells the listener how the source ended.
         source.told |= !open;
         self.flow_on(now);
         self.note_room(now);
@@ -313,7 +315,7 @@ impl State {
         let room_for_plain = self.has_room_for_all(staged as usize, 0);
         let mut left = staged;
         if room_for_plain && !source.slow {
-            left -= self.let_in_plain(&mut source, staged, now);
+            left -= self.admit_plain_rows(&mut source, staged, now);
         }
         for _ in 0..left {
             let (mut row, plain) = source.staging.first();
@@ -322,8 +324,8 @@ impl State {
                 break;
             }
             source.staging.advance();
-            self.stamp_anew(&mut row, now);
-            all_plain &= self.let_in(row, plain, 0, &mut run, now);
+            self.restamp(&mut row, now);
+            all_plain &= self.admit_row(row, plain, 0, &mut run, now);
         }
         self.source = Some(source);
         let admitted = left < staged || !run.is_empty();
@@ -331,13 +333,12 @@ impl State {
         admitted
     }
 
-    /// Admits plain units as they were stamped when they were pulled; there must be room for all. Returns how
-    /// many there were.
-    fn let_in_plain(&mut self, source: &mut SourceState, staged: u64, now: u64) -> u64 {
+    /// Admits plain units with the stamps of their pull; there must be room for all of them. Returns their number.
+    fn admit_plain_rows(&mut self, source: &mut SourceState, staged: u64, now: u64) -> u64 {
         let batch = self.stages[usize::from(self.entry)].batch_target();
         let mut left = staged as usize;
         while left > 0 {
-            // As lists of a batch each, which nobody need take apart.
+            // Each list holds one batch, so dispatch need not take it apart.
             let mut run = self.pocket.spares.take();
             run.extend(std::iter::from_fn(|| source.staging.next_plain()).take(left.min(batch)));
             let units = run.len();
@@ -354,26 +355,26 @@ impl State {
         units
     }
 
-    fn stamp_anew(&self, row: &mut Row, now: u64) {
+    fn restamp(&self, row: &mut Row, now: u64) {
         let id = self.stamps.stamp(row).id;
         self.stamps.set(row, Stamp::new(id, now));
     }
 
-    /// Admits all pulled units, room or not, when a flow is abandoned: they are counted as left.
+    /// Admits all pulled units when a flow is abandoned, whether or not there is room: they are counted as left.
     pub(crate) fn admit_all_pulled(&mut self, now: u64) {
         let Some(source) = self.source.take() else { return };
         let mut run = self.pocket.spares.take();
         for _ in 0..source.staging.len() {
             let (mut row, plain) = source.staging.first();
             source.staging.advance();
-            self.stamp_anew(&mut row, now);
-            self.let_in(row, plain, 0, &mut run, now);
+            self.restamp(&mut row, now);
+            self.admit_row(row, plain, 0, &mut run, now);
         }
         self.source = Some(source);
         self.enter(run, false, now);
     }
 
-    /// Ends the source, after the flow was closed. Returns whether that is to be told now: a pull that is going on
+    /// Ends the source, after the flow was closed. Returns whether the listener is to be told now: a pull in progress
     /// may still end in another way, unless it blocks.
     pub(crate) fn close_source(&mut self) -> bool {
         let Some(source) = &mut self.source else { return false };
@@ -384,7 +385,7 @@ impl State {
         !seated && !std::mem::replace(&mut source.told, true)
     }
 
-    /// Looks after a pull that lasts: others go on without it.
+    /// Takes the place of a pull that lasts, so that other workers go on without it.
     pub(crate) fn watch_pull(&mut self, now: u64) {
         let Some(source) = &mut self.source else { return };
         let Some(pull) = source.pulling.as_mut().filter(|pull| now.saturating_sub(pull.since_ns) > TURN_LASTS_NS)
@@ -396,15 +397,15 @@ impl State {
         source.staging.hurry_up();
     }
 
-    /// How long the end of the flow should still wait for a pull that has lost its seat: perhaps its thread was only kept from running, and
-    /// what it has taken from the source would be lost.
-    pub(crate) fn young_pull_left(&self, now: u64) -> Option<Duration> {
+    /// The time for which the end of the flow should still wait for a pull that has lost its seat. Perhaps its thread
+    /// was only kept from running, and the units it has taken from the source would be lost.
+    pub(crate) fn pull_grace_remaining(&self, now: u64) -> Option<Duration> {
         let pull = self.source.as_ref()?.pulling.as_ref().filter(|_| self.phase != Phase::Abandoned)?;
-        let left = (pull.since_ns + YOUNG_NS).saturating_sub(now);
+        let left = (pull.since_ns + PULL_GRACE_NS).saturating_sub(now);
         (left > 0).then(|| Duration::from_nanos(left))
     }
 
-    /// Whether somebody should look after the source in a while: a pull may block, or no worker come by for it.
+    /// Whether the timekeeper should check on the source in a while: a pull may block, or no worker may come by for it.
     pub(crate) fn source_needs_watch(&self) -> bool {
         let Some(source) = self.source.as_ref().filter(|_| self.watch_at.is_none()) else { return false };
         match &source.pulling {
@@ -413,7 +414,7 @@ impl State {
         }
     }
 
-    /// Keeps account of how long the source could have been pulled, but for room.
+    /// Accounts for the time in which the source could have been pulled, had there been room.
     pub(crate) fn note_room(&mut self, now: u64) {
         let Some(source) = &self.source else { return };
         let held_up = source.open && source.pulling.is_none() && !self.has_room(1);
@@ -428,7 +429,8 @@ impl State {
 }
 
 impl Shared {
-    /// Gives the flow its source. `ended` is told once how it ended, on any thread, without the flow's mutex.
+    /// Gives the flow its source. `ended` is called once with the end of the source, on any thread, without the flow's
+    /// mutex.
     pub(crate) fn attach(self: &Arc<Self>, source: Box<dyn Source>, ended: impl FnOnce(SourceEnd) + Send + 'static) {
         self.source.put(source);
         *self.source_ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ended));
@@ -438,13 +440,13 @@ impl Shared {
         self.release(state);
     }
 
-    /// Waits for a pull that is going on, and takes the source back: no worker uses it any more.
+    /// Waits for a pull in progress, and takes the source back, so that no worker uses it any more.
     pub(crate) fn detach(&self) {
         let source = self.source.take_back();
         contain(|| drop(source));
     }
 
-    /// Pulls a chunk. Returns how the source ended, if it did.
+    /// Pulls a chunk. Returns the end of the source, if it has ended.
     pub(crate) fn pull(&self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> Option<PullEnd> {
         let Some(mut source) = self.source.lend() else { return Some(PullEnd::Closed) };
         let end = match catch_unwind(AssertUnwindSafe(|| source.pull(order, rows, staging))) {
@@ -463,28 +465,31 @@ impl Shared {
         Some(end)
     }
 
-    /// What the source panicked with, if it did and nobody was told.
+    /// Takes the payload of the source's panic, if it panicked and no listener was told.
     pub(crate) fn take_source_panic(&self) -> Option<Box<dyn Any + Send>> {
         self.source_panic.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Tells how the source ended, unless that was told before.
+    /// Tells the listener how the source ended, unless it was told before.
     pub(crate) fn tell_source_ended(&self, end: PullEnd) {
         let Some(ended) = self.source_ended.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         let end = match end {
             PullEnd::Exhausted => SourceEnd::Exhausted,
             PullEnd::Closed => SourceEnd::Closed,
-            PullEnd::Panicked => SourceEnd::Panicked(self.take_source_panic().expect("nobody takes it before this")),
+            PullEnd::Panicked => {
+                SourceEnd::Panicked(self.take_source_panic().expect("only the listener's call takes the panic"))
+            }
         };
         contain(|| ended(end));
     }
 }
 
-/// Where the source is between pulls. It is lent to the worker that pulls, so it runs and ends without a lock.
+/// The place of the source between pulls. The slot lends it to the worker that pulls, so it runs and ends without a
+/// lock.
 #[derive(Default)]
 pub(crate) struct SourceSlot {
     slot: Mutex<Slot>,
-    /// Changes when the source is no longer lent.
+    /// The event count that changes when the source is no longer lent.
     back: EventCount,
 }
 
@@ -503,7 +508,7 @@ impl SourceSlot {
         self.slot().source = Some(source);
     }
 
-    /// The source, for one pull. `None`: it was taken back.
+    /// Lends the source for one pull. Returns `None` if it was taken back.
     fn lend(&self) -> Option<Lent<'_>> {
         let mut slot = self.slot();
         let source = slot.source.take()?;
@@ -511,7 +516,7 @@ impl SourceSlot {
         Some(Lent { slot: self, source: Some(source) })
     }
 
-    /// Waits for a pull that is going on, and takes the source, unless it has ended.
+    /// Waits for a pull in progress, and takes the source, unless it has ended.
     fn take_back(&self) -> Option<Box<dyn Source>> {
         loop {
             let key = self.back.snapshot();
@@ -536,7 +541,7 @@ impl Lent<'_> {
         self.source.as_mut().is_some_and(|source| source.pull(order, rows, staging))
     }
 
-    /// Keeps the source for the next pull.
+    /// Returns the source for the next pull.
     fn give_back(mut self) {
         self.slot.slot().source = self.source.take();
     }

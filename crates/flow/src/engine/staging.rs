@@ -1,25 +1,25 @@
-//! Rows on their way from the one worker that pulls the source to whoever has the flow's mutex.
+//! The staging: rows on their way from the worker that pulls the source to the thread that holds the flow's mutex.
 //!
-//! A ring with one writer, the puller, who takes no lock, and one reader at a time, who has the flow's mutex. It
-//! belongs to a worker, so its cache lines stay with that worker's core.
+//! The staging is a ring with one writer, the puller, which takes no lock, and one reader at a time, the thread that
+//! holds the flow's mutex. It belongs to a worker, so its cache lines stay with that worker's core.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::column::Row;
 
 pub(crate) struct Staging {
-    /// Rows, each at its position modulo the length: twice the number, and one if its unit is plain.
+    /// The rows, each at its position modulo the length: twice the row's number, plus one if its unit is plain.
     slots: Box<[AtomicU64]>,
-    /// How many rows were ever pushed.
+    /// The number of rows that were ever pushed.
     pushed: AtomicU64,
-    /// How many of them were ever popped; used under the mutex only.
+    /// The number of rows that were ever popped; used under the mutex only.
     popped: AtomicU64,
-    /// The puller should bring what it has at once.
+    /// The puller should hand over its units at once.
     hurry: AtomicBool,
 }
 
 impl Staging {
-    /// The most rows that were pushed and not popped.
+    /// The maximum number of rows that were pushed and not popped.
     pub(crate) const CAPACITY: usize = 256;
 
     pub(crate) fn new() -> Self {
@@ -31,7 +31,7 @@ impl Staging {
         }
     }
 
-    /// Brings a row whose cells are filled. Returns whether there is hurry.
+    /// Pushes a row whose cells are filled. Returns whether the puller should hurry.
     ///
     /// Only the puller pushes, and no more rows than there is space for (see `State::begin_pull`).
     #[inline]
@@ -41,23 +41,25 @@ impl Staging {
         self.slots[at as usize % Self::CAPACITY].store(slot, Ordering::Relaxed);
         // Release publishes the slot and the row's cells to `len`.
         self.pushed.store(at + 1, Ordering::Release);
-        // Pairs with the heavy fence in `hurry_up`. If this fence comes first, whoever has the mutex sees the
-        // row after that one; if that one comes first, the hurry is seen below.
+        // Pairs with the heavy fence in `hurry_up`. If this fence comes first, the holder of the mutex sees the row
+        // after its own fence; if the heavy fence comes first, the load below sees the hurry.
         millstream_fence::light();
         self.hurry.load(Ordering::Relaxed)
     }
 
-    /// Rows that were pushed and not popped; their cells are visible to the caller, who has the mutex.
+    /// The number of rows that were pushed and not popped; their cells are visible to the caller, which holds the
+    /// mutex.
     pub(crate) fn len(&self) -> u64 {
         self.pushed.load(Ordering::Acquire) - self.popped.load(Ordering::Relaxed)
     }
 
-    /// The first row, and whether its unit is plain; there must be one. It is the caller's once it is passed by
-    /// [`advance`](Self::advance), and not to be kept otherwise.
+    /// Returns the first row, and whether its unit is plain; there must be one. The row belongs to the caller once
+    /// [`advance`](Self::advance) has passed it; a caller that does not advance must drop it.
     pub(crate) fn first(&self) -> (Row, bool) {
         let at = self.popped.load(Ordering::Relaxed);
         let slot = self.slots[at as usize % Self::CAPACITY].load(Ordering::Relaxed);
-        // SAFETY: `push` consumed the row of this number; each position is passed once.
+        // SAFETY: `push` consumed the row of this number, and `advance` passes each position once, so the caller gets
+        // the only row.
         (unsafe { Row::new((slot >> 1) as u32) }, slot & 1 == 1)
     }
 
@@ -74,13 +76,13 @@ impl Staging {
         })
     }
 
-    /// Tells the puller to bring what it has from now on. What it has brought before is seen after this.
+    /// Tells the puller to hand over its units from now on. After this call, the caller sees all rows pushed before it.
     pub(crate) fn hurry_up(&self) {
         self.hurry.store(true, Ordering::Relaxed);
         millstream_fence::heavy();
     }
 
-    /// Before the next pull: there is time.
+    /// Ends the hurry, before the next pull.
     pub(crate) fn calm_down(&self) {
         self.hurry.store(false, Ordering::Relaxed);
     }

@@ -1,9 +1,9 @@
 //! The scheduler's state: everything behind the flow's one mutex.
 //!
-//! It is a plain state machine that knows neither threads nor clocks: every method takes the time as an
-//! argument, so tests drive it step by step. Its work is split over the files beside this one: `admit`
-//! (a unit's way in), `grant` (what a unit needs), `dispatch` (which stage a worker serves next) and
-//! `settle` (what follows a batch). Each step costs O(units it moves + stages), whatever waits elsewhere.
+//! The state is a plain state machine that knows neither threads nor clocks: every method takes the time as an
+//! argument, so tests drive it step by step. Its work is split over the files beside this one: `admit` (a unit's way
+//! in), `grant` (a unit's needs), `dispatch` (the stage that a worker serves next) and `settle` (the end of a batch).
+//! Each step costs O(units it moves + stages), however many units wait elsewhere.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use smallvec::SmallVec;
 
 use super::auto_batch::AutoBatch;
-use super::chain::{Chain, Roads};
+use super::chain::{Chain, OpenStages};
 use super::column::{Column, Row};
 use super::entrance::Entrance;
 use super::pocket::Pocket;
@@ -32,38 +32,38 @@ pub(crate) struct State {
     pub(crate) units: Arc<Column<Unit>>,
     pub(crate) stamps: Arc<Column<Stamp>>,
     pub(crate) stages: Vec<StageState>,
-    /// Stages by their distance to the exit, nearest first.
+    /// The stages by their distance to the exit, nearest first.
     pub(crate) order: Box<[u16]>,
     pub(crate) blocking: Arc<[u16]>,
-    /// Some stage lets batches wait to fill up.
+    /// Some stage lets its batches wait to fill up.
     pub(crate) has_batch_waits: bool,
     pub(crate) resources: Vec<ResourceState>,
-    /// The first ones are the resources without keys, at the resource's own index.
+    /// Resources without keys come first, each at its own index.
     pub(crate) instances: Vec<Instance>,
     pub(crate) free_instances: Vec<InstanceId>,
 
-    /// Those handed over last.
+    /// The settings that `follow` was given last.
     pub(crate) settings: Arc<Settings>,
     pub(crate) phase: Phase,
     pub(crate) stopped_by_failure: bool,
-    /// The gate knows of that.
+    /// The gate has been told that a failure stopped the flow.
     pub(crate) gate_closed: bool,
-    /// `stop` or `abandon` was asked for, as opposed to the source's end.
+    /// `stop` or `abandon` was called; the source's own end does not set this.
     pub(crate) stop_asked: bool,
     pub(crate) entry: u16,
     /// The resource that bounds the entry stage's queue.
     pub(crate) entry_place: Option<u16>,
 
-    /// Free rows that are in nobody's pocket.
+    /// Free rows that are in no worker's pocket.
     pub(crate) free_rows: Vec<Row>,
-    /// That of whoever has the mutex, where it has one.
+    /// The pocket of the worker that holds the mutex; empty if the holder has none.
     pub(crate) pocket: Pocket,
     pub(crate) rows_made: u32,
     pub(crate) in_flight: u64,
-    /// Exact: a sum of at most 2^32 weights of at most `MAX_AMOUNT` fits.
+    /// Payload bytes in flight. The sum is exact: 2^32 weights of at most `MAX_AMOUNT` fit.
     pub(crate) bytes: u128,
     pub(crate) admitted: u64,
-    /// The next unit's number.
+    /// The number of the next unit.
     pub(crate) next_id: u64,
     pub(crate) retired: u64,
     pub(crate) skipped: u64,
@@ -72,77 +72,78 @@ pub(crate) struct State {
     pub(crate) peak_in_flight: u64,
     pub(crate) peak_bytes: u128,
     pub(crate) latency: Histogram<u64>,
-    /// When the first unit was admitted, and the last one left.
+    /// The times at which the first unit was admitted and the last one left.
     pub(crate) started_ns: Option<u64>,
     pub(crate) ended_ns: Option<u64>,
-    /// Nobody waits for the flow any more: its threads end.
+    /// The flow is joined; its threads exit.
     pub(crate) finished: bool,
 
     pub(crate) timers: BinaryHeap<Reverse<Timer>>,
     pub(crate) delayed: u64,
-    /// Timers that give tokens or keys to units which wait for them.
+    /// Timers that give tokens or keys to waiting units.
     pub(crate) supply_timers: usize,
-    /// Units cancelled for memory, with what they want in `unit.bytes` terms.
+    /// Units cancelled to keep the byte budget, each with the value of `unit.bytes` that it asks for.
     pub(crate) memory_waiters: VecDeque<MemoryWaiter>,
     pub(crate) memory_timer_set: bool,
-    /// When a unit last went on beyond the byte budget.
+    /// The time at which a unit last went on beyond the byte budget.
     pub(crate) memory_exceeded_ns: u64,
-    /// Units of an abandoned flow.
+    /// Units that an abandoned flow leaves behind.
     pub(crate) left: Vec<Row>,
 
     /// Instances whose waiters may now be served, and stages whose queues may now be granted.
     pub(crate) to_serve: Vec<InstanceId>,
     pub(crate) to_pump: Vec<u16>,
-    /// Resources that can make a key for a unit that waits for one.
+    /// Resources that may be able to make a key for a unit that waits for one.
     pub(crate) keys_freed: Vec<u16>,
-    /// How many stages lack a worker.
+    /// The number of stages that lack a worker.
     pub(crate) lacking_workers: usize,
 
-    /// The most threads that may run stages that do not block.
-    pub(crate) threads_most: usize,
-    /// One for each shared worker.
+    /// The maximum number of threads that may run non-blocking stages.
+    pub(crate) max_threads: usize,
+    /// The chain of each shared worker.
     pub(crate) chains: Vec<Arc<Chain>>,
-    pub(crate) roads: Roads,
+    pub(crate) open_stages: OpenStages,
     /// Shared workers that run a batch or pull the source.
     pub(crate) busy_shared: usize,
-    /// Those of them that will end soon.
+    /// The busy shared workers that are expected back soon.
     pub(crate) busy_soon: usize,
-    /// A [`TimerAction::Watch`] is set; one has fired and nobody has acted on it yet.
+    /// The time for which a [`TimerAction::Watch`] is set; and whether one has fired that no thread has acted on yet.
     pub(crate) watch_at: Option<u64>,
     pub(crate) watched: bool,
-    /// How often a shared worker has brought a batch back, and had when the watch was set.
+    /// The number of turns that shared workers have ended; and that number when the watch was set.
     pub(crate) turns: u64,
     pub(crate) turns_watched: u64,
-    /// No shared worker has come by for a while.
+    /// No shared worker ended a turn while the last watch ran.
     pub(crate) stalled: bool,
     pub(crate) threads: Threads,
-    /// The system had no thread to give; a timer ends this.
-    pub(crate) hires_nobody: bool,
+    /// The system refused a thread, so the flow starts none until a timer ends the pause.
+    pub(crate) spawning_paused: bool,
     pub(crate) entrance: Entrance,
     pub(crate) source: Option<SourceState>,
-    /// How long all submitters together have waited for room.
+    /// The time that all submitters together have waited for room.
     pub(crate) room_waited_ns: u64,
-    /// Units that came by the gate.
+    /// The number of units that entered through the gate.
     pub(crate) left_the_gate: u64,
 }
 
-/// Threads of the flow, as its wake-ups count them.
+/// The flow's threads, as its wake-ups count them.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// Workers alive, and asleep.
+    /// Workers alive, and workers asleep.
     pub(crate) alive: usize,
     pub(crate) asleep: usize,
-    /// Those of the sleepers that still look for work to come; waking them takes no system call.
+    /// Sleepers that still poll for work; waking them takes no system call.
     pub(crate) alert: usize,
-    /// Workers that were woken and do not know yet.
+    /// Workers that were woken and have not noticed yet.
     pub(crate) signals: usize,
-    /// What the timekeeper sleeps until; `u64::MAX` if it does not.
+    /// The time until which the timekeeper sleeps; `u64::MAX` if it does not sleep.
     pub(crate) clock_until: u64,
 }
 
 impl Threads {
-    /// Counts one of the sleepers as awake. Returns how many the system has to wake for that.
-    pub(crate) fn rouse(&mut self) -> usize {
+    /// Counts one sleeper as awake. Returns how many threads the system has to wake for that: none while a poller is
+    /// left.
+    pub(crate) fn mark_woken(&mut self) -> usize {
         self.asleep -= 1;
         self.signals += 1;
         usize::from(self.alert < self.signals)
@@ -152,66 +153,66 @@ impl Threads {
 /// A stage as the scheduler sees it.
 pub(crate) struct StageState {
     pub(crate) name: Arc<str>,
-    // What never changes.
+    // Fixed when the flow is built.
     pub(crate) blocking: bool,
-    /// Some need differs by unit.
+    /// At least one need differs by unit.
     pub(crate) dynamic: bool,
-    /// Needs that are the same for all units.
+    /// The needs that are the same for all units.
     pub(crate) wants: Wants,
-    /// These are all its needs, and each is held for the unit's run only.
+    /// `wants` are all the stage's needs, and each is held for the unit's run only.
     pub(crate) alike: bool,
-    /// Needs taken once per batch.
+    /// The needs that are taken once per batch.
     pub(crate) permits: Wants,
-    /// Those of `wants` that are places in the queues of stages it leads to.
+    /// The members of `wants` that are places in the queues of later stages.
     pub(crate) places: Arc<[InstanceId]>,
     pub(crate) batch: Batch,
-    /// What its batches are like where its flow sets no size.
+    /// The shape of the stage's batches where its flow sets no size.
     pub(crate) auto: AutoBatch,
-    /// As the settings say.
+    /// The stage's bounds, copied from the settings.
     pub(crate) workers: Workers,
     // The queue.
     pub(crate) waiting: Queue,
     /// Granted batches; the last one may still be filling.
     pub(crate) batches: VecDeque<GrantedBatch>,
-    /// Units in `batches`, and those of `in_turns`.
+    /// Units in `batches`, and those counted by `in_turns`.
     pub(crate) granted: usize,
     /// Units that workers have taken besides the batch that counts as running.
     pub(crate) in_turns: usize,
     /// Units that wait for a resource, by resource.
     pub(crate) parked: Vec<u32>,
-    /// Their sum.
+    /// The sum of `parked`.
     pub(crate) parked_units: usize,
     /// A [`TimerAction::Batch`] of this stage is set.
     pub(crate) batch_timer_set: bool,
     /// The stage itself waits for a batch permit.
     pub(crate) awaits_permit: bool,
     pub(crate) in_pump_list: bool,
-    /// Units wait here that were not looked at because every worker is busy elsewhere.
+    /// The queue holds units that were not looked at because every worker is busy elsewhere.
     pub(crate) lacks_worker: bool,
-    // At work.
+    // Work in progress.
     pub(crate) running: usize,
     pub(crate) busy: usize,
     pub(crate) last_dispatch_ns: u64,
-    /// Threads of a blocking stage.
+    /// The threads of a blocking stage.
     pub(crate) threads: Threads,
     pub(crate) stats: StageStats,
 }
 
 impl StageState {
-    /// How many more units may be granted: what so many workers can run now. Beyond that units wait without
-    /// holding anything. Where all units need the same, those in line have a seat, too: the next one would only
-    /// stand behind them. Where needs differ it may overtake them.
+    /// The number of further units that may be granted: as many as the given number of workers can run now. Units
+    /// beyond that wait and hold nothing. Where all units have the same needs, the units in line have a seat, too,
+    /// because a further unit would only stand behind them; where needs differ, a further unit may overtake them.
     pub(crate) fn free_seats(&self, workers: usize) -> usize {
         let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
         let in_line = if self.dynamic { 0 } else { self.parked_units };
-        // A worker may have more in its hands than its own seats, if units last longer now than when it took
+        // A worker may have more units in its hands than its own seats, if units take longer now than when it took
         // them. It may even wait for a unit that is still in the queue, so it gets no other worker's seat.
         let in_hands = (self.running + self.in_turns).min(self.busy.saturating_mul(each));
         let taken = in_hands + (self.granted - self.in_turns) + in_line;
         workers.saturating_mul(each).saturating_sub(taken)
     }
 
-    /// The workers that run this stage or could start to, given the number of idle shared workers.
+    /// The number of workers that run this stage or could start to, given the number of idle shared workers.
     pub(crate) fn workers_beside(&self, idle: usize) -> usize {
         match self.blocking {
             true => self.workers.ceiling,
@@ -219,7 +220,7 @@ impl StageState {
         }
     }
 
-    /// How many batches a worker may take in a turn: several where they are short and hold nothing.
+    /// The number of batches that a worker may take in a turn: several where batches are short and hold nothing.
     fn turn_batches(&self) -> usize {
         let batch_ns = self.stats.mean_ns.saturating_mul(self.batch_target() as u64);
         if batch_ns == 0 || !self.needs_nothing() {
@@ -228,7 +229,7 @@ impl StageState {
         ((TURN_NS / batch_ns) as usize).clamp(1, TURN_BATCHES)
     }
 
-    /// A unit is granted here by coming.
+    /// Whether a unit is granted by its mere arrival.
     pub(crate) fn needs_nothing(&self) -> bool {
         self.wants.is_empty() && !self.dynamic && self.permits.is_empty()
     }
@@ -243,24 +244,24 @@ impl StageState {
         self.parked_units += 1;
     }
 
-    /// Units in the queue, for whatever reason.
+    /// The number of units in the queue, whatever they wait for.
     pub(crate) fn queued(&self) -> u64 {
         (self.waiting.len() + self.granted + self.parked_units) as u64
     }
 }
 
-/// Times at which units of a batch came to the queue, and how many did.
+/// The arrivals of a batch's units at the queue, as pairs of time and number of units.
 pub(crate) type Arrivals = SmallVec<[(u64, u32); 4]>;
 
-/// Units that have what they need and wait for a worker.
+/// Units that have all they need and wait for a worker.
 pub(crate) struct GrantedBatch {
     pub(crate) rows: VecDeque<Row>,
     /// All its units are plain (see `Unit`).
     pub(crate) plain: bool,
-    /// When how many of them came to the queue.
+    /// The arrivals of its units at the queue.
     pub(crate) arrivals: Arrivals,
     pub(crate) permits: Grants,
-    /// What its units need for their run, where all need the same.
+    /// The grants that its units hold for their run, where all units have the same needs.
     pub(crate) held: Grants,
     pub(crate) opened_ns: u64,
 }
@@ -268,18 +269,18 @@ pub(crate) struct GrantedBatch {
 /// A resource without keys, or one key of a resource.
 pub(crate) struct Instance {
     pub(crate) resource: u16,
-    /// Tokens held.
+    /// The number of tokens held.
     pub(crate) in_use: u64,
-    /// Of a rate: when its tokens will all be back (its "theoretical arrival time").
+    /// The time at which all tokens of a rate will be back (its "theoretical arrival time").
     pub(crate) full_at_ns: u64,
-    /// First come, first served.
+    /// The waiters, first come, first served.
     pub(crate) waiters: VecDeque<Waiter>,
-    /// Units that wait for it or hold it; a key without any is forgotten.
+    /// The number of units that wait for the instance or hold it; a key without users is forgotten.
     pub(crate) users: u32,
     pub(crate) key: Option<Box<str>>,
-    /// When a timer will serve the waiters of this rate.
+    /// The time at which a timer will serve the waiters of this rate.
     pub(crate) timer_set_ns: Option<u64>,
-    /// It is in its resource's list of idle rates.
+    /// The instance is in its resource's list of idle rates.
     pub(crate) listed_idle: bool,
 }
 
@@ -294,17 +295,17 @@ pub(crate) enum Waiter {
 
 pub(crate) struct ResourceState {
     pub(crate) spec: ResourceSpec,
-    /// Its place in the order in which a unit acquires its needs one by one.
+    /// The resource's place in the order in which a unit acquires its needs one by one.
     pub(crate) rank: u16,
     pub(crate) keys: HashMap<Box<str>, InstanceId>,
-    /// Keys of a rate that nobody used when they were put here, and whose tokens were not back, oldest first.
+    /// Keys of a rate that had no user when they were listed here, and whose tokens were not back yet; oldest first.
     pub(crate) idle_rates: VecDeque<InstanceId>,
-    /// Units whose keys can't be made yet: there are too many.
+    /// Units whose keys cannot be made yet because the bound on keys is reached.
     pub(crate) key_waiters: VecDeque<KeyWaiter>,
-    /// When the first of them may be forgotten, or earlier.
+    /// A time no later than the one at which the first idle key may be forgotten.
     pub(crate) idle_until_ns: u64,
     pub(crate) keys_timer_set: bool,
-    /// Of all keys together.
+    /// The tokens held over all keys.
     pub(crate) in_use: u128,
     pub(crate) peak_in_use: u64,
 }
@@ -338,13 +339,13 @@ pub(crate) enum TimerAction {
     /// The first unit that waits for memory may have waited long enough.
     Memory,
     /// The system may have a thread to give again.
-    Hire,
-    /// Somebody looks whether workers that were expected soon have come.
+    RetrySpawn,
+    /// The timekeeper checks whether the workers that were expected soon have come.
     Watch,
 }
 
 impl TimerAction {
-    /// It gives units what they wait for in line.
+    /// Whether the timer gives waiting units what they stand in line for.
     fn supplies(&self) -> bool {
         matches!(self, TimerAction::Rate(_) | TimerAction::Keys(_))
     }
@@ -375,13 +376,13 @@ impl State {
         !matches!(self.phase, Phase::Ready | Phase::Running)
     }
 
-    /// Nothing more will happen.
+    /// Whether the flow has ended: nothing further can happen.
     pub(crate) fn is_over(&self) -> bool {
         self.is_closed() && self.in_flight == 0
     }
 
-    /// No stage's code runs.
-    pub(crate) fn nobody_runs(&self) -> bool {
+    /// Whether no stage's code runs.
+    pub(crate) fn no_stage_runs(&self) -> bool {
         self.stages.iter().all(|stage| stage.busy == 0)
     }
 
@@ -414,12 +415,12 @@ impl State {
                     self.watch_batches(stage, now);
                 }
                 TimerAction::Memory => self.watch_memory(now),
-                TimerAction::Hire => self.hires_nobody = false,
+                TimerAction::RetrySpawn => self.spawning_paused = false,
                 TimerAction::Keys(resource) => {
                     self.resources[usize::from(resource)].keys_timer_set = false;
                     self.keys_freed.push(resource);
                 }
-                // One that was set for later before is nobody's.
+                // `watch_sooner` has replaced this watch, so it is stale.
                 TimerAction::Watch if self.watch_at != Some(timer.at_ns) => {}
                 TimerAction::Watch => {
                     self.watch_at = None;
@@ -431,7 +432,7 @@ impl State {
                 }
                 TimerAction::Rate(instance) => {
                     let set = &mut self.instances[instance as usize].timer_set_ns;
-                    // A timer of an earlier time, or of an earlier key with this number, is nobody's.
+                    // A timer that was set for another time, or for an earlier key with this number, is stale.
                     if *set == Some(timer.at_ns) {
                         *set = None;
                         self.to_serve.push(instance);
@@ -449,7 +450,7 @@ impl State {
         self.mark_pump(stage);
     }
 
-    /// Units that were admitted enter their first queue.
+    /// Puts admitted units into their first queue.
     pub(crate) fn enter(&mut self, rows: VecDeque<Row>, plain: bool, now: u64) {
         self.enqueue_run(rows, plain, self.entry, now);
     }
@@ -458,7 +459,7 @@ impl State {
         self.pocket.spares.take()
     }
 
-    /// Puts units that come together at the end of a stage's queue.
+    /// Puts units that arrive together at the end of a stage's queue.
     pub(crate) fn enqueue_run(&mut self, rows: VecDeque<Row>, plain: bool, stage: u16, now: u64) {
         if rows.is_empty() {
             self.pocket.spares.keep(rows);
@@ -476,8 +477,11 @@ impl State {
         }
     }
 
-    /// Grants whatever can be granted, after anything has changed.
+    /// Grants everything that can be granted after a change.
     pub(crate) fn flow_on(&mut self, now: u64) {
+        // The order is deliberate: a unit in line for a resource comes before one for a key, and both before a newcomer
+        // from a queue. Seats, memory and the source come last, because each of the former may use up what they would
+        // hand out.
         loop {
             if let Some(instance) = self.to_serve.pop() {
                 self.serve(instance, now);
@@ -492,7 +496,7 @@ impl State {
         }
     }
 
-    /// Whether the flow's resources, seen as a whole, are as they must be. For tests and debug builds.
+    /// Asserts that every admitted unit is in flight or was counted when it left.
     pub(crate) fn assert_conserved(&self) {
         assert_eq!(
             self.admitted,
@@ -502,7 +506,7 @@ impl State {
     }
 }
 
-/// A duration in nanoseconds; what does not fit is for ever.
+/// A duration in nanoseconds; a longer one than fits counts as endless.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -528,7 +532,7 @@ impl ResourceState {
     }
 }
 
-/// What the builder says of a stage.
+/// The builder's description of a stage.
 pub(crate) struct StageSetup {
     pub(crate) name: Arc<str>,
     pub(crate) blocking: bool,
@@ -598,9 +602,9 @@ impl State {
             to_pump: Vec::new(),
             keys_freed: Vec::new(),
             lacking_workers: 0,
-            threads_most: 1,
+            max_threads: 1,
             chains: Vec::new(),
-            roads: Roads::new(stages.len()),
+            open_stages: OpenStages::new(stages.len()),
             stages: stages
                 .into_iter()
                 .zip(&settings.workers)
@@ -615,7 +619,7 @@ impl State {
             turns_watched: 0,
             stalled: false,
             threads: Threads { clock_until: u64::MAX, ..Threads::default() },
-            hires_nobody: false,
+            spawning_paused: false,
             entrance: Entrance::default(),
             source: None,
             room_waited_ns: 0,

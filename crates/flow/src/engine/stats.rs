@@ -1,10 +1,10 @@
-//! What a stage's queue and workers did: counts and distributions.
+//! Counts and distributions of a stage's queue and workers.
 
 use hdrhistogram::Histogram;
 
 use crate::snapshot::Quantiles;
 
-/// The longest time a distribution tells apart: one hour. Longer ones are counted as this.
+/// The longest time that a distribution resolves: one hour. Longer times are recorded as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 pub(crate) fn histogram() -> Histogram<u64> {
@@ -35,11 +35,11 @@ pub(crate) struct StageStats {
     pub(crate) busy_ns: u64,
     /// A running mean of the service time; 0 before the first unit.
     pub(crate) mean_ns: u64,
-    /// The slowest unit lately: an older one weighs less with every unit since.
+    /// A decaying maximum of the service time: an older unit weighs less with every unit since.
     pub(crate) slow_ns: u64,
     pub(crate) service: Histogram<u64>,
     pub(crate) wait: Histogram<u64>,
-    /// Sum and number of waits, by resource.
+    /// The sum and number of waits, by resource.
     pub(crate) waited: Vec<(u64, u64)>,
     pub(crate) waited_memory: (u64, u64),
     pub(crate) waited_worker: (u64, u64),
@@ -64,7 +64,7 @@ impl StageStats {
         }
     }
 
-    /// `n` units were served in `ns` each.
+    /// Records that `n` units were served in `ns` each.
     pub(crate) fn served(&mut self, ns: u64, n: u64) {
         self.service.saturating_record_n(ns, n);
         let sample = ns.max(1);
@@ -76,7 +76,7 @@ impl StageStats {
         .max(1);
     }
 
-    /// `n` units were in the queue for `ns` each.
+    /// Records that `n` units were in the queue for `ns` each.
     pub(crate) fn waited_in_queue(&mut self, ns: u64, n: u64) {
         self.wait.saturating_record_n(ns, n);
         self.waited_worker.0 = self.waited_worker.0.saturating_add(ns.saturating_mul(n));

@@ -1,4 +1,4 @@
-//! What the engine knows of a unit besides its payload.
+//! The engine's record of a unit, apart from its payload.
 
 use std::num::NonZeroU64;
 
@@ -25,14 +25,14 @@ pub(crate) struct Ask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Want {
     pub(crate) instance: InstanceId,
-    /// The stage after which it is given back; [`NO_STAGE`]: after this run.
+    /// The stage after which the need is given back; [`NO_STAGE`]: after this run.
     pub(crate) until: u16,
-    /// Part of a batch's permits rather than of a unit's needs.
+    /// The need is a batch's permit rather than a unit's own.
     pub(crate) for_batch: bool,
     pub(crate) amount: u64,
 }
 
-/// Something a unit or a batch holds.
+/// A grant that a unit or a batch holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grant {
     pub(crate) instance: InstanceId,
@@ -45,7 +45,7 @@ pub(crate) struct Grant {
 pub(crate) type Wants = SmallVec<[Want; 2]>;
 pub(crate) type Grants = SmallVec<[Grant; 2]>;
 
-/// The part of a unit that only stages with needs use.
+/// The part of a unit's record that only stages with needs use.
 #[derive(Debug, Default)]
 pub(crate) struct UnitNeeds {
     /// What the present stage needs for this unit (only of stages whose needs differ by unit).
@@ -53,15 +53,15 @@ pub(crate) struct UnitNeeds {
     /// The same for the stage the unit goes to next, which may be this one again; swapped in when it gets there.
     pub(crate) next_asks: Vec<Ask>,
     pub(crate) held: Grants,
-    /// Why the stage it goes to or is in can't run it.
+    /// The reason why the stage that the unit goes to or is in cannot run it.
     pub(crate) refused: Option<Box<str>>,
-    /// When the unit began to wait for a resource.
+    /// The time at which the unit began to wait for a resource.
     pub(crate) parked_ns: u64,
-    /// How often it was woken and could still not have everything.
+    /// The number of wake-ups after which the unit still lacked something.
     pub(crate) bounces: u8,
-    /// How much it waits for, where it stands in line.
+    /// The amount that the unit waits for, where it stands in line.
     pub(crate) awaits: u64,
-    /// Acquires one need after the other, in the flow's resource order (see `in_order`).
+    /// The unit acquires one need after the other, in the flow's resource order (see `in_order`).
     pub(crate) in_order: bool,
     pub(crate) order: Vec<OrderedNeed>,
     pub(crate) next_in_order: usize,
@@ -80,14 +80,14 @@ impl UnitNeeds {
 pub(crate) struct OrderedNeed {
     pub(crate) resource: u16,
     pub(crate) key: Option<Box<str>>,
-    /// The key's instance, once it is looked up; known from the start without a key.
+    /// The key's instance, once it is looked up; a need without a key knows it from the start.
     pub(crate) instance: Option<InstanceId>,
     pub(crate) until: u16,
     pub(crate) for_batch: bool,
     pub(crate) amount: u64,
 }
 
-/// What the engine notes of every unit when it is admitted.
+/// The stamp that every unit gets when it is admitted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stamp {
     pub(crate) id: u64,
@@ -99,7 +99,7 @@ impl Stamp {
         Stamp { id, admitted_ns: NonZeroU64::new(now).unwrap_or(NonZeroU64::MIN) }
     }
 
-    /// That of a unit that is admitted at the same time, after this one.
+    /// The stamp of the next unit that is admitted at the same time.
     pub(crate) fn next(self) -> Self {
         Stamp { id: self.id + 1, ..self }
     }
@@ -111,27 +111,28 @@ impl Stamp {
 
 /// The engine's record of a unit that is not *plain*.
 ///
-/// A plain unit weighs and holds nothing, needs nothing of its own, has no ticket and has not failed; units of
-/// a run are plain together (see `queue`). Their records are as [`clear`](Unit::clear) leaves them, and nobody
-/// looks at them: a million plain units touch a million payloads and nothing else.
+/// A plain unit weighs and holds nothing, needs nothing of its own, has no ticket and has not failed; units of a run
+/// are plain together (see `queue`). Their records are as [`clear`](Unit::clear) leaves them, and the engine never
+/// reads them: a million plain units touch a million payloads and nothing else.
 #[derive(Debug, Default)]
 pub(crate) struct Unit {
-    /// When it entered its present queue; kept there until its needs are looked at (see `queue`).
+    /// The time at which the unit entered its present queue; the queue keeps it until the unit's needs are looked at
+    /// (see `queue`).
     pub(crate) queued_ns: u64,
-    /// Payload bytes accounted to it.
+    /// The payload bytes accounted to the unit.
     pub(crate) bytes: u64,
-    /// Of these, what it had when it entered its stage: it falls back to this when an attempt fails. In a chain
-    /// that may be less than is accounted to it, until the chain's end.
+    /// The part of `bytes` that the unit had when it entered its stage: it falls back to this when an attempt fails. In
+    /// a chain that may be less than is accounted to it, until the chain's end.
     pub(crate) base_bytes: u64,
-    /// How long it waits before its next stage.
+    /// The pause before the unit's next stage.
     pub(crate) delay_ns: u64,
-    /// Failed attempts in its present stage.
+    /// The number of failed attempts in the unit's present stage.
     pub(crate) attempts: u32,
-    /// May exceed the byte budget: nothing else in the flow can move.
+    /// The unit may exceed the byte budget, because nothing else in the flow can move.
     pub(crate) privileged: bool,
-    /// It waited for memory, so its weight counts what it will reserve when it runs again.
+    /// The unit waited for memory, so its weight includes the bytes that it will reserve when it runs again.
     pub(crate) is_reserved: bool,
-    /// Somebody holds a ticket for its result.
+    /// A ticket for the unit's result may exist.
     pub(crate) ticketed: bool,
     pub(crate) needs: Option<Box<UnitNeeds>>,
 }
@@ -141,8 +142,8 @@ impl Unit {
         self.needs.get_or_insert_with(Box::default)
     }
 
-    /// Whether its going on takes no more than moving it: it holds nothing, needs nothing of its own, does not
-    /// pause, and has not failed here.
+    /// Whether the unit only has to be moved: it holds nothing, needs nothing of its own, does not pause, and has not
+    /// failed here.
     #[inline]
     pub(crate) fn moves_on(&self) -> bool {
         let needs_nothing = |needs: &UnitNeeds| {
@@ -151,13 +152,13 @@ impl Unit {
         self.needs.as_deref().is_none_or(needs_nothing) && self.delay_ns == 0 && self.attempts == 0 && !self.privileged
     }
 
-    /// Why its stage can't run it, if that is so.
+    /// The reason why the unit's stage cannot run it, if there is one.
     pub(crate) fn refused(&self) -> Option<&str> {
         self.needs.as_ref()?.refused.as_deref()
     }
 
-    /// What it will weigh in its next stage: what the stage says, or as much as in this one, or what it has grown
-    /// to. `before`: what was accounted to it when it began to run.
+    /// The unit's weight in its next stage: the weight that the stage computes, or else its weight in this stage, or
+    /// the weight it has grown to. `before` is the weight accounted to it when it began to run.
     #[inline]
     pub(crate) fn next_bytes(&self, says: Option<u64>, before: u64) -> u64 {
         says.unwrap_or(if self.bytes == before && !self.is_reserved { self.base_bytes } else { self.bytes })
@@ -169,7 +170,7 @@ impl Unit {
         self.base_bytes = bytes;
     }
 
-    /// Makes the record that of a plain unit, keeping its allocations, when its unit leaves.
+    /// Resets the record to that of a plain unit when its unit leaves, keeping its allocations.
     pub(crate) fn clear(&mut self) {
         let mut needs = self.needs.take();
         if let Some(needs) = &mut needs {
@@ -185,7 +186,7 @@ impl Unit {
     }
 }
 
-/// The way to a unit's record from its stage's code, taken only when something is to be noted there.
+/// The way to a unit's record from its stage's code, taken only to note something there.
 pub struct UnitRef<'a> {
     column: &'a Column<Unit>,
     row: Row,
@@ -193,7 +194,7 @@ pub struct UnitRef<'a> {
     pub(crate) is_touched: bool,
 }
 
-/// What the record of a plain unit says.
+/// The contents of a plain unit's record.
 static PLAIN: Unit = Unit {
     queued_ns: 0,
     bytes: 0,
@@ -214,20 +215,22 @@ impl std::fmt::Debug for UnitRef<'_> {
 
 impl<'a> UnitRef<'a> {
     /// # Safety
-    /// As for [`Row::new`], but that the row this is a second handle of is used for other columns only, as
-    /// long as this lives.
+    /// As for [`Row::new`], except that `row` exists beside this handle; the caller uses `row` for other columns only,
+    /// as long as this handle lives.
     pub(crate) unsafe fn new(column: &'a Column<Unit>, row: &Row) -> Self {
-        // SAFETY: the caller keeps to the columns of payloads with the other handle.
+        // SAFETY: the caller promises to use the other handle for other columns only, so this row alone reaches the
+        // record.
         UnitRef { column, row: unsafe { Row::new(row.number()) }, is_touched: false }
     }
 
-    /// Makes this the way to another unit's record.
+    /// Turns this handle to another unit's record.
     ///
     /// # Safety
     /// As for [`new`](Self::new).
     #[inline]
     pub(crate) unsafe fn turn_to(&mut self, row: &Row) {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller promises to use the other handle for other columns only, so this row alone reaches the
+        // record.
         self.row = unsafe { Row::new(row.number()) };
     }
 
@@ -236,8 +239,8 @@ impl<'a> UnitRef<'a> {
     }
 
     pub(crate) fn look(&self) -> &Unit {
-        // SAFETY: the column of units is private to its flow's engine, and so are all the rows it sees; the
-        // record changes by `change` only, which needs this `UnitRef` for itself.
+        // SAFETY: the column of units is private to its flow's engine, which sees no rows but the flow's own. The
+        // record changes only through `change`, which borrows this `UnitRef` exclusively.
         unsafe { self.column.peek(&self.row) }.unwrap_or(&PLAIN)
     }
 
@@ -250,22 +253,22 @@ impl<'a> UnitRef<'a> {
 impl Column<Stamp> {
     #[inline]
     pub(crate) fn stamp(&self, row: &Row) -> Stamp {
-        // SAFETY: the column of stamps is private to its flow's engine, and so are all the rows it sees.
+        // SAFETY: the column of stamps is private to its flow's engine, which sees no rows but the flow's own.
         *unsafe { self.peek(row) }.expect("a unit is stamped when it is pulled or admitted")
     }
 
     #[inline]
     pub(crate) fn set(&self, row: &mut Row, stamp: Stamp) {
-        // SAFETY: as above.
+        // SAFETY: the column of stamps is private to its flow's engine, which sees no rows but the flow's own.
         *unsafe { self.cell(row) } = Some(stamp);
     }
 }
 
 impl Column<Unit> {
-    /// The row's unit, which exists from the moment its row was made.
+    /// The row's record, made on first use.
     #[inline]
     pub(crate) fn unit<'a>(&'a self, row: &'a mut Row) -> &'a mut Unit {
-        // SAFETY: the column of units is private to its flow's engine, and so are all the rows it sees.
+        // SAFETY: the column of units is private to its flow's engine, which sees no rows but the flow's own.
         unsafe { self.cell(row) }.get_or_insert_with(Unit::default)
     }
 }

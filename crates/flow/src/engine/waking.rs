@@ -1,7 +1,8 @@
 //! Waking submitters at the entrance.
 //!
-//! A waker may poll its task at once, and the task may enter the flow, which wakes the next one. As many calls could lie on
-//! the stack as there is room in the flow, so what a thread has to wake while it runs a wake-up waits until that is over.
+//! A waker may poll its task at once, and the task may enter the flow, which wakes the next submitter. The stack could
+//! then hold as many nested calls as the flow has room for units. A wake-up that becomes due while the thread runs
+//! another one therefore waits until that one is over.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,14 +10,14 @@ use std::sync::Arc;
 use super::entrance::Wake;
 use super::shared::Shared;
 
-/// Ways to wake submitters, by place.
+/// Wakers of submitters, each with its place at the entrance.
 pub(crate) type Entering = Vec<(u64, Wake)>;
 
-/// Submitters of several flows.
+/// The pending wake-ups of several flows.
 type Pending = Vec<(Arc<Shared>, Entering)>;
 
 thread_local! {
-    /// What is to be woken after the wake-up that the thread runs; `None`: it runs none.
+    /// The wake-ups to run after the one that the thread runs now; `None` if it runs none.
     static NEXT: RefCell<Option<Pending>> = const { RefCell::new(None) };
 }
 
@@ -24,8 +25,8 @@ fn pop_next() -> Option<(Arc<Shared>, Entering)> {
     NEXT.try_with(|waiting| waiting.borrow_mut().as_mut()?.pop()).ok().flatten()
 }
 
-/// Runs the wake-ups that wait for the end of the one that the thread runs, before the thread blocks: it could wait for
-/// what they lead to. The caller must hold no lock.
+/// Runs the pending wake-ups before the thread blocks, because the thread could otherwise wait for their effects. The
+/// caller must hold no lock.
 pub(crate) fn wake_before_blocking() {
     while let Some((flow, entering)) = pop_next() {
         flow.wake_now(entering);
@@ -35,7 +36,7 @@ pub(crate) fn wake_before_blocking() {
 impl Shared {
     /// Wakes submitters. The caller must hold no lock.
     pub(crate) fn wake(self: &Arc<Self>, entering: Entering) {
-        // To wake a thread runs no code of the program's, so it need not wait.
+        // Waking a thread runs no code of the program's, so it need not wait.
         let wake_threads = |(place, wake)| match wake {
             Wake::Thread(bell) => {
                 bell.increment();
@@ -58,7 +59,7 @@ impl Shared {
                 true
             }
         });
-        // Without the thread's storage, since it ends, wake-ups nest.
+        // A thread that is ending has lost its local storage; its wake-ups nest.
         while let Some((flow, entering)) = next {
             flow.wake_now(entering);
             next = pop_next();
@@ -68,7 +69,8 @@ impl Shared {
         }
     }
 
-    /// One whose wake-up panics may never come, so it loses its place, and the next is woken.
+    /// Runs the wake-ups. A submitter whose wake-up panics may never come, so it loses its place, and the next one is
+    /// woken.
     fn wake_now(&self, mut entering: Entering) {
         while !entering.is_empty() {
             let failed = entering.drain(..).filter_map(|(place, wake)| (!wake.wake()).then_some(place));

@@ -1,4 +1,4 @@
-//! The threads: shared workers, workers of blocking stages, and the timekeeper.
+//! The threads of a flow: shared workers, workers of blocking stages, and the timekeeper.
 
 use std::cell::Cell;
 use std::sync::{Arc, PoisonError};
@@ -19,46 +19,46 @@ use super::staging::Staging;
 use super::state::{State, TimerAction};
 use super::unit::NO_STAGE;
 
-/// A thread of a blocking stage that had nothing to do for this long ends.
-const IDLE_MOST: Duration = Duration::from_secs(5);
+/// A thread of a blocking stage ends after this time without work.
+const MAX_IDLE: Duration = Duration::from_secs(5);
 
-/// After a thread could not be started, none is for this long.
-const HIRE_AGAIN_NS: u64 = 100_000_000;
+/// After the system has refused a thread, the flow starts none for this long.
+const SPAWN_RETRY_NS: u64 = 100_000_000;
 
-/// How often the timekeeper's start is tried.
+/// The number of attempts to start the timekeeper.
 const TIMEKEEPER_ATTEMPTS: u32 = 100;
 
-/// How long a worker looks out for work before it sleeps, if there will probably be some.
+/// A worker polls for work for this long before it sleeps, if some is likely to come.
 const ALERT_NS: u64 = 10_000;
 
-/// Pauses between two looks at the clock meanwhile.
+/// The number of pauses between two looks at the clock while polling.
 const ALERT_SPINS: u32 = 8;
 
-/// The most batches that a worker takes in one turn, and what they should take together at most.
+/// The maximum number of batches that a worker takes in one turn, and the maximum time that they should take together.
 pub(crate) const TURN_BATCHES: usize = 16;
 pub(crate) const TURN_NS: u64 = 20_000;
 
-/// The most stages that a batch runs through at once.
-const LEGS_MOST: usize = 64;
+/// The maximum number of stages that a batch runs through at once.
+const MAX_STAGE_RUNS: usize = 64;
 
 thread_local! {
-    /// The flow whose worker or timekeeper this thread is; 0: of none.
+    /// Id of the flow that this thread works for, as a worker or as the timekeeper; 0 if none.
     static FLOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The flow whose worker the calling thread is, if it is one.
+/// Id of the flow that the calling thread works for, if any.
 pub(crate) fn own_flow() -> Option<u64> {
     Some(FLOW.get()).filter(|&flow| flow != 0)
 }
 
-/// Whether the calling thread is one of the flow's: a worker, or the timekeeper, which runs wakers.
+/// Whether the calling thread works for the flow, as a worker or as the timekeeper, which runs wakers.
 pub(crate) fn is_of(shared: &Shared) -> bool {
     FLOW.get() == shared.flow_id
 }
 
-/// Starts a worker that the state already counts as alive. If the system has no thread to give, the flow goes on with
-/// those it has, and the timekeeper tries again in a while.
-pub(crate) fn hire(shared: &Arc<Shared>, post: Post) {
+/// Starts a worker that the state already counts as alive. If the system refuses the thread, the flow goes on with the
+/// threads it has, and the timekeeper tries again in a while.
+pub(crate) fn spawn_worker(shared: &Arc<Shared>, post: Post) {
     let name = match post {
         Post::Shared => "worker",
         Post::Stage(stage) => &*shared.stages[usize::from(stage)].name,
@@ -70,20 +70,21 @@ pub(crate) fn hire(shared: &Arc<Shared>, post: Post) {
     };
     if start(shared, name, body).is_err() {
         let mut state = shared.lock();
-        dismiss(&mut state, post);
-        if !std::mem::replace(&mut state.hires_nobody, true) {
-            state.set_timer(shared.now() + HIRE_AGAIN_NS, TimerAction::Hire);
+        retire_worker(&mut state, post);
+        if !std::mem::replace(&mut state.spawning_paused, true) {
+            state.set_timer(shared.now() + SPAWN_RETRY_NS, TimerAction::RetrySpawn);
         }
-        // A sleeping worker may do the work.
+        // A sleeping worker may be able to do the work.
         shared.release(state);
     }
 }
 
-/// Starts the flow's timekeeper, before anything is admitted: whatever the flow lacks later, it sees to that.
+/// Starts the flow's timekeeper before anything is admitted. The timekeeper then makes up for any thread that the
+/// system refuses later.
 ///
 /// # Panics
-/// If the system has no thread to give for long.
-pub(crate) fn hire_timekeeper(shared: &Arc<Shared>) {
+/// If the system keeps refusing the thread.
+pub(crate) fn spawn_timekeeper(shared: &Arc<Shared>) {
     for _ in 0..TIMEKEEPER_ATTEMPTS {
         let theirs = shared.clone();
         let body = move || {
@@ -92,10 +93,10 @@ pub(crate) fn hire_timekeeper(shared: &Arc<Shared>) {
         };
         match start(shared, "timekeeper", body) {
             Ok(()) => return,
-            Err(_) => std::thread::sleep(Duration::from_nanos(HIRE_AGAIN_NS)),
+            Err(_) => std::thread::sleep(Duration::from_nanos(SPAWN_RETRY_NS)),
         }
     }
-    panic!("flow `{}` cannot start a single thread: the system has none to give", shared.name);
+    panic!("flow `{}` cannot start a single thread: the system refuses every attempt", shared.name);
 }
 
 fn start(shared: &Arc<Shared>, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
@@ -108,21 +109,21 @@ fn start(shared: &Arc<Shared>, name: &str, body: impl FnOnce() + Send + 'static)
     Ok(())
 }
 
-/// What a worker brings back.
+/// The state of one worker between and during its turns.
 struct Hands<'a> {
     shared: &'a Arc<Shared>,
     post: Post,
-    /// Batches it ran, and what became of them.
+    /// The batches it ran, with their settlements.
     batches: Vec<Finished>,
-    /// The source was pulled, and has perhaps ended.
+    /// The source was pulled; and its end, if it has ended.
     pulled: Option<Option<PullEnd>>,
-    /// Rows that a pull fills, and where it brings them.
+    /// The rows that a pull fills, and the staging it pushes them to.
     rows: Vec<Row>,
     staging: Arc<Staging>,
     pocket: Pocket,
-    /// Settlements to use again.
+    /// Settlements for reuse.
     settlements: Vec<Settlement>,
-    /// Where its turn is, for those who look at the flow.
+    /// The position of its turn, for threads that look at the flow.
     chain: Option<Arc<Chain>>,
 }
 
@@ -169,7 +170,7 @@ fn work(shared: &Arc<Shared>, post: Post) {
                 now = hands.run(batch);
             }
             None if state.finished => {
-                dismiss(&mut state, post);
+                retire_worker(&mut state, post);
                 return;
             }
             None => {
@@ -186,16 +187,16 @@ fn work(shared: &Arc<Shared>, post: Post) {
     }
 }
 
-/// What a worker does in a turn.
+/// The work of one turn.
 enum Task {
     /// Pull the source.
     Pull(PullOrder),
-    /// Run a batch, and those that its chain has besides.
+    /// Run a batch, and the further batches of its chain.
     Batch(RunningBatch),
 }
 
 impl Hands<'_> {
-    /// Brings back what the worker did in its turn. Returns how the source ended, if it has.
+    /// Brings back the results of a turn. Returns the end of the source, if it has ended.
     fn give_back(&mut self, state: &mut State, now: u64) -> Option<PullEnd> {
         if let Some(end) = self.pulled.take() {
             state.end_pull(&mut self.rows, end.is_none(), now);
@@ -223,9 +224,8 @@ impl Hands<'_> {
         None
     }
 
-    /// Takes what is to be done next: a pull, or a batch, or several batches of a stage if they are short. What
-    /// it takes to come here is then shared by more units, and the other workers have the scheduler's state less
-    /// often in between.
+    /// Takes the next work: a pull, or a batch, or several batches of a stage if they are short. More units then share
+    /// the cost of coming here, and fewer visits disturb the scheduler's state for the other workers in between.
     fn take(&mut self, state: &mut State, now: u64) -> Option<Task> {
         let stage = match state.choose(self.post, now)? {
             Job::Batch(stage) => stage,
@@ -248,7 +248,8 @@ impl Hands<'_> {
                 chain.add(batch);
             }
         }
-        // If it took more than it has seats, others have seats now, and perhaps nobody else comes by to grant them.
+        // A turn of more units than the worker has seats leaves seats to other units, and perhaps no other thread comes
+        // by to grant them.
         if !state.stage(stage).waiting.is_empty() {
             state.mark_pump(stage);
             state.flow_on(now);
@@ -256,7 +257,7 @@ impl Hands<'_> {
         Some(Task::Batch(lead))
     }
 
-    /// Runs the batches of a turn. Returns when the last one ended.
+    /// Runs the batches of a turn. Returns the time at which the last one ended.
     fn run(&mut self, lead: RunningBatch) -> u64 {
         let mut now = self.shared.now();
         let mut next = Some(lead);
@@ -281,7 +282,7 @@ impl Hands<'_> {
     }
 }
 
-/// Runs a batch in its stage, and in those that follow as far as it may run through.
+/// Runs a batch in its stage, and on through the open stages that follow.
 fn run(shared: &Shared, batch: &mut RunningBatch, settlement: &mut Settlement, began_ns: u64) {
     let mut started_ns = began_ns;
     settlement.plain = batch.plain;
@@ -302,8 +303,8 @@ fn run(shared: &Shared, batch: &mut RunningBatch, settlement: &mut Settlement, b
         let goes_on = settlement.exceptions.is_empty()
             && next != NO_STAGE
             && settlement.ended_ns - began_ns < CHAIN_NS
-            && settlement.legs.len() < LEGS_MOST
-            && shared.roads.is_open(next, rows.len());
+            && settlement.stage_runs.len() < MAX_STAGE_RUNS
+            && shared.open_stages.is_open(next, rows.len());
         if !goes_on {
             return;
         }
@@ -320,25 +321,25 @@ fn threads_of(state: &mut State, post: Post) -> &mut super::state::Threads {
     }
 }
 
-fn dismiss(state: &mut State, post: Post) {
+fn retire_worker(state: &mut State, post: Post) {
     threads_of(state, post).alive -= 1;
 }
 
-/// Sleeps until there may be work. `None`: the thread was idle for long and is dismissed.
+/// Sleeps until there may be work. Returns `None` if the thread was idle for long and is retired.
 ///
-/// If another worker will be back soon, it looks out for that for a while first: what it would find then would
-/// be over before it had gone to sleep and come back.
+/// If another worker will be back soon, this one polls for its work for a while first: work that it would find then
+/// would be over before the thread had gone to sleep and come back.
 fn sleep<'a>(shared: &'a Arc<Shared>, mut state: MutexGuard<'a, State>, post: Post) -> Option<MutexGuard<'a, State>> {
-    let (work, idle_most) = match post {
+    let (work, max_idle) = match post {
         Post::Shared => (&shared.work.0, None),
-        Post::Stage(stage) => (&shared.stage_work[usize::from(stage)], Some(IDLE_MOST)),
+        Post::Stage(stage) => (&shared.stage_work[usize::from(stage)], Some(MAX_IDLE)),
     };
     let mut alert = post == Post::Shared && state.busy_soon > 0 && state.threads.alert == 0;
     let threads = threads_of(&mut state, post);
     threads.asleep += 1;
     threads.alert += usize::from(alert);
     let mut key = work.snapshot();
-    // What this thread changed before it found nothing to do may concern others.
+    // Changes that this thread made before it found no work may concern other threads.
     shared.release(state);
     if alert {
         let until = shared.now() + ALERT_NS;
@@ -353,7 +354,7 @@ fn sleep<'a>(shared: &'a Arc<Shared>, mut state: MutexGuard<'a, State>, post: Po
         let finished = state.finished;
         let threads = threads_of(&mut state, post);
         threads.alert -= usize::from(std::mem::take(&mut alert));
-        // Whoever wakes a sleeper has already counted it as awake.
+        // A wake-up has already counted its sleeper as awake.
         if threads.signals > 0 {
             threads.signals -= 1;
             return Some(state);
@@ -364,7 +365,7 @@ fn sleep<'a>(shared: &'a Arc<Shared>, mut state: MutexGuard<'a, State>, post: Po
         }
         key = work.snapshot();
         drop(state);
-        let deadline = idle_most.map(|most| Instant::now() + most);
+        let deadline = max_idle.map(|most| Instant::now() + most);
         if work.wait_patiently(key, deadline, &Patience::NONE) == Waited::TimedOut {
             let mut state = shared.lock();
             let threads = threads_of(&mut state, post);
