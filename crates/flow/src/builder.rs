@@ -23,18 +23,18 @@ use crate::stage::{FnStage, Stage};
 use crate::stage_builder::StageBuilder;
 use crate::ticket::Sink;
 
-/// Default cap on units in flight.
+/// The default cap on units in flight.
 pub const DEFAULT_INFLIGHT: u64 = 256;
-/// Default bound on the number of keys of one keyed resource.
+/// The default bound on the number of keys of one keyed resource.
 pub const DEFAULT_MAX_KEYS: usize = 65_536;
-/// The most workers a flow, or one stage, may have.
+/// Maximum number of workers of a flow, or of one stage.
 pub(crate) const MAX_WORKERS: usize = 65_536;
-/// Default ceiling of workers of a blocking stage whose needs set no bound.
+/// The default ceiling of workers of a blocking stage whose needs set no bound.
 pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
-/// Default ceiling of workers of a blocking stage whose needs of tokens, objects or permits are the bound.
+/// The default ceiling of workers of a blocking stage whose needs of tokens, objects or permits are the bound.
 pub const MAX_WORKERS_BY_NEEDS: usize = 1024;
 
-/// Tells the flows of a process apart; only uniqueness matters, so relaxed is enough.
+/// The id of the next flow of this process. Only uniqueness matters, so relaxed is enough.
 static FLOWS: AtomicU64 = AtomicU64::new(1);
 
 /// Builds a [`Flow`] whose retired units yield `R`.
@@ -90,34 +90,34 @@ impl<R: Send + 'static> FlowBuilder<R> {
 
     /// The cap on payload bytes in flight (default: none), as [`StageBuilder::bytes`] weighs them.
     ///
-    /// A unit that is larger than all of it is admitted alone, and reported as oversize.
+    /// A unit larger than the whole budget is admitted alone, and reported as oversize.
     ///
-    /// A unit that grows beyond it in an idempotent stage is cancelled and waits until its bytes fit; no newcomer passes it,
-    /// so it waits for units that are in flight already and for no others. Once it has waited for 100 ms, it need not wait
-    /// where no unit runs: it goes on beyond the budget then, one unit at a time, the next one when the budget is kept again,
-    /// or 100 ms later.
+    /// A unit that grows beyond the budget in an idempotent stage is cancelled and waits until its bytes fit; no
+    /// newcomer passes it, so it waits for units that are in flight already and for no others. After 100 ms it goes on
+    /// beyond the budget at the next moment at which no unit runs, one unit at a time; the next one when the budget is
+    /// kept again, or 100 ms later.
     pub fn memory(&mut self, bytes: u64) -> &mut Self {
         self.memory = bytes;
         self
     }
 
-    /// How many threads serve all stages that do not block (default: one per core).
+    /// The number of threads that serve all non-blocking stages (default: one per core).
     pub fn workers(&mut self, threads: usize) -> &mut Self {
         self.workers = threads;
         self
     }
 
-    /// Takes every dead letter whose unit has no ticket, on the worker that gave the unit up.
+    /// Sets the listener for dead letters whose unit has no ticket; it runs on the worker that gave the unit up.
     ///
-    /// Without this, a flow's report keeps the first [`Report::DEAD_LETTERS_KEPT`] of them.
+    /// Without it, a flow's report keeps the first [`Report::DEAD_LETTERS_KEPT`] of them.
     pub fn on_dead_letter(&mut self, take: impl Fn(DeadLetter) + Send + Sync + 'static) -> &mut Self {
         self.letters = Some(Box::new(take));
         self
     }
 
-    /// Takes the result of every retired unit that has no ticket, on the worker that retired it.
+    /// Sets the listener for results of units that have no ticket; it runs on the worker that retired the unit.
     ///
-    /// Without this, results are dropped. The first call counts.
+    /// Without it, results are dropped. Only the first call has an effect.
     pub fn on_retire(&mut self, take: impl Fn(R) + Send + Sync + 'static) -> &mut Self {
         let _ = self.sink.on_retire.set(Box::new(take));
         self
@@ -125,28 +125,29 @@ impl<R: Send + 'static> FlowBuilder<R> {
 
     // ---- resources ------------------------------------------------------------------------------------
 
-    /// A number of tokens.
+    /// Declares a resource with a number of tokens.
     pub fn tokens(&mut self, name: impl Into<String>, capacity: u64) -> Resource {
         self.resource(name.into(), Supply::Tokens(capacity), false, false)
     }
 
-    /// Tokens that come at a rate and are spent.
+    /// Declares a resource whose tokens arrive at a rate and are spent.
     pub fn rate(&mut self, name: impl Into<String>, rate: Rate) -> Resource {
         self.resource(name.into(), Supply::Rate(rate), false, false)
     }
 
-    /// A number of tokens for each key. Keys are made on demand and forgotten when nobody uses them.
+    /// Declares a resource with a number of tokens for each key. Keys are made on demand and forgotten when they have
+    /// no users.
     pub fn keyed_tokens(&mut self, name: impl Into<String>, per_key: u64) -> Resource {
         self.resource(name.into(), Supply::Tokens(per_key), true, false)
     }
 
-    /// A rate for each key.
+    /// Declares a resource with a rate for each key.
     pub fn keyed_rate(&mut self, name: impl Into<String>, per_key: Rate) -> Resource {
         self.resource(name.into(), Supply::Rate(per_key), true, false)
     }
 
-    /// The most keys of a keyed resource that may exist at once (default [`DEFAULT_MAX_KEYS`]); a unit with
-    /// a further key waits until one is forgotten.
+    /// Sets the maximum number of keys of a keyed resource that may exist at once (default [`DEFAULT_MAX_KEYS`]); a
+    /// unit with a further key waits until one is forgotten.
     pub fn max_keys(&mut self, resource: Resource, keys: usize) -> &mut Self {
         if let Some(spec) = self.resources.get_mut(usize::from(resource.index)).filter(|_| resource.flow == self.id) {
             spec.max_keys = keys;
@@ -154,7 +155,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         self
     }
 
-    /// A pool of objects, for [`Need::object`](crate::Need::object).
+    /// Declares a pool of objects, for [`Need::object`](crate::Need::object).
     pub fn pool<C: Send + 'static>(
         &mut self,
         name: impl Into<String>,
@@ -165,7 +166,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         Pool { resource, objects: Arc::new(Mutex::new(objects)), make: None }
     }
 
-    /// A pool of up to `most` objects that are made when first needed, and made anew after a panic.
+    /// Declares a pool of up to `most` objects that are made on first use, and replaced after a panic.
     pub fn pool_with<C: Send + 'static>(
         &mut self,
         name: impl Into<String>,
@@ -196,7 +197,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
 
     // ---- stages ---------------------------------------------------------------------------------------
 
-    /// Declares a stage that takes `T`: the way into it, before it is defined.
+    /// Declares a stage that takes `T`: the way into it, before the stage is defined.
     pub fn inlet<T: Send + 'static>(&mut self, name: impl Into<String>) -> Inlet<T> {
         let name = name.into();
         if self.names.contains(&name) {
@@ -212,7 +213,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         Inlet { index, flow: self.id, takes: PhantomData }
     }
 
-    /// The way out.
+    /// The way out of the flow.
     pub fn retire(&self) -> Retire<R> {
         Retire { flow: self.id, yields: PhantomData }
     }
@@ -257,8 +258,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// Runs the static checks and makes the flow; units enter it at `entry`.
     ///
     /// # Errors
-    /// The first thing that is wrong with the flow, see [`BuildError`]. What the checks prove of a flow that
-    /// passes is in its [`plan`](Flow::plan).
+    /// The first fault of the flow, see [`BuildError`]. A flow that passes shows the results of the checks in its
+    /// [`plan`](Flow::plan).
     pub fn build<In: Send + 'static>(mut self, entry: Inlet<In>) -> Result<Flow<In, R>, BuildError> {
         if let Some(error) = self.errors.drain(..).next() {
             return Err(error);
@@ -408,7 +409,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
         Ok(())
     }
 
-    /// Makes a bounded queue's places a resource: asked for by the stages before it, held until it is left.
+    /// Makes the places of a bounded queue a resource: the stages before it ask for them, and a unit holds one until it
+    /// leaves the stage.
     fn add_queue_places(&mut self, drafts: &mut [Draft]) -> Vec<Option<u16>> {
         let mut places = Vec::with_capacity(drafts.len());
         for s in 0..drafts.len() {

@@ -1,11 +1,10 @@
-//! The static checks: what makes a flow safe to run, proved before it runs.
+//! The static checks, which prove before a flow runs that it cannot deadlock.
 //!
-//! The heart is the **resource order**. A unit that holds one resource across stages (class 3) while a later
-//! stage asks for another could deadlock with a unit that does it the other way round. So the checks follow
-//! every path through the stages, note each pair "holds *a*, asks for *b*", and refuse the flow if those
-//! pairs form a cycle, naming it. If they do not, a topological order of them exists, and the engine's grants
-//! follow it. A bounded queue is a resource like any other here: its places are asked for by the stages
-//! before it and held until the unit leaves it.
+//! The heart is the **resource order**. A unit that holds one resource across stages (class 3) while a later stage asks
+//! for another could deadlock with a unit that does it the other way round. So the checks follow every path through the
+//! stages, note each pair "holds *a*, asks for *b*", and refuse the flow if those pairs form a cycle, naming it. If
+//! they do not, a topological order of them exists, and the engine's grants follow it. A bounded queue is a resource
+//! like any other here: the stages before it ask for its places, and a unit holds one until it leaves that stage.
 
 mod pairs;
 
@@ -31,7 +30,7 @@ impl fmt::Display for HoldAndAsk {
     }
 }
 
-/// A cycle of needs, as its steps one after the other.
+/// A cycle of needs, as the list of its steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NeedsCycle(pub Vec<HoldAndAsk>);
 
@@ -44,7 +43,7 @@ impl fmt::Display for NeedsCycle {
     }
 }
 
-/// Why a flow was refused.
+/// The reason why a flow was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -109,11 +108,11 @@ pub enum BuildError {
     NeedsCycle(NeedsCycle),
 }
 
-/// What the checks look at: stages, their needs and edges.
+/// The graph that the checks examine: stages, their needs and edges.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) entry: u16,
-    /// The resource that bounds the entry's queue: admission gives every unit a place of it.
+    /// The resource that bounds the entry's queue: admission gives every unit one place of it.
     pub(crate) entry_place: Option<u16>,
     pub(crate) stages: Vec<Node>,
     /// Names of the resources.
@@ -131,13 +130,13 @@ pub(crate) struct Node {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) resource: u16,
-    /// Until which stage it is held; `None`: for the asking stage's own run.
+    /// The stage until which the need is held; `None` means for the asking stage's own run.
     pub(crate) until: Option<u16>,
-    /// It is a place in that stage's queue: given back at once by a unit that goes elsewhere.
+    /// The need is a place in that stage's queue: a unit that goes elsewhere gives it back at once.
     pub(crate) place: bool,
 }
 
-/// What the checks proved.
+/// The results of the checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Proof {
     /// Each resource's place in the resource order.
@@ -179,7 +178,7 @@ impl Graph {
         Ok(Proof { ranks, pairs, distance })
     }
 
-    /// Which stages a unit in `from` may come to.
+    /// The stages that a unit in `from` may reach.
     fn reach(&self, from: u16) -> Vec<bool> {
         let mut reached = vec![false; self.stages.len()];
         let mut open = vec![from];
@@ -243,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_cycle_is_refused_and_named() {
-        // x holds a until z; y asks b and holds it until w; z... w asks a while b is held.
+        // The left branch holds `a` and then asks for `b`; the right branch holds `b` and then asks for `a`.
         let g = graph(vec![
             node("x", &[1, 2], false, &[]),
             node("left", &[3], false, &[(0, Some(3))]),
@@ -295,7 +294,7 @@ mod tests {
         let graph = holding_to_the_end(1000);
         let began = std::time::Instant::now();
         assert!(graph.check().is_ok());
-        // 600 stages took 5 s when each pair was looked for among all others; this takes some milliseconds.
+        // A search for each pair among all others took 5 s for 600 stages; the sets of bits take some milliseconds.
         assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
     }
 

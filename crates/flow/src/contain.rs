@@ -1,4 +1,4 @@
-//! Code of the user's that has no unit to blame when it panics: wake-ups, listeners, destructors.
+//! Containment of user code whose panic has no unit to blame: wake-ups, listeners, destructors.
 //!
 //! The panic hook reports the panic, and nothing else follows: the engine's thread goes on.
 
@@ -10,11 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 thread_local! {
-    /// The thread runs a wake-up.
+    /// Whether the thread runs a wake-up.
     static WAKES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `code`, which is the user's. `None`: it panicked.
+/// Runs `code`, which is the user's. Returns `None` if it panicked.
 pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(value) => Some(value),
@@ -27,26 +27,26 @@ pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Option<T> {
 
 /// Runs a wake-up, which may poll its task at once. Returns whether it ran to its end.
 pub(crate) fn wake(waker: Contained<Waker>) -> bool {
-    // At the end of a thread its storage is gone; nothing runs there that asks for it.
+    // A thread that is ending has lost its local storage; no code there asks for the flag.
     let before = WAKES.try_with(|wakes| wakes.replace(true)).unwrap_or(true);
     let ended = contain(|| waker.into_inner().wake()).is_some();
     let _ = WAKES.try_with(|wakes| wakes.set(before));
     ended
 }
 
-/// Whether the calling thread runs a wake-up: a task that is polled there may wait, since its thread does not.
+/// Whether the calling thread runs a wake-up. A task that is polled there may wait, since its thread does not.
 pub(crate) fn is_waking() -> bool {
     WAKES.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Drops what a panic carried. A payload that panics when it is dropped is leaked.
+/// Drops the payload of a panic. A payload that panics when it is dropped is leaked.
 pub(crate) fn discard(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(another);
     }
 }
 
-/// A value of the user's: a panic of its destructor is contained, even while another panic unwinds.
+/// A user's value whose destructor may panic: the panic is contained, even while another one unwinds.
 #[derive(Debug)]
 pub(crate) struct Contained<T>(ManuallyDrop<T>);
 
@@ -56,11 +56,11 @@ impl<T> Contained<T> {
         Contained(ManuallyDrop::new(value))
     }
 
-    /// The value, to be dropped as any other.
+    /// Returns the value, which then drops like any other.
     #[inline]
     pub(crate) fn into_inner(self) -> T {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is never dropped, so the value is taken once.
+        // SAFETY: `this` is never dropped, so the value is taken only once.
         unsafe { ManuallyDrop::take(&mut this.0) }
     }
 }
@@ -69,7 +69,7 @@ impl<T> Drop for Contained<T> {
     #[inline]
     fn drop(&mut self) {
         if std::mem::needs_drop::<T>() {
-            // SAFETY: nothing uses the value after this destructor, which runs once.
+            // SAFETY: no code uses the value after this destructor, which runs once.
             contain(|| unsafe { ManuallyDrop::drop(&mut self.0) });
         }
     }

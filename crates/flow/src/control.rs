@@ -1,4 +1,4 @@
-//! Looking into a flow and steering it while it runs.
+//! Inspection and control of a flow while it runs.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use crate::engine::{Shared, Workers};
 use crate::resource::{Rate, Supply};
 use crate::snapshot::Snapshot;
 
-/// Why a setting was refused. Nothing has changed.
+/// The reason why a setting was refused. The flow is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetError {
-    /// There is no such stage.
+    /// The flow has no stage of this name.
     #[error("there is no stage `{stage}`: the stages are {known}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     UnknownStage { stage: String, known: String },
-    /// There is no such resource.
+    /// The flow has no resource of this name.
     #[error("there is no resource `{resource}`: the resources are {known}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     UnknownResource { resource: String, known: String },
@@ -24,42 +24,40 @@ pub enum SetError {
     #[error("resource `{resource}` is {is}: set its {settable}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     WrongKind { resource: String, is: &'static str, settable: &'static str },
-    /// A pool's capacity is the number of its objects.
+    /// The resource is a pool, whose capacity is the number of its objects.
     #[error("resource `{resource}` is a pool of {objects} objects, which cannot be changed")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     Pool { resource: String, objects: u64 },
-    /// The value makes no sense.
+    /// The value is out of range.
     #[error("{what} cannot be {value}: {must}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     BadValue { what: String, value: String, must: &'static str },
 }
 
-/// A handle to a flow, for looking and steering. Cheap to clone; works before, while and after the flow runs.
+/// A handle for inspecting and steering a flow. Cheap to clone; works before, while and after the flow runs.
 ///
-/// Lowering a cap never loses or stops a unit: what is above it runs on, and nothing new comes until there is
-/// room.
+/// Lowering a cap never loses or stops a unit: units above it run on, and no new unit is admitted until there is room.
 ///
-/// To change a cap or workers may run destructors of what the calling thread has retired to
-/// [`epoch`](millstream_sync::reclaim::epoch) before, as each use of that may: so hold no lock that these take.
+/// Changing a cap or the workers may run destructors of values that the calling thread has retired to
+/// [`epoch`](millstream_sync::reclaim::epoch) before, as each use of that may. Hold no lock that these destructors
+/// take.
 #[derive(Debug, Clone)]
 pub struct Control {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Control {
-    /// Everything that goes on in the flow at this moment. Cost: some microseconds per stage, under the
-    /// flow's lock.
+    /// Everything that goes on in the flow at this moment. Costs some microseconds per stage, under the flow's lock.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
     }
 
-    /// Closes admission; what is in flight drains.
+    /// Closes admission; units in flight drain.
     pub fn stop(&self) {
         self.shared.stop();
     }
 
-    /// Closes admission, dispatches nothing more, and tells running code to end
-    /// ([`Cx::cancelled`](crate::Cx::cancelled)).
+    /// Closes admission, stops dispatch, and tells running code to end ([`Cx::cancelled`](crate::Cx::cancelled)).
     pub fn abandon(&self) {
         self.shared.abandon();
     }
@@ -78,7 +76,7 @@ impl Control {
         Ok(())
     }
 
-    /// Sets the cap on payload bytes in flight; `u64::MAX`: none.
+    /// Sets the cap on payload bytes in flight; `u64::MAX` removes it.
     ///
     /// # Errors
     /// If `bytes` is zero.
@@ -91,7 +89,7 @@ impl Control {
         Ok(())
     }
 
-    /// Sets the number of tokens of a resource (of each key, if it is keyed). Zero pauses whoever needs it.
+    /// Sets the number of tokens of a resource (of each key, if it is keyed). Zero pauses all units that need it.
     ///
     /// # Errors
     /// If there is no such resource, or it is a rate or a pool.
@@ -163,10 +161,10 @@ impl Control {
         Ok(())
     }
 
-    /// Sets the number of shared workers: the threads that serve all stages that do not block.
+    /// Sets the number of shared workers: the threads that serve all non-blocking stages.
     ///
-    /// The ceiling of a stage that was given none follows. Further threads start when there is work for them.
-    /// Surplus threads finish their batches, then sleep until the number rises or the flow ends.
+    /// A stage's default ceiling follows this number. Further threads start when there is work for them. Surplus
+    /// threads finish their batches, then sleep until the number rises or the flow ends.
     ///
     /// ```
     /// # use millstream_flow::Flow;

@@ -1,4 +1,4 @@
-//! What a stage's code sees of the engine while it runs on a unit.
+//! The context that a stage's code gets while it runs on a unit.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -17,11 +17,11 @@ use crate::resource::{Pool, PoolObject, Taken};
 pub struct Cx<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) unit: UnitRef<'a>,
-    /// Failed attempts of the unit in this stage.
+    /// The number of failed attempts of the unit in this stage.
     pub(crate) attempts: u32,
     pub(crate) stage: u16,
     pub(crate) deadline: Option<Instant>,
-    /// Pools of which the code has an object now.
+    /// The pools whose objects the code holds now.
     pub(crate) taken: RefCell<Taken>,
     /// A stage's code runs on one thread and the context belongs to it.
     pub(crate) not_send: PhantomData<*mut ()>,
@@ -33,7 +33,7 @@ impl Cx<'_> {
         &self.shared.stages[usize::from(self.stage)].name
     }
 
-    /// Which attempt of this unit in this stage it is, from 1.
+    /// The number of this attempt of the unit in this stage, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.attempts + 1
     }
@@ -43,15 +43,15 @@ impl Cx<'_> {
         self.shared.id(self.unit.row())
     }
 
-    /// When the stage's time limit ends, if it has one.
+    /// The end of the stage's time limit, if it has one.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
     /// Whether to give up now: the time limit has passed or the flow was abandoned.
     ///
-    /// A thread can't be stopped from outside, so a stage that may run long asks this now and then; whatever
-    /// it returns after its time limit is discarded and counts as a time-out.
+    /// A thread cannot be stopped from outside, so a stage that may run long asks this now and then. A result that
+    /// comes after the time limit is discarded and counts as a time-out.
     pub fn cancelled(&self) -> bool {
         self.shared.is_abandoned() || self.deadline.is_some_and(|d| Instant::now() >= d)
     }
@@ -59,7 +59,7 @@ impl Cx<'_> {
     /// [`cancelled`](Cx::cancelled) as a result, for `?`.
     ///
     /// # Errors
-    /// A failure that says why, to be returned by the stage.
+    /// A failure that names the reason, to be returned by the stage.
     pub fn check(&self) -> Result<(), Failure> {
         if self.shared.is_abandoned() {
             return Err(Failure::cancelled());
@@ -73,10 +73,10 @@ impl Cx<'_> {
     /// Accounts for a payload that grows to `total_bytes`, before it does.
     ///
     /// # Errors
-    /// When the flow's byte budget has no room and the stage is idempotent: return the failure at once
-    /// (dropping what was made so far). The engine keeps the unit's input, waits until there is room, and
-    /// runs the unit again; this does not count as an attempt. In a stage that is not idempotent the budget
-    /// is exceeded instead, and the excess shows in the report. More than [`MAX_AMOUNT`] is a failure that no retry can mend.
+    /// If the flow's byte budget has no room and the stage is idempotent: return the failure at once (dropping what was
+    /// made so far). The engine keeps the unit's input, waits until there is room, and runs the unit again; this does
+    /// not count as an attempt. In a stage that is not idempotent the budget is exceeded instead, and the excess shows
+    /// in the report. More than [`MAX_AMOUNT`] is a failure that no retry can mend.
     pub fn reserve(&mut self, total_bytes: u64) -> Result<(), Failure> {
         if total_bytes > MAX_AMOUNT {
             let message = format!("it wants to grow to {total_bytes} bytes: at most {MAX_AMOUNT} are possible");
@@ -107,7 +107,7 @@ impl Cx<'_> {
 
     /// Makes the unit wait this long, without a worker, before it enters its next stage.
     ///
-    /// It keeps what it holds until a later stage.
+    /// The unit keeps the grants that it holds until a later stage.
     pub fn delay(&mut self, pause: Duration) {
         self.unit.change().delay_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
     }

@@ -1,4 +1,4 @@
-//! A stage between its definition and the build: what the static checks look at.
+//! A stage between its definition and the build, as the static checks see it.
 
 use crate::builder::{DEFAULT_BLOCKING_WORKERS, MAX_WORKERS_BY_NEEDS};
 use crate::check::{Asked, Node};
@@ -23,7 +23,7 @@ pub(crate) struct Draft {
 /// A need without its payload type.
 #[derive(Clone, Copy)]
 pub(crate) struct NeedDraft {
-    /// A place in the queue of the stage it is held until.
+    /// The need is a place in the queue of the stage that it is held until.
     pub(crate) place: bool,
     pub(crate) resource: u16,
     pub(crate) amount: Option<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct NeedDraft {
 }
 
 impl NeedDraft {
-    /// Whether only so many units (or batches) can have it at once, whatever their keys.
+    /// Whether only a fixed number of units (or batches) can have the need at once, whatever their keys.
     fn bounds_workers(&self, resources: &[ResourceSpec]) -> bool {
         let supply = resources[usize::from(self.resource)].supply;
         !self.place && !self.keyed && self.amount.is_some() && matches!(supply, Supply::Tokens(_))
@@ -40,8 +40,8 @@ impl NeedDraft {
 }
 
 impl Draft {
-    /// The stage's bounds, of which the default depends on what it needs: threads of a blocking stage start only for
-    /// granted units, so a need of tokens bounds them and follows the tokens when these are changed.
+    /// The stage's bounds, whose default depends on its needs: threads of a blocking stage start only for granted
+    /// units, so a need of tokens bounds them and follows the tokens when these are changed.
     pub(crate) fn workers(&self, shared: usize, resources: &[ResourceSpec]) -> Workers {
         let default = match self.blocking {
             false => shared,

@@ -1,4 +1,4 @@
-//! Where units go after a stage: another stage, retirement, or one of several by the result.
+//! The exits of stages: another stage, retirement, or one of several by the result.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,8 +8,8 @@ use crate::engine::{Ask, Column, NO_STAGE, Row, UnitRef};
 use crate::need::{Hold, MAX_AMOUNT, Need};
 use crate::ticket::Sink;
 
-/// The way into a stage that takes `T`. Declared by [`FlowBuilder::inlet`](crate::FlowBuilder::inlet) before
-/// the stage is, so that units can return to an earlier stage. Copies stand for the same stage.
+/// The way into a stage that takes `T`. [`FlowBuilder::inlet`](crate::FlowBuilder::inlet) declares it before the stage
+/// is defined, so that units can return to an earlier stage. Copies stand for the same stage.
 pub struct Inlet<T> {
     pub(crate) index: u16,
     pub(crate) flow: u64,
@@ -59,7 +59,7 @@ pub enum Either<A, B> {
     Right(B),
 }
 
-/// Where a stage's results of type `T` may go.
+/// The places to which a stage's results of type `T` may go.
 ///
 /// | exit | takes | goes to |
 /// | --- | --- | --- |
@@ -106,7 +106,7 @@ impl<T, F> fmt::Debug for Select<T, F> {
     }
 }
 
-/// The receiving side of a stage: its payloads' column, and what they need there.
+/// The receiving side of a stage: the column of its payloads, and their needs there.
 pub(crate) struct Entry<T> {
     pub(crate) index: u16,
     pub(crate) column: Arc<Column<T>>,
@@ -121,7 +121,7 @@ pub(crate) struct EntryNeeds<T> {
     pub(crate) bytes: Option<BytesFn<T>>,
 }
 
-/// Weighs a payload.
+/// A function that weighs a payload.
 pub(crate) type BytesFn<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
 impl<T> Entry<T> {
@@ -129,9 +129,10 @@ impl<T> Entry<T> {
         self.needs.get().expect("build() checks that every stage is defined")
     }
 
-    /// Computes what `value` weighs here, if the stage says how, and what it needs. Runs the user's functions.
+    /// Computes the weight of `value` here, if the stage has a function for it, and the needs. Runs the user's
+    /// functions.
     ///
-    /// `Err` says which of these is more than [`MAX_AMOUNT`].
+    /// An `Err` names the number that is more than [`MAX_AMOUNT`].
     #[inline]
     pub(crate) fn demand(&self, value: &T, asks: &mut Vec<Ask>) -> Result<Option<u64>, Box<str>> {
         let EntryNeeds { dynamic, bytes, .. } = self.needs();
@@ -183,7 +184,7 @@ impl<T> Entry<T> {
         Ok(())
     }
 
-    /// Units need and weigh nothing of their own here.
+    /// Whether units need and weigh nothing of their own here.
     pub(crate) fn is_plain(&self) -> bool {
         !self.is_dynamic() && self.needs().bytes.is_none()
     }
@@ -193,19 +194,19 @@ impl<T> Entry<T> {
     }
 }
 
-/// Where a unit goes next and what it will weigh there.
+/// The next place of a unit, and its weight there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aim {
-    /// The next stage; [`NO_STAGE`]: retirement.
+    /// The next stage; [`NO_STAGE`] stands for retirement.
     pub(crate) stage: u16,
-    /// Payload bytes there; `None`: as before.
+    /// The payload bytes there; `None` leaves them as before.
     pub(crate) bytes: Option<u64>,
-    /// Which of several exits.
+    /// The index of the exit among several.
     branch: usize,
 }
 
 impl Aim {
-    /// At the one place that [`Route::direct`] named.
+    /// Aims at the one place that [`Route::direct`] named.
     pub(crate) fn at(stage: u16) -> Self {
         Aim { stage, bytes: None, branch: 0 }
     }
@@ -227,18 +228,18 @@ pub(crate) mod sealed {
 pub trait Route<T>: Send + Sync + 'static {
     /// A value that goes on to a stage lies in the column of `T` there, too.
     const SAME_COLUMN: bool;
-    /// Where all values go, if that is one place and they need and weigh nothing of their own there.
+    /// The place of all values, if there is only one and they need and weigh nothing of their own there.
     fn direct(&self) -> Option<u16> {
         None
     }
-    /// Decides where `value` goes and computes what it needs there. Runs the user's functions, and changes
-    /// nothing but the unit's `next_asks`, so that a panic leaves the unit as it was.
+    /// Decides where `value` goes and computes its needs there. Runs the user's functions, and changes nothing but the
+    /// unit's `next_asks`, so that a panic leaves the unit as it was.
     fn aim(&self, value: &T, unit: &mut UnitRef<'_>) -> Aim;
-    /// Puts the value where `aim` said; `ticketed`: somebody may hold a ticket for it.
+    /// Puts the value where `aim` said; `ticketed` says that a ticket for it may exist.
     fn land(&self, value: T, aim: Aim, row: &mut Row, ticketed: bool);
 }
 
-/// What `wire` may look at: the flow's entries by type, and the list of edges it fills.
+/// The parts of a flow that `wire` may look at, entries by type, and the list of edges it fills.
 pub struct Wiring<'a> {
     pub(crate) flow: u64,
     pub(crate) entries: &'a [Box<dyn std::any::Any + Send>],

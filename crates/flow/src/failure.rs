@@ -1,13 +1,13 @@
-//! What goes wrong with a unit, and what is kept of a unit that was given up on.
+//! Failures of units, and the dead letters of units that were given up on.
 //!
-//! A stage's code returns [`Failure`] with `?` from any error type. The stage's policy decides whether the
-//! unit is tried again; when it is given up on, a [`DeadLetter`] keeps its input, stage, attempts and cause.
+//! A stage's code returns [`Failure`] with `?` from any error type. The stage's policy decides whether the unit is
+//! retried; when the stage gives up on it, a [`DeadLetter`] keeps its input, stage, attempts and cause.
 
 use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
-/// Why one attempt of a unit in a stage failed.
+/// The reason why one attempt of a unit in a stage failed.
 ///
 /// Any `std::error::Error` converts into a `Failure` with `?`. Such a failure is *transient*: the stage's
 /// retry policy applies. [`Failure::permanent`] says that trying again is useless.
@@ -70,7 +70,7 @@ impl Failure {
         Failure::new(Cause::Error, message.into())
     }
 
-    /// A failure that no retry can mend: the unit goes straight to what the stage does after failure.
+    /// A failure that no retry can mend: the stage's policy after failure applies at once.
     pub fn permanent(message: impl Into<String>) -> Self {
         Failure::msg(message).to_permanent()
     }
@@ -217,13 +217,13 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// A unit that was given up on, with everything needed to understand it or to run it again.
+/// A unit that failed for good, with everything needed to understand it or to run it again.
 pub struct DeadLetter {
     /// The unit's number in its flow, counted from 0 in order of admission.
     pub unit: u64,
-    /// The stage it failed in.
+    /// The stage that the unit failed in.
     pub stage: String,
-    /// How often that stage tried it; 0 if it never ran there.
+    /// The number of attempts in that stage; 0 if the unit never ran there.
     pub attempts: u32,
     /// The kind of the last failure.
     pub cause: Cause,

@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::service::{Service, Submitter};
 use crate::ticket::Sink;
 
-/// How long an abandoned flow waits for running code to notice before it is left behind.
+/// The time that an abandoned flow gives running code to notice before the flow leaves it behind.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A checked flow: units of type `In` enter, results of type `R` leave.
@@ -44,7 +44,7 @@ impl Flow<(), ()> {
 }
 
 impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
-    /// What the static checks proved.
+    /// The results of the static checks.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -56,13 +56,13 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
 
     /// Runs every unit of `source`, and returns when the last one has left.
     ///
-    /// The source runs on the flow's workers, on one at a time, and is asked for units only when there is room
+    /// The source runs on the flow's workers, on one at a time, and the flow asks it for units only when there is room
     /// for them. (A source that is bound to the calling thread can be sent with
     /// [`send_all`](crate::Submitter::send_all).)
     ///
     /// # Panics
-    /// If the source panics: the flow is abandoned first. If the system has no thread to give for ten seconds: nothing has
-    /// been taken from the source then.
+    /// If the source panics: the flow is abandoned first. If the system refuses the first thread for ten seconds: the
+    /// flow has taken nothing from the source then.
     ///
     /// ```
     /// use millstream_flow::Flow;
@@ -79,16 +79,16 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         let source = self.typed(source.into_iter());
         let service = self.start();
         let (tell, ended) = channel();
-        // SAFETY: `detach` below, and in `Detach` if something here panics, takes the source out of the flow
-        // before this function returns, after whoever pulls it has ended; nobody copies it. So it is never used
-        // beyond the lifetime that is hidden here.
+        // SAFETY: `detach` below, and in `Detach` if something here panics, waits for the worker that pulls the source
+        // and takes the source out of the flow before this function returns, and no copy of the source exists. So the
+        // flow never uses it beyond the lifetime that is hidden here.
         let source = unsafe { std::mem::transmute::<Box<dyn Source + '_>, Box<dyn Source + 'static>>(source) };
         let detach = Detach(&shared);
         shared.attach(source, move |end| drop(tell.send(end)));
         let end = ended.recv();
         let report = service.drain();
         drop(detach);
-        // It may have panicked after something else was told.
+        // The source may have panicked after the listener was told of another end.
         match (end, shared.take_source_panic()) {
             (Ok(SourceEnd::Panicked(panic)), _) | (_, Some(panic)) => resume_unwind(panic),
             // If admission closed early, the report says so.
@@ -101,15 +101,15 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         Box::new(TypedSource { units, entry: self.gate.entry.clone(), headers, stamps })
     }
 
-    /// Makes the flow a service that has a source, too, which its workers pull as there is room.
+    /// Makes the flow a service that also has a source, which its workers pull as there is room.
     ///
-    /// `ended` is told once, on some thread, when there will be no more units of the source: it is exhausted,
-    /// the flow was closed, or the source panicked (then the flow is abandoned). It should be quick; if it
-    /// panics, that is printed and has no other effect.
+    /// The engine calls `ended` once, on some thread, when the source will give no more units: it is exhausted, the
+    /// flow was closed, or the source panicked (then the flow is abandoned). The call should be quick; if it panics,
+    /// the panic is printed and has no other effect.
     ///
-    /// Draining the service closes the source, too: wait for its end first if all its units are to be admitted.
-    /// Every unit that it has given is; but if it has blocked for a tenth of a second then, nobody waits for it, and what it gives
-    /// later is dropped.
+    /// Draining the service closes the source, too: wait for its end first if all its units are to be admitted. The
+    /// flow admits every unit that the source has given; but if the source has been blocking for a tenth of a second by
+    /// then, the drain does not wait for it, and drops the units that it gives later.
     ///
     /// ```
     /// use std::sync::mpsc::channel;
@@ -139,13 +139,13 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// Makes the flow a service that takes units from any thread, and waits when it is full.
     ///
     /// # Panics
-    /// If the system has no thread to give for ten seconds. One that it lacks later keeps units waiting, no longer than it
-    /// is lacking.
+    /// If the system refuses the first thread for ten seconds. A thread that it refuses later keeps units waiting only
+    /// as long as it is lacking.
     pub fn start(self) -> Service<In, R> {
         self.start_with(Overload::Wait)
     }
 
-    /// The same with another policy for `submit` when the flow is full.
+    /// Makes the flow a service that applies another policy to `submit` when the flow is full.
     pub fn start_with(self, overload: Overload) -> Service<In, R> {
         self.shared.open();
         let Flow { shared, gate, sink, kept, .. } = self;
@@ -162,7 +162,7 @@ impl Drop for Detach<'_> {
     }
 }
 
-/// Ends a flow's threads and says what it did.
+/// Ends a flow's threads and reports what the flow did.
 pub(crate) fn finish(shared: &Arc<Shared>, tickets: &dyn TicketBook, kept: &Mutex<Vec<DeadLetter>>) -> Report {
     for mut row in shared.finish(GRACE) {
         tickets.abandoned(&mut row);

@@ -1,9 +1,9 @@
 //! A staged execution engine for one machine.
 //!
-//! Work **units** flow through explicit **stages**. Each stage has its own **queue**, which acquires what a
-//! unit needs (tokens, a slot at a host, a connection, bytes of memory) *before* a thread is spent on it. So a
-//! flow never overwhelms a resource, never deadlocks on its thread pool, shows what waits where, and can be
-//! steered while it runs.
+//! Work **units** flow through explicit **stages**. Each stage has its own **queue**, which acquires a unit's needs
+//! (tokens, a slot at a host, a connection, bytes of memory) *before* a thread is spent on the unit. So a flow never
+//! overwhelms a resource, never deadlocks on its thread pool, shows what each unit waits for, and can be steered while
+//! it runs.
 //!
 //! ```
 //! use millstream_flow::{Flow, Need};

@@ -1,4 +1,4 @@
-//! What a stage needs for a unit before a worker is spent on it.
+//! The needs of a stage, which a unit must be granted before a worker is spent on it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use crate::resource::{Pool, Resource};
 type KeyFn<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
 type AmountFn<T> = Arc<dyn Fn(&T) -> u64 + Send + Sync>;
 
-/// The most bytes that a unit may weigh, and the most of a resource that one of its needs may come to by
-/// [`Need::amount_with`]: 2^48, more than a process can address.
+/// The maximum number of bytes that a unit may weigh, and the maximum amount of a resource that [`Need::amount_with`]
+/// may compute: 2^48, more than a process can address.
 ///
-/// A unit that comes to more never runs in the stage that says so. It ends there as after a failure that no retry can
-/// mend, usually as a [`DeadLetter`](crate::DeadLetter) that names the number.
+/// A unit above that never runs in the stage in question. It ends there as after a failure that no retry can mend,
+/// usually as a [`DeadLetter`](crate::DeadLetter) that names the number.
 pub const MAX_AMOUNT: u64 = 1 << 48;
 
-/// How long a granted need is held.
+/// The time for which a granted need is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hold {
     /// From the grant until the unit's run in the stage ends.
@@ -54,17 +54,17 @@ pub struct Need<T> {
     pub(crate) amount_with: Option<AmountFn<T>>,
     pub(crate) key: Option<KeyFn<T>>,
     pub(crate) hold: Hold,
-    /// The flow of the stage it is held until.
+    /// The flow to which the stage that the need is held until belongs.
     until_flow: Option<u64>,
 }
 
 impl<T> Need<T> {
-    /// `amount` tokens of a resource without keys.
+    /// Needs `amount` tokens of a resource without keys.
     pub fn tokens(resource: Resource, amount: u64) -> Self {
         Need { resource, amount, amount_with: None, key: None, hold: Hold::Unit, until_flow: None }
     }
 
-    /// One token of the key that `key` computes from the unit's payload.
+    /// Needs one token of the key that `key` computes from the unit's payload.
     ///
     /// `key` runs once for each unit that enters the stage. If it panics, the unit fails as if the stage
     /// before had panicked.
@@ -72,28 +72,29 @@ impl<T> Need<T> {
         Need { resource, amount: 1, amount_with: None, key: Some(Arc::new(key)), hold: Hold::Unit, until_flow: None }
     }
 
-    /// One object of a pool, once per batch.
+    /// Needs one object of a pool, once per batch.
     pub fn object<C>(pool: &Pool<C>) -> Self {
         Need { resource: pool.resource, amount: 1, amount_with: None, key: None, hold: Hold::Batch, until_flow: None }
     }
 
-    /// How many tokens.
+    /// Sets the number of tokens.
     ///
-    /// More than the capacity (which may have been lowered while the flow runs) means: alone.
+    /// A number above the capacity (which may have been lowered while the flow runs) means that the unit runs when no
+    /// token is in use.
     #[must_use]
     pub fn amount(mut self, tokens: u64) -> Self {
         self.amount = tokens;
         self
     }
 
-    /// How many tokens, by unit; 0 means that this unit does not need the resource. At most [`MAX_AMOUNT`].
+    /// Sets the number of tokens by unit; 0 means that this unit does not need the resource. At most [`MAX_AMOUNT`].
     #[must_use]
     pub fn amount_with(mut self, amount: impl Fn(&T) -> u64 + Send + Sync + 'static) -> Self {
         self.amount_with = Some(Arc::new(amount));
         self
     }
 
-    /// Held from the grant until the unit leaves `stage`, or its flow.
+    /// Holds the need from the grant until the unit leaves `stage`, or its flow.
     #[must_use]
     pub fn until<U>(mut self, stage: Inlet<U>) -> Self {
         self.hold = Hold::Until(stage.index);
@@ -101,7 +102,7 @@ impl<T> Need<T> {
         self
     }
 
-    /// Taken once for a whole batch, and given back with it.
+    /// Takes the need once for a whole batch, and gives it back with the batch.
     #[must_use]
     pub fn per_batch(mut self) -> Self {
         self.hold = Hold::Batch;

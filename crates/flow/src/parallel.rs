@@ -10,8 +10,8 @@ use crate::need::Need;
 
 /// Maps `f` over `items` on all cores; the results come in the order of the items.
 ///
-/// `needs` declares resources and says what each item needs of them, and may set the flow's caps; give
-/// `|_| vec![]` if there is nothing to say. An item that fails or panics becomes a dead letter in its place.
+/// `needs` declares resources and says what each item needs of them, and may set the flow's caps; pass `|_| vec![]` for
+/// none. An item that fails or panics becomes a dead letter in its place.
 ///
 /// # Errors
 /// If the needs are refused (see [`BuildError`]).

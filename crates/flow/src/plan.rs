@@ -1,4 +1,4 @@
-//! What the static checks proved of a flow.
+//! The results of the static checks of a flow.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ pub struct Plan {
     pub stages: Vec<PlanStage>,
     /// The resources, bounded queues included, in the order they were declared.
     pub resources: Vec<PlanResource>,
-    /// The resources in an order that respects every one of `pairs`. Whoever holds one resource and waits for
+    /// The resources in an order that respects every one of `pairs`. A unit that holds one resource and waits for
     /// another waits for one further on, so no cycle of waiting units can arise.
     pub order: Vec<String>,
-    /// Every "asks for *b* while holding *a*" that a unit can come to.
+    /// Every "asks for *b* while holding *a*" that can occur to a unit.
     pub pairs: PlanPairs,
 }
 
@@ -33,27 +33,27 @@ pub struct Plan {
 pub struct PlanStage {
     /// The stage's name.
     pub name: String,
-    /// The most units that can be in the stage at once.
+    /// The maximum number of units in the stage at once.
     pub queue_bound: u64,
     /// The stage's floor of workers.
     pub workers_min: u64,
     /// The stage's ceiling of workers.
     pub workers_max: u64,
-    /// Whether it has threads of its own.
+    /// Whether the stage has threads of its own.
     pub blocking: bool,
-    /// How many units a worker takes at once.
+    /// The number of units that a worker takes at once.
     pub batch: Batch,
     /// Whether its units may be cancelled and run again to keep the byte budget.
     pub idempotent: bool,
     /// The time one attempt may take.
     pub timeout: Option<Duration>,
-    /// Attempts after the first.
+    /// The number of attempts after the first.
     pub retries: u32,
-    /// What follows the last failed attempt.
+    /// The policy after the last failed attempt.
     pub after_failure: AfterFailure,
-    /// What a unit needs here.
+    /// The needs of a unit here.
     pub needs: Vec<PlanNeed>,
-    /// Stages its units may go to.
+    /// The stages to which the stage's units may go.
     pub next: Vec<String>,
     /// Whether its units may retire.
     pub retires: bool,
@@ -64,13 +64,13 @@ pub struct PlanStage {
 pub struct PlanNeed {
     /// The resource's name.
     pub resource: String,
-    /// How much of it; `None`: it differs by unit.
+    /// The amount; `None` if it differs by unit.
     pub amount: Option<u64>,
     /// Whether each unit names a key.
     pub keyed: bool,
-    /// Whether it is taken once per batch.
+    /// Whether the need is taken once per batch.
     pub per_batch: bool,
-    /// The stage after which it is given back, if that is another one.
+    /// The stage after which the need is given back, if that is another one.
     pub until: Option<String>,
 }
 
@@ -85,7 +85,7 @@ pub struct PlanResource {
     pub capacity: u64,
     /// Tokens a second, for rates.
     pub rate_per_s: Option<f64>,
-    /// The most keys that may exist at once, where keyed.
+    /// The maximum number of keys that may exist at once, where keyed.
     pub max_keys: Option<u64>,
 }
 
@@ -106,12 +106,12 @@ impl PlanResource {
 }
 
 impl Batch {
-    /// The most units of a batch; `None`: by measured service time.
+    /// The maximum number of units of a batch; `None` if measured service time decides.
     pub fn size(&self) -> Option<usize> {
         self.size
     }
 
-    /// How long a batch that is not full waits.
+    /// The time that a batch that is not full waits.
     pub fn longest_wait(&self) -> Duration {
         self.wait
     }

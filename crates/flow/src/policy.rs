@@ -1,16 +1,17 @@
-//! What a stage does with its units: batches, retries, and what comes after the last failure.
+//! Policies of a stage: batches, retries, and the end of a unit whose last attempt has failed.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// How many units a worker takes from a stage's queue at once.
+/// The number of units that a worker takes from a stage's queue at once.
 ///
-/// The default, [`Batch::auto`], takes as many as fit in about 200 µs by the stage's own measured service time in a
-/// flow that pulls a source, and in about 20 µs where units are sent one by one or the stage blocks; at most 64, and
-/// never so many that a worker would get nothing of the units in flight. Cheap stages lose nothing to
-/// hand-overs, and long ones spread over all workers. The units of a batch run one after the other: where each
-/// waits for something that could be waited for at once, and seldom long enough to be measured, say
-/// [`Batch::of(1)`](Batch::of). So, too, where units wait *for one another*: one that waits for another of its batch waits for ever.
+/// The default, [`Batch::auto`], takes as many units as fit into about 200 µs by the stage's own measured service time
+/// in a flow that pulls a source, and into about 20 µs where units are sent one by one or the stage blocks; at most 64,
+/// and never so many that a worker would get nothing of the units in flight. Cheap stages lose nothing to hand-overs,
+/// and long ones spread over all workers. The units of a batch run one after the other. Choose
+/// [`Batch::of(1)`](Batch::of) where each of them waits for something that several could wait for at once, and seldom
+/// long enough to be measured; and where units wait *for one another*, because a unit that waits for another one of its
+/// batch never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     pub(crate) size: Option<usize>,
@@ -18,22 +19,22 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The largest batch that [`Batch::auto`] forms.
+    /// The maximum size of a batch that [`Batch::auto`] forms.
     pub const AUTO_MOST: usize = 64;
-    /// The largest batch at all.
+    /// The maximum size of any batch.
     pub const MOST: usize = 65_536;
 
-    /// Sized by the measured service time.
+    /// A batch that is sized by the measured service time.
     pub const fn auto() -> Self {
         Batch { size: None, wait: Duration::ZERO }
     }
 
-    /// At most `size` units.
+    /// A batch of at most `size` units.
     pub const fn of(size: usize) -> Self {
         Batch { size: Some(size), wait: Duration::ZERO }
     }
 
-    /// A batch that is not full waits this long for more units before it runs (default: not at all).
+    /// Lets a batch that is not full wait this long for more units before it runs (default: no wait).
     #[must_use]
     pub const fn wait(mut self, longest: Duration) -> Self {
         self.wait = longest;
@@ -47,7 +48,7 @@ impl Default for Batch {
     }
 }
 
-/// How often and how soon a failed unit is tried again in the same stage.
+/// The number and the pauses of retries of a failed unit in the same stage.
 ///
 /// The pause before attempt *k* + 1 is drawn evenly from the upper half of
 /// `min(most, least · 2^(k-1))`, so that units that failed together do not come back together.
@@ -58,17 +59,17 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// No retry: the default.
+    /// Never retries: the default.
     pub const fn never() -> Self {
         Retry::times(0)
     }
 
-    /// Up to `times` attempts after the first, with pauses of 100 ms doubling up to 5 s.
+    /// Allows up to `times` attempts after the first, with pauses of 100 ms doubling up to 5 s.
     pub const fn times(times: u32) -> Self {
         Retry { times, backoff: Duration::from_millis(100)..Duration::from_secs(5) }
     }
 
-    /// Pauses that start at `range.start` and double up to `range.end`.
+    /// Sets pauses that start at `range.start` and double up to `range.end`.
     #[must_use]
     pub const fn backoff(mut self, range: Range<Duration>) -> Self {
         self.backoff = range;
@@ -92,7 +93,7 @@ impl Default for Retry {
     }
 }
 
-/// What happens to a unit when its last attempt has failed.
+/// The end of a unit whose last attempt has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AfterFailure {
     /// It becomes a [`DeadLetter`](crate::DeadLetter).
@@ -104,7 +105,7 @@ pub enum AfterFailure {
     StopFlow,
 }
 
-/// What `submit` does when the flow is full.
+/// The answer of `submit` when the flow is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overload {
     /// The submitter waits for room.
@@ -112,8 +113,8 @@ pub enum Overload {
     Wait,
     /// The new unit is refused and handed back.
     Reject,
-    /// The unit that has waited longest for the first stage is dropped (its ticket says so, it is counted
-    /// as a dead letter); if every unit in flight is past that, or one waits for memory, the new one is refused.
+    /// The flow drops the unit that has waited longest for the first stage (its ticket says so, and it counts as a dead
+    /// letter). If every unit in flight is past that stage, or one waits for memory, the new unit is refused.
     DropOldest,
 }
 

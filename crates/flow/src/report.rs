@@ -1,9 +1,9 @@
-//! What a flow did, from its start to its end.
+//! The report of a flow, from its start to its end.
 
 use crate::failure::DeadLetter;
 use crate::snapshot::{Quantiles, WaitedFor};
 
-/// How a flow ended.
+/// The way in which a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Outcome {
@@ -17,7 +17,7 @@ pub enum Outcome {
     Abandoned,
 }
 
-/// What one stage did.
+/// The report of one stage.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct StageReport {
@@ -29,7 +29,7 @@ pub struct StageReport {
     pub failures: u64,
     /// Failed attempts that were followed by another.
     pub retries: u64,
-    /// Units given up on here.
+    /// Units that failed for good here.
     pub dead_lettered: u64,
     /// Times a unit went back to the stage's queue although nothing had failed: cancelled to keep the byte budget, or sent there by
     /// [`Failure::requeue`](crate::Failure::requeue).
@@ -40,11 +40,11 @@ pub struct StageReport {
     pub workers_min: u64,
     /// The stage's ceiling of workers.
     pub workers_max: u64,
-    /// Time a unit spent in the stage's code.
+    /// The time that a unit spent in the stage's code.
     pub service_ns: Quantiles,
-    /// Time a unit spent in the stage's queue.
+    /// The time that a unit spent in the stage's queue.
     pub wait_ns: Quantiles,
-    /// What units waited for, longest first.
+    /// The waits of the stage's units, longest first.
     pub waited_for: Vec<WaitedFor>,
 }
 
@@ -64,13 +64,13 @@ pub struct ResourceReport {
     pub peak_in_use: u64,
 }
 
-/// What a flow did. Always: `admitted = retired + dead_lettered + left`.
+/// The report of a flow. Always: `admitted = retired + dead_lettered + left`.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Report {
     /// The flow's name.
     pub flow: String,
-    /// How it ended.
+    /// The way in which the flow ended.
     pub outcome: Outcome,
     /// Units admitted.
     pub admitted: u64,
@@ -78,11 +78,11 @@ pub struct Report {
     pub retired: u64,
     /// Units retired without a result, by [`AfterFailure::Skip`](crate::AfterFailure::Skip).
     pub skipped: u64,
-    /// Units given up on.
+    /// Units that failed for good.
     pub dead_lettered: u64,
     /// Units still in flight when the flow was abandoned.
     pub left: u64,
-    /// Seconds from the start to the last unit's leaving.
+    /// Seconds from the start to the departure of the last unit.
     pub wall_s: f64,
     /// The most units that were in flight at once.
     pub peak_in_flight: u64,
@@ -96,9 +96,9 @@ pub struct Report {
     pub memory_cap: u64,
     /// Shared workers.
     pub workers: u64,
-    /// What limited the flow, in words.
+    /// The bottleneck of the flow, in words.
     pub bottleneck: String,
-    /// Time from a unit's admission to its leaving.
+    /// The time from a unit's admission to its departure.
     pub latency_ns: Quantiles,
     /// The stages, in the order they were declared.
     pub stages: Vec<StageReport>,
@@ -111,6 +111,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// How many dead letters a report keeps when nobody else takes them.
+    /// The number of dead letters that a report keeps when the flow has no listener for them.
     pub const DEAD_LETTERS_KEPT: usize = 1024;
 }

@@ -27,24 +27,24 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `per_second` tokens a second, at most one at once.
+    /// A rate of `per_second` tokens a second, at most one at once.
     pub const fn per_second(per_second: f64) -> Self {
         Rate { per_second, burst: 1 }
     }
 
-    /// Up to `tokens` at once after a quiet time.
+    /// Allows up to `tokens` at once after a quiet time.
     #[must_use]
     pub const fn burst(mut self, tokens: u64) -> Self {
         self.burst = tokens;
         self
     }
 
-    /// The time one token takes to come, in ns.
+    /// The time that one token takes to arrive, in ns.
     pub(crate) fn period_ns(&self) -> f64 {
         1e9 / self.per_second
     }
 
-    /// Whether the numbers make sense.
+    /// Whether rate and burst are positive, finite numbers.
     pub(crate) fn is_valid(&self) -> bool {
         self.per_second.is_finite() && self.per_second > 0.0 && self.burst > 0
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// How much there is of a resource.
+/// The supply of a resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Supply {
     Tokens(u64),
@@ -90,7 +90,7 @@ pub(crate) type Taken = SmallVec<[u16; 4]>;
 
 /// A pool of objects (connections, buffers, contexts): a resource whose tokens are the objects themselves.
 ///
-/// A stage that needs one gets it before its worker starts, once for a whole batch, and reaches it through
+/// A stage that needs an object gets it before its worker starts, once for a whole batch, and reaches it through
 /// [`Cx::object`](crate::Cx::object). Clones stand for the same pool.
 pub struct Pool<C> {
     pub(crate) resource: Resource,
@@ -111,7 +111,8 @@ impl<C> fmt::Debug for Pool<C> {
 }
 
 impl<C> Pool<C> {
-    /// Takes an object, and notes the pool in `taken`; the caller has been granted one, so one is there or may be made.
+    /// Takes an object, and notes the pool in `taken`. The caller has been granted one, so an object is there or may be
+    /// made.
     pub(crate) fn take<'p>(&'p self, taken: &'p RefCell<Taken>) -> PoolObject<'p, C> {
         let object = self.lock().pop();
         let object = object.or_else(|| self.make.as_ref().map(|make| make()));
@@ -124,7 +125,7 @@ impl<C> Pool<C> {
     }
 }
 
-/// An object taken from a [`Pool`]; it goes back when this is dropped.
+/// An object taken from a [`Pool`]; it goes back when this guard is dropped.
 ///
 /// If the stage's code panics while it has the object, a pool with a factory
 /// ([`FlowBuilder::pool_with`](crate::FlowBuilder::pool_with)) throws the object away and makes a new one for

@@ -1,4 +1,4 @@
-//! A flow as a service: units come from any thread, tickets give their results.
+//! A flow as a service: units come from any thread, and tickets give their results.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +18,7 @@ use crate::policy::Overload;
 use crate::report::Report;
 use crate::ticket::{Cell, Promise, Sink, Ticket};
 
-/// Why a unit was not admitted; it is handed back.
+/// The reason why a unit was not admitted; the error hands the unit back.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError<In> {
     /// The flow is full, and the call or the overload policy does not wait.
@@ -28,7 +28,7 @@ pub enum SubmitError<In> {
     #[error("the flow was full until the deadline")]
     Timeout(In),
     /// The flow drains, was stopped or abandoned.
-    #[error("the flow admits nothing any more")]
+    #[error("the flow no longer admits units")]
     Closed(In),
 }
 
@@ -51,10 +51,10 @@ impl<In> fmt::Debug for SubmitError<In> {
     }
 }
 
-/// How often a submitter that does not wait looks again for the end of another one's `send`.
+/// The number of times that a submitter that does not wait looks again for the end of another one's `send`.
 const MAX_LOOKS: u32 = 64;
 
-/// How long a submitter waits for room.
+/// The time for which a submitter waits for room.
 #[derive(Clone, Copy)]
 enum Patience {
     None,
@@ -62,19 +62,20 @@ enum Patience {
     Unlimited,
 }
 
-/// Lets units into a running flow, from any thread. Cheap to clone.
+/// A handle that submits units to a running flow, from any thread. Cheap to clone.
 ///
-/// A unit's payload is weighed and its needs are computed on the submitting thread; if those functions panic,
-/// the panic is the caller's.
+/// The submitting thread weighs a unit's payload and computes its needs; if those functions panic, the panic is the
+/// caller's.
 ///
 /// # In a stage's code
 /// In the code of the flow's own stages no call waits: a full flow refuses the unit with [`SubmitError::Full`], since a
-/// worker that waited for room could be the one to make it. A full flow refuses the unit, too, where its own workers wait
-/// for room in the flow whose stage calls, directly or through further flows: two services that send to each other would
-/// otherwise fill each other and stop. Only `submit`, `submit_at`, `send` and `send_all` detect that. Return the refusal as a failure, and the stage's retries try again.
+/// worker that waited for room could be the one to make it. A full flow also refuses the unit where its own workers
+/// wait for room in the flow whose stage calls, directly or through further flows: two services that send to each other
+/// would otherwise fill each other and stop. Only `submit`, `submit_at`, `send` and `send_all` detect that. Return the
+/// refusal as a failure, and the stage's retries submit the unit again.
 ///
 /// A stage may wait for a [`Ticket`] of another flow, or of its own, only if workers are left that can run that unit:
-/// nothing detects that all of them wait.
+/// the engine does not detect that all of them wait.
 pub struct Submitter<In, R> {
     shared: Arc<Shared>,
     gate: Arc<TypedGate<In>>,
@@ -104,7 +105,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         Submitter { shared, gate, sink, overload }
     }
 
-    /// Submits a unit; a full flow is met by the service's [`Overload`] policy (default: wait).
+    /// Submits a unit; the service's [`Overload`] policy decides what happens in a full flow (default: wait).
     ///
     /// # Errors
     /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the policy is not to wait or the caller must not (see
@@ -129,7 +130,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         self.ticketed(unit, Patience::Until(deadline), 0)
     }
 
-    /// Submits a unit that must not run before `at`. It is in flight from now on.
+    /// Submits a unit that must not run before `at`. The unit is in flight from now on.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -141,8 +142,9 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
 
     /// Submits a unit without blocking the thread: the future resolves when it is admitted.
     ///
-    /// The first poll weighs the unit; each poll costs O(log of the line at the entrance). A waker that panics when it is
-    /// woken costs the future its place in that line. A waker should not block: further wake-ups may wait for its end.
+    /// The first poll weighs the unit; each poll costs O(log of the line at the entrance). A waker that panics when it
+    /// is woken costs the future its place in that line. A waker should not block, because further wake-ups may wait
+    /// for its end.
     ///
     /// # Errors
     /// [`SubmitError::Closed`], and [`SubmitError::Full`] if it is polled in the code of the flow's own stages.
@@ -150,7 +152,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         SubmitFuture { submitter: self, unit: Some(unit), candidate: None, place: None }
     }
 
-    /// Submits a unit without a ticket: its result and its dead letter go where the flow's do. Waits for room.
+    /// Submits a unit without a ticket: its result and its dead letter go to the flow's listeners. Waits for room.
     ///
     /// # Errors
     /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the caller must not wait (see [`Submitter`]).
@@ -158,12 +160,12 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         let mut candidate = self.candidate(&unit, false, 0);
         let mut unit = unit;
         if self.shared.gate_is_attended() {
-            // Left to the workers, admission brings the units' records into the cache of who will use them.
+            // Admission by a worker brings the units' records into the cache of the core that will use them.
             match self.gate.stage(candidate, unit, || Crossing::into(&self.shared)) {
                 Staged::Closed(unit) => return Err(SubmitError::Closed(unit)),
                 Staged::Here => {
                     if !self.shared.gate_is_still_attended() {
-                        // Nobody else may come by for long.
+                        // Perhaps no other thread comes by for long.
                         self.shared.change(|_| ());
                     }
                     return Ok(());
@@ -222,7 +224,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         Candidate { bytes, extra }
     }
 
-    /// Admits a unit behind those at the gate and at the entrance.
+    /// Admits a unit behind the units at the gate and at the entrance.
     fn admit(
         &self,
         candidate: Candidate,
@@ -254,7 +256,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 return Ok(());
             }
             let pause = match patience {
-                // There is room, and nobody waits: a sender is about to put down the unit whose place it has taken.
+                // There is room, and no submitter waits: a sender is about to put down the unit whose place it has
+                // taken.
                 Patience::None if looks < MAX_LOOKS && state.entrance.is_next(place) && state.has_room(bytes) => {
                     looks += 1;
                     self.shared.release(state);
@@ -298,13 +301,13 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             waiting_since.get_or_insert_with(|| self.shared.now());
             let behind = self.behind(&state);
             let _ = state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(bell.clone()));
-            // What was admitted from the gate may concern others.
+            // Units that were admitted from the gate may concern other threads.
             self.shared.release(state);
             state = self.shared.lock();
             if state.is_closed() || self.may_enter(&mut state, place, bytes) {
                 continue;
             }
-            // A wake-up that came meanwhile has been answered just now.
+            // The check just now has answered any wake-up that came meanwhile.
             let _ = state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(bell.clone()));
             state = self.shared.wait_for(&bell, state, pause);
         };
@@ -313,17 +316,17 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         Err(refused)
     }
 
-    /// Whether whoever has `place` at the entrance is the next to be admitted, and there is room.
+    /// Whether the submitter at `place` is the next to be admitted, and there is room.
     fn may_enter(&self, state: &mut State, place: Option<u64>, bytes: u64) -> bool {
         let now = self.shared.now();
         self.gate.admit_staged(state, now, true);
         state.flow_on(now);
-        // A newcomer is behind all that are before the gate.
+        // A newcomer is behind all units that are before the gate.
         let behind = state.entrance.head_is_behind().unwrap_or_else(|| self.behind(state));
         behind <= state.left_the_gate && state.entrance.is_next(place) && state.has_room(bytes)
     }
 
-    /// How many units will have left the gate when those have that are there now.
+    /// The number of units that will have left the gate once the present ones have.
     fn behind(&self, state: &State) -> u64 {
         state.left_the_gate + self.gate.len() as u64
     }
@@ -340,13 +343,13 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     }
 }
 
-/// The future of [`Submitter::submit_async`]. It keeps its place at the entrance until it is dropped, and nobody who came later passes it:
-/// poll it, or drop it.
+/// The future of [`Submitter::submit_async`]. It keeps its place at the entrance until it is dropped, and no later
+/// submitter passes it: poll it, or drop it.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct SubmitFuture<'a, In: Send + 'static, R: Send + 'static> {
     submitter: &'a Submitter<In, R>,
     unit: Option<In>,
-    /// What the unit weighs and needs, once it was polled.
+    /// The unit's weight and needs, once the future was polled.
     candidate: Option<Candidate>,
     place: Option<u64>,
 }
@@ -357,7 +360,7 @@ impl<In: Send + 'static, R: Send + 'static> fmt::Debug for SubmitFuture<'_, In, 
     }
 }
 
-// The unit is moved out of, never pinned.
+// The future moves its unit out and never pins it.
 impl<In: Send + 'static, R: Send + 'static> Unpin for SubmitFuture<'_, In, R> {}
 
 impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
@@ -368,7 +371,7 @@ impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
         let unit = this.unit.as_ref().expect("a submission was polled again after it ended");
         let submitter = this.submitter;
         let shared = &submitter.shared;
-        // Both run code of the user's, so both come before the lock, and before the unit is moved.
+        // The candidate and the clone run the user's code, so they come before the lock, and before the unit is moved.
         let candidate = this.candidate.take().unwrap_or_else(|| submitter.candidate(unit, true, 0));
         let wake = Wake::Task(Contained::new(context.waker().clone()));
         let Some(unit) = this.unit.take() else { return Poll::Pending };
@@ -383,7 +386,7 @@ impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
         } else if closed {
             (Poll::Ready(Err(SubmitError::Closed(unit))), state.entrance.leave(this.place.take()))
         } else if shared.is_own_thread() && !is_waking() {
-            // Its stage's code would wait for itself.
+            // The stage's code would wait for itself.
             (Poll::Ready(Err(SubmitError::Full(unit))), state.entrance.leave(this.place.take()))
         } else {
             let behind = submitter.behind(&state);
@@ -408,7 +411,7 @@ impl<In: Send + 'static, R: Send + 'static> Drop for SubmitFuture<'_, In, R> {
     }
 }
 
-/// A running flow. Dereferences to a [`Submitter`]; get one of your own for other threads by
+/// A running flow. It dereferences to a [`Submitter`]; other threads get one of their own from
 /// [`submitter`](Service::submitter).
 ///
 /// Dropping a service drains it.
@@ -455,19 +458,19 @@ impl<In: Send + 'static, R: Send + 'static> Service<In, R> {
         self.submitter.clone()
     }
 
-    /// A handle to look into the flow and to steer it.
+    /// A handle for inspecting and steering the flow.
     pub fn control(&self) -> crate::Control {
         crate::Control { shared: self.submitter.shared.clone() }
     }
 
-    /// Closes admission, waits until every unit has left, and says what the flow did.
+    /// Closes admission, waits until every unit has left, and reports what the flow did.
     ///
-    /// After [`Control::abandon`](crate::Control::abandon) it waits one second for running code, then returns
-    /// with those units as `left`; a thread that never returns from a stage's code is left behind, and the
-    /// ticket of its unit stays open until it does.
+    /// After [`Control::abandon`](crate::Control::abandon) the call waits one second for running code, then returns
+    /// with those units as `left`. A thread that never returns from a stage's code is left behind, and the ticket of
+    /// its unit stays open until it does.
     ///
     /// # Panics
-    /// In the code of the flow's own stages, which it would wait for.
+    /// In the code of the flow's own stages, for which the call would wait.
     pub fn drain(mut self) -> Report {
         self.end()
     }
@@ -487,7 +490,8 @@ impl<In: Send + 'static, R: Send + 'static> Drop for Service<In, R> {
                 self.submitter.shared.abandon();
             }
             if self.submitter.shared.is_own_thread() {
-                // Dropped by its own stage's code: it drains, but nobody can wait for that here.
+                // The service is dropped by its own stage's code: the flow drains, but this thread must not wait for
+                // that.
                 self.submitter.shared.close();
             } else {
                 self.end();

@@ -1,4 +1,4 @@
-//! What a flow looks like at one moment.
+//! The state of a flow at one moment.
 
 /// Quantiles of a distribution of times, in nanoseconds (each within 1 % of the recorded value).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Quantiles {
     pub max: u64,
     /// The mean.
     pub mean: u64,
-    /// How many values were recorded.
+    /// The number of recorded values.
     pub count: u64,
 }
 
@@ -36,21 +36,21 @@ pub struct WaitedFor {
     pub resource: String,
     /// The sum over all units, in nanoseconds.
     pub total_ns: u64,
-    /// How many waits that were.
+    /// The number of waits.
     pub units: u64,
 }
 
-/// Where a flow is in its life.
+/// The phase of a flow's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Phase {
-    /// Built, not started.
+    /// The flow is built and not started.
     Ready,
-    /// Units are admitted.
+    /// The flow admits units.
     Running,
-    /// Admission is closed; what is in flight goes on.
+    /// Admission is closed; units in flight go on.
     Draining,
-    /// Nothing new is dispatched; running units were told to stop.
+    /// Dispatch has stopped; running units were told to stop.
     Abandoned,
     /// Nothing is in flight any more, and nothing will be.
     Done,
@@ -64,7 +64,7 @@ pub struct StageSnapshot {
     pub name: String,
     /// Units in the stage's queue, for whatever reason they wait.
     pub waiting: u64,
-    /// Those of them that wait for a resource, by resource.
+    /// The units in the queue that wait for a resource, by resource.
     pub waiting_for: Vec<Waiting>,
     /// Units that have all they need and wait for a worker (part of `waiting`).
     pub granted: u64,
@@ -74,9 +74,9 @@ pub struct StageSnapshot {
     pub units: u64,
     /// Attempts that failed.
     pub failures: u64,
-    /// Failed attempts that were followed by another.
+    /// Failed attempts that were followed by another one.
     pub retries: u64,
-    /// Units given up on here.
+    /// Units that failed for good here.
     pub dead_lettered: u64,
     /// Times a unit went back to the stage's queue although nothing had failed: cancelled to keep the byte budget, or sent there by
     /// [`Failure::requeue`](crate::Failure::requeue).
@@ -93,11 +93,11 @@ pub struct StageSnapshot {
     pub blocking: bool,
     /// How long the longest waiter has been in the queue; 0 if it is empty.
     pub oldest_ns: u64,
-    /// Time a unit spends in the stage's code.
+    /// The time that a unit spends in the stage's code.
     pub service_ns: Quantiles,
-    /// Time a unit spends in the stage's queue.
+    /// The time that a unit spends in the stage's queue.
     pub wait_ns: Quantiles,
-    /// What units waited for, longest first.
+    /// The waits of the stage's units, longest first.
     pub waited_for: Vec<WaitedFor>,
 }
 
@@ -137,7 +137,7 @@ pub struct Snapshot {
     pub retired: u64,
     /// Units retired without a result, by [`AfterFailure::Skip`](crate::AfterFailure::Skip).
     pub skipped: u64,
-    /// Units given up on.
+    /// Units that failed for good.
     pub dead_lettered: u64,
     /// Units admitted and not yet gone.
     pub in_flight: u64,
@@ -157,7 +157,7 @@ pub struct Snapshot {
     pub waiting_for_memory: u64,
     /// Units that wait for a moment: a pause before a retry, or a delay they asked for.
     pub delayed: u64,
-    /// Where the flow is in its life.
+    /// The phase of the flow's life.
     pub phase: Phase,
     /// Shared workers.
     pub workers: u64,
@@ -170,7 +170,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What the flow is held by right now, in words.
+    /// Names what holds the flow up right now, in words.
     pub fn held_by(&self) -> String {
         match self.phase {
             Phase::Ready => return "not started".into(),

@@ -5,9 +5,9 @@ use crate::failure::Failure;
 
 /// The code of a stage that takes `In`, for stages that are more than a closure.
 ///
-/// Shared by all workers, so it takes `&self`; its own state wants atomics or locks. The input comes by
-/// `&mut`, because it stays with the engine until the unit goes on: a retry runs on it again, and a dead
-/// letter keeps it. Take parts out of it (`std::mem::take`) only when nothing can fail any more.
+/// All workers share it, so it takes `&self`; its own state needs atomics or locks. The input comes by `&mut`, because
+/// it stays with the engine until the unit goes on: a retry runs on it again, and a dead letter keeps it. Take parts
+/// out of it (`std::mem::take`) only when nothing can fail any more.
 ///
 /// ```
 /// use millstream_flow::{Cx, Failure, Flow, Stage};
@@ -29,13 +29,13 @@ use crate::failure::Failure;
 /// # Ok::<(), millstream_flow::BuildError>(())
 /// ```
 pub trait Stage<In>: Send + Sync + 'static {
-    /// What it makes of a unit.
+    /// The result that it makes of a unit.
     type Out: Send + 'static;
 
     /// Runs on one unit.
     ///
     /// # Errors
-    /// Any failure of this unit; the stage's policy says what follows. A panic is a failure of the unit, too.
+    /// Any failure of this unit; the stage's policy decides what follows. A panic is a failure of the unit, too.
     fn run(&self, input: &mut In, cx: &mut Cx<'_>) -> Result<Self::Out, Failure>;
 
     /// Called on the worker after the last unit of each batch.

@@ -1,4 +1,4 @@
-//! Defining one stage: its needs and policies, and where its units go.
+//! The definition of one stage: its needs and policies, and where its units go.
 
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
@@ -63,74 +63,74 @@ where
         }
     }
 
-    /// Adds a need. All needs of a unit are granted at once.
+    /// Adds a need. A unit is granted all its needs at once.
     pub fn need(mut self, need: Need<In>) -> Self {
         self.needs.push(need);
         self
     }
 
-    /// How many payload bytes an input of this stage is (default: what the unit weighed before).
+    /// Sets the function that weighs an input of this stage in bytes (default: the unit's weight before).
     pub fn bytes(mut self, weigh: impl Fn(&In) -> u64 + Send + Sync + 'static) -> Self {
         self.bytes = Some(Box::new(weigh));
         self
     }
 
-    /// The stage's floor and ceiling of workers.
+    /// Sets the stage's floor and ceiling of workers.
     ///
-    /// The floor is a promise: that many workers run the stage when it has granted work, beside the shared
-    /// ones if need be. Default: no floor, and a ceiling of all workers. A blocking stage has as many as its needs of
-    /// tokens, objects and permits allow, up to [`MAX_WORKERS_BY_NEEDS`](crate::MAX_WORKERS_BY_NEEDS), and
+    /// The floor is a promise: that many workers run the stage when it has granted work, beside the shared ones if need
+    /// be. Default: no floor, and a ceiling of all workers. A blocking stage has as many as its needs of tokens,
+    /// objects and permits allow, up to [`MAX_WORKERS_BY_NEEDS`](crate::MAX_WORKERS_BY_NEEDS), and
     /// [`DEFAULT_BLOCKING_WORKERS`](crate::DEFAULT_BLOCKING_WORKERS) where it has no such need.
     pub fn workers(mut self, floor_to_ceiling: RangeInclusive<usize>) -> Self {
         self.workers = Some((*floor_to_ceiling.start(), *floor_to_ceiling.end()));
         self
     }
 
-    /// The stage's code waits rather than computes: it gets threads of its own, up to its ceiling of workers,
-    /// and takes no place of the shared ones.
+    /// Declares that the stage's code waits rather than computes: the stage gets threads of its own, up to its ceiling
+    /// of workers, and takes no place of the shared ones.
     pub fn blocking(mut self) -> Self {
         self.blocking = true;
         self
     }
 
-    /// How many units a worker takes at once.
+    /// Sets the number of units that a worker takes at once.
     pub fn batch(mut self, batch: Batch) -> Self {
         self.batch = batch;
         self
     }
 
-    /// Running the stage again on the same input does no harm, so a unit may be cancelled and queued again
-    /// when the byte budget is exceeded.
+    /// Declares that running the stage again on the same input does no harm, so that a unit may be cancelled and queued
+    /// again when the byte budget is exceeded.
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// The time one attempt may take. See [`Cx::cancelled`](crate::Cx::cancelled).
+    /// Limits the time of one attempt. See [`Cx::cancelled`](crate::Cx::cancelled).
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
     }
 
-    /// At most this many units in the stage, waiting or running (default: the cap on units in flight).
+    /// Limits the number of units in the stage, waiting or running (default: the cap on units in flight).
     pub fn queue(mut self, units: u64) -> Self {
         self.queue = Some(units);
         self
     }
 
-    /// How often and how soon a failed unit is tried again (default: never).
+    /// Sets how often and how soon a failed unit is retried (default: never).
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
     }
 
-    /// What happens when the last attempt has failed (default: a dead letter).
+    /// Sets the end of a unit whose last attempt has failed (default: a dead letter).
     pub fn after_failure(mut self, policy: AfterFailure) -> Self {
         self.after_failure = policy;
         self
     }
 
-    /// Ends the definition: where the stage's results go. An exit for another type does not compile.
+    /// Ends the definition with the destination of the stage's results. An exit for another type does not compile.
     ///
     /// ```compile_fail
     /// # use millstream_flow::*;

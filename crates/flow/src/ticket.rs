@@ -11,13 +11,13 @@ use crate::contain::{self, Contained};
 use crate::engine::{Column, Row, TicketBook};
 use crate::failure::DeadLetter;
 
-/// Why a unit has no result.
+/// The reason why a unit has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfinished {
-    /// It was given up on.
+    /// The unit failed for good.
     #[error("{0}")]
     Dead(DeadLetter),
-    /// It failed in a stage that skips failures.
+    /// The unit failed in a stage that skips failures.
     #[error("skipped after a failure")]
     Skipped,
     /// The flow was abandoned before the unit was done.
@@ -27,9 +27,9 @@ pub enum Unfinished {
 
 /// A claim to the result of one unit. It is also a future.
 ///
-/// Dropping it does not cancel the unit. A dead letter that finds its ticket gone goes where the flow's other
-/// dead letters go; one that was already delivered to the ticket is dropped with it. Use
-/// [`send`](crate::Submitter::send) for units whose result nobody waits for.
+/// Dropping a ticket does not cancel the unit. A dead letter whose ticket is gone goes to the flow's listener for dead
+/// letters; a letter that was already delivered to the ticket is dropped with it. Use [`send`](crate::Submitter::send)
+/// for units whose result has no reader.
 #[must_use = "a ticket is the only way to the unit's result"]
 pub struct Ticket<R> {
     cell: Arc<Cell<R>>,
@@ -73,7 +73,7 @@ impl<R> Cell<R> {
         }
     }
 
-    /// Stores the waker and returns the one it replaces. `Err`: the result is there or taken.
+    /// Stores the waker and returns the one it replaces. `Err` means that the result is there or was taken.
     fn wait(&self, waker: Contained<Waker>) -> Result<Option<Contained<Waker>>, Contained<Waker>> {
         match &mut *self.lock() {
             Slot::Waiting(waiting) => Ok(waiting.replace(waker)),
@@ -103,7 +103,7 @@ impl<R> Ticket<R> {
     /// Waits for the result.
     ///
     /// # Errors
-    /// When the unit ended without a result.
+    /// If the unit ended without a result.
     pub fn wait(self) -> Result<R, Unfinished> {
         let mut slot = self.cell.lock();
         loop {
@@ -151,17 +151,17 @@ impl<R> Future for Ticket<R> {
         if let Some(result) = self.cell.take() {
             return Poll::Ready(result);
         }
-        // Wakers are the user's code, so they are cloned before the lock and dropped after it.
+        // Wakers are the user's code, so the ticket clones them before it takes the lock and drops them after it.
         let waker = Contained::new(context.waker().clone());
         match self.cell.wait(waker) {
             Ok(_replaced) => Poll::Pending,
-            // The result came meanwhile.
+            // The result arrived meanwhile.
             Err(_waker) => Poll::Ready(self.cell.take().expect("a ticket was polled again after it gave its result")),
         }
     }
 }
 
-/// The unit's end of a cell: when it goes without a result, the unit was abandoned.
+/// The unit's end of a cell. If it is dropped without a result, the unit was abandoned.
 pub(crate) struct Promise<R>(Arc<Cell<R>>);
 
 impl<R> Promise<R> {
@@ -176,7 +176,7 @@ impl<R> Drop for Promise<R> {
     }
 }
 
-/// The end of a flow: what becomes of results, and of tickets.
+/// The receiving end of a flow, which passes results on to tickets or to the listener.
 pub(crate) struct Sink<R> {
     pub(crate) tickets: Column<Promise<R>>,
     pub(crate) on_retire: OnceLock<Box<dyn Fn(R) + Send + Sync>>,
@@ -197,12 +197,12 @@ impl<R: Send + 'static> Sink<R> {
     }
 
     pub(crate) fn put_promise(&self, row: &mut Row, promise: Promise<R>) {
-        // SAFETY: a flow has one sink, so the row is of the same flow.
+        // SAFETY: a flow has one sink, so the row belongs to the flow of the sink's column.
         *unsafe { self.tickets.cell(row) } = Some(promise);
     }
 
     fn take_promise(&self, row: &mut Row) -> Option<Promise<R>> {
-        // SAFETY: as above.
+        // SAFETY: a flow has one sink, so the row belongs to the flow of the sink's column.
         unsafe { self.tickets.cell(row) }.take()
     }
 }
@@ -210,7 +210,7 @@ impl<R: Send + 'static> Sink<R> {
 impl<R: Send + 'static> TicketBook for Sink<R> {
     fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter> {
         match self.take_promise(row) {
-            // Both ends hold the cell; if only this one is left, nobody will read it.
+            // Both ends hold the cell; if only this one is left, the letter has no reader.
             Some(promise) if Arc::strong_count(&promise.0) > 1 => {
                 promise.0.put(Err(Unfinished::Dead(letter)));
                 None

@@ -1,8 +1,8 @@
 //! The pairs "holds *a*, asks for *b*" of a flow, and an order of resources that respects them.
 //!
-//! There may be as many pairs as stages times resources, so they are kept as one set of bits a stage: what a unit may hold
-//! when it comes there. Those sets follow the edges to a fixed point, in an order in which a graph without loops takes
-//! one pass.
+//! There may be as many pairs as stages times resources, so each stage keeps them as one set of bits: the holdings that
+//! a unit may have when it arrives there. Those sets follow the edges to a fixed point, in an order in which a graph
+//! without loops takes one pass.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -11,13 +11,13 @@ use super::{Graph, HoldAndAsk};
 
 /// Every "asks for *b* while holding *a*" that a unit of a flow can come to, as [`Plan::pairs`](crate::Plan::pairs).
 ///
-/// They are made while they are looked at: a flow whose stages hold what they need to its end has a number of them that
+/// The iterator makes the pairs on demand: a flow whose stages hold their needs to its end has a number of them that
 /// grows with the square of its stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanPairs {
     resources: Vec<String>,
     stages: Vec<Asking>,
-    /// What may be held: a resource, and the stage after which it is given back.
+    /// The possible holdings: a resource, and the stage after which it is given back.
     holdings: Vec<(u16, u16)>,
 }
 
@@ -25,13 +25,13 @@ pub struct PlanPairs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Asking {
     name: String,
-    /// Resources that it asks for.
+    /// The resources that the stage asks for.
     asks: Vec<u16>,
-    /// What a unit may hold when it enters the stage's queue, by index in `holdings`.
+    /// The holdings that a unit may have when it enters the stage's queue, by index in `holdings`.
     held: Bits,
 }
 
-/// A pair, and the stage that asks.
+/// A pair, with the stage that asks.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     holds: u16,
@@ -45,7 +45,7 @@ impl PlanPairs {
         self.pairs().map(|pair| self.describe(pair))
     }
 
-    /// Whether no stage asks for anything that a unit may hold something while waiting for.
+    /// Whether no stage asks for anything while a unit may hold something.
     pub fn is_empty(&self) -> bool {
         self.pairs().next().is_none()
     }
@@ -64,7 +64,7 @@ impl PlanPairs {
         PlanPairs { stages: stages.collect(), resources: graph.resources.clone(), holdings }
     }
 
-    /// Resources that a unit may hold when it enters the stage's queue.
+    /// The resources that a unit may hold when it enters the stage's queue.
     fn held_in(&self, stage: &Asking) -> Vec<u16> {
         let mut seen = Bits::new(self.resources.len());
         let held = stage.held.ones().map(|holding| self.holdings[holding].0);
@@ -86,8 +86,8 @@ impl PlanPairs {
         }
     }
 
-    /// Each resource's place in an order that has what is held before what is asked for, where there is a choice as they
-    /// were declared; or the cycle that forbids it.
+    /// Each resource's place in an order in which held resources come before those asked for, and which otherwise keeps
+    /// the order of declaration; or the cycle that rules such an order out.
     pub(super) fn ranks(&self) -> Result<Vec<u16>, Vec<HoldAndAsk>> {
         let n = self.resources.len();
         let mut after = vec![Bits::new(n); n];
@@ -111,7 +111,7 @@ impl PlanPairs {
         if usize::from(rank) == n { Ok(ranks) } else { Err(self.cycle(&ranks)) }
     }
 
-    /// A cycle among the resources without a rank: each of them is asked for by holders of another.
+    /// A cycle among the resources without a rank: holders of each of them ask for another.
     fn cycle(&self, ranks: &[u16]) -> Vec<HoldAndAsk> {
         let unranked = |resource: u16| ranks[usize::from(resource)] == u16::MAX;
         let mut asked_by: Vec<Option<Pair>> = vec![None; self.resources.len()];
@@ -143,7 +143,7 @@ impl<'a> IntoIterator for &'a PlanPairs {
     }
 }
 
-/// What units hold, as it flows through the graph.
+/// The holdings of units as they flow through the graph.
 struct Flow<'a> {
     graph: &'a Graph,
     /// A resource, and the stage after which it is given back.
@@ -151,12 +151,12 @@ struct Flow<'a> {
     stages: Vec<Passing>,
 }
 
-/// What a stage does to what a unit holds, by index in `holdings`.
+/// The effect of a stage on a unit's holdings, by index in `holdings`.
 #[derive(Default, Clone)]
 struct Passing {
     takes: Vec<usize>,
     gives_back: Vec<usize>,
-    /// Places in the queues of stages it leads to: given back by a unit that goes elsewhere.
+    /// The places in the queues of later stages, which a unit that goes elsewhere gives back.
     places: Vec<usize>,
 }
 
@@ -189,7 +189,7 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// What a unit may hold when it enters each stage's queue.
+    /// The holdings that a unit may have when it enters each stage's queue.
     fn settle(self) -> (Vec<(u16, u16)>, Vec<Bits>) {
         let mut held = vec![Bits::new(self.holdings.len()); self.stages.len()];
         if self.graph.entry_place.is_some() {
@@ -228,7 +228,7 @@ impl<'a> Flow<'a> {
 }
 
 impl Graph {
-    /// The stages, each before those it leads to but for loops.
+    /// The stages, each before its successors, loops aside.
     fn forwards(&self) -> Vec<u16> {
         let mut seen = vec![false; self.stages.len()];
         seen[usize::from(self.entry)] = true;
@@ -266,7 +266,7 @@ impl Bits {
         self.0[n / 64] >> (n % 64) & 1 == 1
     }
 
-    /// Whether it was not there.
+    /// Adds a number. Returns whether it was new.
     fn set(&mut self, n: usize) -> bool {
         let is_new = !self.has(n);
         self.0[n / 64] |= 1 << (n % 64);
@@ -277,7 +277,7 @@ impl Bits {
         self.0[n / 64] &= !(1 << (n % 64));
     }
 
-    /// Adds all of `others`. Whether some were not there.
+    /// Adds all of `others`. Returns whether some of them were new.
     fn add(&mut self, others: &Bits) -> bool {
         let mut is_new = false;
         for (word, &other) in self.0.iter_mut().zip(&others.0) {

@@ -337,8 +337,8 @@ impl State {
         self.release_where(row, now, |_| true);
     }
 
-    /// Gives back the grants that `which` selects. They leave the record for the time of the loop, because `release` borrows
-    /// the whole state.
+    /// Gives back the grants that `which` selects. They leave the record for the time of the loop, because `release`
+    /// borrows the whole state.
     fn release_where(&mut self, row: &mut Row, now: u64, which: impl Fn(&super::unit::Grant) -> bool) {
         let Some(needs) = &mut self.units.unit(row).needs else { return };
         let mut held = std::mem::take(&mut needs.held);
