@@ -1,12 +1,13 @@
-//! Failures: what is tried again, what is given up on, and how a unit that was given up on is kept.
+//! Failures: retries, dead letters, and how a dead letter is run again.
 //!
 //! - Any error of a stage's code is a `Failure` by `?`. It is tried again as the stage's `retry` says.
-//! - `Failure::permanent` is not: trying again would not help.
+//! - `Failure::permanent` is not retried: another attempt would not help.
 //! - A panic is a failure of its unit, not of the process.
-//! - A stage with a time limit asks `cx.check()` now and then; what comes after the limit counts as a time-out.
+//! - A stage with a time limit asks `cx.check()` now and then; a result after the limit counts as a time-out.
 //! - After the last attempt `after_failure` decides: `DeadLetter` (the default), `Skip`, or `StopFlow`.
 //!
-//! A dead letter keeps the unit's input, stage, attempts and cause, so that it can be run again: this program does that.
+//! A dead letter keeps the unit's input, stage, attempts and cause, so that the unit can be run again: this program
+//! does that.
 //!
 //! `cargo run --example dead_letters`
 
@@ -69,7 +70,7 @@ fn run(
     Ok((report, letters))
 }
 
-/// Stands in for a request, with every kind of trouble.
+/// A stand-in for a request, with every kind of trouble.
 fn fetch_page(unit: &str, repaired: bool, cx: &Cx<'_>) -> Result<String, Failure> {
     match unit {
         "odd" => Ok("odd".into()),

@@ -1,4 +1,4 @@
-//! The smallest useful flow: files are read, at most two at once, and their lines are counted on all cores.
+//! The smallest useful flow: it reads files, at most two at once, and counts their lines on all cores.
 //!
 //! `cargo run --example first_flow -- FILE…`
 

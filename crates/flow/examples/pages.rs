@@ -1,13 +1,13 @@
-//! A loop: sites are read page by page until one says that it was the last. The flow is an explicit state machine, so a
-//! site that waits for its next page costs a row in a queue and no thread.
+//! A loop: the flow reads sites page by page until a page says that it was the last. The flow is an explicit state
+//! machine, so a site that waits for its next page costs a row in a queue and no thread.
 //!
 //! - `visit` takes a slot at the site's host, of which there are two for each host, and holds it until the unit leaves
-//!   `page`, however many pages that takes. A site whose host is busy holds up nobody else: later sites overtake it.
-//! - `page` needs one of eight connections for each single page. A page that fails is tried again, later and later.
+//!   `page`, however many pages that takes. A site whose host is busy holds up no other: later sites overtake it.
+//! - `page` needs one of eight connections for each single page. A page that fails is retried with back-off.
 //! - The exit of `page` is a pair: `Left` goes round again, `Right` goes on to `summary`.
 //!
-//! The slot is taken *before* the loop. Were it a need of `page` held until `summary`, a unit would come back to ask for a
-//! second slot while holding the first, and `build` would refuse the flow with that reason.
+//! The slot is taken *before* the loop. If it were a need of `page` held until `summary`, a unit would come back to ask
+//! for a second slot while holding the first, and `build` would refuse the flow with that reason.
 //!
 //! `cargo run --example pages`
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use millstream_flow::{BuildError, Either, Failure, Flow, Need, Retry};
 
-/// A site, and what has been read of it so far.
+/// A site, with the pages read from it so far.
 #[derive(Clone)]
 struct Site {
     host: String,
@@ -73,7 +73,7 @@ fn main() -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Stands in for the network: a site has up to five pages, and some pages fail at first.
+/// A stand-in for the network: a site has up to five pages, and some pages fail at first.
 fn get(site: &Site, attempt: u32) -> Result<(&'static str, bool), Failure> {
     sleep(Duration::from_millis(1));
     if (site.name + site.page).is_multiple_of(6) && attempt == 1 {

@@ -1,6 +1,7 @@
 //! A function over many items, on all cores, with limits: the thinnest way to use the engine.
 //!
-//! Results come in the order of the items. An item that fails or panics is a dead letter in its place; the others go on.
+//! Results come in the order of the items. An item that fails or panics is a dead letter in its place; the others go
+//! on.
 //!
 //! `cargo run --example parallel_map`
 

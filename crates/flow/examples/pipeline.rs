@@ -1,8 +1,9 @@
 //! A chain of stages with different needs: an order is looked up in a database, priced, and written to a ledger.
 //!
-//! - `look-up` waits for a database: it is `blocking`, so it takes no place of the workers that compute, and it needs one of
-//!   three connections, objects of a pool. A connection is taken before the worker is, and once for a whole batch.
-//! - `price` computes: it may use every core, and a rate keeps it within what a tariff service allows.
+//! - `look-up` waits for a database: it is `blocking`, so it takes no place of the workers that compute, and it needs
+//!   one of three connections, objects of a pool. A connection is taken before the worker is, and once for a whole
+//!   batch.
+//! - `price` computes: it may use every core, and a rate keeps it within the limits of a tariff service.
 //! - `book` writes batches of up to 16; a batch that is not full waits 5 ms for more.
 //!
 //! `cargo run --example pipeline`
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use millstream_flow::{Batch, BuildError, Flow, Need, Rate};
 
-/// A connection that knows how often it was asked.
+/// A connection that counts its queries.
 struct Connection {
     number: u32,
     queries: u32,

@@ -1,10 +1,11 @@
-//! A flow as a service: requests come from many threads, each gets a ticket for its answer, and what is too much is
-//! refused at once instead of making everybody wait.
+//! A flow as a service: requests come from many threads, each gets a ticket for its answer, and an overload is refused
+//! at once instead of making every client wait.
 //!
-//! - `start_with(Overload::Reject)`: a full flow hands the request back. (`Wait` would make the caller wait, `DropOldest`
-//!   would drop the request that has waited longest.)
-//! - `ticket.wait()` gives the answer or says why there is none. A ticket is also a future, and `submit_async` awaits room.
-//! - `drain()` closes admission, finishes what is in flight, and reports.
+//! - `start_with(Overload::Reject)`: a full flow hands the request back. (`Wait` would make the caller wait,
+//!   `DropOldest` would drop the request that has waited longest.)
+//! - `ticket.wait()` gives the answer or the reason why there is none. A ticket is also a future, and `submit_async`
+//!   awaits room.
+//! - `drain()` closes admission, finishes the units in flight, and reports.
 //!
 //! `cargo run --example service`
 
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     });
 
-    // A single request that would rather wait a little than be refused, and one that must not run yet.
+    // One request prefers a short wait to a refusal, and one must not run yet.
     let soon = Instant::now() + Duration::from_millis(50);
     println!("{}", service.submit_deadline(21, soon)?.wait()?);
     println!("{}", service.submit_at(50, soon)?.wait()?);

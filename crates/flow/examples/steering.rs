@@ -1,8 +1,9 @@
-//! Looking into a flow while it runs, and changing its caps: nothing is stopped or lost by that.
+//! Inspecting a flow while it runs, and changing its caps, which stops and loses nothing.
 //!
-//! A `Control` works from any thread. `snapshot()` says for every stage how many units wait, for what, and how many run, and
-//! for every resource how much of it is in use; `held_by()` puts the bottleneck of the moment into words. Here a program
-//! steers by it: when most units wait for the disk, it grants more of it; later it takes the cap back down.
+//! A `Control` works from any thread. `snapshot()` says for every stage how many units wait, for which resource, and
+//! how many run, and for every resource how much of it is in use; `held_by()` puts the bottleneck of the moment into
+//! words. This program steers by it: when most units wait for the disk, it grants more of it; later it takes the cap
+//! back down.
 //!
 //! `cargo run --example steering`
 
@@ -61,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => {}
         }
     }
-    // A name that does not exist, or a value that makes no sense, is an error that says what there is.
+    // A name that does not exist, or a value out of range, is an error that lists the valid ones.
     println!("{}", control.set_capacity("disc", 2).expect_err("there is no such resource"));
 
     control.stop(); // admits nothing more; what is in flight is finished

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_asks_again_for_what_it_holds_is_refused() {
+    fn a_loop_that_asks_for_a_held_resource_is_refused() {
         let g = graph(vec![node("page", &[0, 1], false, &[(0, Some(1))]), node("end", &[], true, &[])]);
         let Err(BuildError::NeedsCycle(cycle)) = g.check() else { panic!("not refused") };
         assert_eq!(cycle.to_string(), "`page` asks for a while holding a");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_stages_that_hold_to_the_end_are_checked_in_a_moment() {
+    fn a_thousand_stages_that_hold_to_the_end_are_checked_quickly() {
         let graph = holding_to_the_end(1000);
         let began = std::time::Instant::now();
         assert!(graph.check().is_ok());

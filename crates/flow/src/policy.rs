@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_the_most_and_stay_in_their_upper_half() {
+    fn pauses_double_up_to_the_maximum_and_stay_in_their_upper_half() {
         let retry = Retry::times(9).backoff(Duration::from_nanos(100)..Duration::from_nanos(1000));
         for (failed, full) in [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (60, 1000), (4_000_000, 1000)] {
             assert_eq!(retry.pause_ns(failed, 0), full - full / 2);

@@ -1,8 +1,8 @@
-//! Flows whose stages fail, panic and run late at random, with caps and workers changing throughout: nothing
-//! is lost, nothing hangs, and every dead letter is complete.
+//! Flows whose stages fail, panic and run late at random, with caps and workers changing throughout: nothing is lost,
+//! nothing hangs, and every dead letter is complete.
 //!
-//! `MILLSTREAM_SEEDS=200` runs that many seeds of 100 000 units (the default is fewer, for every day);
-//! `MILLSTREAM_SEED=n` runs one again.
+//! `MILLSTREAM_SEEDS=200` runs that many seeds of 100 000 units (the default runs fewer, for every day);
+//! `MILLSTREAM_SEED=n` repeats one.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,7 +34,7 @@ impl Random {
     }
 }
 
-/// What a unit meets in a stage, by its number, the stage and the attempt: the same in every run of a seed.
+/// The fate of a unit in a stage, by its number, the stage and the attempt: the same in every run of a seed.
 fn fate(seed: u64, unit: u64, stage: u64, attempt: u64) -> u64 {
     let mut random = Random::new(seed ^ unit.rotate_left(24) ^ (stage << 8) ^ attempt);
     random.next();
@@ -189,7 +189,7 @@ fn check(seed: u64, units: u64) {
     assert_eq!(report.retired, retired.len() as u64 + report.skipped, "seed {seed}");
     assert_eq!(report.dead_lettered, letters.len() as u64, "seed {seed}");
 
-    // Nobody twice, nobody both.
+    // No unit ends twice, and none ends both ways.
     retired.sort_unstable();
     assert!(retired.windows(2).all(|pair| pair[0] < pair[1]), "seed {seed}: a unit retired twice");
     for letter in &letters {
@@ -206,7 +206,7 @@ fn check(seed: u64, units: u64) {
     }
 }
 
-/// Ends the process with the seed if a run takes unreasonably long.
+/// Ends the process and prints the seed if a run takes unreasonably long.
 fn watch_for_hang(seed: u64) -> Arc<AtomicBool> {
     let done = Arc::new(AtomicBool::new(false));
     let theirs = done.clone();
@@ -231,7 +231,7 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn nothing_is_lost_in_a_storm() {
-    // The panics are part of the test; their messages would bury everything else.
+    // The panics are part of the test; their messages would hide everything else.
     std::panic::set_hook(Box::new(|info| {
         let text = info.payload().downcast_ref::<String>().map_or("", String::as_str);
         if !text.starts_with("stage ") {
@@ -250,7 +250,7 @@ fn nothing_is_lost_in_a_storm() {
 }
 
 #[test]
-fn an_abandoned_flow_counts_what_is_left() {
+fn an_abandoned_flow_counts_the_units_left() {
     for round in 0..20u64 {
         let mut flow = Flow::builder::<u64>("abandon");
         let net = flow.tokens("net", 2);

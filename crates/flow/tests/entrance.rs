@@ -1,5 +1,5 @@
-//! Submitters at a flow's entrance: first come first served, woken when they can enter, and told when they
-//! never will.
+//! Submitters at a flow's entrance: they enter first come, first served, are woken when they can enter, and are told
+//! when they never will.
 
 mod support;
 
@@ -17,7 +17,7 @@ use millstream_flow::{
 };
 use support::{Gate, LONG, in_time, ms};
 
-/// Counts how often a future is woken.
+/// Counts the wake-ups of a future.
 #[derive(Default)]
 struct Wakes(AtomicU64);
 
@@ -78,7 +78,7 @@ fn opened() -> Gate {
 }
 
 #[test]
-fn a_stop_by_failure_tells_everybody_who_waits_to_enter() {
+fn a_stop_by_failure_tells_every_waiting_submitter() {
     in_time(|| {
         let gate = Gate::default();
         let mut flow = Flow::builder::<()>("stop");
@@ -114,7 +114,7 @@ fn a_stop_by_failure_tells_everybody_who_waits_to_enter() {
     });
 }
 
-/// A task whose waker polls it at once, on whatever thread that is.
+/// A task whose waker polls it at once, on whichever thread wakes it.
 struct AtOnce {
     task: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
     woken: AtomicBool,
@@ -123,7 +123,7 @@ struct AtOnce {
 impl Wake for AtOnce {
     fn wake(self: Arc<Self>) {
         self.woken.store(true, Ordering::SeqCst);
-        // Whoever holds the task looks at `woken` once more after it has let go.
+        // The thread that held the task looks at `woken` once more after it has let go.
         while self.woken.load(Ordering::SeqCst) {
             let Ok(mut task) = self.task.try_lock() else { return };
             self.woken.store(false, Ordering::SeqCst);
@@ -230,7 +230,7 @@ fn a_unit_dropped_while_the_flow_drains_is_counted() {
 }
 
 #[test]
-fn nobody_is_dropped_for_a_unit_that_would_not_fit_even_so() {
+fn no_unit_is_dropped_for_one_that_would_not_fit_anyway() {
     in_time(|| {
         let service = parcels(10).start_with(Overload::DropOldest);
         let gate = Gate::default();
@@ -276,7 +276,7 @@ fn the_oldest_is_found_among_those_that_wait_for_a_resource() {
 }
 
 #[test]
-fn the_ticket_of_an_abandoned_unit_says_so_and_its_flow_counts_it_as_left() {
+fn an_abandoned_units_ticket_says_so_and_the_report_counts_it() {
     in_time(|| {
         let gate = Gate::default();
         let mut flow = Flow::builder::<()>("abandon");
@@ -296,7 +296,7 @@ fn the_ticket_of_an_abandoned_unit_says_so_and_its_flow_counts_it_as_left() {
             thread::sleep(ms(1));
         }
         control.abandon();
-        // It returns although the stage's code does not.
+        // The drain returns although the stage's code does not.
         assert_eq!(service.drain().left, 1);
         gate.open();
         assert!(matches!(ticket.wait(), Err(Unfinished::Abandoned)));
@@ -324,7 +324,7 @@ fn submitters_enter_in_the_order_they_came() {
 }
 
 #[test]
-fn nobody_passes_a_submitter_that_waits() {
+fn no_newcomer_passes_a_waiting_submitter() {
     in_time(|| {
         let service = parcels(100).start();
         let gate = Gate::default();
@@ -355,14 +355,14 @@ fn a_future_that_is_dropped_gives_its_place_to_the_next() {
         assert!(wakes[0].poll(large.as_mut()).is_pending());
         assert!(wakes[1].poll(small.as_mut()).is_pending());
         drop(large);
-        // The unit that the first one had to wait for is still there.
+        // The unit that the first submitter had to wait for is still in flight.
         wakes[1].drive(small).unwrap().wait().unwrap();
         gate.open();
     });
 }
 
 #[test]
-fn a_waiting_submitter_gets_in_beside_newcomers_that_never_cease() {
+fn a_waiting_submitter_gets_in_beside_endless_newcomers() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("barging");
         flow.workers(1).inflight(8);
@@ -399,7 +399,7 @@ fn the_first_in_line_is_woken_by_the_first_unit_whose_bytes_suffice() {
         assert!(wakes[1].poll(large.as_mut()).is_pending());
         second.open();
         goes.wait().unwrap();
-        // 900 bytes stay in flight until the small unit, for which there is room now, has passed.
+        // The unit of 900 bytes stays in flight until the small unit, for which there is room now, has passed.
         wakes[0].drive(small).unwrap().wait().unwrap();
         assert!(wakes[1].poll(large.as_mut()).is_pending());
         first.open();
@@ -409,7 +409,7 @@ fn the_first_in_line_is_woken_by_the_first_unit_whose_bytes_suffice() {
 }
 
 #[test]
-fn a_unit_larger_than_the_budget_gets_in_beside_small_ones_that_never_cease() {
+fn a_unit_larger_than_the_budget_gets_in_beside_endless_small_ones() {
     in_time(|| {
         let service = parcels(10).start();
         let over = Arc::new(AtomicBool::new(false));
@@ -431,7 +431,7 @@ fn a_unit_larger_than_the_budget_gets_in_beside_small_ones_that_never_cease() {
 }
 
 #[test]
-fn a_unit_that_waits_for_memory_beside_a_delayed_one_gets_it_and_holds_up_no_newcomer() {
+fn a_unit_waiting_for_memory_beside_a_delayed_one_gets_it() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("memory");
         flow.inflight(10).memory(100).workers(2);
@@ -476,7 +476,7 @@ fn a_stage_that_submits_to_its_own_full_flow_is_refused_at_once() {
                 let mut said = said.lock().unwrap();
                 said.push(format!("{:?}", submitter.submit(1).err()));
                 said.push(format!("{:?}", submitter.submit_deadline(1, Instant::now() + 10 * LONG).err()));
-                // What there is a place for at the gate comes in later; then a send is refused, too.
+                // Units with a place at the gate come in later; after that a send is refused, too.
                 while submitter.send(1).is_ok() {
                     sent.fetch_add(1, Ordering::SeqCst);
                 }
@@ -494,7 +494,7 @@ fn a_stage_that_submits_to_its_own_full_flow_is_refused_at_once() {
 }
 
 #[test]
-fn a_limit_of_time_concerns_each_unit_of_a_batch_by_itself() {
+fn a_time_limit_applies_to_each_unit_of_a_batch() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("limit");
         flow.inflight(10_000).workers(1);
@@ -516,7 +516,7 @@ fn a_limit_of_time_concerns_each_unit_of_a_batch_by_itself() {
 }
 
 #[test]
-fn the_longest_limit_of_time_is_none() {
+fn the_longest_time_limit_never_expires() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("no limit");
         let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
@@ -527,7 +527,7 @@ fn the_longest_limit_of_time_is_none() {
 }
 
 #[test]
-fn an_input_that_panics_when_it_is_dropped_takes_nobody_along() {
+fn an_input_that_panics_when_dropped_fails_no_other_unit() {
     struct Bomb(bool);
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -548,7 +548,7 @@ fn an_input_that_panics_when_it_is_dropped_takes_nobody_along() {
 }
 
 #[test]
-fn an_inlet_of_another_flow_is_refused_wherever_it_is_named() {
+fn an_inlet_of_another_flow_is_refused_everywhere() {
     let mut other = Flow::builder::<()>("other");
     let far: Inlet<u64> = (0..6).map(|n| other.inlet(n.to_string())).last().unwrap();
     let mut flow = Flow::builder::<()>("until");
@@ -564,7 +564,7 @@ fn an_inlet_of_another_flow_is_refused_wherever_it_is_named() {
 }
 
 #[test]
-fn a_ceiling_of_more_workers_than_can_be_is_refused() {
+fn a_ceiling_above_the_maximum_of_workers_is_refused() {
     let mut flow = Flow::builder::<()>("ceiling");
     let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
     flow.stage(work, |_: &mut u64, _| Ok(())).workers(0..=usize::MAX).to(done);

@@ -1,5 +1,5 @@
-//! Numbers at the ends of their ranges: weights, needs, capacities, budgets. An idle flow has nothing in use, whatever
-//! they were, and admits whatever comes next.
+//! Numbers at the ends of their ranges: weights, needs, capacities, budgets. Whatever the numbers were, an idle flow
+//! has nothing in use and admits the next unit.
 
 #[path = "support/time.rs"]
 mod time;
@@ -20,7 +20,7 @@ fn extreme() -> impl Strategy<Value = u64> {
     prop_oneof![9 => prop::sample::select(ends.to_vec()), 1 => any::<u64>()]
 }
 
-/// A unit: what it weighs in each stage and grows to, and what it needs.
+/// A unit, with its weight in each stage, the weight it grows to, and its needs.
 #[derive(Debug, Clone)]
 struct Extreme {
     weighs: [u64; 2],
@@ -84,7 +84,7 @@ fn run(units: &[Extreme], memory: u64, capacity: u64, inflight: u64, idempotent:
 }
 
 #[test]
-fn an_idle_flow_has_nothing_in_use_whatever_its_units_weighed_and_needed() {
+fn an_idle_flow_has_nothing_in_use() {
     in_time(|| {
         let units = prop::collection::vec(unit(), 1..24);
         let caps = (extreme(), extreme(), 1..8_u64, any::<bool>());
@@ -112,7 +112,7 @@ fn two_needs_are_summed_without_wrapping() {
 }
 
 #[test]
-fn a_bound_may_be_larger_than_anything_that_can_be() {
+fn a_bound_may_exceed_every_possible_value() {
     const HUGE: u64 = 1 << 62;
     in_time(|| {
         let mut flow = Flow::builder::<i32>("huge");
@@ -143,13 +143,13 @@ fn a_bound_may_be_larger_than_anything_that_can_be() {
 }
 
 #[test]
-fn a_moment_that_never_comes_is_waited_for() {
+fn a_delay_beyond_the_clock_never_ends() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("never");
         let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
         flow.stage(work, |_: &mut u64, _| Ok(())).to(done);
         let service = flow.build(work).unwrap().start();
-        // Longer than nanoseconds can count from the flow's beginning.
+        // The delay is longer than nanoseconds can count from the flow's beginning.
         let centuries = Duration::from_secs(600 * 365 * 24 * 3600);
         let Some(at) = Instant::now().checked_add(centuries) else { return };
         let _never = service.submit_at(1, at).unwrap();

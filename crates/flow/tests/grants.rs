@@ -1,5 +1,5 @@
-//! What queues grant: never too much, all at once, past whoever waits for something else, and to everybody
-//! in the end.
+//! The grants of queues: never more than there is, all needs at once, past units that wait for something else, and to
+//! every unit in the end.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use millstream_flow::{Batch, Cx, Failure, Flow, Need, Rate, Retry, select};
 use support::{Gate, in_time, ms};
 
-/// Counts how many are inside at once.
+/// Counts the units that are inside at once.
 #[derive(Default)]
 struct Inside {
     now: AtomicU64,
@@ -39,8 +39,8 @@ impl Drop for Leave<'_> {
 }
 
 #[test]
-fn a_key_never_has_more_than_its_cap_and_a_stalled_one_holds_up_no_other() {
-    // Twenty hosts of 30 units, 2 at once; those of host 0 stall until all others are done.
+fn a_key_keeps_its_cap_and_a_stalled_key_holds_up_no_other() {
+    // Twenty hosts have 30 units each, 2 at once; the units of host 0 stall until all others are done.
     const HOSTS: u64 = 20;
     const ALL: u64 = 30 * HOSTS;
     const OTHERS: u64 = ALL - 30;
@@ -77,7 +77,7 @@ fn a_key_never_has_more_than_its_cap_and_a_stalled_one_holds_up_no_other() {
 
 #[test]
 fn needs_are_granted_all_at_once_or_not_at_all() {
-    // Dining philosophers: each needs two neighbouring forks; forks are tokens of one each.
+    // Dining philosophers: each needs two neighbouring forks, and a fork is one token.
     let mut flow = Flow::builder::<()>("dinner");
     let forks: Vec<_> = (0..5).map(|n| flow.tokens(format!("fork {n}"), 1)).collect();
     let held: Arc<Vec<Inside>> = Arc::new((0..5).map(|_| Inside::default()).collect());
@@ -106,9 +106,9 @@ fn needs_are_granted_all_at_once_or_not_at_all() {
 }
 
 #[test]
-fn a_unit_with_many_needs_is_not_overtaken_for_ever() {
-    // Units of `a` alone and of `b` alone keep both busy at alternating times; one unit needs both. Others are
-    // supplied without end until it has run.
+fn a_unit_with_many_needs_is_overtaken_a_bounded_number_of_times() {
+    // Units of `a` alone and of `b` alone keep both busy at alternating times, and one unit needs both. The source
+    // gives further units without end until that one has run.
     let served = Arc::new(AtomicBool::new(false));
     let overtaken = Arc::new(AtomicUsize::new(0));
     let mut flow = Flow::builder::<()>("both");
@@ -135,8 +135,8 @@ fn a_unit_with_many_needs_is_not_overtaken_for_ever() {
         .unwrap()
         .run((0..).take_while(move |_| !stop.load(Ordering::SeqCst) && Instant::now() < deadline));
     assert!(served.load(Ordering::SeqCst), "the unit that needs both never ran");
-    // Nine turns in lines of at most 64 units each, of two resources: the documented bound, with the units
-    // ahead of it, and those that ran while it did.
+    // The documented bound is nine turns in lines of at most 64 units each, of two resources; the units ahead of it,
+    // and those that ran while it did, come on top.
     let bound = (8 + 2 + 1) * 64 * 2;
     let overtaken = overtaken.load(Ordering::SeqCst);
     assert!(overtaken <= bound, "{overtaken} units of {} overtook it; the bound is {bound}", report.admitted);
@@ -144,7 +144,7 @@ fn a_unit_with_many_needs_is_not_overtaken_for_ever() {
 
 #[test]
 fn a_rate_is_kept_and_its_burst_is_used() {
-    /// Makes 120 calls. Returns how long they took, and the shortest time in which 60 of them ran.
+    /// Makes 120 calls. Returns their total time, and the shortest time in which 60 of them ran.
     fn run() -> (Duration, Duration) {
         let times = Arc::new(Mutex::new(Vec::new()));
         let mut flow = Flow::builder::<()>("rate");
@@ -164,12 +164,12 @@ fn a_rate_is_kept_and_its_burst_is_used() {
         times.sort();
         (took, times.windows(60).map(|window| window[59] - window[0]).min().expect("120 times"))
     }
-    // A thread that loses its core makes calls late, and those that follow come closer: the best of five attempts
-    // counts.
+    // A thread that loses its core makes calls late, and the calls that follow come closer together, so the best of
+    // five attempts counts.
     let (mut least, mut apart) = (Duration::MAX, Duration::ZERO);
     for _ in 0..5 {
         let (took, sixty) = run();
-        // 20 at once, the other 100 at 2 ms each.
+        // The burst allows 20 calls at once; the other 100 come at 2 ms each.
         assert!(took >= ms(195), "120 calls took {took:?}: faster than the rate");
         (least, apart) = (least.min(took), apart.max(sixty));
         // 60 grants take at least 40 periods; 10 ms of leeway for units that were granted and ran later.
@@ -191,7 +191,7 @@ fn rates_by_key_do_not_share_tokens_and_idle_keys_are_forgotten() {
     let flow = flow.build(call).unwrap();
     let control = flow.control();
     let started = Instant::now();
-    // 50 keys, of which at most 8 exist at once: the others wait until the tokens of an idle one are back.
+    // At most 8 of the 50 keys exist at once: the others wait until the tokens of an idle one are back.
     let report = flow.run(0..200);
     assert_eq!(report.retired, 200);
     assert!(started.elapsed() < Duration::from_secs(60));
@@ -214,7 +214,7 @@ fn keys_are_bounded_and_forgotten() {
 }
 
 #[test]
-fn a_batch_takes_its_permit_once_and_no_more_batches_run_than_permits() {
+fn a_batch_takes_one_permit_and_permits_bound_running_batches() {
     let (inside, units) = (Arc::new(Inside::default()), Arc::new(AtomicU64::new(0)));
     let mut flow = Flow::builder::<()>("batches");
     flow.inflight(10_000).workers(4);
@@ -337,7 +337,7 @@ fn bytes_in_flight_stay_in_the_budget_and_an_oversize_unit_runs_alone() {
     let report = flow.build(hold).unwrap().run(sizes);
     assert_eq!((report.retired, report.oversize), (2000, 4));
     assert_eq!(report.peak_bytes_in_flight, 50_000);
-    assert_eq!(alone.load(Ordering::SeqCst), 1, "an oversize unit had company");
+    assert_eq!(alone.load(Ordering::SeqCst), 1, "an oversize unit did not run alone");
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn no_newcomer_passes_a_unit_that_waits_for_memory() {
                 cx.reserve(100).inspect_err(|_| is_cancelled.open())?;
                 note.store(pass.load(Ordering::SeqCst), Ordering::SeqCst);
             } else if cx.attempt() == 1 {
-                // While it pauses there is a timer, and nothing may run.
+                // While that unit pauses a timer is set, and no unit may run.
                 return Err(Failure::msg("again"));
             } else if is_cancelled.is_open() {
                 pass.fetch_add(1, Ordering::SeqCst);
@@ -392,7 +392,7 @@ fn no_newcomer_passes_a_unit_that_waits_for_memory() {
         .bytes(|_| 10)
         .to(done);
         let service = flow.build(grow).unwrap().start();
-        // In flight all the time, so the big unit never fits.
+        // This unit is in flight all the time, so the big one never fits.
         let _delayed = service.submit_at(0, Instant::now() + Duration::from_secs(3600)).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -409,7 +409,7 @@ fn no_newcomer_passes_a_unit_that_waits_for_memory() {
 }
 
 #[test]
-fn units_that_wait_for_memory_and_for_one_another_finish_while_a_timer_is_pending() {
+fn units_waiting_for_memory_and_each_other_finish_beside_a_timer() {
     const FIRST: u64 = 1;
     const SECOND: u64 = 2;
     in_time(|| {
@@ -435,7 +435,7 @@ fn units_that_wait_for_memory_and_for_one_another_finish_while_a_timer_is_pendin
         flow.update(last, |_: &mut u64, _| Ok(())).need(Need::tokens(token, 1)).to(done);
         let service = flow.build(take).unwrap().start();
         let _pending = service.submit_at(0, Instant::now() + Duration::from_secs(3600)).unwrap();
-        // The first one exceeds the budget, and then waits for the token of the second one, which waits for memory.
+        // The first unit exceeds the budget, and then waits for the token of the second one, which waits for memory.
         let tickets = [FIRST, SECOND].map(|unit| service.submit(unit).unwrap());
         second_is_in.open();
         for ticket in tickets {
@@ -446,7 +446,7 @@ fn units_that_wait_for_memory_and_for_one_another_finish_while_a_timer_is_pendin
 }
 
 #[test]
-fn a_unit_that_waited_for_memory_weighs_what_it_reserved_in_the_next_stage() {
+fn a_unit_that_waited_for_memory_keeps_its_reserved_weight() {
     in_time(|| {
         let (cancelled, looked_at) = (Gate::default(), Gate::default());
         let mut flow = Flow::builder::<bool>("reserved");

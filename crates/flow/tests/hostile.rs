@@ -1,4 +1,4 @@
-//! Code of the user's that panics or comes back where the engine least expects it: wakers, destructors, listeners.
+//! User code that panics or comes back where the engine least expects it: wakers, destructors, listeners.
 
 mod support;
 #[path = "support/waker.rs"]
@@ -16,7 +16,7 @@ use millstream_flow::{Batch, Cause, Failure, Flow, Need, Retry, Service, Unfinis
 use support::{Gate, in_time, ms};
 use waker::Hooks;
 
-/// A service of one unit at a time; a unit stays in it until the gate opens.
+/// A service with room for one unit, which stays in it until the gate opens.
 fn gated() -> (Service<u64, u64>, Gate) {
     let gate = Gate::default();
     let mut flow = Flow::builder("gated");
@@ -47,11 +47,11 @@ fn drive<F: Future>(future: F) -> F::Output {
 }
 
 fn explode() {
-    panic!("a waker of the test's");
+    panic!("the test's waker panics");
 }
 
 #[test]
-fn a_wake_up_that_panics_costs_its_place_and_nothing_else() {
+fn a_panicking_wake_up_costs_only_its_place() {
     in_time(|| {
         let (service, gate) = gated();
         let first = service.submit(1).unwrap();
@@ -67,7 +67,7 @@ fn a_wake_up_that_panics_costs_its_place_and_nothing_else() {
         assert!(poll(&mut lost, &bad).is_pending() && poll(&mut next, &good.into_waker()).is_pending());
         gate.open();
         assert_eq!(first.wait().unwrap(), 1);
-        // The worker goes on, and the next in line is woken although the first never comes.
+        // The worker goes on, and the next submitter in line is woken although the first one never comes.
         while woken.load(Ordering::SeqCst) == 0 {
             thread::sleep(ms(1));
         }
@@ -79,14 +79,14 @@ fn a_wake_up_that_panics_costs_its_place_and_nothing_else() {
 }
 
 #[test]
-fn a_ticket_keeps_its_result_whatever_its_wakers_do() {
+fn a_ticket_keeps_its_result_when_its_wakers_panic() {
     in_time(|| {
         let (service, gate) = gated();
         let mut ticket = service.submit(7).unwrap();
         let unclonable = Hooks { clone: Box::new(explode), ..Hooks::default() }.into_waker();
         let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll(&mut ticket, &unclonable)));
         assert!(panics.is_err());
-        // Its clone panics when the ticket drops it, and this one when the unit wakes it.
+        // The ticket's clone of this waker panics when the ticket drops it, and the next waker when the unit wakes it.
         let undroppable = Hooks { drop: Box::new(explode), ..Hooks::default() }.into_waker();
         assert!(poll(&mut ticket, &undroppable).is_pending());
         let unwakable = Hooks { wake: Box::new(explode), ..Hooks::default() }.into_waker();
@@ -135,7 +135,7 @@ fn a_submission_whose_waker_panics_keeps_its_unit() {
 }
 
 #[test]
-fn wakers_that_poll_at_once_do_not_nest() {
+fn wake_ups_that_poll_at_once_do_not_nest() {
     in_time(|| {
         const TASKS: u64 = 20_000;
         let (service, gate) = gated();
@@ -166,7 +166,7 @@ fn wakers_that_poll_at_once_do_not_nest() {
     });
 }
 
-/// Panics when it is dropped, even while another panic unwinds, with one more of its kind.
+/// A payload that panics when it is dropped, even while another panic unwinds, with one more of its kind.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -176,7 +176,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn a_result_stands_although_its_input_panics_when_dropped() {
+fn a_result_survives_a_panicking_input_destructor() {
     in_time(|| {
         let mut flow = Flow::builder::<u64>("bombs");
         let sum = Arc::new(AtomicU64::new(0));
@@ -194,7 +194,7 @@ fn a_result_stands_although_its_input_panics_when_dropped() {
 }
 
 #[test]
-fn a_result_that_is_discarded_may_panic_when_dropped() {
+fn a_discarded_result_may_panic_when_dropped() {
     in_time(|| {
         let mut flow = Flow::builder::<Bomb>("late");
         flow.workers(1);
@@ -212,7 +212,7 @@ fn a_result_that_is_discarded_may_panic_when_dropped() {
 }
 
 #[test]
-fn the_message_of_a_failure_survives_whatever_panics_after_it() {
+fn a_failure_message_survives_later_panics() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("letters");
         flow.workers(1).on_dead_letter(drop);
@@ -224,7 +224,7 @@ fn the_message_of_a_failure_survives_whatever_panics_after_it() {
         // Its listener drops the letter, and with it the bomb.
         service.send(Bomb).unwrap();
         let ticket = service.submit(Bomb).unwrap();
-        let Err(Unfinished::Dead(letter)) = ticket.wait() else { panic!("it is given up on") };
+        let Err(Unfinished::Dead(letter)) = ticket.wait() else { panic!("the stage gives the unit up") };
         assert_eq!((letter.attempts, &*letter.message), (2, "the reason"));
         std::mem::forget(letter);
         let report = service.drain();
@@ -233,7 +233,7 @@ fn the_message_of_a_failure_survives_whatever_panics_after_it() {
 }
 
 #[test]
-fn payloads_left_behind_may_panic_when_their_flow_goes() {
+fn abandoned_payloads_may_panic_when_their_flow_is_dropped() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("left");
         flow.workers(1);
@@ -278,7 +278,7 @@ fn pools_of_any_number_can_be_used_together() {
 }
 
 #[test]
-fn two_services_that_send_to_each_other_do_not_wait_in_a_circle() {
+fn two_services_that_send_to_each_other_do_not_deadlock() {
     in_time(|| {
         type Other = Arc<Mutex<Option<millstream_flow::Submitter<u64, ()>>>>;
         let begin = |name: &str, other: &Other| {
@@ -288,7 +288,7 @@ fn two_services_that_send_to_each_other_do_not_wait_in_a_circle() {
             let other = other.clone();
             flow.stage(work, move |n: &mut u64, _| {
                 let other = other.lock().unwrap().clone().expect("set before the first unit");
-                // Longer than the gate is attended, so a send meets a full flow.
+                // The unit takes longer than the gate is attended, so a send meets a full flow.
                 thread::sleep(ms(2));
                 match *n {
                     0 => Ok(()),

@@ -1,6 +1,8 @@
-//! The engine's queues as their units see them, recorded and checked: a resource is a semaphore, a pool an allocator, a
-//! stage's queue hands every unit over once and in order. And queues with a mistake each, which the same check must catch.
-//! `MILLSTREAM_STRESS=n` makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` what was caught is drawn there.
+//! The engine's queues as their units see them, recorded and checked: a resource is a semaphore, a pool an allocator,
+//! and a stage's queue hands every unit over once and in order. Broken twins of the queues show that the same check
+//! catches a mistake.
+//!
+//! `MILLSTREAM_STRESS=n` makes the runs n times longer; `MILLSTREAM_PICTURES=folder` draws the counter-examples there.
 
 #[path = "linearizable/entrance.rs"]
 mod entrance;
@@ -32,8 +34,8 @@ fn assert_holds(history: &History, model: &Model) {
     assert_eq!(verdict.holds(), Some(true), "{model}: {verdict:?}");
 }
 
-/// A log for whichever worker runs a stage: logs are lent, because the engine's threads are its own. Which are stopped in the middle of
-/// their work now and then, as long as there are logs.
+/// Logs for the workers of a stage. Workers borrow them, because the engine's threads are its own. While the logs
+/// exist, workers are now and then stopped in the middle of their work.
 #[derive(Clone)]
 struct Logs {
     logs: Arc<Mutex<Vec<Log>>>,
@@ -61,7 +63,7 @@ impl Logs {
     }
 }
 
-/// What a unit does while it has what it needs.
+/// The operation of a unit while it holds its needs.
 fn busy(unit: u64) {
     match unit % 16 {
         0 => thread::sleep(Duration::from_micros(50)),
@@ -80,7 +82,8 @@ fn tokens_are_a_semaphore() {
         let slots = flow.tokens("slots", tokens);
         let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
         let inside = logs.clone();
-        // The token was there before the stage began and goes back after it has ended: what is recorded is less than what is held.
+        // The token was there before the stage began and goes back after it has ended, so the record is shorter than
+        // the time for which the token was held.
         flow.stage(work, move |unit: &mut u64, _| {
             inside.with(|log| {
                 log.record(Op::ACQUIRE, (), || ());
@@ -93,7 +96,7 @@ fn tokens_are_a_semaphore() {
         .to(done);
         flow.build(work).unwrap().run(0..300 * stress());
         logs.close();
-        // A mutex's holder is a process, and so is a semaphore's permit nobody's: one token is checked as both.
+        // A mutex has a process as its holder, while a semaphore's permit has none, so one token is checked as both.
         let history = recorder.finish();
         assert_eq!(history.len() as u64, 600 * stress());
         assert_holds(&history, &Model::new(Kind::Semaphore).with_capacity(tokens));
@@ -140,7 +143,7 @@ fn every_unit_leaves_the_queue_once() {
         let (entering, leaving) = (logs.clone(), logs.clone());
         flow.update(first, move |unit: &mut u64, _| {
             let number = *unit;
-            // It enters the second stage's queue after this.
+            // The unit enters the second stage's queue after this.
             entering.with(|log| log.record(Op::ADD, number, || true));
             busy(number);
             Ok(())
@@ -159,7 +162,8 @@ fn every_unit_leaves_the_queue_once() {
     }
 }
 
-/// With one worker before it and one behind it, a stage's queue is first in, first out; whether its units need something or not.
+/// With one worker before it and one behind it, a stage's queue is first in, first out, whether or not its units have
+/// needs.
 #[test]
 fn a_stages_queue_is_first_in_first_out() {
     for needs in [false, true] {
@@ -193,15 +197,15 @@ fn a_stages_queue_is_first_in_first_out() {
     }
 }
 
-/// How often a twin may get away.
-const RUNS_MOST: u32 = 200;
+/// The number of runs in which a twin may go uncaught.
+const MAX_RUNS: u32 = 200;
 
-/// The first run in which a twin is caught; its counter-example is small.
+/// Returns the first run in which a twin is caught; its counter-example is small.
 fn assert_caught(name: &str, title: &str, model: &Model, mut run: impl FnMut() -> History) {
     must_be_caught(name, title, |history, options| check(history, model, options).unwrap(), &mut run);
 }
 
-/// The same by a specification of one's own.
+/// Does the same with a custom specification.
 fn must_be_caught(
     name: &str,
     title: &str,
@@ -210,8 +214,8 @@ fn must_be_caught(
 ) {
     let verdict = |history: &History, explain| decide(history, &Options { explain, ..Options::default() });
     let fails = |history: &History| verdict(history, false).holds() == Some(false);
-    let history = (0..RUNS_MOST).map(|_| run()).find(fails);
-    let history = history.unwrap_or_else(|| panic!("{title} was not caught in {RUNS_MOST} runs"));
+    let history = (0..MAX_RUNS).map(|_| run()).find(fails);
+    let history = history.unwrap_or_else(|| panic!("{title} was not caught in {MAX_RUNS} runs"));
     let verdict = verdict(&history, true);
     let Verdict::Fails(found) = &verdict else { panic!("{verdict:?}") };
     assert!((1..=10).contains(&found.operations.len()), "{title}: {found:?}");
@@ -220,7 +224,7 @@ fn must_be_caught(
     }
 }
 
-/// What workers do at once, each with a log.
+/// The work that workers do at once, each with a log.
 fn workers(count: u32, work: impl Fn(&mut Log) + Sync) -> History {
     let recorder = Recorder::new().room(1 << 8);
     thread::scope(|scope| {
@@ -232,7 +236,7 @@ fn workers(count: u32, work: impl Fn(&mut Log) + Sync) -> History {
     recorder.finish()
 }
 
-/// A grant in two steps, without the mutex around both: it looks whether a token is left, and then takes one.
+/// A grant in two steps, without the mutex around both: a worker checks that a token is left, and then takes one.
 #[test]
 fn a_grant_in_two_steps_is_caught() {
     let tokens = 1;
@@ -256,8 +260,8 @@ fn a_grant_in_two_steps_is_caught() {
     });
 }
 
-/// A worker looks at the queue's head with one lock and takes it off with another: two workers run the same unit, and nobody the
-/// next.
+/// A worker looks at the queue's head under one lock and takes it off under another: two workers run the same unit, and
+/// no worker runs the next one.
 #[test]
 fn a_unit_taken_with_two_locks_is_caught() {
     assert_caught("run-twice", "a unit that is taken off its queue with two locks", &Kind::Queue.into(), || {

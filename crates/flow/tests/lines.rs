@@ -123,7 +123,7 @@ fn more_keys_for_one_unit_than_may_exist_are_refused() {
 }
 
 #[test]
-fn a_unit_that_waits_for_a_token_keeps_no_key_from_one_that_holds_the_token() {
+fn a_unit_waiting_for_a_token_keeps_no_key_from_its_holder() {
     let report = in_time(|| {
         let mut flow = Flow::builder::<()>("slots");
         flow.inflight(10).workers(2);
@@ -152,7 +152,7 @@ fn a_unit_that_waits_for_a_token_keeps_no_key_from_one_that_holds_the_token() {
 }
 
 #[test]
-fn the_key_of_a_rate_is_forgotten_for_whoever_waits_for_another() {
+fn the_key_of_a_rate_is_forgotten_for_a_unit_that_needs_another() {
     for units in [["a", "b", "a"], ["a", "a", "b"], ["a", "b", "c"]] {
         let report = in_time(move || {
             let mut flow = Flow::builder::<()>("one key");
@@ -171,7 +171,7 @@ fn the_key_of_a_rate_is_forgotten_for_whoever_waits_for_another() {
     }
 }
 
-/// Measures the whole process, so it runs alone in one of its own.
+/// Measures the whole process, so the test runs in a process of its own.
 #[cfg(target_os = "linux")]
 #[test]
 fn units_of_one_key_of_a_rate_leave_nothing_behind() {
@@ -200,13 +200,13 @@ fn units_of_one_key_of_a_rate_leave_nothing_behind() {
     let before = resident_pages();
     service.send_all(0..500_000).unwrap();
     let grown_bytes = resident_pages().saturating_sub(before) * 4096;
-    // A list of units would be of four bytes for each at the least.
+    // A list of the units would take at least four bytes for each.
     assert!(grown_bytes < 1_000_000, "{grown_bytes} bytes more after 500 000 units");
     assert_eq!(service.drain().retired, 600_000);
 }
 
 #[test]
-fn a_rate_that_is_raised_serves_at_once_who_waited_at_the_old_one() {
+fn a_raised_rate_serves_waiting_units_at_once() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("raised");
         flow.inflight(10).workers(2);
@@ -223,7 +223,7 @@ fn a_rate_that_is_raised_serves_at_once_who_waited_at_the_old_one() {
 }
 
 #[test]
-fn a_floor_that_always_has_work_leaves_the_shared_workers_to_the_others() {
+fn a_busy_floor_leaves_the_shared_workers_to_other_stages() {
     in_time(|| {
         let over = Gate::default();
         let mut flow = Flow::builder::<()>("floor");
@@ -252,7 +252,7 @@ fn a_floor_that_always_has_work_leaves_the_shared_workers_to_the_others() {
 }
 
 #[test]
-fn a_unit_that_turns_elsewhere_gives_back_its_place_in_the_queue_it_passes_by() {
+fn a_unit_that_goes_elsewhere_gives_back_its_place_in_the_queue() {
     in_time(|| {
         let gate = Gate::default();
         let mut flow = Flow::builder::<()>("branch");
@@ -275,7 +275,7 @@ fn a_unit_that_turns_elsewhere_gives_back_its_place_in_the_queue_it_passes_by() 
         for n in [1, 3, 5, 7] {
             service.send(n).unwrap();
         }
-        // All four sit in the slow branch.
+        // All four units sit in the slow branch.
         while service.control().snapshot().stages[0].units < 4 {
             thread::sleep(ms(1));
         }
@@ -301,7 +301,7 @@ fn a_loop_before_a_bounded_queue_is_accepted_and_finishes() {
 }
 
 #[test]
-fn an_entry_with_a_bounded_queue_that_units_return_to_at_once_is_refused() {
+fn a_direct_loop_to_a_bounded_entry_queue_is_refused() {
     let mut flow = Flow::builder::<()>("pages");
     let (page, done) = (flow.inlet::<u64>("page"), flow.retire());
     flow.stage(page, |n: &mut u64, _| Ok(if *n > 0 { Either::Left(*n - 1) } else { Either::Right(()) }))
@@ -344,7 +344,7 @@ fn units_without_a_seat_in_their_stage_hold_no_tokens() {
         while control.snapshot().stages[0].units < 31 {
             thread::sleep(ms(1));
         }
-        // Thirty stand in line before it, but only one of them can run.
+        // Thirty units stand in line before the stage, but only one of them can run.
         control.set_capacity("net", 2).unwrap();
         last.wait().unwrap();
         gate.open();
@@ -355,7 +355,7 @@ fn units_without_a_seat_in_their_stage_hold_no_tokens() {
 
 // ---- random flows ---------------------------------------------------------------------------------------
 
-/// What one stage of a random flow needs of one resource.
+/// The need of one stage of a random flow for one resource.
 #[derive(Debug, Clone)]
 enum Needed {
     Tokens { which: usize, amount: u64, until: Option<usize>, by_unit: bool },
@@ -371,7 +371,7 @@ struct StagePlan {
     batch: Option<usize>,
     workers: Option<(usize, usize)>,
     blocking: bool,
-    /// A stage further on, the exit, or one before, that some units go to instead of the next.
+    /// A later stage, the exit, or an earlier stage, to which some units go instead of the next one.
     also: Option<usize>,
     retries: u32,
 }
@@ -440,7 +440,7 @@ fn flow_plan() -> impl Strategy<Value = FlowPlan> {
         })
 }
 
-/// A unit, and how many stages it has been in.
+/// A unit, with the number of stages it has been in.
 #[derive(Debug, Clone, Hash)]
 struct Walker {
     n: u64,
@@ -456,8 +456,8 @@ impl Walker {
     }
 }
 
-/// The needs of a stage, at most one of each resource: more of the same would be granted as one amount, which
-/// might be above the capacity.
+/// The needs of a stage, at most one of each resource: several needs of one resource would be granted as one amount,
+/// which might be above the capacity.
 fn needs(
     plan: &FlowPlan,
     stage: &StagePlan,
@@ -544,21 +544,21 @@ fn build(plan: &FlowPlan) -> Result<Flow<Walker, Walker>, BuildError> {
         }
         let onwards = |s: usize| inlets.get(s).map_or(Either::Right(done), |&inlet| Either::Left(inlet));
         let also = stage.also.map_or(s + 1, |also| if also == s + 1 { usize::MAX } else { also });
-        // Everybody goes straight on after some steps, so that loops end.
+        // After some steps every unit goes straight on, so that loops end.
         let choose = |unit: &Walker| usize::from(unit.steps < 8 && unit.chance("turns", 3) == 0);
         define.to(select(choose, [onwards(s + 1), onwards(also)]));
     }
     flow.build(inlets[0])
 }
 
-/// Runs a random flow; `None` if the checks refuse it, and what it looks like if it hangs.
+/// Runs a random flow. Returns `None` if the checks refuse it, or a description if it hangs.
 fn run(plan: &FlowPlan) -> Option<Result<(Report, Snapshot), Box<Snapshot>>> {
     let flow = build(plan).ok()?;
     let control = flow.control();
     let (over, is_over) = mpsc::channel();
     let units = plan.units;
     thread::spawn(move || {
-        // Nobody listens any more after a hang was reported.
+        // After a hang was reported the channel has no receiver.
         let _ = over.send(flow.run((0..units).map(|n| Walker { n, steps: 0 })));
     });
     Some(match is_over.recv_timeout(Duration::from_secs(30)) {
@@ -568,7 +568,7 @@ fn run(plan: &FlowPlan) -> Option<Result<(Report, Snapshot), Box<Snapshot>>> {
 }
 
 #[test]
-fn whatever_passes_the_checks_finishes_within_its_capacities_and_gives_all_back() {
+fn every_checked_flow_finishes_within_capacity_and_returns_all() {
     let config =
         ProptestConfig { cases: 600, max_shrink_time: 30_000, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new(config);

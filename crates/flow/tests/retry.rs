@@ -1,4 +1,4 @@
-//! When a failed unit is tried again.
+//! The moments at which a failed unit is retried.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Many threads that send into a flow of short units: none keeps the others from sending, whoever waits at the entrance gets in, and
-//! what was sent is what the flow admitted, however it ends.
+//! Many threads that send into a flow of short units: no sender keeps the others from sending, every submitter at the
+//! entrance gets in, and the flow admits exactly the units that were sent, however it ends.
 
 #[path = "support/watchdog.rs"]
 mod watchdog;
@@ -31,7 +31,7 @@ fn short(inflight: u64) -> Flow<u64, u64> {
 }
 
 #[test]
-fn all_units_of_any_number_of_senders_go_through() {
+fn all_units_of_many_senders_go_through() {
     in_time(|| {
         for (senders, inflight) in [(1, 1), (2, 7), (16, 64), (200, 256)] {
             let each = 20_000 / senders;
@@ -49,7 +49,7 @@ fn all_units_of_any_number_of_senders_go_through() {
 }
 
 #[test]
-fn a_unit_that_needs_the_whole_budget_gets_in_although_small_ones_keep_coming() {
+fn a_unit_that_needs_the_whole_budget_gets_in_beside_small_ones() {
     const BUDGET: u64 = 16 * 1024;
     in_time(|| {
         let mut flow = Flow::builder("weighed");
@@ -69,7 +69,7 @@ fn a_unit_that_needs_the_whole_budget_gets_in_although_small_ones_keep_coming() 
                 });
             }
             thread::sleep(Duration::from_millis(5));
-            // By how many small ones half of a hundred are passed at most.
+            // The median number of small units that pass a large one, over a hundred large ones.
             let passed_by = |_| {
                 let each = || {
                     let before = service.control().snapshot().admitted;
@@ -79,8 +79,8 @@ fn a_unit_that_needs_the_whole_budget_gets_in_although_small_ones_keep_coming() 
                 passed_by.sort_unstable();
                 passed_by[50]
             };
-            // Those that were before the gate, 1024 at most, and a few that came while we did; more where this thread
-            // lost its core meanwhile, so the best of three attempts counts.
+            // At most 1024 units were before the gate, and a few came while the large one did; more came where this
+            // thread lost its core meanwhile, so the best of three attempts counts.
             let is_prompt = (0..3).map(passed_by).any(|units| units <= 1100);
             over.store(true, Ordering::Relaxed);
             assert!(is_prompt, "half of the large units were passed by more than 1100 small ones");
@@ -91,7 +91,7 @@ fn a_unit_that_needs_the_whole_budget_gets_in_although_small_ones_keep_coming() 
 }
 
 #[test]
-fn a_unit_that_comes_when_the_last_worker_goes_is_not_left_behind() {
+fn a_unit_arriving_as_the_last_worker_leaves_is_not_left_behind() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("one by one");
         let (count, done) = (flow.inlet("count"), flow.retire());
@@ -105,11 +105,11 @@ fn a_unit_that_comes_when_the_last_worker_goes_is_not_left_behind() {
         let service = flow.build(count).unwrap().start();
         let until = Instant::now() + Duration::from_secs(5);
         let mut sent = 0;
-        // On a busy machine fewer have to do.
+        // On a busy machine fewer rounds have to do.
         while sent < 20_000 && (sent < 500 || Instant::now() < until) {
             service.send(()).unwrap();
             sent += 1;
-            // Nobody else moves the flow on meanwhile.
+            // No other thread moves the flow on meanwhile.
             while counted.load(Ordering::Relaxed) < sent {
                 thread::yield_now();
             }
@@ -119,7 +119,7 @@ fn a_unit_that_comes_when_the_last_worker_goes_is_not_left_behind() {
 }
 
 #[test]
-fn a_future_at_the_head_of_the_line_that_nobody_polls_does_not_keep_a_flow_from_draining() {
+fn an_unpolled_future_at_the_head_of_the_line_does_not_block_a_drain() {
     in_time(|| {
         for _ in 0..20 {
             let service = short(16).start();
@@ -136,7 +136,7 @@ fn a_future_at_the_head_of_the_line_that_nobody_polls_does_not_keep_a_flow_from_
                 thread::sleep(Duration::from_millis(1));
                 let mut future = pin!(waits.submit_async(1));
                 let first = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-                // Behind it the gate fills.
+                // The gate fills behind the future.
                 thread::sleep(Duration::from_millis(1));
                 let report = service.drain();
                 assert_eq!(report.admitted, report.retired);
@@ -148,7 +148,7 @@ fn a_future_at_the_head_of_the_line_that_nobody_polls_does_not_keep_a_flow_from_
 }
 
 #[test]
-fn what_was_sent_was_admitted_however_the_flow_ends() {
+fn every_sent_unit_is_admitted_however_the_flow_ends() {
     in_time(|| {
         for round in 0..60_u64 {
             let service = short(16).start();
@@ -160,7 +160,7 @@ fn what_was_sent_was_admitted_however_the_flow_ends() {
                         loop {
                             match own.send(7) {
                                 Ok(()) => sent.fetch_add(1, Ordering::Relaxed),
-                                Err(SubmitError::Closed(unit)) => break assert_eq!(unit, 7, "it comes back"),
+                                Err(SubmitError::Closed(unit)) => break assert_eq!(unit, 7, "wrong unit"),
                                 Err(other) => panic!("{other:?}"),
                             };
                         }

@@ -151,7 +151,7 @@ fn a_unit_does_not_run_before_its_time() {
     let (now, done) = (flow.inlet("now"), flow.retire());
     flow.stage(now, |(): &mut (), _| Ok(Instant::now())).to(done);
     let service = flow.build(now).unwrap().start();
-    // A machine that takes longer for the one that need not wait is given more time.
+    // A machine that takes longer for the unit that need not wait is given more time.
     let runs_before = |wait| {
         let at = Instant::now() + Duration::from_millis(wait);
         let later = service.submit_at((), at).unwrap();
@@ -243,7 +243,7 @@ fn a_late_result_is_a_timeout() {
 }
 
 #[test]
-fn stop_admits_no_more_and_finishes_what_is_in_flight() {
+fn stop_admits_no_more_and_finishes_units_in_flight() {
     let mut flow = Flow::builder("stop");
     flow.inflight(16);
     let (work, done) = (flow.inlet("work"), flow.retire());
@@ -266,9 +266,9 @@ fn stop_admits_no_more_and_finishes_what_is_in_flight() {
 
 #[test]
 fn neither_kind_of_stage_starves_the_other() {
-    // A stage that computes and one that sleeps, both always with work, on two shared workers. No unit takes less than
-    // 1 ms, so however slow the machine is, the two run about 100 of the one stage in the 50 ms for which the other may
-    // be passed over, and 1400 while the other has its turn 14 times.
+    // One stage computes and one sleeps, both always with work, on two shared workers. No unit takes less than 1 ms, so
+    // however slow the machine is, the two workers run about 100 units of one stage in the 50 ms for which the other
+    // may be passed over, and 1400 while the other has its turn 14 times.
     const MANY: u64 = 1400;
     const FEW: u64 = 8;
     fn spin(_: &mut u64, _: &mut Cx<'_>) -> Result<(), Failure> {
@@ -287,7 +287,7 @@ fn neither_kind_of_stage_starves_the_other() {
             let mut flow = Flow::builder::<u64>("starve");
             flow.workers(2).inflight(400);
             let (a, b, done) = (flow.inlet::<u64>("a"), flow.inlet::<u64>("b"), flow.retire());
-            // Odd units stay in `a` and even ones in `b` for ever, so both always have work.
+            // Odd units stay in `a` and even ones in `b` until the test ends, so both always have work.
             let onwards = select(|n: &u64| (*n % 2) as usize, [b.into(), a.into()]);
             let for_ever = select(|_: &u64| 0, [b.into(), done.into()]);
             if compute_last {
@@ -309,7 +309,7 @@ fn neither_kind_of_stage_starves_the_other() {
                 }
                 units()
             };
-            // By then both have work.
+            // By then both stages have work.
             let before = once_one_has(100);
             let after = once_one_has(before[0].max(before[1]) + MANY);
             control.abandon();

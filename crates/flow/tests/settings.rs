@@ -12,7 +12,7 @@ use millstream_sync::reclaim::epoch;
 use support::{Gate, in_time, ms};
 
 #[test]
-fn what_several_threads_set_at_once_is_all_kept() {
+fn concurrent_settings_are_all_kept() {
     let mut flow = Flow::builder("steered");
     let (first, last, done) = (flow.inlet("first"), flow.inlet("last"), flow.retire());
     flow.stage(first, |n: &mut u64, _| Ok(*n)).to(last);
@@ -43,7 +43,7 @@ fn what_several_threads_set_at_once_is_all_kept() {
     let _report = service.drain();
 }
 
-/// Looks at the flow when it is dropped.
+/// A payload that takes a snapshot of the flow when it is dropped.
 struct Onlooker(millstream_flow::Control);
 
 static LOOKED: AtomicBool = AtomicBool::new(false);
@@ -56,18 +56,18 @@ impl Drop for Onlooker {
 }
 
 #[test]
-fn destructors_that_run_where_a_setting_is_replaced_may_use_the_flow() {
+fn destructors_run_by_a_setter_may_use_the_flow() {
     let mut flow = Flow::builder("watched");
     let (only, done) = (flow.inlet("only"), flow.retire());
     flow.stage(only, |n: &mut u64, _| Ok(*n)).to(done);
     let control = flow.build(only).unwrap().control();
     let onlooker = Onlooker(control.clone());
     epoch::pin().defer(move || drop(onlooker));
-    // Enough for a batch to be looked at and freed, by and by.
+    // The loop replaces settings until the epoch looks at a batch of retired values and frees it.
     let mut units = 1;
     let began = Instant::now();
     while !LOOKED.load(Relaxed) {
-        assert!(began.elapsed() < Duration::from_secs(30), "it is never freed");
+        assert!(began.elapsed() < Duration::from_secs(30), "the retired value is never freed");
         units = units % 1000 + 1;
         control.set_inflight(units).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The source: it is pulled by the workers as there is room, and may block, panic or be endless.
+//! The source: workers pull it as there is room, and it may block, panic or be endless.
 
 mod support;
 
@@ -11,14 +11,14 @@ use std::time::Instant;
 use millstream_flow::{Batch, Either, Flow, Outcome, SourceEnd};
 use support::{Gate, LONG, in_time, ms};
 
-/// A source of which the test decides when it gives the next unit.
+/// A source whose next unit comes when the test says so.
 fn by_hand() -> (mpsc::Sender<u64>, mpsc::IntoIter<u64>) {
     let (give, units) = channel();
     (give, units.into_iter())
 }
 
 #[test]
-fn what_a_source_gave_before_it_blocks_does_not_wait_for_it() {
+fn units_pulled_before_a_source_blocks_do_not_wait_for_it() {
     let (out, results) = channel();
     let mut flow = Flow::builder::<u64>("drip");
     let (step, done) = (flow.inlet("step"), flow.retire());
@@ -27,7 +27,7 @@ fn what_a_source_gave_before_it_blocks_does_not_wait_for_it() {
     let (give, units) = by_hand();
     let service = flow.build(step).unwrap().start_from(units, |_| ());
     let mut next = 0;
-    // Bursts make it a quick source of long pulls; then it blocks in the middle of one.
+    // Bursts make the source quick with long pulls; then it blocks in the middle of one.
     for burst in [1, 10, 1000, 3, 1, 500, 7] {
         for _ in 0..burst {
             give.send(next).unwrap();
@@ -42,7 +42,7 @@ fn what_a_source_gave_before_it_blocks_does_not_wait_for_it() {
 }
 
 #[test]
-fn a_blocked_source_keeps_no_worker_from_the_units_that_are_there() {
+fn a_blocked_source_keeps_no_worker_from_pulled_units() {
     let (give, units) = by_hand();
     let mut flow = Flow::builder::<()>("one worker");
     flow.workers(1);
@@ -66,8 +66,8 @@ fn a_blocked_source_keeps_no_worker_from_the_units_that_are_there() {
 }
 
 #[test]
-fn units_that_wait_for_each_other_are_pulled_while_all_but_one_run() {
-    // Both stages are known to be quick before the workers meet, so nobody expects them to block.
+fn the_source_is_pulled_while_all_units_but_one_wait_for_each_other() {
+    // Both stages are known to be quick before the workers meet, so the engine does not expect them to block.
     let meet = Arc::new(Barrier::new(3));
     let mut flow = Flow::builder::<()>("meet");
     flow.workers(3);
@@ -83,20 +83,20 @@ fn units_that_wait_for_each_other_are_pulled_while_all_but_one_run() {
     .to(done);
     let (tell, over) = channel();
     thread::spawn(move || drop(tell.send(flow.build(step).unwrap().run(0..3003))));
-    assert_eq!(over.recv_timeout(LONG).expect("it hangs").retired, 3003);
+    assert_eq!(over.recv_timeout(LONG).expect("the flow hangs").retired, 3003);
 }
 
 #[test]
-fn who_waits_with_many_units_in_hand_takes_no_other_workers_seat() {
-    // Units are quick at first, so a worker takes many at once. One of them waits for a unit that comes after
-    // others have been so slow that a worker would be given one at a time.
+fn a_waiting_worker_with_many_units_takes_no_other_workers_seat() {
+    // Units are quick at first, so a worker takes many at once. One of them waits for a unit that comes after others
+    // have been so slow that a worker would be given one at a time.
     const WAITS: u64 = 20_000;
     const SLOW: u64 = WAITS + 200;
     const ALL: u64 = SLOW + 50;
     in_time(|| {
         let gate = Gate::default();
         let mut flow = Flow::builder::<()>("seats");
-        // More than fit into one worker's hands.
+        // More units may be in flight than fit into one worker's hands.
         flow.workers(2).inflight(10_000);
         let (step, done) = (flow.inlet("step"), flow.retire());
         let slow = Arc::new(AtomicU64::new(SLOW));
@@ -124,8 +124,8 @@ fn who_waits_with_many_units_in_hand_takes_no_other_workers_seat() {
 }
 
 #[test]
-fn one_that_waits_holds_nobody_up_however_few_may_be_in_flight() {
-    // Units are so quick that a worker is given all that may be in flight; then one waits for a unit that comes later.
+fn a_waiting_unit_holds_up_no_other_under_a_small_cap() {
+    // Units are so quick that a worker takes all that may be in flight; then one waits for a unit that comes later.
     const WAITS: u64 = 20_000;
     const OPENS: u64 = WAITS + 100;
     for (workers, cap) in [(2, 2), (2, 3), (2, 8), (3, 40), (4, 4)] {
@@ -149,9 +149,9 @@ fn one_that_waits_holds_nobody_up_however_few_may_be_in_flight() {
 }
 
 #[test]
-fn what_a_worker_has_run_goes_on_though_it_waits_in_its_next_unit() {
-    // The first stage's units are so quick that a worker takes several at once. Then each waits until the one before it has gone
-    // through the second stage.
+fn finished_units_go_on_while_their_worker_waits_in_the_next() {
+    // The first stage's units are so quick that a worker takes several at once. Then each waits until the unit before
+    // it has gone through the second stage.
     const WAITS: u64 = 20_000;
     const ALL: u64 = WAITS + 40;
     for round in 0..5 {
@@ -185,8 +185,8 @@ fn what_a_worker_has_run_goes_on_though_it_waits_in_its_next_unit() {
 }
 
 #[test]
-fn a_stage_for_one_worker_is_run_by_one_though_others_look_while_it_is_elsewhere() {
-    // The worker has several batches of the first stage in its hands while it runs one of them in the second.
+fn a_ceiling_of_one_holds_while_the_worker_is_in_another_stage() {
+    // The worker has several batches of the first stage in its hands while it runs one of them in the second stage.
     const ALL: u64 = 60_000;
     in_time(|| {
         let (inside, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -196,7 +196,7 @@ fn a_stage_for_one_worker_is_run_by_one_though_others_look_while_it_is_elsewhere
         let counts = most.clone();
         flow.stage(step, move |n: &mut u64, _| {
             counts.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            // Long enough to be met.
+            // The spin is long enough for two workers to meet.
             (0..20).for_each(|_| std::hint::spin_loop());
             inside.fetch_sub(1, Ordering::SeqCst);
             Ok(*n)
@@ -225,9 +225,9 @@ fn a_stage_for_one_worker_is_run_by_one_though_others_look_while_it_is_elsewhere
 }
 
 #[test]
-fn a_source_is_pulled_though_all_workers_are_busy_for_long() {
-    // The blocking stage has threads of its own; it must not starve because nobody pulls, however often the
-    // flow is full meanwhile.
+fn a_source_is_pulled_while_all_workers_are_busy_for_long() {
+    // The blocking stage has threads of its own; it must not starve for want of a pull, however often the flow is full
+    // meanwhile.
     for cap in [2, 3, 10, 100] {
         in_time(move || {
             let gate = Gate::default();
@@ -263,7 +263,7 @@ fn a_source_is_pulled_though_all_workers_are_busy_for_long() {
 }
 
 #[test]
-fn a_panic_of_who_is_told_the_end_hurts_nobody() {
+fn a_panic_in_the_source_end_listener_is_contained() {
     for workers in [1, 2] {
         in_time(move || {
             let mut flow = Flow::builder::<()>("told");
@@ -281,8 +281,9 @@ fn a_panic_of_who_is_told_the_end_hurts_nobody() {
 }
 
 #[test]
-fn a_source_that_panics_after_the_flow_was_stopped_is_heard() {
-    // At once; when its worker's place is another's; and when the end of the flow does not wait for it any more.
+fn a_source_panic_after_a_stop_is_reported() {
+    // The source panics at once; when another worker has its worker's place; and when the end of the flow no longer
+    // waits for it.
     for pause in [0, 10, 150] {
         in_time(move || {
             let mut flow = Flow::builder::<()>("late");
@@ -305,9 +306,9 @@ fn a_source_that_panics_after_the_flow_was_stopped_is_heard() {
 }
 
 #[test]
-fn what_a_source_has_given_is_admitted_though_the_service_is_drained() {
-    // The drain waits for a pull of less than 0.1 s; a machine that keeps the source's thread from running for so long
-    // is tried again.
+fn a_drain_admits_units_the_source_has_given() {
+    // The drain waits for a pull of less than 0.1 s; the test tries again on a machine that keeps the source's thread
+    // from running for that long.
     let is_kept = |round: u64| {
         let (give, units) = channel();
         let taken = Arc::new(AtomicU64::new(0));
@@ -334,8 +335,9 @@ fn what_a_source_has_given_is_admitted_though_the_service_is_drained() {
 }
 
 #[test]
-fn a_drain_waits_a_little_for_who_is_about_to_give() {
-    // It waits for 0.1 s; a machine that keeps the source's thread from running for so long is tried again.
+fn a_drain_waits_briefly_for_a_pull_in_progress() {
+    // The drain waits for 0.1 s; the test tries again on a machine that keeps the source's thread from running for that
+    // long.
     let is_kept = |_: u32| {
         let (begun, taken) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (begins, count) = (begun.clone(), taken.clone());
@@ -353,7 +355,7 @@ fn a_drain_waits_a_little_for_who_is_about_to_give() {
         while !begun.load(Ordering::SeqCst) {
             thread::sleep(ms(1));
         }
-        // Its thread does not count as busy any more.
+        // The puller's thread no longer counts as busy.
         thread::sleep(ms(6));
         let admitted = service.drain().admitted;
         thread::sleep(ms(40));
@@ -363,10 +365,10 @@ fn a_drain_waits_a_little_for_who_is_about_to_give() {
 }
 
 #[test]
-fn a_batch_waits_to_fill_though_others_are_taken_before_it() {
+fn a_batch_waits_to_fill_while_others_are_taken() {
     const WAIT: u64 = 300;
     // If giving the units before them takes as long as a batch waits, one of their batches may have been cut short, and
-    // the last units are in one that began before them: that is tried again.
+    // the last units are in one that began before them; the test then tries again.
     let waits = |_: u32| {
         let (give, units) = by_hand();
         let ran = Arc::new(Mutex::new(Vec::new()));
@@ -401,7 +403,7 @@ fn a_batch_waits_to_fill_though_others_are_taken_before_it() {
 
 #[test]
 fn weights_are_right_after_a_chain() {
-    // First 100 bytes, then 10, then what the third stage says; nothing: as before.
+    // A unit weighs 100 bytes, then 10, and then what the third stage computes; without a function, as before.
     for (third, each) in [(None, 10), (Some(10), 10), (Some(60), 60), (Some(100), 100)] {
         in_time(move || {
             let gate = Gate::default();
@@ -475,7 +477,7 @@ fn units_are_numbered_from_zero_without_a_gap() {
         })
         .batch(Batch::of(batch))
         .to(done);
-        // It blocks now and then, so pulls are cut short.
+        // The source blocks now and then, so pulls are cut short.
         let units = (0..3000u64).inspect(|n| {
             if n % 700 == 699 {
                 thread::sleep(ms(5));
@@ -536,7 +538,7 @@ fn a_flow_drains_although_its_source_is_stuck() {
     }
     let (tell, over) = channel();
     thread::spawn(move || drop(tell.send(service.drain())));
-    let report = over.recv_timeout(LONG).expect("it waits for its source");
+    let report = over.recv_timeout(LONG).expect("the flow waits for its source");
     assert_eq!((report.retired, report.left), (10, 0));
     drop(give);
 }
@@ -562,7 +564,7 @@ fn a_borrowed_source_is_not_used_after_the_run() {
 }
 
 #[test]
-fn where_a_batch_is_shows_though_it_runs_through() {
+fn a_snapshot_shows_where_a_chained_batch_is() {
     let release = Arc::new(AtomicBool::new(false));
     let (tell, ended) = channel();
     let mut flow = Flow::builder::<u64>("chain");

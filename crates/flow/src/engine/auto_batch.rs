@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_nobody_has_measured_gets_a_unit_at_a_time() {
+    fn an_unmeasured_stage_gets_a_unit_at_a_time() {
         assert_eq!(AUTO.units(0), 1);
     }
 }

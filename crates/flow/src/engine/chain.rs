@@ -47,7 +47,7 @@ pub(crate) struct Chain {
     turn: Mutex<BatchGroup>,
 }
 
-/// The batches in a worker's hands besides the one that runs.
+/// The batches in a worker's hands other than the one that runs.
 #[derive(Default)]
 struct BatchGroup {
     /// Batches that the worker runs next unless the timekeeper takes them back.

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_drops_what_is_left_in_it() {
+    fn a_column_drops_its_remaining_values() {
         let witness = std::sync::Arc::new(());
         let column = Column::new();
         for n in 0..100 {

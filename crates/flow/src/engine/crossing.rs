@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_leads_on_to_what_is_waited_for_there() {
+    fn waits_are_followed_transitively() {
         let waits = [(1, 2), (2, 3), (3, 2), (5, 1)];
         assert!(leads_to(&waits, 1, 3) && leads_to(&waits, 5, 3) && leads_to(&waits, 4, 4));
         assert!(!leads_to(&waits, 3, 1) && !leads_to(&waits, 4, 1));

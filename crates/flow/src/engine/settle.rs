@@ -23,7 +23,7 @@ pub(crate) enum Outcome {
     Retry { pause_ns: u64 },
     /// The unit failed for good; its dead letter is written.
     Dead { stop_flow: bool },
-    /// It was cancelled and runs again when this many bytes may be had.
+    /// The attempt was cancelled; the unit runs again when this many bytes are available.
     AwaitMemory { wants_bytes: u64 },
     /// It goes back to the stage's queue after a pause, for its `next_asks`; `bytes` is its weight there, if that changes.
     Requeue { bytes: Option<u64>, pause_ns: u64 },

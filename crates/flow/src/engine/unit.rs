@@ -48,7 +48,7 @@ pub(crate) type Grants = SmallVec<[Grant; 2]>;
 /// The part of a unit's record that only stages with needs use.
 #[derive(Debug, Default)]
 pub(crate) struct UnitNeeds {
-    /// What the present stage needs for this unit (only of stages whose needs differ by unit).
+    /// The needs of this unit in its present stage (only of stages whose needs differ by unit).
     pub(crate) asks: Vec<Ask>,
     /// The same for the stage the unit goes to next, which may be this one again; swapped in when it gets there.
     pub(crate) next_asks: Vec<Ask>,
@@ -68,7 +68,7 @@ pub(crate) struct UnitNeeds {
 }
 
 impl UnitNeeds {
-    /// The unit goes where its next needs are asked for.
+    /// Makes the needs of the next stage those of the present one.
     pub(crate) fn take_next_asks(&mut self) {
         std::mem::swap(&mut self.asks, &mut self.next_asks);
         self.next_asks.clear();

@@ -1,5 +1,5 @@
-//! The entrance: what many threads send goes in as through a queue, whether it waited in line, lay at the gate or went straight in. And an
-//! entrance that lets a newcomer pass what lies at the gate.
+//! The entrance: units of many threads go in as through a queue, whether they waited in line, lay at the gate or went
+//! straight in. The broken twin is an entrance that lets a newcomer pass units at the gate.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -49,8 +49,8 @@ fn submitters_put_their_units_into_a_queue() {
     }
 }
 
-/// Units come to the gate, from where a worker admits all at once; if nobody attends it, they go straight in. A sound entrance admits
-/// first what still lies at the gate.
+/// Units come to the gate, from where a worker admits all at once; at a gate that no worker attends, they go straight
+/// in. A sound entrance first admits the units that still lie at the gate.
 #[derive(Default)]
 struct Entrance<const EMPTIES_GATE: bool> {
     gate: Mutex<Vec<u64>>,
@@ -79,11 +79,11 @@ impl<const EMPTIES_GATE: bool> Entrance<EMPTIES_GATE> {
     }
 }
 
-/// The worker ends its attendance between the two.
+/// The worker ends its attendance between the two steps.
 fn passed<const EMPTIES_GATE: bool>() -> History {
     let (entrance, recorder) = (Entrance::<EMPTIES_GATE>::default(), Recorder::new());
     let (mut one, mut other, mut worker) = (recorder.log(), recorder.log(), recorder.log());
-    // Longer than the clocks of two cores may differ.
+    // The pause is longer than the clocks of two cores may differ.
     let pause = || thread::sleep(Duration::from_micros(10));
     one.record(Op::ENQUEUE, 1, || entrance.send(1, true));
     pause();

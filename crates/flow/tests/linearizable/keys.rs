@@ -1,4 +1,4 @@
-//! Keyed tokens: each key is a semaphore of its own. And a table of keys that makes one twice.
+//! Keyed tokens: each key is a semaphore of its own. The broken twin is a table of keys that makes one twice.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use millstream_history::{Kind, Model, Op};
 
 use crate::{Logs, assert_caught, assert_holds, busy, stress, workers};
 
-/// Fewer keys may be in use than there are, so they are forgotten and made again all the time.
+/// The flow has more keys than may be in use, so they are forgotten and made again all the time.
 #[test]
 fn each_key_is_a_semaphore_however_often_it_is_forgotten() {
     for (tokens, threads, keys_most) in [(1, 2, 2), (2, 8, 3)] {
@@ -42,7 +42,8 @@ fn each_key_is_a_semaphore_however_often_it_is_forgotten() {
     }
 }
 
-/// A table of keys that looks with one lock and inserts with another: two make the same key, and each has its token.
+/// A table of keys that looks under one lock and inserts under another: two workers make the same key, and each copy
+/// has its token.
 #[test]
 fn a_key_that_is_made_twice_is_caught() {
     assert_caught("key-made-twice", "a key that two make at once", &Kind::Mutex.into(), || {

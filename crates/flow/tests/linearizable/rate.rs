@@ -1,4 +1,5 @@
-//! A rate: a bucket into which a token drops at every tick, with a specification of its own. And a rate that grants in two steps.
+//! A rate: a bucket into which a token drops at every tick, with a specification of its own. The broken twin is a rate
+//! that grants in two steps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,10 +12,10 @@ use millstream_history::{Builder, Call, History, Op, Operation, Options, Spec, V
 
 use crate::{busy, must_be_caught, stress};
 
-/// Tokens in a bucket.
+/// A bucket of tokens.
 ///
-/// A rate's tokens come evenly, with no regard to anybody's ticks: over `t` ticks it grants `burst + t` at most, and a bucket with room for one more
-/// than `burst` does that whenever the ticks happen.
+/// A rate's tokens come evenly, independent of the recorded ticks: over `t` ticks it grants `burst + t` at most, and a
+/// bucket with room for one more than `burst` does that whenever the ticks happen.
 struct Bucket {
     room: u64,
     tick: Op,
@@ -32,7 +33,7 @@ impl Spec for Bucket {
     }
 }
 
-/// The history with ticks: each happens between its time and the next one's.
+/// Adds ticks to the history: each happens between its time and the next one's.
 fn ticking(takes: &History, period: Duration) -> History {
     let mut builder = Builder::new();
     builder.skew(takes.skew());
@@ -48,7 +49,7 @@ fn ticking(takes: &History, period: Duration) -> History {
     builder.finish().unwrap()
 }
 
-/// Ticking histories all have their operations under the same names.
+/// Checks a ticking history. All of them name their operations alike, so the tick of a fresh builder is theirs, too.
 fn verdict(history: &History, burst: u64, options: &Options) -> Verdict {
     check_spec(history, &Bucket { room: burst + 1, tick: Builder::new().op("tick") }, options)
 }
@@ -75,7 +76,7 @@ fn a_rate_is_a_bucket() {
         let logs: Vec<Log> = (0..units).map(|_| recorder.log()).collect();
         let _preemption = Preemption::start().unwrap();
         let began = logs.into_iter().map(|mut log| {
-            // A quiet time, after which a burst may come.
+            // A quiet time lets the burst build up again.
             if log.process() % 40 == 39 {
                 thread::sleep(Duration::from_millis(3));
             }
@@ -91,7 +92,7 @@ fn a_rate_is_a_bucket() {
     }
 }
 
-/// It looks whether the next token is there, and then moves the time of the one after it on.
+/// A worker checks that the next token is there, and then moves on the time of the one after it.
 #[test]
 fn a_rate_that_grants_in_two_steps_is_caught() {
     const PERIOD: Duration = Duration::from_micros(200);

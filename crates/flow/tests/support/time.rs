@@ -1,8 +1,8 @@
-//! Times as tests write them.
+//! Times in the units in which tests write them.
 
 use std::time::Duration;
 
-/// So many milliseconds.
+/// A duration of this many milliseconds.
 pub(crate) fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }

@@ -5,7 +5,7 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 type Hook = Box<dyn Fn() + Send + Sync>;
 
-/// What a waker does when it is cloned, woken and dropped.
+/// The hooks that a waker calls when it is cloned, woken and dropped.
 pub(crate) struct Hooks {
     pub(crate) clone: Hook,
     pub(crate) wake: Hook,
@@ -21,8 +21,8 @@ impl Default for Hooks {
 impl Hooks {
     pub(crate) fn into_waker(self) -> Waker {
         let data = Arc::into_raw(Arc::new(self)).cast();
-        // SAFETY: the functions of the table keep to a waker's contract: each waker has a count of the hooks, which may be
-        // used and dropped on any thread.
+        // SAFETY: the functions of the table keep to a waker's contract: each waker owns a count of the hooks, which
+        // any thread may use and drop.
         unsafe { Waker::from_raw(RawWaker::new(data, &TABLE)) }
     }
 }
@@ -32,7 +32,7 @@ static TABLE: RawWakerVTable = RawWakerVTable::new(
         // SAFETY: `data` came from `Arc::into_raw`, and the waker that is cloned keeps its count.
         let hooks = unsafe { &*data.cast::<Hooks>() };
         (hooks.clone)();
-        // SAFETY: as above.
+        // SAFETY: `data` came from `Arc::into_raw`, and this adds the count that the new waker owns.
         unsafe { Arc::increment_strong_count(data.cast::<Hooks>()) };
         RawWaker::new(data, &TABLE)
     },

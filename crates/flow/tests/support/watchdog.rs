@@ -1,13 +1,13 @@
-//! A test that hangs fails instead.
+//! A watchdog: a test that hangs fails instead.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Longer than any test here takes, however busy the machine is.
+/// This time is longer than any test here takes, however busy the machine is.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 
-/// Runs a test's body on a thread of its own, and fails if it hangs.
+/// Runs a test's body on a thread of its own, and fails if the body hangs.
 pub(crate) fn in_time<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     let (over, is_over) = mpsc::channel();
     let thread = thread::spawn(move || {
@@ -16,7 +16,7 @@ pub(crate) fn in_time<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'stat
         result
     });
     if is_over.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
-        panic!("it hangs: not over after {LONG:?}");
+        panic!("the test hangs: it is not over after {LONG:?}");
     }
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
