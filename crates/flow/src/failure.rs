@@ -118,8 +118,8 @@ impl Failure {
         self
     }
 
-    /// The same failure, not to be retried sooner than after this pause: what a server asks for, for instance. The policy's
-    /// own pause applies where it is longer.
+    /// The same failure, not to be retried sooner than after this pause: what a server asks for, for instance. The
+    /// policy's own pause applies where it is longer.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -31,11 +31,11 @@ pub(crate) enum Hold {
 ///
 /// All needs of a unit are granted at once or not at all; a unit that waits holds none of them.
 ///
-/// Every resource and every key has a line, first come, first served, and no newcomer takes what a unit in line waits for.
-/// The places of keys ([`FlowBuilder::max_keys`](crate::FlowBuilder::max_keys)) have one, too. A unit that has come to the
-/// head of some line eight times and lacked something else each time acquires its needs one after the other instead, in
-/// the flow's resource order, and keeps what it has. So a unit passes through at most nine lines and one more for each of
-/// its needs.
+/// Every resource and every key has a line, first come, first served, and no newcomer takes what a unit in line waits
+/// for. The places of keys ([`FlowBuilder::max_keys`](crate::FlowBuilder::max_keys)) have one, too. A unit that has
+/// come to the head of some line eight times and lacked something else each time acquires its needs one after the other
+/// instead, in the flow's resource order, and keeps what it has. So a unit passes through at most nine lines and one
+/// more for each of its needs.
 ///
 /// ```
 /// # use millstream_flow::*;

@@ -125,7 +125,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Submits a unit, waiting for room until `deadline`.
     ///
     /// # Errors
-    /// [`SubmitError::Timeout`], [`SubmitError::Closed`], and [`SubmitError::Full`] in the code of the flow's own stages.
+    /// [`SubmitError::Timeout`], [`SubmitError::Closed`], and [`SubmitError::Full`] in the code of the flow's own
+    /// stages.
     pub fn submit_deadline(&self, unit: In, deadline: Instant) -> Result<Ticket<R>, SubmitError<In>> {
         self.ticketed(unit, Patience::Until(deadline), 0)
     }
@@ -179,8 +180,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Sends every unit of `source`, which runs on the calling thread.
     ///
     /// # Errors
-    /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the caller must not wait (see [`Submitter`]), with the first
-    /// unit that was not admitted.
+    /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the caller must not wait (see [`Submitter`]), with the
+    /// first unit that was not admitted.
     ///
     /// # Panics
     /// If the source panics: the flow is abandoned first.

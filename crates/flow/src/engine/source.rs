@@ -476,9 +476,7 @@ impl Shared {
         let end = match end {
             PullEnd::Exhausted => SourceEnd::Exhausted,
             PullEnd::Closed => SourceEnd::Closed,
-            PullEnd::Panicked => {
-                SourceEnd::Panicked(self.take_source_panic().expect("only the listener's call takes the panic"))
-            }
+            PullEnd::Panicked => SourceEnd::Panicked(self.take_source_panic().expect("the pull stored its panic")),
         };
         contain(|| ended(end));
     }
