@@ -48,7 +48,7 @@ pub struct StageReport {
     pub waited_for: Vec<WaitedFor>,
 }
 
-/// How one resource was used.
+/// The use of one resource.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ResourceReport {

@@ -18,7 +18,7 @@ pub struct Quantiles {
     pub count: u64,
 }
 
-/// How many units wait for one resource.
+/// The number of units that wait for one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Waiting {
@@ -28,7 +28,7 @@ pub struct Waiting {
     pub units: u64,
 }
 
-/// How long units have waited for one resource so far.
+/// The time that units have waited for one resource so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WaitedFor {
@@ -91,7 +91,7 @@ pub struct StageSnapshot {
     pub workers_max: u64,
     /// Whether the stage runs beside the shared workers.
     pub blocking: bool,
-    /// How long the longest waiter has been in the queue; 0 if it is empty.
+    /// The time that the longest waiter has been in the queue; 0 if the queue is empty.
     pub oldest_ns: u64,
     /// The time that a unit spends in the stage's code.
     pub service_ns: Quantiles,

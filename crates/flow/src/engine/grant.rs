@@ -12,7 +12,6 @@
 //! newcomer never takes what a unit in line waits for.
 //!
 //! # Why every wait ends
-//!
 //! Units with several needs could miss each other's moments: `a` is free when `b` is not, and the other way round. A
 //! unit that still lacked something after [`MAX_BOUNCES`] wake-ups acquires its needs *in order* at the next one: one
 //! after the other along the flow's resource order (a topological order of "holds a, asks for b", which the build

@@ -7,7 +7,7 @@ use super::unit::{Grant, InstanceId, Want};
 use crate::resource::{Rate, Supply};
 
 impl State {
-    /// Serves the waiters in the instance's line for whom there is enough now.
+    /// Serves the waiters in the instance's line whose amount is there now.
     pub(crate) fn serve(&mut self, instance: InstanceId, now: u64) {
         let i = instance as usize;
         while let Some(amount) = self.head_amount(instance) {
