@@ -111,8 +111,11 @@ impl DeadLetters {
             return Ok(());
         }
         match File::open(&path) {
-            Ok(found) if is_held(&found) => Ok(()),
-            Ok(_) => set_aside(&path),
+            Ok(found) => match lock(&found) {
+                Ok(false) => Ok(()),
+                // The lock lasts until the file has its other name.
+                _ => set_aside(&path),
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // One that may be written and not read.
             Err(_) => set_aside(&path),
@@ -173,15 +176,17 @@ impl DeadLetters {
         let mut path = self.path();
         let opened = (|| {
             let mut file = open(&path)?;
-            if is_held(&file) {
-                path = with_suffix(&path, &format!(".{}", self.run));
-                file = open(&path)?;
-            } else if file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
+            let mut ours = lock(&file)?;
+            if ours && file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
                 set_aside(&path)?;
                 file = open(&path)?;
+                ours = lock(&file)?;
             }
-            // Without a lock, which not every file system has, two runs at once may share the file.
-            let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+            if !ours {
+                path = with_suffix(&path, &format!(".{}", self.run));
+                file = open(&path)?;
+                lock(&file)?;
+            }
             LineFile::shared(file, path.clone())
         })();
         let file = opened.map_err(|error| Failure::msg(format!("cannot open {}: {error}", shown::path(&path))))?;
@@ -277,13 +282,14 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether a live run writes to the file.
-fn is_held(file: &File) -> bool {
-    let held = flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
-    if !held {
-        let _ = flock(file, FlockOperation::Unlock);
+/// Locks the file for this run, as long as it is open; `false`: a live run writes to it.
+fn lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        // Where the file system has no locks, two runs at once may share the file.
+        Ok(()) | Err(Errno::NOTSUP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL) => Ok(true),
+        Err(errno) => Err(errno.into()),
     }
-    held
 }
 
 /// Renames an earlier run's letters to `FILE.old`.

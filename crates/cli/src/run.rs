@@ -156,10 +156,10 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         screen.say("units are read from this terminal: type lines, ^D ends them");
     }
 
+    let drainer = Drainer::start(send.clone())?;
     letters.begin()?;
-    let fed = send.clone();
-    let service = wired.flow.start_from(source, move |end| drop(fed.send(Event::Fed(end))));
-    let ending = watch(&control, &events, &mut screen, total, move || drain_aside(service, send));
+    let service = wired.flow.start_from(source, move |end| drop(send.send(Event::Fed(end))));
+    let ending = watch(&control, &events, &mut screen, total, move || drainer.drain(service));
     // What no worker has ended, for it was given up on first.
     live::end();
     if let Some(supervisor) = supervisor {
@@ -266,7 +266,7 @@ fn serve(
     };
     match made {
         Ok(server) => {
-            interrupts.remove(server.path().to_owned());
+            interrupts.remove(server.file().clone());
             // A path of choice is found from any folder only if it is absolute.
             let path = std::path::absolute(server.path()).unwrap_or_else(|_| server.path().to_owned());
             let run = if args.control.is_some() { shown::path(&path).to_string() } else { name.to_owned() };
@@ -282,11 +282,26 @@ fn serve(
     }
 }
 
-/// Waits for the last unit on a thread of its own, so that interrupts are heard meanwhile.
-fn drain_aside(service: Service<Record, Record>, events: Sender<Event>) {
-    thread::spawn(move || {
-        let _ = events.send(Event::Drained(Box::new(service.drain())));
-    });
+/// A thread that waits for the last unit, so that the main loop hears interrupts meanwhile. It starts before the flow does: by
+/// the end, the flow may have all the threads that the system gives.
+struct Drainer(Sender<Service<Record, Record>>);
+
+impl Drainer {
+    fn start(events: Sender<Event>) -> io::Result<Self> {
+        let (hand_over, service) = channel();
+        thread::Builder::new().name("drainer".to_owned()).spawn(move || {
+            // A run that fails before its flow starts hands nothing over.
+            if let Ok(service) = service.recv() {
+                let service: Service<Record, Record> = service;
+                let _ = events.send(Event::Drained(Box::new(service.drain())));
+            }
+        })?;
+        Ok(Self(hand_over))
+    }
+
+    fn drain(self, service: Service<Record, Record>) {
+        let _ = self.0.send(service);
+    }
 }
 
 /// Takes the flow's dead letters, and says of each that is of an earlier one which.

@@ -10,7 +10,7 @@
 use std::io;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -23,23 +23,30 @@ use rustix::time::Timespec;
 const ENDING: [c_int; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// How long a command that was asked again may take to end in its own way.
-const PATIENCE: Duration = Duration::from_millis(750);
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// How long it may take after that to clean up.
-const LAST_MOMENT: Duration = Duration::from_millis(250);
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// The signals that ask this command to end: all such but those that it was started to ignore.
 pub(crate) fn ending() -> impl Iterator<Item = c_int> {
     ENDING.into_iter().filter(|&signal| !is_ignored(signal))
 }
 
-/// Ends this process in a second, with this exit status, unless it ends by itself before. In the last quarter of it
-/// `clean_up` runs, on a thread of its own since it may block as well.
-pub(crate) fn end_soon(status: u8, clean_up: impl FnOnce() + Send + 'static) -> ! {
+/// Ends this process in five seconds, with this exit status, unless it ends by itself or is `over` before. In the last of
+/// them `clean_up` runs, on a thread of its own since it may block as well.
+pub(crate) fn end_soon(status: u8, over: &AtomicBool, clean_up: impl FnOnce() + Send + 'static) {
     thread::sleep(PATIENCE);
+    // SeqCst: as the store; the end of the command is no place to save on an ordering.
+    if over.load(Ordering::SeqCst) {
+        return;
+    }
     // Without a thread there is no cleaning up, which the next run then does.
     let _ = thread::Builder::new().name("clean-up".to_owned()).spawn(clean_up);
     thread::sleep(LAST_MOMENT);
+    if over.load(Ordering::SeqCst) {
+        return;
+    }
     last_words(b"interrupted again and still blocked: ended without waiting for the rest\n");
     // SAFETY: the call takes a number and does not return. It skips the rest of a process's end, such as the writing of
     // buffers, which could block.

@@ -17,7 +17,7 @@ use crate::service::{Service, Submitter};
 use crate::ticket::Sink;
 
 /// The time that an abandoned flow gives running code to notice before the flow leaves it behind.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_millis(700);
 
 /// A checked flow: units of type `In` enter, results of type `R` leave.
 ///

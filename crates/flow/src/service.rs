@@ -466,7 +466,7 @@ impl<In: Send + 'static, R: Send + 'static> Service<In, R> {
 
     /// Closes admission, waits until every unit has left, and reports what the flow did.
     ///
-    /// After [`Control::abandon`](crate::Control::abandon) the call waits one second for running code, then returns
+    /// After [`Control::abandon`](crate::Control::abandon) the call waits 0.7 seconds for running code, then returns
     /// with those units as `left`. A thread that never returns from a stage's code is left behind, and the ticket of
     /// its unit stays open until it does.
     ///

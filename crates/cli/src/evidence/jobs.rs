@@ -86,7 +86,7 @@ impl Interrupts {
                 for _ in signals.forever() {
                     if heard.unwanted.load(Ordering::Relaxed) {
                         // Cleaning up and the answer are left, and either may be blocked.
-                        signals::end_soon(UNDECIDED, live::end);
+                        signals::end_soon(UNDECIDED, &AtomicBool::new(false), live::end);
                     }
                     heard.note();
                 }

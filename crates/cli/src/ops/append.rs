@@ -85,9 +85,12 @@ impl Op for Append {
         };
         let opened = opened.take();
         let (path, lines, own) = match (opened, self.path.constant()) {
-            (Some(opened), _) => {
-                opened.file.close().map_err(|error| io_failure("append to", &opened.path, &error))?;
-                (opened.path, opened.lines, opened.placing)
+            (Some(Opened { file, path, lines, placing }), _) => {
+                if let Err(error) = file.close() {
+                    let error = gathered::unplaced(placing, &path, end, error);
+                    return Err(io_failure("append to", &path, &error));
+                }
+                (path, lines, placing)
             }
             _ if self.fresh == Fresh::No => return Ok(None),
             // No unit came here, and the file is empty then.
@@ -117,6 +120,7 @@ mod tests {
     use crate::ops::one_stage::{run, run_all};
     use crate::ops::{Fate, Op, RunEnd};
     use crate::record::Record;
+    use crate::retry::origin::first_of;
 
     fn append(path: &Path, fresh: bool) -> Arc<Append> {
         append_as(path, if fresh { Fresh::IfNoneDied } else { Fresh::No })
@@ -198,7 +202,7 @@ mod tests {
             let gathered = op.finish(end).unwrap().unwrap();
             assert!(matches!(gathered.fate, Fate::Kept { .. }), "{end:?}");
             assert_eq!(fs::read_to_string(&path).unwrap(), "old\n", "{end:?}");
-            let kept = folder.path().join("list.flow-1.1.partial");
+            let kept = folder.path().join(format!("list.{}.1.partial", first_of("flow-1")));
             assert_eq!(kept.exists(), partial, "{end:?}");
             let _ = fs::remove_file(kept);
             assert_eq!(names(folder.path()), ["list"], "{end:?}");
@@ -231,14 +235,17 @@ mod tests {
             run(op.clone(), line(number)).unwrap();
             op.finish(end).unwrap().unwrap()
         };
+        let first = &first_of("flow-1");
+        let retry = RunEnd { retries: true, first, ..CLEAN };
+        let partial = |lacks: u64| format!("list.{first}.{lacks}.partial");
         ends(1, &RunEnd { dead: 3, ..DIED });
-        assert_eq!(names(folder.path()), ["list", "list.flow-1.3.partial"]);
+        assert_eq!(names(folder.path()), ["list", &partial(3)]);
         // Two of three letters are retried, and one of these units dies again.
-        ends(2, &RunEnd { retries: true, ..DIED });
-        assert_eq!(names(folder.path()), ["list", "list.flow-1.2.partial"]);
-        ends(3, &RunEnd { retries: true, ..INTERRUPTED });
-        assert_eq!(names(folder.path()), ["list", "list.flow-1.1.partial"]);
-        ends(4, &RunEnd { retries: true, ..CLEAN });
+        ends(2, &RunEnd { dead: 1, ..retry });
+        assert_eq!(names(folder.path()), ["list", &partial(2)]);
+        ends(3, &RunEnd { complete: false, ..retry });
+        assert_eq!(names(folder.path()), ["list", &partial(1)]);
+        ends(4, &retry);
         assert_eq!(fs::read_to_string(&path).unwrap(), "<1>\n<2>\n<3>\n<4>\n");
         assert_eq!(fs::read_to_string(folder.path().join("list.old")).unwrap(), "old\n");
         assert_eq!(names(folder.path()), ["list", "list.old"]);
@@ -246,6 +253,71 @@ mod tests {
         let nothing = append(&path, true).finish(&RunEnd { retries: true, ..CLEAN });
         assert_eq!(nothing.unwrap(), None);
         assert_eq!(names(folder.path()), ["list", "list.old"]);
+    }
+
+    #[test]
+    fn a_retry_of_an_interrupted_run_completes_no_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        fs::write(&path, "old\n").unwrap();
+        let op = append(&path, true);
+        run(op.clone(), line(1)).unwrap();
+        op.finish(&RunEnd { dead: 1, ..INTERRUPTED }).unwrap();
+        let first = &first_of("flow-1");
+        let kept = format!("list.{first}.unfinished.partial");
+        assert_eq!(names(folder.path()), ["list", &kept]);
+        let op = append(&path, true);
+        run(op.clone(), line(2)).unwrap();
+        let gathered = op.finish(&RunEnd { retries: true, first, ..CLEAN }).unwrap().unwrap().to_string();
+        assert!(
+            gathered.contains("the run whose letters these were did not come to the end of its source"),
+            "{gathered}"
+        );
+        assert_eq!(names(folder.path()), ["list", &kept]);
+        assert_eq!(fs::read_to_string(folder.path().join(kept)).unwrap(), "<1>\n<2>\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old\n");
+    }
+
+    #[test]
+    fn a_retry_touches_the_list_of_no_other_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        let other = folder.path().join("list.flow-1-0.1.partial");
+        for (name, content) in [(&path, "old\n"), (&other, "other\n")] {
+            fs::write(name, content).unwrap();
+        }
+        let op = append(&path, true);
+        run(op.clone(), line(1)).unwrap();
+        op.finish(&RunEnd { retries: true, first: "flow-1-1", ..CLEAN }).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old\n<1>\n");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other\n");
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_put_in_place_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        fs::write(&path, "old\n").unwrap();
+        // A folder stands where the earlier file is to go.
+        fs::create_dir(folder.path().join("list.old")).unwrap();
+        let partial = folder.path().join("list.flow-1.1.partial");
+        for (retries, base) in [(false, None), (true, Some("<0>\n"))] {
+            if let Some(base) = base {
+                fs::write(&partial, base).unwrap();
+            }
+            let op = append(&path, true);
+            run(op.clone(), line(1)).unwrap();
+            let error = op.finish(&RunEnd { retries, ..CLEAN }).unwrap_err().to_string();
+            let names = names(folder.path());
+            let kept = names.iter().find(|name| name.ends_with(".unplaced")).expect("it is kept");
+            assert!(error.contains("cannot put in place") && error.contains(kept), "{error}");
+            let kept = folder.path().join(kept);
+            assert_eq!(fs::read_to_string(&kept).unwrap(), "<1>\n");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "old\n");
+            assert_eq!(fs::read_to_string(&partial).ok().as_deref(), base);
+            assert!(!names.iter().any(|name| name.starts_with(".millstream-")), "{names:?}");
+            fs::remove_file(kept).unwrap();
+        }
     }
 
     #[test]

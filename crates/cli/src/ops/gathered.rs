@@ -3,7 +3,8 @@
 //! An earlier file is worth more than a list with gaps: it is replaced only by the list of a complete run that had
 //! units and in which none died, and then kept beside it as `NAME.old`. The list of a run in which units died is
 //! `NAME.RUN.DEAD.partial`, with the number of units that it lacks; retries of that run's dead letters add to it, and the one
-//! that brings the last of them puts it in place.
+//! that brings the last of them puts it in place. If the run was interrupted as well, the list is
+//! `NAME.RUN.unfinished.partial`, and never complete. A list that could not be put in place is `NAME.RUN.TOKEN.unplaced`.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,7 +13,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::place::{self, Placing};
+use crate::retry::origin::first_of;
 use crate::screen::text;
+use crate::supervise::token;
+
+/// The number of units that the list of an interrupted run lacks: no retry brings the rest of the source.
+const UNFINISHED: u64 = u64::MAX;
+
+/// [`UNFINISHED`] in a file's name.
+const UNFINISHED_NAME: &str = "unfinished";
 
 /// How a run ended, as far as gathered files depend on it.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +34,7 @@ pub struct RunEnd<'a> {
     pub retired: u64,
     /// Units that were dead-lettered.
     pub dead: u64,
-    /// The run's name; of a retry, the name of the first run.
+    /// The run's name; of a retry, [`first_of`] the run whose letters these are.
     pub first: &'a str,
     /// The run retries dead letters.
     pub retries: bool,
@@ -64,6 +73,8 @@ pub enum Fate {
 pub enum Because {
     /// The run was interrupted or stopped.
     Interrupted,
+    /// The run retries letters of one that was interrupted.
+    FirstInterrupted,
     /// Units died.
     UnitsDied,
     /// The run had no units.
@@ -91,6 +102,7 @@ impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Interrupted => "the run did not come to the end of its source",
+            Self::FirstInterrupted => "the run whose letters these were did not come to the end of its source",
             Self::UnitsDied => "units died",
             Self::NoUnits => "the run had no units",
         })
@@ -102,10 +114,16 @@ impl RunEnd<'_> {
     fn objection(&self) -> Option<Because> {
         match self {
             Self { complete: false, .. } => Some(Because::Interrupted),
+            Self { dead: UNFINISHED, .. } => Some(Because::FirstInterrupted),
             Self { dead: 1.., .. } => Some(Because::UnitsDied),
             Self { admitted: 0, .. } => Some(Because::NoUnits),
             _ => None,
         }
+    }
+
+    /// What the run and its retries have in common.
+    fn first(&self) -> String {
+        if self.retries { self.first.to_owned() } else { first_of(self.first) }
     }
 }
 
@@ -113,22 +131,49 @@ impl RunEnd<'_> {
 /// every complete run replace an earlier file. `None`: there is nothing to say.
 ///
 /// # Errors
-/// Those of the file system. The earlier file is what it was.
+/// Those of the file system. The earlier file is what it was, and this run's lines are [kept](unplaced).
 pub(super) fn end(
     path: &Path,
-    own: Option<Placing>,
+    mut own: Option<Placing>,
     lines: u64,
     always: bool,
     end: &RunEnd<'_>,
 ) -> io::Result<Option<Gathered>> {
-    let partial = if end.retries { Partial::find(path, end.first) } else { None };
+    let settled = settle(path, own.as_mut(), lines, always, end);
+    settled.map_err(|error| unplaced(own, path, end, error))
+}
+
+/// Keeps the list of a run that could not be put in place, under a name of its own, and adds that to the error.
+pub(super) fn unplaced(own: Option<Placing>, path: &Path, end: &RunEnd<'_>, error: io::Error) -> io::Error {
+    let Some(mut own) = own else { return error };
+    let name = with_suffix(path, &format!(".{}.{}.unplaced", end.first, token()));
+    let fate = match own.put_as(name.clone()) {
+        Ok(()) => format!("this run's list is {}", name.display()),
+        Err(lost) => format!("this run's list is lost: {lost}"),
+    };
+    io::Error::new(error.kind(), format!("{error}; {fate}"))
+}
+
+fn settle(
+    path: &Path,
+    own: Option<&mut Placing>,
+    lines: u64,
+    always: bool,
+    end: &RunEnd<'_>,
+) -> io::Result<Option<Gathered>> {
+    let first = end.first();
+    let partial = if end.retries { Partial::find(path, &first) } else { None };
     let base = match &partial {
         Some(partial) => Some(partial.path.clone()),
         // An earlier run that had nothing to replace has put its list in place.
         None => end.retries.then(|| path.to_owned()).filter(|path| path.is_file()),
     };
-    // A retry of some of the letters leaves the units of the others dead.
-    let lacks = partial.map_or(0, |partial| partial.lacks.saturating_sub(end.retired)).max(end.dead);
+    let lacks = match partial {
+        // A retry of some of the letters leaves the units of the others dead.
+        Some(partial) => partial.lacks_after(end.retired).max(end.dead),
+        None if !end.retries && !end.complete && end.dead > 0 => UNFINISHED,
+        None => end.dead,
+    };
     let end = &RunEnd { dead: lacks, ..*end };
     if own.is_none() && base.as_deref() == Some(path) {
         // A retry of which no unit came this far has nothing to add.
@@ -136,41 +181,47 @@ pub(super) fn end(
     }
     let exists = path.symlink_metadata().is_ok();
     let objection = end.objection().filter(|because| match because {
-        Because::Interrupted => true,
+        Because::Interrupted | Because::FirstInterrupted => true,
         Because::UnitsDied | Because::NoUnits => exists && !always,
     });
+    // A run that has come to its end makes the partial lists of all runs old.
+    let only = (end.retries || !end.complete).then_some(first.as_str());
     let gathered = |fate| Ok(Some(Gathered { path: path.to_owned(), lines, fate }));
     match objection {
         None => {
-            let list = list(path, own, base.as_deref())?;
             let earlier = with_suffix(path, ".old");
-            let existed = list.put_keeping(&earlier)?;
-            remove_partials(path, None);
+            let existed = list(path, own, base.as_deref(), |list| list.put_keeping(&earlier))?;
+            remove_partials(path, only, None);
             gathered(Fate::Placed { earlier: existed.then_some(earlier) })
         }
-        // What a retry has done must not be lost; an interrupted run starts over.
-        Some(because) if because == Because::UnitsDied || (end.retries && because == Because::Interrupted) => {
-            let list = list(path, own, base.as_deref())?;
-            let partial = with_suffix(path, &format!(".{}.{}.partial", end.first, end.dead));
-            list.put_as(partial.clone())?;
-            remove_partials(path, Some(&partial));
+        // What a retry has done must not be lost; an interrupted run without dead letters starts over.
+        Some(because) if end.dead > 0 || (end.retries && because == Because::Interrupted) => {
+            let lacks = if end.dead == UNFINISHED { UNFINISHED_NAME.to_owned() } else { end.dead.to_string() };
+            let partial = with_suffix(path, &format!(".{first}.{lacks}.partial"));
+            list(path, own, base.as_deref(), |list| list.put_as(partial.clone()))?;
+            remove_partials(path, only, Some(&partial));
             gathered(Fate::Kept { because, partial: Some(partial) })
         }
         Some(because) => gathered(Fate::Kept { because, partial: None }),
     }
 }
 
-/// The lines of `base` and then those of `own`, under a temporary name.
-fn list(path: &Path, own: Option<Placing>, base: Option<&Path>) -> io::Result<Placing> {
+/// Lets `put` name a list of the lines of `base` and then those of `own`, which stays until the list has its name.
+fn list<T>(
+    path: &Path,
+    own: Option<&mut Placing>,
+    base: Option<&Path>,
+    put: impl FnOnce(&mut Placing) -> io::Result<T>,
+) -> io::Result<T> {
     match (own, base) {
-        (Some(own), None) => Ok(own),
+        (Some(own), None) => put(own),
         (own, base) => {
-            let (list, mut file) = Placing::create(path.to_owned())?;
-            for part in base.into_iter().chain(own.as_ref().map(Placing::temporary)) {
+            let (mut list, mut file) = Placing::create(path.to_owned())?;
+            for part in base.into_iter().chain(own.as_deref().map(Placing::temporary)) {
                 io::copy(&mut File::open(part)?, &mut file)?;
             }
             place::close(file)?;
-            Ok(list)
+            put(&mut list)
         }
     }
 }
@@ -186,7 +237,7 @@ struct Partial {
     path: PathBuf,
     /// The first run's name.
     first: Vec<u8>,
-    /// How many units are missing from it.
+    /// How many units are missing from it, or [`UNFINISHED`].
     lacks: u64,
 }
 
@@ -194,6 +245,11 @@ impl Partial {
     /// The list that a run and its retries have left of the gathered file at `path`.
     fn find(path: &Path, first: &str) -> Option<Self> {
         Self::all(path).into_iter().find(|partial| partial.first == first.as_bytes())
+    }
+
+    /// How many units are missing once `retired` more are in it.
+    fn lacks_after(&self, retired: u64) -> u64 {
+        if self.lacks == UNFINISHED { UNFINISHED } else { self.lacks.saturating_sub(retired) }
     }
 
     /// All that lie beside the gathered file at `path`.
@@ -207,16 +263,23 @@ impl Partial {
                 let rest = found.as_encoded_bytes().strip_prefix(name.as_encoded_bytes())?;
                 let rest = rest.strip_prefix(b".")?.strip_suffix(b".partial")?;
                 let dot = rest.iter().rposition(|byte| *byte == b'.')?;
-                let lacks = std::str::from_utf8(&rest[dot + 1..]).ok()?.parse().ok()?;
+                let lacks = match std::str::from_utf8(&rest[dot + 1..]).ok()? {
+                    UNFINISHED_NAME => UNFINISHED,
+                    number => number.parse().ok()?,
+                };
                 Some(Self { path: path.with_file_name(&found), first: rest[..dot].to_owned(), lacks })
             })
             .collect()
     }
 }
 
-/// Removes the lists in which units are missing, but for one that takes their place: it is newer, or has all their lines.
-fn remove_partials(path: &Path, kept: Option<&Path>) {
-    for partial in Partial::all(path).into_iter().filter(|partial| Some(partial.path.as_path()) != kept) {
+/// Removes the lists in which units are missing, of all runs or of one, but for one that takes their place: it is newer, or has
+/// all their lines.
+fn remove_partials(path: &Path, of: Option<&str>, kept: Option<&Path>) {
+    let is_old = |partial: &Partial| {
+        of.is_none_or(|first| partial.first == first.as_bytes()) && Some(partial.path.as_path()) != kept
+    };
+    for partial in Partial::all(path).into_iter().filter(is_old) {
         // One that cannot be removed is only in the way.
         let _ = fs::remove_file(partial.path);
     }

@@ -4,7 +4,8 @@
 //! fitted on the disk is taken back, and as long as the part cannot be taken back nothing is written behind it. Several
 //! runs may write to one file: a lock on it (`fcntl`'s, which belongs to the open file) keeps their lines apart and lets
 //! one be taken back without another's. Where there are no locks, where another program has written behind the part, or
-//! where the file cannot be shortened, the part becomes a blank line.
+//! where the file cannot be shortened, the part becomes a blank line. A line in whose middle another program has written
+//! begins again behind that.
 //!
 //! **A pipe or a terminal** takes as much as it has room for, and room for the rest is waited for with the unit's patience. A line
 //! that was given up on in its middle is ended before the next one begins.
@@ -38,8 +39,8 @@ pub(crate) struct LineFile {
     file: File,
     path: PathBuf,
     kind: Kind,
-    /// Where a part of a line is that could not be taken back yet.
-    torn: Option<Range<u64>>,
+    /// Where parts of a line are that could not be taken back yet; several if other programs have written in between.
+    torn: Vec<Range<u64>>,
     /// The rest of a line that a pipe has not taken yet.
     unsent: Vec<u8>,
 }
@@ -91,7 +92,7 @@ impl LineFile {
 
     fn with(file: File, path: PathBuf, kind: Kind, flag: OFlags) -> io::Result<Self> {
         fcntl_setfl(&file, fcntl_getfl(&file)? | flag)?;
-        Ok(Self { file, path, kind, torn: None, unsent: Vec::new() })
+        Ok(Self { file, path, kind, torn: Vec::new(), unsent: Vec::new() })
     }
 
     /// Writes a line, which ends with a newline.
@@ -117,7 +118,7 @@ impl LineFile {
     /// # Errors
     /// Those of the file system, which may say only now that something could not be written.
     pub(crate) fn close(mut self) -> io::Result<()> {
-        let alone = self.kind == Kind::Own || self.torn.is_some() && set_lock(&self.file, libc::F_WRLCK).is_ok();
+        let alone = self.kind == Kind::Own || !self.torn.is_empty() && set_lock(&self.file, libc::F_WRLCK).is_ok();
         self.mend(alone)?;
         if !self.unsent.is_empty() {
             // Room for it is not waited for any more.
@@ -134,20 +135,21 @@ impl LineFile {
     fn add(&mut self, line: &[u8], alone: bool) -> io::Result<()> {
         self.mend(alone)?;
         let mut rest = line;
-        let mut begin = None;
         let error = loop {
             match (&self.file).write(rest) {
                 Ok(0) => break io::ErrorKind::WriteZero.into(),
-                Ok(written) if written == rest.len() => {
-                    self.torn = None;
-                    return Ok(());
-                }
+                Ok(written) if written == rest.len() && self.torn.is_empty() => return Ok(()),
                 Ok(written) => {
                     rest = &rest[written..];
-                    // The system leaves the position behind what was written.
-                    let end = (&self.file).stream_position()?;
-                    let begin = *begin.get_or_insert(end.saturating_sub(written as u64));
-                    self.torn = Some(begin..end);
+                    self.note_part(written as u64)?;
+                    if self.torn.len() > 1 {
+                        // Another program has written in the middle of the line, which begins again behind that.
+                        self.mend(alone)?;
+                        rest = line;
+                    } else if rest.is_empty() {
+                        self.torn.clear();
+                        return Ok(());
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => break error,
@@ -158,16 +160,29 @@ impl LineFile {
         Err(error)
     }
 
-    /// Takes back the part of a line that could not be written. `alone`: no other run writes meanwhile.
-    fn mend(&mut self, alone: bool) -> io::Result<()> {
-        let Some(Range { start, end }) = self.torn.clone() else { return Ok(()) };
-        let length = self.file.metadata()?.len();
-        let taken_back = alone && length == end && self.file.set_len(start).is_ok();
-        if !taken_back && length >= end {
-            self.blank(start, end)?;
+    /// Notes the part of a line that was written last, with the part before it if nothing lies in between.
+    fn note_part(&mut self, written: u64) -> io::Result<()> {
+        // The system leaves the position behind what was written.
+        let end = (&self.file).stream_position()?;
+        let start = end.saturating_sub(written);
+        match self.torn.last_mut() {
+            Some(before) if before.end == start => before.end = end,
+            _ => self.torn.push(start..end),
         }
-        // Of a file that is shorter than that, another program has taken its content away.
-        self.torn = None;
+        Ok(())
+    }
+
+    /// Takes back the parts of a line that could not be written. `alone`: no other run writes meanwhile.
+    fn mend(&mut self, alone: bool) -> io::Result<()> {
+        while let Some(Range { start, end }) = self.torn.last().cloned() {
+            let length = self.file.metadata()?.len();
+            let taken_back = alone && length == end && self.file.set_len(start).is_ok();
+            if !taken_back && length >= end {
+                self.blank(start, end)?;
+            }
+            // Of a file that is shorter than that, another program has taken its content away.
+            self.torn.pop();
+        }
         Ok(())
     }
 
@@ -342,7 +357,7 @@ mod tests {
         let mut content = fs::read(path).unwrap();
         content.extend(part.as_bytes());
         fs::write(path, content).unwrap();
-        file.torn = Some(start..start + part.len() as u64);
+        file.torn.push(start..start + part.len() as u64);
     }
 
     fn pipe(folder: &Path) -> std::path::PathBuf {

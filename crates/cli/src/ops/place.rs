@@ -87,6 +87,10 @@ impl Placing {
     /// # Errors
     /// The target exists and is to be kept, or the file system's refusal. The temporary file is removed then.
     pub(crate) fn put(mut self, existing: Existing) -> io::Result<()> {
+        self.rename(existing)
+    }
+
+    fn rename(&mut self, existing: Existing) -> io::Result<()> {
         match existing {
             Existing::Replace => std::fs::rename(&self.temporary, &self.target)?,
             Existing::Keep => rename_new(&self.temporary, &self.target)?,
@@ -106,19 +110,19 @@ impl Placing {
     /// At every moment the target is one of the two, and the earlier file has a name. Returns whether there was such a file.
     ///
     /// # Errors
-    /// The file system's refusal; the target is what it was.
-    pub(super) fn put_keeping(self, earlier: &Path) -> io::Result<bool> {
+    /// The file system's refusal; the target is what it was, and the file may be given another name.
+    pub(super) fn put_keeping(&mut self, earlier: &Path) -> io::Result<bool> {
         let existed = name_also(&self.target, earlier)?;
-        self.put(Existing::Replace).map(|()| existed)
+        self.rename(Existing::Replace).map(|()| existed)
     }
 
     /// Gives the file another name than it was made for, in the same folder; an existing file is replaced.
     ///
     /// # Errors
-    /// The file system's refusal. The temporary file is removed then.
-    pub(super) fn put_as(mut self, target: PathBuf) -> io::Result<()> {
+    /// The file system's refusal; the file may be given yet another name.
+    pub(super) fn put_as(&mut self, target: PathBuf) -> io::Result<()> {
         self.target = target;
-        self.put(Existing::Replace)
+        self.rename(Existing::Replace)
     }
 }
 
@@ -249,7 +253,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (target, earlier) = (folder.path().join("file"), folder.path().join("file.old"));
         for (content, existed) in [("one", false), ("two", true), ("three", true)] {
-            let (placing, mut file) = Placing::create(target.clone()).unwrap();
+            let (mut placing, mut file) = Placing::create(target.clone()).unwrap();
             file.write_all(content.as_bytes()).unwrap();
             assert_eq!(placing.put_keeping(&earlier).unwrap(), existed);
             assert_eq!(fs::read_to_string(&target).unwrap(), content);
@@ -265,7 +269,7 @@ mod tests {
         fs::write(&target, "old").unwrap();
         // As a run leaves it that was killed in between.
         fs::hard_link(&target, &earlier).unwrap();
-        let (placing, mut file) = Placing::create(target.clone()).unwrap();
+        let (mut placing, mut file) = Placing::create(target.clone()).unwrap();
         file.write_all(b"new").unwrap();
         assert!(placing.put_keeping(&earlier).unwrap());
         assert_eq!(fs::read(&target).unwrap(), b"new");
@@ -278,8 +282,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (target, earlier) = (folder.path().join("file"), folder.path().join("file.old"));
         fs::create_dir(&target).unwrap();
-        let (placing, _file) = Placing::create(target.clone()).unwrap();
+        let (mut placing, _file) = Placing::create(target.clone()).unwrap();
         assert!(placing.put_keeping(&earlier).is_err());
+        drop(placing);
         assert_eq!(names(folder.path()), ["file"]);
     }
 

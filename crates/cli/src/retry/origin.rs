@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{FlowArgs, RunArgs};
+use crate::supervise::token;
 
 /// A flow with all that the command line filled into it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The first run, which retries of its letters and of theirs have in common.
+    /// The [first run](first_of), which retries of its letters and of theirs have in common.
     pub first: String,
     /// The flow file's absolute path.
     pub flow: Bytes,
@@ -81,7 +82,7 @@ impl Origin {
     pub fn of(run: &str, args: &RunArgs, text: &str) -> io::Result<Self> {
         let bytes = |path: &Path| Bytes::of(path.as_os_str().as_bytes());
         Ok(Self {
-            first: run.to_owned(),
+            first: first_of(run),
             flow: bytes(&std::path::absolute(&args.flow.flow)?),
             flow_blake3: hash(text),
             dir: bytes(&std::env::current_dir()?),
@@ -119,6 +120,11 @@ impl Origin {
     pub fn is_of(&self, text: &str) -> bool {
         self.flow_blake3 == hash(text)
     }
+}
+
+/// A run of this process, told apart from all others: process numbers, and names with them, come again.
+pub fn first_of(run: &str) -> String {
+    format!("{run}-{}", token())
 }
 
 fn hash(text: &str) -> String {

@@ -1,14 +1,13 @@
 //! The signals that ask a run to end, while it runs.
 //!
 //! The first signal stops admission, the second abandons the units in flight. That happens here, on a thread that
-//! waits for nothing but signals; the main loop is told, and may be blocked in a terminal that has been stopped. After
-//! the second signal the process has one second ([`end_soon`]).
+//! waits for nothing but signals. The main loop hears of it and leaves stages behind that do not let go, within a second. If
+//! the loop itself is blocked, as by a terminal that has been stopped, the process ends after five ([`end_soon`]).
 //!
 //! Once the loop is over (the report may wait for a pager that does not read), a signal means again what it means to
 //! every program.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,12 +23,13 @@ use crate::dead_letters::DeadLetters;
 use crate::leftovers;
 use crate::ops::exec::live;
 use crate::signals::{self, end_soon};
+use crate::steer::SocketFile;
 
 /// Hears the signals until it is dropped.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     over: Arc<AtomicBool>,
-    socket: Arc<Mutex<Option<PathBuf>>>,
+    socket: Arc<Mutex<Option<SocketFile>>>,
 }
 
 impl Interrupts {
@@ -41,13 +41,13 @@ impl Interrupts {
         let over = Arc::new(AtomicBool::new(false));
         // Those that are ignored have no handler yet, and look so to no later call.
         let ending: Vec<_> = signals::ending().collect();
+        // First, so that from the moment a signal has a handler it is heard.
+        let mut signals = Signals::new(&ending)?;
         for &signal in &ending {
-            // Handlers run in the order they were registered in: this one ends the process if the loop is over.
             flag::register_conditional_default(signal, Arc::clone(&over))?;
         }
-        let mut signals = Signals::new(&ending)?;
         let socket = Arc::new(Mutex::new(None));
-        let to_remove = Arc::clone(&socket);
+        let (to_remove, is_over) = (Arc::clone(&socket), Arc::clone(&over));
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
             let mut signals = signals.forever();
             if signals.next().is_none() {
@@ -62,13 +62,13 @@ impl Interrupts {
             let _ = events.send(Event::Abandoned(Box::new(control.snapshot())));
             control.abandon();
             letters.give_up();
-            end_soon(INTERRUPTED, move || clean_up(&to_remove));
+            end_soon(INTERRUPTED, &is_over, move || clean_up(&to_remove));
         })?;
         Ok(Self { over, socket })
     }
 
     /// A run that cannot end in its own way removes this socket, too.
-    pub(super) fn remove(&self, socket: PathBuf) {
+    pub(super) fn remove(&self, socket: SocketFile) {
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
     }
 }
@@ -80,10 +80,10 @@ impl Drop for Interrupts {
 }
 
 /// Cleans up as the end of a run would have done.
-fn clean_up(socket: &Mutex<Option<PathBuf>>) {
+fn clean_up(socket: &Mutex<Option<SocketFile>>) {
     live::end();
     if let Some(socket) = socket.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        let _ = std::fs::remove_file(socket);
+        socket.remove();
     }
     leftovers::remove_own();
 }

@@ -11,8 +11,9 @@ use crate::screen::{Screen, text};
 
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a flow that was abandoned may take to end: more than the second that draining gives to running code.
-const GRACE: Duration = Duration::from_secs(2);
+/// The time that an abandoned flow has to end: more than draining gives to running code, and less than the second within which
+/// the second of two signals ends a run.
+const GRACE: Duration = Duration::from_millis(900);
 
 /// What happens to a run.
 #[derive(Debug)]

@@ -168,7 +168,10 @@ fn ask(run: &Run, request: &Request) -> Result<Answer, SteerError> {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
             SteerError::Ended { run: run.name.clone() }
         }
-        io::ErrorKind::InvalidData => SteerError::Foreign { path: run.path.clone(), problem: error.to_string() },
+        io::ErrorKind::InvalidData => SteerError::Foreign {
+            path: run.path.clone(),
+            problem: error.to_string().replace(char::is_control, "\u{fffd}"),
+        },
         _ => SteerError::Unreachable { path: run.path.clone(), source: error },
     };
     let mut stream = Hurried { stream: connect(&run.path, end).map_err(failed)?, end };

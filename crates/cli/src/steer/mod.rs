@@ -28,3 +28,5 @@ pub mod protocol;
 pub mod server;
 pub mod setting;
 mod socket;
+
+pub(crate) use self::socket::SocketFile;

@@ -20,7 +20,7 @@ use rustix::process::geteuid;
 use super::connection::{Connection, Reply, Turn};
 use super::protocol::{self, Answer, Request};
 use super::setting::{self, SettingError};
-use super::socket::Socket;
+use super::socket::{Socket, SocketFile};
 
 /// Connections served at once.
 const CONNECTIONS: usize = 64;
@@ -55,12 +55,21 @@ impl Server {
         Ok(Self { socket: Some(socket), wake: Some(wake), thread: Some(thread) })
     }
 
-    /// The socket.
+    /// The path of its socket.
     ///
     /// # Panics
     /// Never: the socket is there as long as the server.
     pub fn path(&self) -> &Path {
-        self.socket.as_ref().expect("taken by `drop` alone").path()
+        self.socket().path()
+    }
+
+    /// The file of its socket.
+    pub(crate) fn file(&self) -> &SocketFile {
+        self.socket().file()
+    }
+
+    fn socket(&self) -> &Socket {
+        self.socket.as_ref().expect("taken by `drop` alone")
     }
 }
 

@@ -2,8 +2,7 @@
 //!
 //! A socket stays where it is when its run is killed, and then refuses connections: the next run at that path replaces it. Between
 //! the look at a socket and its removal another run could put its own there; so every run, and every `status`, holds a lock on the
-//! folder while it makes or removes a socket in it. The kernel lets go of the lock however its holder ends. Where a file system has
-//! no locks for folders there is none, and two runs that start at one path in the same moment may take it from each other.
+//! folder while it makes or removes a socket in it. The kernel lets go of the lock however its holder ends.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -24,18 +23,36 @@ use crate::screen::shown;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
-/// How long another process may hold the lock on a folder; it is held for some system calls.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a run waits for the lock on a folder, which other runs hold for a few system calls.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// The pause between two looks at a lock that another process holds.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A socket's file, which is removed when this is dropped, unless it is another's by then.
-#[derive(Debug)]
-pub(super) struct Socket {
+/// A socket's file, by its name and by what tells it from another file of that name.
+#[derive(Debug, Clone)]
+pub(crate) struct SocketFile {
     path: PathBuf,
     /// Device and number of the file.
-    file: (u64, u64),
+    identity: (u64, u64),
 }
+
+impl SocketFile {
+    /// Removes the file, unless another has its name by now.
+    pub(crate) fn remove(&self) {
+        let _lock = Lock::on_folder_of(&self.path);
+        self.remove_locked();
+    }
+
+    fn remove_locked(&self) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A run's own socket, which is removed when this is dropped, unless it is another's by then.
+#[derive(Debug)]
+pub(super) struct Socket(SocketFile);
 
 impl Socket {
     /// Listens at `path`; a socket whose run is gone is replaced.
@@ -43,7 +60,7 @@ impl Socket {
     /// # Errors
     /// The path is taken by a live run or by something that is no socket, or the system refuses.
     pub(super) fn listen(path: &Path) -> io::Result<(Self, UnixListener)> {
-        let _lock = Lock::on_folder_of(path)?;
+        let _lock = Lock::on_folder_of(path);
         let socket = match bound(path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 make_way(path)?;
@@ -52,44 +69,46 @@ impl Socket {
             bound => bound?,
         };
         let made = fs::symlink_metadata(path)?;
-        let own = Self { path: path.to_owned(), file: identity(&made) };
-        if !made.file_type().is_socket() || made.uid() != geteuid().as_raw() || made.mode() & 0o077 != 0 {
+        let file = SocketFile { path: path.to_owned(), identity: identity(&made) };
+        let opened = if !made.file_type().is_socket() || made.uid() != geteuid().as_raw() || made.mode() & 0o077 != 0 {
             let found = format!("it belongs to user {} with mode {:04o}", made.uid(), made.mode() & 0o7777);
-            return Err(io::Error::new(
+            Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!("{} cannot be kept from other users here: {found}; choose another folder", shown::path(path)),
-            ));
+            ))
+        } else {
+            listen(&socket, BACKLOG).map_err(io::Error::from)
+        };
+        match opened {
+            Ok(()) => Ok((Self(file), UnixListener::from(socket))),
+            Err(error) => {
+                file.remove_locked();
+                Err(error)
+            }
         }
-        listen(&socket, BACKLOG)?;
-        Ok((own, UnixListener::from(socket)))
     }
 
-    /// Where it is.
+    /// Its file.
+    pub(super) fn file(&self) -> &SocketFile {
+        &self.0
+    }
+
+    /// The path of its file.
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        &self.0.path
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Without the lock the file stays, which harms less than to take another run's away.
-        if let Ok(_lock) = Lock::on_folder_of(&self.path) {
-            remove(&self.path, self.file);
-        }
+        self.0.remove();
     }
 }
 
 /// Removes the socket of a run that is gone, unless another run listens there by now.
 pub(super) fn remove_dead(path: &Path) {
-    if let Ok(_lock) = Lock::on_folder_of(path) {
-        let _ = make_way(path);
-    }
-}
-
-fn remove(path: &Path, file: (u64, u64)) {
-    if fs::symlink_metadata(path).is_ok_and(|found| identity(&found) == file) {
-        let _ = fs::remove_file(path);
-    }
+    let _lock = Lock::on_folder_of(path);
+    let _ = make_way(path);
 }
 
 fn identity(file: &Metadata) -> (u64, u64) {
@@ -124,31 +143,27 @@ fn bound(path: &Path) -> io::Result<OwnedFd> {
 /// A lock on a folder, until it is dropped.
 #[derive(Debug)]
 struct Lock {
-    /// `None` where the file system has no such locks.
+    /// `None` where the lock is not to be had.
     _folder: Option<File>,
 }
 
 impl Lock {
-    fn on_folder_of(path: &Path) -> io::Result<Self> {
+    /// Takes the lock, or goes without: a folder may be unreadable, its file system may have no locks, and a lock that another
+    /// user's process holds for long must hold up no run. Two runs that start at one path in the same moment may then take the
+    /// path from each other.
+    fn on_folder_of(path: &Path) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // Without waiting, should it be a pipe.
         let flags = libc::O_DIRECTORY | libc::O_NONBLOCK;
         let Ok(file) = File::options().read(true).custom_flags(flags).open(folder) else {
-            // One that may be searched and not read, or none: then a socket cannot be made there either.
-            return Ok(Self { _folder: None });
+            return Self { _folder: None };
         };
         let end = Instant::now() + PATIENCE;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self { _folder: Some(file) }),
-                Err(Errno::WOULDBLOCK) if Instant::now() >= end => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        format!("another process holds the lock on {}; choose another folder", shown::path(folder)),
-                    ));
-                }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(LOOK),
-                Err(_) => return Ok(Self { _folder: None }),
+                Ok(()) => return Self { _folder: Some(file) },
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => thread::sleep(LOOK),
+                Err(_) => return Self { _folder: None },
             }
         }
     }
@@ -201,6 +216,16 @@ mod tests {
             }
             UnixStream::connect(&path).expect("the one that has it is reached");
         }
+    }
+
+    #[test]
+    fn a_lock_that_another_process_holds_holds_up_no_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = File::open(folder.path()).unwrap();
+        flock(&held, FlockOperation::LockExclusive).unwrap();
+        let path = folder.path().join("socket");
+        drop(Socket::listen(&path).unwrap());
+        assert!(!path.exists());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use libc::c_long;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::support::{Room, code, end_of, signal, until};
+use crate::support::{Room, code, end_of, ended, signal, until};
 use crate::syscalls::{Answer, answer};
 
 /// Appends each line to `path`.
@@ -29,12 +29,13 @@ fn pipe(room: &Room) -> PathBuf {
     path
 }
 
-/// Asks a command to end, twice, as soon as it hears that; its exit status.
+/// Asks a command to end, twice, as soon as it hears both signals; its exit status.
 fn interrupted_twice(child: &mut Child) -> i32 {
     until("it hears signals", || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (libc::SIGINT - 1)) != 0)
+        let both = (1_u64 << (libc::SIGINT - 1)) | (1_u64 << (libc::SIGTERM - 1));
+        caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & both == both)
     });
     // Two of the same that come together are one.
     signal(child, libc::SIGINT);
@@ -42,14 +43,32 @@ fn interrupted_twice(child: &mut Child) -> i32 {
     code(end_of(child))
 }
 
-/// Nothing is left of a run: no temporary file, no socket, no list.
+/// Nothing is left of a run: no temporary file, no socket, no list. What a run on a busy machine had no time to remove,
+/// the next one does.
 fn assert_nothing_left(room: &Room) {
-    for folder in ["", "out", "runtime/millstream"] {
-        let names = fs::read_dir(room.path(folder)).into_iter().flatten();
-        let names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        let left = |name: &&String| name.contains(".millstream-") || folder.starts_with("runtime");
-        assert_eq!(names.iter().find(left), None, "in {folder:?}");
+    let found = left(room);
+    if found.is_empty() {
+        return;
     }
+    println!("left for the next run: {found:?}");
+    room.write("none", "");
+    room.write(
+        "next.toml",
+        "name = \"next\"\n[source]\nlines = \"none\"\n[[stage]]\nname = \"list\"\nop = \"append\"\n\
+         path = \"never\"\nline = \"{line}\"\n",
+    );
+    ended(&room.run(&["run", "next.toml"]), 0);
+    assert_eq!(left(room), [""; 0]);
+}
+
+/// What is left of runs that have ended.
+fn left(room: &Room) -> Vec<String> {
+    let names = ["", "out", "runtime/millstream"].into_iter().flat_map(|folder| {
+        let entries = fs::read_dir(room.path(folder)).into_iter().flatten();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(move |name| name.contains(".millstream-") || folder.starts_with("runtime"))
+    });
+    names.collect()
 }
 
 #[test]

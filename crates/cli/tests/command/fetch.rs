@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use crate::support::{Room, ended};
+use crate::support::{Room, code, ended};
 
 const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
@@ -107,4 +107,30 @@ fn credentials_are_in_the_file_of_dead_letters_alone_and_only_its_owner_reads_it
     ended(&room.run(&["retry", "dead.jsonl"]), 1);
     assert_eq!(room.json_lines("dead.jsonl")[0]["line"], letters[0]["line"], "a retry has all it needs");
     assert_eq!(room.path("dead.jsonl").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_retry_that_is_abandoned_at_a_silent_server_keeps_every_letter() {
+    let room = Room::new(&FETCH.replace("retry = { times = 3, backoff = \"100ms..5s\" }", ""));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let urls: Vec<String> = (0..20).map(|page| format!("http://{address}/{page}")).collect();
+    room.write("urls", urls.join("\n"));
+    ended(&room.run(&["run", "flow.toml", "urls", "-p", "out=out", "--dead-letters", "dead.jsonl"]), 1);
+    // Connections are made, and nothing is answered.
+    let listener = TcpListener::bind(address).unwrap();
+    let mut running = room.start(&["retry", "dead.jsonl"]);
+    let silent = listener.accept().unwrap();
+    running.signal(libc::SIGINT);
+    running.line_with("no more units are admitted");
+    running.signal(libc::SIGINT);
+    let (status, _, err) = running.end();
+    assert_eq!(code(status), 3, "{err}");
+    assert!(err.contains("not retried"), "{err}");
+    let mut kept: Vec<String> =
+        room.json_lines("dead.jsonl").iter().filter_map(|letter| Some(letter["line"].as_str()?.to_owned())).collect();
+    kept.sort_by_key(|url| urls.iter().position(|known| known == url));
+    assert_eq!(kept, urls, "{err}");
+    drop(silent);
 }

@@ -219,13 +219,17 @@ fn a_hostile_socket_cannot_steer_the_terminal() {
     let change = json!({ "ok": true, "changed": [HOSTILE] });
     let status = json!({ "ok": true, "snapshot": snapshot });
     let no_answer = format!("{{\"{HOSTILE}");
-    let asked: [(&[&str], String, i32); 6] = [
+    let mut strange = status.clone();
+    strange["snapshot"]["phase"] = json!(HOSTILE);
+    let asked: [(&[&str], String, i32); 7] = [
         (&["set", "./socket", "inflight=1"], refusal.to_string(), 2),
         (&["set", "./socket", "inflight=1"], change.to_string(), 0),
         (&["status", "./socket"], refusal.to_string(), 2),
         (&["status", "./socket"], status.to_string(), 0),
         (&["status", "./socket", "--json"], status.to_string(), 0),
         (&["status", "./socket"], json!({ "ok": HOSTILE }).to_string(), 2),
+        // A variant that is unknown is quoted as it came.
+        (&["status", "./socket"], strange.to_string(), 2),
     ];
     let answers: Vec<_> = asked.iter().map(|(_, answer, _)| answer.clone()).chain([no_answer]).collect();
     let server = thread::spawn(move || {

@@ -75,17 +75,25 @@ pub(crate) fn answer(
     let filter = filter(calls);
     // SAFETY: between fork and exec the closure only makes system calls, with memory that is there.
     unsafe { command.pre_exec(move || send(theirs.as_raw_fd(), listen(&filter)?)) };
-    let child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => {
-            println!("skipped: system calls cannot be answered here: {error}");
-            return None;
-        }
-    };
+    let skip = |error: io::Error| println!("skipped: system calls cannot be answered here: {error}");
+    let mut child = command.spawn().map_err(skip).ok()?;
     let listener = receive(&ours).expect("the command has sent its listener");
     let pid = Pid::from_child(&child);
+    if let Err(error) = reach(pid) {
+        skip(error);
+        child.kill().and_then(|()| child.wait()).expect("the child can be killed");
+        return None;
+    }
     let serving = thread::spawn(move || serve(&listener, pid, &mut answer));
     Some((child, serving))
+}
+
+/// Tries what answers take: the command's memory and its open files, which containers may keep closed.
+fn reach(command: Pid) -> io::Result<()> {
+    File::open(format!("/proc/{command}/mem"))?;
+    let process = pidfd_open(command, PidfdFlags::empty())?;
+    pidfd_getfd(&process, 0, PidfdGetfdFlags::empty())?;
+    Ok(())
 }
 
 /// A program for the kernel: `calls` go to the listener, all others on.
