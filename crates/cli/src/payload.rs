@@ -8,6 +8,7 @@
 //! What is made twice has to be the same twice: what the second stage stores must be what the first one has hashed. The first
 //! pass over a file therefore keeps a hash of it, and every later one is compared with that at its end.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -147,27 +148,35 @@ impl Payload {
         }
     }
 
-    /// Brings the content into memory, for a stage that cannot do with pieces.
+    /// The bytes that [`in_memory`](Self::in_memory) will make: none of a payload that is in memory.
     ///
     /// # Errors
-    /// As [`each`](Self::each), or that memory has to be waited for; `held` is what the unit holds already.
-    pub(crate) fn bring_into_memory(&mut self, held: u64, cx: &mut Cx<'_>) -> Result<(), Failure> {
-        if let Self::Stream(stream) = self {
-            let len = match stream.len {
-                Some(len) => len,
-                None => stream.each(cx, |_| Ok(()))?,
-            };
-            cx.reserve(held + len)?;
-            let mut bytes = Vec::new();
-            let room = usize::try_from(len).ok().filter(|len| bytes.try_reserve_exact(*len).is_ok());
-            room.ok_or_else(|| Failure::msg(format!("no memory for {len} bytes")))?;
-            stream.each(cx, |piece| {
-                bytes.extend_from_slice(piece);
-                Ok(())
-            })?;
-            *self = Self::Bytes(bytes);
+    /// As [`each`](Self::each), if the content has to be made to know it.
+    pub(crate) fn to_make(&self, cx: &Cx<'_>) -> Result<u64, Failure> {
+        match self {
+            Self::Bytes(_) => Ok(0),
+            Self::Stream(_) => self.len(cx),
         }
-        Ok(())
+    }
+
+    /// The content in memory, for a stage that cannot do with pieces and has reserved what is [made](Self::to_make). The
+    /// payload stays what it was, so that a unit whose stage fails holds what it weighs.
+    ///
+    /// # Errors
+    /// As [`each`](Self::each), or that the system has no memory.
+    pub(crate) fn in_memory(&self, made: u64, cx: &Cx<'_>) -> Result<Cow<'_, [u8]>, Failure> {
+        let stream = match self {
+            Self::Bytes(bytes) => return Ok(Cow::Borrowed(bytes.as_slice())),
+            Self::Stream(stream) => stream,
+        };
+        let mut bytes = Vec::new();
+        let room = usize::try_from(made).ok().filter(|made| bytes.try_reserve_exact(*made).is_ok());
+        room.ok_or_else(|| Failure::msg(format!("no memory for {made} bytes")))?;
+        stream.each(cx, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(Cow::Owned(bytes))
     }
 
     /// The bytes of a payload that is in memory.
@@ -404,9 +413,9 @@ mod tests {
 
     fn made(stream: Stream) -> Result<Vec<u8>, String> {
         within(move |cx| {
-            let mut payload = Payload::Stream(stream.clone());
-            payload.bring_into_memory(0, cx)?;
-            Ok(payload.bytes().clone())
+            let payload = Payload::Stream(stream.clone());
+            let made = payload.to_make(cx)?;
+            Ok(payload.in_memory(made, cx)?.into_owned())
         })
     }
 

@@ -11,8 +11,8 @@ use crate::resource::{Pool, PoolObject, Taken};
 
 /// The context of one attempt of one unit in one stage.
 ///
-/// Every method is wait-free except [`reserve`](Cx::reserve) and [`object`](Cx::object), which take a short
-/// lock, and costs at most one clock read.
+/// Every method is wait-free except [`reserve`](Cx::reserve), [`reserve_first`](Cx::reserve_first) and
+/// [`object`](Cx::object), which take a short lock, and costs at most one clock read.
 #[derive(Debug)]
 pub struct Cx<'a> {
     pub(crate) shared: &'a Shared,
@@ -78,11 +78,25 @@ impl Cx<'_> {
     /// not count as an attempt. In a stage that is not idempotent the budget is exceeded instead, and the excess shows
     /// in the report. More than [`MAX_AMOUNT`] is a failure that no retry can mend.
     pub fn reserve(&mut self, total_bytes: u64) -> Result<(), Failure> {
+        let may_wait = self.shared.stages[usize::from(self.stage)].idempotent;
+        self.grow(total_bytes, may_wait)
+    }
+
+    /// [`reserve`](Cx::reserve) for code that has done nothing yet: the unit can run again in a stage that is not
+    /// idempotent, too, and therefore waits there as well.
+    ///
+    /// # Errors
+    /// As [`reserve`](Cx::reserve) in an idempotent stage.
+    pub fn reserve_first(&mut self, total_bytes: u64) -> Result<(), Failure> {
+        self.grow(total_bytes, true)
+    }
+
+    fn grow(&mut self, total_bytes: u64, may_wait: bool) -> Result<(), Failure> {
         if total_bytes > MAX_AMOUNT {
             let message = format!("it wants to grow to {total_bytes} bytes: at most {MAX_AMOUNT} are possible");
             return Err(Failure::permanent(message));
         }
-        if total_bytes <= self.unit.look().bytes || self.shared.grow(self.unit.change(), self.stage, total_bytes) {
+        if total_bytes <= self.unit.look().bytes || self.shared.grow(self.unit.change(), total_bytes, may_wait) {
             Ok(())
         } else {
             Err(Failure::over_budget(total_bytes))

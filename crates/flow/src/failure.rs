@@ -87,7 +87,11 @@ impl Failure {
     /// needs and its weight are computed again from the payload, which the code has changed to say what is needed now: a fetch
     /// that is redirected leaves the slot of one host before it waits for the slot of another. After the
     /// [pause](Self::not_before), if there is one, the unit enters the queue behind the others. This counts neither as a failed
-    /// attempt nor as a success, and nothing but the code itself limits how often it happens.
+    /// attempt nor as a success, and nothing but the code itself limits how often it happens. It is no result that a time limit
+    /// could discard, either.
+    ///
+    /// A weight that has grown counts at once, but waits for no room in the byte budget: code that makes its payload larger
+    /// calls [`Cx::reserve`](crate::Cx::reserve) first.
     ///
     /// ```
     /// # use millstream_flow::*;

@@ -363,6 +363,27 @@ fn growth_beyond_the_budget_requeues_idempotent_units_and_all_finish() {
 }
 
 #[test]
+fn a_stage_that_has_done_nothing_yet_keeps_the_budget_although_it_is_not_idempotent() {
+    let mut flow = Flow::builder::<()>("first");
+    flow.memory(100_000).inflight(64);
+    let works = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&works);
+    let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
+    flow.stage(work, move |_: &mut u64, cx| {
+        cx.reserve_first(30_000)?;
+        counter.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(ms(1));
+        Ok(())
+    })
+    .blocking()
+    .to(done);
+    let report = flow.build(work).unwrap().run(0..300);
+    assert_eq!((report.retired, report.dead_lettered, works.load(Ordering::SeqCst)), (300, 0, 300));
+    assert!(report.peak_bytes_in_flight <= 100_000, "{} bytes in flight", report.peak_bytes_in_flight);
+    assert!(report.stages[0].requeued > 0, "the budget was never short: the test tests nothing");
+}
+
+#[test]
 fn no_newcomer_passes_a_unit_that_waits_for_memory() {
     const BIG: u64 = u64::MAX;
     const INFLIGHT: u64 = 10;
@@ -594,6 +615,40 @@ fn a_unit_that_needs_another_key_gives_its_own_back_and_waits_in_line() {
     assert_eq!((report.retired, report.dead_lettered), (200, 0));
     assert_eq!([&hosts[0], &hosts[1]].map(Inside::most), [1, 1], "requests at once to a host with one slot");
     assert_eq!((report.stages[0].requeued, report.stages[0].failures, report.stages[0].units), (hops, 0, 200));
+}
+
+#[test]
+fn a_requeue_after_the_time_limit_is_no_time_out() {
+    let hosts: Arc<[Inside; 2]> = Arc::default();
+    let first_attempts = Arc::new(AtomicU64::new(0));
+    let (seen, counter) = (Arc::clone(&hosts), Arc::clone(&first_attempts));
+    let mut flow = Flow::builder::<Redirected>("late");
+    flow.workers(4).inflight(64);
+    let host = flow.keyed_tokens("host", 1);
+    let (get, done) = (flow.inlet::<Redirected>("get"), flow.retire());
+    flow.update(get, move |unit: &mut Redirected, cx: &mut Cx<'_>| {
+        let _inside = seen[usize::from(unit.host == "b")].enter();
+        if unit.hops == 0 {
+            return Ok(());
+        }
+        counter.fetch_add(u64::from(cx.attempt() == 1), Ordering::SeqCst);
+        while cx.deadline().is_some_and(|deadline| Instant::now() <= deadline) {
+            std::thread::sleep(ms(1));
+        }
+        unit.hops -= 1;
+        unit.host = if unit.host == "a" { "b" } else { "a" };
+        Err(Failure::requeue("elsewhere"))
+    })
+    .need(Need::keyed(host, |unit: &Redirected| unit.host.into()))
+    .timeout(ms(20))
+    // On a busy machine the last run of a unit may be late as well.
+    .retry(Retry::times(1000).backoff(ms(1)..ms(1)))
+    .blocking()
+    .to(done);
+    let units = (0..20).map(|number| Redirected { host: if number % 2 == 0 { "a" } else { "b" }, hops: 2 });
+    let report = flow.build(get).unwrap().run(units);
+    assert_eq!((report.retired, report.stages[0].requeued, first_attempts.load(Ordering::SeqCst)), (20, 40, 40));
+    assert_eq!([&hosts[0], &hosts[1]].map(Inside::most), [1, 1], "units at once with a key of one token");
 }
 
 #[test]

@@ -23,15 +23,16 @@ impl Parse {
 
 impl Op for Parse {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
-        let held = record.held();
-        record.payload.bring_into_memory(held, cx)?;
-        let payload = record.payload.as_bytes().unwrap_or_default();
-        let text = record.line_text().filter(|_| payload.is_empty()).unwrap_or(payload);
-        if text.len() > LITTLE {
-            cx.reserve(record.bytes() + most_bytes(text.len()) as u64)?;
+        let made = record.payload.to_make(cx)?;
+        let len = record.payload.as_bytes().map_or(made, |bytes| bytes.len() as u64);
+        let line = record.line_text().filter(|_| len == 0);
+        let text_len = line.map_or(usize::try_from(len).unwrap_or(usize::MAX), <[u8]>::len);
+        if made > 0 || text_len > LITTLE {
+            cx.reserve((record.bytes() + made).saturating_add(most_bytes(text_len) as u64))?;
         }
+        let payload = record.payload.in_memory(made, cx)?;
         let members = match self.format {
-            ParseFormat::Json => Members::read(text),
+            ParseFormat::Json => Members::read(line.unwrap_or(&payload)),
         };
         record.json = members.map_err(|error| Failure::permanent(format!("not a JSON object: {error}")))?;
         Ok(())
@@ -47,6 +48,7 @@ mod tests {
     use super::Parse;
     use crate::file::model::ParseFormat;
     use crate::ops::one_stage::run;
+    use crate::payload::{Payload, Stream};
     use crate::record::Record;
 
     fn parse(text: &str) -> Result<Record, String> {
@@ -85,5 +87,22 @@ mod tests {
         }
         let deep = "[".repeat(200_000);
         assert!(parse(&format!("{{\"a\": {deep}")).is_err());
+    }
+
+    #[test]
+    fn json_that_nests_deep_is_parsed_without_the_stack() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        let record = parse(&format!("{{\"a\": {deep}, \"b\": 1}}")).unwrap();
+        assert!(record.json_member("a").as_deref() == Some(deep.as_bytes()));
+        assert_eq!(record.json_member("b").as_deref(), Some(&b"1"[..]));
+    }
+
+    #[test]
+    fn a_payload_that_is_not_in_memory_stays_where_it_is() {
+        let mut record = Record::line(b"line".to_vec());
+        record.payload = Payload::Stream(Stream::of_bytes(br#"{"a": "stream"}"#.to_vec(), 0));
+        let record = run(Parse::new(ParseFormat::Json), record).unwrap();
+        assert_eq!(record.json_member("a").as_deref(), Some(&b"stream"[..]));
+        assert!(record.payload.as_bytes().is_none());
     }
 }

@@ -111,12 +111,14 @@ impl Again {
     /// is wrong with it is for the stage to find out that wants it.
     pub(super) fn file(&mut self, path: Vec<u8>, rel_at: usize) -> Record {
         let is_named = || self.named.iter().any(|named| named.as_os_str().as_bytes() == path);
-        let root = if self.options.follow || is_named() { None } else { self.root(&path[..rel_at]) };
+        let follows = self.options.follow || is_named();
+        let root = if follows { None } else { self.root(&path[..rel_at]) };
         let mut record = Record::file(path, rel_at);
         if let Some(root) = root {
             record = record.below(&root);
         }
-        match record.path().symlink_metadata() {
+        let found = if follows { record.path().metadata() } else { record.path().symlink_metadata() };
+        match found {
             Ok(found) => with_size(record, found.len(), self.options),
             Err(_) => record,
         }
@@ -382,7 +384,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
 
-    use super::{Except, MOST_OPEN, Options, check, open};
+    use super::{Again, Except, MOST_OPEN, Options, check, open};
     use crate::file::template::{Field, Fields};
     use crate::record::Record;
 
@@ -577,6 +579,20 @@ mod tests {
         assert_eq!(found.len(), MOST_OPEN * 2);
         assert!(found.iter().all(|record| record.fault.is_none() && record.path().is_file()));
         assert_eq!(found.iter().map(Record::bytes).sum::<u64>(), (0..MOST_OPEN as u64 * 2).sum::<u64>());
+    }
+
+    #[test]
+    fn a_file_that_is_taken_again_through_a_link_has_the_size_of_what_is_read() {
+        let folder = tree();
+        fs::write(folder.path().join("large"), vec![b'x'; 5000]).unwrap();
+        let link = folder.path().join("link");
+        symlink("large", &link).unwrap();
+        let path = link.as_os_str().as_bytes().to_vec();
+        let rel_at = path.len() - "link".len();
+        let size = |options, named| Again::new(options, named).file(path.clone(), rel_at).size;
+        assert_eq!(size(Options { follow: true, ..ALL }, Vec::new()), Some(5000));
+        assert_eq!(size(ALL, vec![link.clone()]), Some(5000), "it was named");
+        assert_eq!(size(ALL, Vec::new()), Some("large".len() as u64), "the link itself");
     }
 
     #[test]

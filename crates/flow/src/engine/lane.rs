@@ -266,7 +266,9 @@ where
         let mut cx = Cx { shared, unit, attempts, stage: run.stage, deadline, taken, not_send: PhantomData };
         let mut result = self.body.run(input, &mut cx).map(Contained::new);
         let mut unit = cx.unit;
-        if let Some((deadline, limit)) = deadline.zip(config.timeout).filter(|(deadline, _)| Instant::now() > *deadline)
+        if let Some((deadline, limit)) = deadline.zip(config.timeout)
+            && Instant::now() > deadline
+            && !changes_needs(&result)
         {
             result = Err(late(deadline, limit, &result));
         }
@@ -276,7 +278,7 @@ where
         };
         let aim = self.exit.aim(B::view(&made, input), &mut unit);
         let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.look().bytes);
-        if let Some(bytes) = grows.filter(|&bytes| !shared.grow(unit.change(), run.stage, bytes)) {
+        if let Some(bytes) = grows.filter(|&bytes| !shared.grow(unit.change(), bytes, true)) {
             return Ended::As(self.fail(&Failure::over_budget(bytes), row, run));
         }
         if aim.stage != NO_STAGE && shared.is_abandoned() {
@@ -432,6 +434,12 @@ impl Progress {
             self.clock = now;
         }
     }
+}
+
+/// Whether the unit goes back to its queue for other needs. That is no result which could come too late, and a retry would
+/// run with grants that the unit no longer needs.
+fn changes_needs<T>(result: &Result<T, Failure>) -> bool {
+    result.as_ref().is_err_and(|failure| failure.requeued() == Some(Requeue::ForNeeds))
 }
 
 #[cold]

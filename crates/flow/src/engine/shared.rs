@@ -230,15 +230,15 @@ impl Shared {
     }
 
     /// Accounts for a payload that grows while its unit runs. Returns `false` if there is no room, and the unit can and
-    /// should run again later.
-    pub(crate) fn grow(&self, unit: &mut Unit, stage: u16, total_bytes: u64) -> bool {
+    /// should run again later; `may_wait` says whether it can.
+    pub(crate) fn grow(&self, unit: &mut Unit, total_bytes: u64, may_wait: bool) -> bool {
         // The unit grows beyond the budget where waiting could not help: it is privileged, it is alone in the flow, or
-        // its stage must not run it twice.
+        // its code must not run twice.
         let mut state = self.lock();
         let grows = total_bytes - unit.bytes;
         let fits = state.fits(grows.into());
         let alone = state.in_flight == 1;
-        if fits || unit.privileged || alone || !self.stages[usize::from(stage)].idempotent {
+        if fits || unit.privileged || alone || !may_wait {
             if total_bytes > state.settings.memory && unit.bytes <= state.settings.memory {
                 state.oversize += 1;
             }

@@ -152,6 +152,7 @@ fn other_threads(me: libc::pid_t) -> Vec<libc::pid_t> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::thread;
     use std::time::{Duration, Instant};
@@ -166,21 +167,26 @@ mod tests {
         let preemption = Preemption::start().unwrap();
         let began = Instant::now();
         let mut rounds = 0;
-        while preemption.stops() < 500 {
-            assert!(began.elapsed() < Duration::from_secs(300), "{} stops", preemption.stops());
+        // An addition is lost where a thread is preempted between its load and its store, and the other one adds meanwhile.
+        while preemption.stops() < 500 || count.load(Relaxed) == 2_000_000 * rounds {
+            assert!(
+                began.elapsed() < Duration::from_secs(300),
+                "{} stops in {rounds} rounds, and no addition is lost",
+                preemption.stops()
+            );
             rounds += 1;
+            let start = Barrier::new(2);
             thread::scope(|scope| {
                 for _ in 0..2 {
                     scope.spawn(|| {
-                        // Both on one processor: the other one gets in between only when this one is preempted there.
+                        // Both run on one processor: one gets in between only when the other is preempted there.
                         cpus::pin(processor).unwrap();
+                        start.wait();
                         (0..1_000_000).for_each(|_| count.store(count.load(Relaxed) + 1, Relaxed));
                     });
                 }
             });
         }
-        let counted = count.load(Relaxed);
-        assert!(counted < 2_000_000 * rounds, "of {rounds} rounds, no addition is lost");
     }
 
     #[test]

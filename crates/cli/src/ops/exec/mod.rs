@@ -16,6 +16,7 @@ pub(crate) mod live;
 pub(crate) mod program;
 pub(crate) mod talk;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -142,13 +143,18 @@ impl Exec {
 impl Op for Exec {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let (mut command, name) = self.command(record)?;
-        if self.stdin == ExecStdin::Payload {
-            let held = record.held();
-            record.payload.bring_into_memory(held, cx)?;
+        let made = match self.stdin {
+            ExecStdin::Payload => record.payload.to_make(cx)?,
+            ExecStdin::Null => 0,
+        };
+        let held = record.held() + made;
+        if made > 0 {
+            // Nothing runs yet, so the unit may wait whatever the program does.
+            cx.reserve_first(held)?;
         }
         let input = match self.stdin {
-            ExecStdin::Payload => record.payload.as_bytes().unwrap_or_default(),
-            ExecStdin::Null => &[],
+            ExecStdin::Payload => record.payload.in_memory(made, cx)?,
+            ExecStdin::Null => Cow::default(),
         };
         command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
         command.stderr(Stdio::piped());
@@ -168,7 +174,7 @@ impl Op for Exec {
         let started = Group::spawn(&mut command).map_err(|error| not_started(&name, &error))?;
         // The command holds this side's copy of an output file, which must not outlive the program's.
         drop(command);
-        let (ending, spoken) = talk::with(started, input, record.held(), cx)?;
+        let (ending, spoken) = talk::with(started, &input, held, cx)?;
         judge(&name, &ending, &spoken.stderr)?;
         if let Some(placing) = placing {
             let path = placing.target().to_owned();

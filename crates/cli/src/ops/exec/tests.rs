@@ -5,7 +5,7 @@ use super::{Exec, STDERR_TAIL};
 use crate::file::model::{ExecStdin, ExecStdout};
 use crate::file::template::Template;
 use crate::ops::one_stage::{run, run_all, run_within};
-use crate::payload::Payload;
+use crate::payload::{Payload, Stream};
 use crate::record::Record;
 
 fn template(text: &str) -> Template {
@@ -53,6 +53,15 @@ fn the_payload_goes_in_and_comes_out() {
         assert!(back == payload, "{length} bytes");
         assert!(back.bytes().capacity() <= length + length / 8 + 1024);
     }
+}
+
+#[test]
+fn a_payload_that_is_not_in_memory_goes_in_and_stays() {
+    let mut unit = record("");
+    unit.payload = Payload::Stream(Stream::of_bytes(b"content".to_vec(), 0));
+    assert_eq!(run(exec(&["cat"]), unit.clone()).unwrap().payload, b"content");
+    let checks = exec_with(&["sh", "-c", "test $(wc -c) = 7"], ExecStdin::Payload, &ExecStdout::Null);
+    assert!(run(checks, unit).unwrap().payload.as_bytes().is_none());
 }
 
 #[test]

@@ -194,19 +194,30 @@ impl Decompress {
 
     /// The content as a stream that is known to come to its end.
     fn streamed(&self, packed: &Payload, limit: Limit, held: u64, cx: &mut Cx<'_>) -> Result<Stream, Failure> {
-        let stream = match packed {
-            Payload::Bytes(bytes) => Stream::of_bytes(bytes.clone(), self.most_in_memory),
-            Payload::Stream(stream) => stream.clone(),
+        let (mut window_log, weight) = match packed {
+            Payload::Bytes(bytes) => (window_log(bytes), self.most_in_memory + bytes.len() as u64),
+            Payload::Stream(stream) => (window_log(stream.start(&mut [0; 18])?), stream.weight()),
         };
-        let window_log = window_log(stream.start(&mut [0; 18])?);
-        let stream = stream.at_least(1 << window_log).then(Coding::Decompress { window_log });
-        cx.reserve(held + stream.weight())?;
-        let mut made = 0;
-        stream.each(cx, |piece| {
-            made += piece.len() as u64;
-            limit.admit(made)
-        })?;
-        Ok(stream.of_len(made))
+        let mut base = None;
+        loop {
+            cx.reserve(held + weight.max(1 << window_log))?;
+            let base = base.get_or_insert_with(|| match packed {
+                Payload::Bytes(bytes) => Stream::of_bytes(bytes.clone(), self.most_in_memory),
+                Payload::Stream(stream) => stream.clone(),
+            });
+            let stream = base.clone().at_least(1 << window_log).then(Coding::Decompress { window_log });
+            let mut made = 0;
+            let passed = stream.each(cx, |piece| {
+                made += piece.len() as u64;
+                limit.admit(made)
+            });
+            match passed {
+                Ok(_) => return Ok(stream.of_len(made)),
+                // A frame behind the first one may want a larger window.
+                Err(failure) if failure.is_permanent() && window_log < MOST_WINDOW_LOG => window_log = MOST_WINDOW_LOG,
+                Err(failure) => return Err(failure),
+            }
+        }
     }
 }
 
@@ -327,6 +338,23 @@ mod tests {
             assert!(error.contains("more than `max_bytes`"), "{error}");
             let cut = Record::holding(&packed[..packed.len() - 1]);
             assert!(run(Decompress::new(None, 1 << 20), cut).unwrap_err().contains("cannot decompress"));
+        }
+    }
+
+    #[test]
+    fn a_later_frame_may_want_a_larger_window_than_the_first() {
+        let content = content();
+        let mut encoder = ::zstd::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.window_log(25).unwrap();
+        encoder.write_all(&content).unwrap();
+        let large = encoder.finish().unwrap();
+        let skipped = [0x50, 0x2A, 0x4D, 0x18, 1, 0, 0, 0, b'x'].to_vec();
+        for (first, before) in [(streamed(b"small"), &b"small"[..]), (skipped, &b""[..])] {
+            let packed = [first, large.clone()].concat();
+            let back = run(Decompress::new(None, 1 << 20), Record::holding(packed)).unwrap();
+            assert_eq!(back.payload.known_len(), Some((before.len() + content.len()) as u64));
+            let hashed = run(crate::ops::blake3::Blake3, back).unwrap();
+            assert_eq!(hashed.blake3, Some(*blake3::hash(&[before, &content].concat()).as_bytes()));
         }
     }
 
