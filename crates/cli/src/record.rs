@@ -163,7 +163,7 @@ impl Record {
         self.held() + self.declared
     }
 
-    /// The bytes it holds: payload and headroom, and its own words where they are [many](UNCOUNTED).
+    /// The bytes it holds: payload and headroom, and its own words where they are more than a kilobyte.
     pub fn held(&self) -> u64 {
         let words = self.text.len() + self.json.bytes() + self.fault.as_ref().map_or(0, String::len);
         let words = if words <= UNCOUNTED { 0 } else { words as u64 };

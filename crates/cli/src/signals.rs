@@ -5,7 +5,7 @@
 //! `nohup`, SIGINT and SIGQUIT in the background of a script.
 //!
 //! A command that is asked again ends, even if it is blocked in a write to a pipe that is not read or in a file system
-//! that does not answer ([`end_soon`]).
+//! that does not answer (`end_soon`).
 
 use std::io;
 use std::ptr;

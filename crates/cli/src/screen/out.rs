@@ -39,7 +39,7 @@ pub fn print(page: &str) -> io::Result<()> {
 /// Prints lines to standard output piece by piece.
 ///
 /// # Errors
-/// See [`print`].
+/// See [`print()`].
 #[expect(clippy::disallowed_methods, reason = "the door itself")]
 pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = Page(io::BufWriter::new(io::stdout().lock()));

@@ -134,3 +134,29 @@ fn a_retry_that_is_abandoned_at_a_silent_server_keeps_every_letter() {
     assert_eq!(kept, urls, "{err}");
     drop(silent);
 }
+
+#[test]
+fn a_proxy_of_the_environment_is_asked_unless_no_proxy_names_the_host() {
+    let room = Room::new(&FETCH.replace("retry = { times = 3, backoff = \"100ms..5s\" }", ""));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    let asked = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+        let request = lines.next().unwrap();
+        while lines.next().is_some_and(|header| !header.is_empty()) {}
+        let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        request
+    });
+    let run = |list: &str, no_proxy: &str| {
+        let mut command = room.command(&["run", "flow.toml", list, "-p", "out=out"]);
+        command.env_remove("ALL_PROXY").env_remove("HTTPS_PROXY").env("HTTP_PROXY", &proxy).env("NO_PROXY", no_proxy);
+        command.output().unwrap()
+    };
+    room.write("elsewhere", "http://millstream.invalid/page\n");
+    ended(&run("elsewhere", ""), 1);
+    let request = asked.join().unwrap();
+    assert!(request.contains("millstream.invalid"), "{request}");
+    room.write("here", format!("http://{}/page\n", server()));
+    ended(&run("here", "127.0.0.1"), 0);
+}
