@@ -150,7 +150,10 @@ fn a_proxy_of_the_environment_is_asked_unless_no_proxy_names_the_host() {
     });
     let run = |list: &str, no_proxy: &str| {
         let mut command = room.command(&["run", "flow.toml", list, "-p", "out=out"]);
-        command.env_remove("ALL_PROXY").env_remove("HTTPS_PROXY").env("HTTP_PROXY", &proxy).env("NO_PROXY", no_proxy);
+        for name in ["ALL_PROXY", "HTTPS_PROXY", "all_proxy", "https_proxy", "http_proxy", "no_proxy"] {
+            command.env_remove(name);
+        }
+        command.env("HTTP_PROXY", &proxy).env("NO_PROXY", no_proxy);
         command.output().unwrap()
     };
     room.write("elsewhere", "http://millstream.invalid/page\n");
