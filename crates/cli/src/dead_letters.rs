@@ -412,7 +412,7 @@ mod tests {
         before.take(&letter(0, Record::line(b"x".to_vec())));
         before.take(&letter(1, Record::file(b"d/y".to_vec(), 2)));
         drop(before);
-        // Another program has written the second one anew.
+        // Another program has rewritten the second letter.
         let text = fs::read_to_string(&old).unwrap();
         let (first, second) = text.trim().split_once('\n').unwrap();
         fs::write(&old, format!("{first}\n{}\n", serde_json::from_str::<Value>(second).unwrap())).unwrap();

@@ -1,4 +1,4 @@
-//! File descriptors: a process may have only so many, and they are shared out like any other resource.
+//! File descriptors: the system limits their number in a process, and units share them like any other resource.
 //!
 //! A run takes as many as the system lets it have: it raises the limit as far as it may, unless the flow starts programs,
 //! which would inherit a limit that some of them cannot cope with. Where stages could still use more at once than there are,

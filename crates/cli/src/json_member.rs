@@ -30,7 +30,7 @@ struct Member<'a> {
 /// Set in the length of a value that is JSON.
 const IS_JSON: u32 = 1 << 31;
 
-/// The most that the members of an object take whose text has so many bytes. The shortest member, `"":0,`, is 5 bytes of
+/// The most that the members of an object take whose text has `text` bytes. The shortest member, `"":0,`, is 5 bytes of
 /// text and takes 9; longer names and values take at most what they are in the text.
 pub fn most_bytes(text: usize) -> usize {
     text.saturating_mul(2)

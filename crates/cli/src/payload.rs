@@ -1,7 +1,7 @@
 //! A unit's bytes.
 //!
 //! Most payloads are in memory. One that is larger than its share of the byte budget is a [`Stream`] instead: an open file, or
-//! compressed bytes, with what is to be done to them, and each stage that wants the content makes it anew, a piece at a time.
+//! compressed bytes, with what is to be done to them, and each stage that wants the content produces it again, a piece at a time.
 //! So a file of any size passes stages that hash, compress, decompress, compare and write, in the memory of a few pieces, and
 //! without a second copy on a disk.
 //!
@@ -224,7 +224,7 @@ impl Stream {
         self
     }
 
-    /// The same stream, whose content is known to have so many bytes.
+    /// The same stream, whose content is known to have `len` bytes.
     #[must_use]
     pub(crate) fn of_len(mut self, len: u64) -> Self {
         self.len = Some(len);

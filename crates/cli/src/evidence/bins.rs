@@ -58,7 +58,7 @@ pub struct BinsArgs {
     /// The most that the probability of a wrong answer, verdict or interval, may be.
     #[arg(long, value_name = "E", value_parser = number::parse, default_value = "1e-6")]
     pub error: f64,
-    /// Make so many trials; for a claim, so many at most [default: 10000; for a claim 1000000].
+    /// The number of trials; for a claim, the most that are made [default: 10000; for a claim 1000000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub trials: Option<u64>,
     /// Throw every ball. The distribution is the same and a trial takes thousands of times longer.

@@ -29,7 +29,7 @@ pub enum EvidenceError {
     /// A file that is to be written cannot be.
     #[error(transparent)]
     Place(#[from] NotWritable),
-    /// The state file belongs to another question, or to nobody.
+    /// The state file belongs to another question, or to none.
     #[error("--state {}: {problem}; {help}", shown::path(path))]
     State {
         /// The file.

@@ -108,12 +108,12 @@ impl Interrupts {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Nothing counted so far, and nobody listening.
+    /// No interrupt is counted, and no signal is heard.
     pub(super) fn none() -> Self {
         Self { count: Arc::new(AtomicUsize::new(0)), unwanted: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Whether nobody wants the outcome of a run any more.
+    /// Set when the outcomes of runs are no longer wanted.
     pub(super) fn unwanted(&self) -> &AtomicBool {
         &self.unwanted
     }

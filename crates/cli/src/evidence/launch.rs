@@ -61,7 +61,7 @@ impl Launcher {
     }
 
     /// Starts the program as the leader of a new group, with nothing on its standard input. What is written to standard
-    /// output is thrown away if nobody wants it.
+    /// output is discarded if `output` is `None`.
     pub(super) fn start(
         &self,
         number: u64,

@@ -77,7 +77,7 @@ impl Fields {
         Self { interrupts, ..Self::new(Box::new(BufReader::with_capacity(1 << 16, reader)), place, columns) }
     }
 
-    /// Standard input, unless a person sits there who asked for nothing to be run or read.
+    /// Standard input, unless it is a terminal and the command line named nothing to run or read.
     pub(super) fn standard_input(columns: &ColumnArgs) -> Result<Self, EvidenceError> {
         if io::stdin().is_terminal() {
             return Err(EvidenceError::usage(
@@ -97,7 +97,7 @@ impl Fields {
         Self { reader, interrupts, place, column, line: 0, text: Vec::new(), field: Vec::new(), pick }
     }
 
-    /// What ends the file early, once somebody listens.
+    /// The interrupts that end the file early, once they are listened for.
     pub(super) fn interrupts(&self) -> &Interrupts {
         &self.interrupts
     }

@@ -14,7 +14,7 @@ use super::json::Object;
 use super::{ended, number, print};
 use crate::screen::text;
 
-/// The rates that are supposed when none is given: so many times the failures (of a rare success, the successes) that the
+/// The rates that are supposed when none is given: this many times the failures (of a rare success, the successes) that the
 /// threshold admits.
 const TIMES: [f64; 8] = [0.01, 0.1, 0.3, 0.6, 1.0, 1.5, 3.0, 10.0];
 

@@ -1,8 +1,8 @@
 //! One run of the command that is observed.
 //!
 //! A run is a program in a process group of its own, with nothing on its standard input. Its standard output is thrown
-//! away unless somebody looks for a match in it, and the end of its standard error is kept to explain a failure. It is
-//! over when the program has ended and, if its standard output is looked at, nobody holds that any more, as with a shell's
+//! away unless the question looks for a match in it, and the end of its standard error is kept to explain a failure. It is
+//! over when the program has ended and, if its standard output is looked at, no process holds that any more, as with a shell's
 //! `$(…)`; its time is taken from before the program is started to that moment.
 //!
 //! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. What something that a
@@ -121,8 +121,8 @@ impl<'a> Runner<'a> {
         self.program
     }
 
-    /// Makes one run, which can tell its number by the environment. `None` if it was stopped because nobody wants the
-    /// outcome any more.
+    /// Makes one run, which can tell its number by the environment. `None` if it was stopped because its
+    /// outcome is no longer wanted.
     pub(super) fn run(&self, number: u64, unwanted: &AtomicBool) -> Result<Option<Run>, EvidenceError> {
         let (output, theirs) = match self.program.keeps_output {
             true => pipe().map(|(ours, theirs)| (Some(ours), Some(theirs))),

@@ -9,7 +9,7 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
 
 use crate::screen::shown;
 
-/// Problems shown at once; more are only counted, because a file with so many was probably never a flow file.
+/// Problems shown at once; more are only counted, because a file with more was probably never a flow file.
 const MAX_SHOWN: usize = 20;
 
 /// The longest line, in bytes, that is shown with a caret below it.

@@ -123,9 +123,9 @@ pub struct ResourceSpec {
 /// The kinds of resource a flow file can declare.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ResourceKind {
-    /// `net = 16`: so many tokens.
+    /// `net = 16`: this number of tokens.
     Tokens(u64),
-    /// `"host:*" = 2`: so many tokens for each key.
+    /// `"host:*" = 2`: this number of tokens for each key.
     KeyedTokens(u64),
     /// `api = { rate = "50/s", burst = 10 }`: grants in time.
     Rate(RateSpec),

@@ -149,7 +149,7 @@ impl<'a> Section<'a> {
         self.reading.report(problem.help(help));
     }
 
-    /// Reports the keys that nobody asked for.
+    /// Reports the keys that no reader asked for.
     pub(super) fn finish(self) {
         for entry in self.entries() {
             if self.known.contains(&entry.name.as_str()) || self.reported.contains(&entry.name) {

@@ -13,7 +13,7 @@ pub enum Paint {
     Faint,
     /// What goes well.
     Good,
-    /// What somebody should look at.
+    /// Text that needs attention.
     Bad,
 }
 

@@ -45,7 +45,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The mean pace since the flow's start, for a reader who has one snapshot only.
+    /// The mean pace since the flow's start, for a reader with a single snapshot.
     pub fn mean(snapshot: &Snapshot) -> Self {
         let start = Sample { wall_ns: 0, gone: 0, stages: vec![0; snapshot.stages.len()] };
         Self::between(&start, &Sample::of(snapshot))

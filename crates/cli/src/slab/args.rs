@@ -70,7 +70,7 @@ pub struct CreateArgs {
     /// A number that tells your objects from others.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub tag: u64,
-    /// Keep for each object who had it last; see `RawCache::set_owner`.
+    /// Keep the last owner of each object; see `RawCache::set_owner`.
     #[arg(long)]
     pub owners: bool,
     /// The file's permissions, in octal; the umask is taken away.
@@ -112,7 +112,7 @@ pub struct DumpArgs {
     /// Only objects with this owner.
     #[arg(long, value_name = "N")]
     pub owner: Option<u64>,
-    /// Only orphans: what dead processes held, once somebody has recovered it.
+    /// Only orphans: what dead processes held, once it is recovered.
     #[arg(long)]
     pub orphans: bool,
 }

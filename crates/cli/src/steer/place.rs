@@ -1,7 +1,7 @@
 //! Where control sockets lie, what they are called, and which of them still have a run behind them.
 //!
 //! The folder is `$XDG_RUNTIME_DIR/millstream`, or `/tmp/millstream-UID` where there is no such folder. `/tmp` is
-//! shared: the folder is used only if it is a folder (no link), belongs to the user and lets nobody else in, and if the folder
+//! shared: the folder is used only if it is a folder (no link), belongs to the user and admits no other user, and if the folder
 //! around it keeps other users from replacing it.
 //!
 //! A socket is called after its run, flow name and process id: `archive-4711`. A run that was killed leaves its
@@ -150,7 +150,7 @@ impl Run {
         self.pid().is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
     }
 
-    /// Whether somebody listens; a socket that nobody will ever listen at again is removed.
+    /// Whether a run listens; the socket of a dead run is removed.
     fn is_live(&self) -> bool {
         match connect(&self.path) {
             Ok(_) => true,
@@ -167,11 +167,11 @@ impl Run {
     }
 }
 
-/// Connects without waiting: whoever is stopped does not take up the connections that it has been offered, and when there
-/// are enough of them the next one waits for ever.
+/// Connects without waiting: a stopped run accepts no connections, and once its backlog is full a further one would wait
+/// without end.
 ///
 /// # Errors
-/// Nobody listens, or ([`WouldBlock`](io::ErrorKind::WouldBlock)) whoever listens has not answered many others either.
+/// No run listens, or ([`WouldBlock`](io::ErrorKind::WouldBlock)) the run that listens has a full backlog.
 pub fn connect(path: &Path) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

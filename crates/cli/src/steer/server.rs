@@ -42,7 +42,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `path`; a socket that nobody listens at any more is replaced.
+    /// Listens at `path`; the socket of a dead run is replaced.
     ///
     /// # Errors
     /// The path is taken by a live run or by something that is no socket, or the system refuses.

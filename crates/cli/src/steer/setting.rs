@@ -5,7 +5,7 @@
 //! | `inflight=N` | the cap on units in flight |
 //! | `memory=SIZE`, `memory=none` | the cap on bytes in flight |
 //! | `workers=N` | the threads that serve all stages without threads of their own |
-//! | `resource.NAME=N` | a resource's tokens (of each key, if keyed; 0 pauses whoever needs it), or a rate's burst |
+//! | `resource.NAME=N` | a resource's tokens (of each key, if keyed; 0 pauses the units that need it), or a rate's burst |
 //! | `resource.NAME=N/s` (`/m`, `/h`) | a rate |
 //! | `stage.NAME.workers=N`, `=N..M` | a stage's ceiling of workers, or its floor and ceiling |
 //!

@@ -115,7 +115,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Removes a socket at which nobody listens. The folder is locked.
+/// Removes the socket of a dead run. The folder is locked.
 fn make_way(path: &Path) -> io::Result<()> {
     let taken = |what: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, format!("{} {what}", shown::path(path))));
     if !fs::symlink_metadata(path)?.file_type().is_socket() {

@@ -76,7 +76,7 @@ pub struct CompareArgs {
 /// What is done around the runs of commands, and how the commands are made.
 #[derive(Debug, Args)]
 pub struct AroundArgs {
-    /// Run each command so many times before the first measured round.
+    /// Run each command this many times before the first measured round.
     #[arg(short, long, value_name = "N", default_value = "0", requires = "run")]
     pub warmup: u64,
     /// Run this once before anything else (with parameters in it: once for each of their values).

@@ -110,10 +110,10 @@ pub enum End {
 /// `millstream csm choose`.
 #[derive(Debug, Args)]
 pub struct ChooseArgs {
-    /// Of so many things …
+    /// The number of things …
     #[arg(value_name = "N", value_parser = count)]
     pub n: u64,
-    /// … so many are chosen.
+    /// … and the number chosen from them.
     #[arg(value_name = "K", value_parser = count)]
     pub k: u64,
     /// Print JSON.
@@ -161,7 +161,7 @@ pub struct QuantileArgs {
     /// The most that the probability of missing the true quantile may be.
     #[arg(long, value_name = "E", value_parser = number::parse)]
     pub error: f64,
-    /// Give the ranks in a sorted sample of so many numbers, and read none.
+    /// Give the ranks in a sorted sample of this many numbers, and read none.
     #[arg(long, value_name = "N", value_parser = count, conflicts_with_all = ["input", "column"])]
     pub trials: Option<u64>,
     /// Read the numbers from this file [default: standard input].

@@ -47,7 +47,7 @@ impl Group {
         Ok((Self::of(leader), (child.stdin, child.stdout, child.stderr)))
     }
 
-    /// The group of a child that leads one, and that nobody else reaps.
+    /// The group of a child that leads one, and that no other code reaps.
     pub(crate) fn of(leader: Pid) -> Self {
         Self { leader, handle: None, reaped: false }
     }
@@ -138,7 +138,7 @@ impl Group {
     }
 
     fn signal(&self, signal: Signal) {
-        // The one error there can be is that nobody is left.
+        // The only possible error is that no process is left.
         let _ = kill_process_group(self.leader, signal);
     }
 

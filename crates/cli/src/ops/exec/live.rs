@@ -1,4 +1,4 @@
-//! The groups whose leaders nobody has reaped yet, so that a run that gives up on its units leaves no program behind.
+//! The groups whose leaders are not reaped yet, so that a run that gives up on its units leaves no program behind.
 //!
 //! A worker ends its program itself when its unit's time is over or the flow is abandoned, with a moment's grace. A run
 //! that ends while a worker is still at it, or before it has noticed, calls [`end`].
@@ -15,7 +15,7 @@ use rustix::process::{Pid, RawPid, Signal, kill_process_group};
 /// Whether no more programs are started.
 static OVER: AtomicBool = AtomicBool::new(false);
 
-/// Shared while a program is started: who wants to end all of them waits until it is listed.
+/// Shared while a program is started, so that a thread that ends all programs waits until this one is listed.
 static STARTING: RwLock<()> = RwLock::new(());
 
 /// How long to wait for that. A program or a folder on a file system that hangs is never started, nor given up on.
@@ -31,7 +31,7 @@ fn leaders() -> MutexGuard<'static, BTreeSet<RawPid>> {
 /// Starts a program that leads a group, and lists it.
 pub(super) fn start<T>(spawn: impl FnOnce() -> io::Result<(Pid, T)>) -> io::Result<(Pid, T)> {
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
-    // Relaxed: whoever has set it looks at the list after this lock.
+    // Relaxed: the thread that sets it looks at the list after this lock.
     if OVER.load(Ordering::Relaxed) {
         return Err(io::Error::other("the run is over"));
     }

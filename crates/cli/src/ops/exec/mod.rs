@@ -2,11 +2,11 @@
 //!
 //! The program gets an argument vector, never a shell's idea of one (`shell = true` asks for `/bin/sh -c`), in a
 //! process group of its own. The payload is written to its standard input while its standard output and error are read,
-//! by one thread and one `poll`, so that neither side can wait for the other for ever. Standard output becomes the
+//! by one thread and one `poll`, so that the two sides cannot deadlock. Standard output becomes the
 //! payload, a file that appears when the program has succeeded, or is left alone; of standard error the last
 //! [`STDERR_TAIL`] bytes go into the failure's message.
 //!
-//! The run ends when the program has ended and nobody holds its output any more, as a shell's `$(…)` does. When the
+//! The run ends when the program has ended and no process holds its output any more, as a shell's `$(…)` does. When the
 //! time limit passes or the flow is abandoned, the whole group gets SIGTERM, a moment later SIGKILL, and is gone when
 //! the op returns; what still runs when the run ends gets SIGKILL ([`live::end`]). A descendant that has left the group
 //! with `setsid` is its own master and is not followed.

@@ -23,7 +23,7 @@ pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// How often a program that says nothing is left alone to look whether the flow was abandoned.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
-/// Most reads of standard error after the group was ended: a descendant that left the group may go on for ever.
+/// Most reads of standard error after the group was ended: a descendant that left the group may go on without end.
 const LAST_READS: usize = 32;
 
 /// How a run ended.

@@ -31,7 +31,7 @@ fn record(payload: impl Into<Vec<u8>>) -> Record {
     record
 }
 
-/// Whether a process of this number runs; one that nobody has reaped yet does not.
+/// Whether a process of this number runs; a zombie does not.
 fn runs(process: &str) -> bool {
     fs::read_to_string(format!("/proc/{}/stat", process.trim()))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with(['Z', 'X']))
@@ -161,7 +161,7 @@ fn leaves_nobody(script: &str) {
         assert!(error.contains("time limit") && error.contains("`sh` and all it started were killed"), "{error}");
         let numbers = fs::read_to_string(&numbers).unwrap_or_default();
         for number in numbers.lines() {
-            // The leader is reaped by the op; orphans are by whoever adopts them, which takes a moment.
+            // The leader is reaped by the op; orphans are reaped by the process that adopts them, a moment later.
             wait_until("the process has gone", || !runs(number));
         }
         numbers.lines().count() >= 2

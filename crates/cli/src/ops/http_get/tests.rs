@@ -273,7 +273,7 @@ fn errors_say_what_was_asked_and_what_happened() {
         assert!(error.starts_with(&format!("GET http://{}{path}: ", server.address)), "{error}");
         assert!(error.contains(expected), "{error}");
     }
-    // Nobody listens at a socket that is bound, and nobody else can have its port.
+    // A socket that is only bound refuses connections, and keeps its port from other programs.
     let bound = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&bound, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let closed = SocketAddr::try_from(getsockname(&bound).unwrap()).unwrap();
