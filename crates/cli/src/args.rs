@@ -175,12 +175,20 @@ pub struct RunArgs {
     pub flow: FlowArgs,
     /// What the flow works on: `{input}` in the flow file, walked or taken as units as its `[source]` says.
     pub input: Vec<OsString>,
-    /// Write the report to a file, as JSON or HTML by its ending.
-    #[arg(long, value_name = "FILE", value_parser = report)]
-    pub report: Option<PathBuf>,
     /// Write dead letters to this file, as JSON lines [default: beside the report, or FLOW.dead-letters.jsonl here].
     #[arg(long, value_name = "FILE")]
     pub dead_letters: Option<PathBuf>,
+    /// What it shows.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What a run and a retry show, and where they can be reached.
+#[derive(Debug, Clone, Args)]
+pub struct OutputArgs {
+    /// Write the report to a file, as JSON or HTML by its ending.
+    #[arg(long, value_name = "FILE", value_parser = report)]
+    pub report: Option<PathBuf>,
     /// Show nothing but errors.
     #[arg(short, long)]
     pub quiet: bool,
@@ -222,21 +230,12 @@ pub struct RetryArgs {
     /// Retry although the flow file has changed since the letters were written.
     #[arg(long)]
     pub changed: bool,
-    /// Write the report to a file, as JSON or HTML by its ending.
-    #[arg(long, value_name = "FILE", value_parser = report)]
-    pub report: Option<PathBuf>,
     /// Write the letters of units that die again to this file [default: the file that is retried].
     #[arg(long, value_name = "FILE")]
     pub dead_letters: Option<PathBuf>,
-    /// Show nothing but errors.
-    #[arg(short, long)]
-    pub quiet: bool,
-    /// Print no report at the end; a --report FILE is written all the same.
-    #[arg(long)]
-    pub no_report: bool,
-    /// Where to put the control socket [default: a fresh path in the run-time folder, which is printed].
-    #[arg(long, value_name = "PATH")]
-    pub control: Option<PathBuf>,
+    /// What it shows.
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// `millstream status`.

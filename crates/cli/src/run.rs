@@ -116,15 +116,17 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     } else {
         Beside::Nothing
     };
-    let mut screen = Screen::open(args.quiet, beside);
+    let mut screen = Screen::open(args.output.quiet, beside);
     if let Some(warnings) = file.render_warnings() {
         screen.say_page(&warnings);
     }
     let _list = clear_up_after_others(&mut screen);
-    let report_file = args.report.as_deref().map(ReportFile::check).transpose()?;
+    let report_file = args.output.report.as_deref().map(ReportFile::check).transpose()?;
     let name = place::run_name(&file.name, std::process::id());
-    let letters_path =
-        args.dead_letters.clone().unwrap_or_else(|| dead_letters::default_path(&file.name, args.report.as_deref()));
+    let letters_path = args
+        .dead_letters
+        .clone()
+        .unwrap_or_else(|| dead_letters::default_path(&file.name, args.output.report.as_deref()));
     let origin = match again {
         None => Origin::of(&name, args, &file.text)?,
         Some(again) => again.origin().retried(&file.text),
@@ -202,9 +204,9 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         interrupted: ending.interrupted || report.left > 0,
         letters: &letters,
         kept,
-        quiet: args.quiet,
+        quiet: args.output.quiet,
         report_file: report_file.as_ref(),
-        table: !args.quiet && !args.no_report,
+        table: !args.output.quiet && !args.output.no_report,
     };
     let status = closing.tell(written && all_kept.is_ok());
     // A source that panicked must not pass for one that ended.
@@ -256,7 +258,7 @@ fn serve(
     interrupts: &Interrupts,
     screen: &mut Screen,
 ) -> Result<Option<Server>, RunError> {
-    let made = match &args.control {
+    let made = match &args.output.control {
         Some(path) => {
             Server::start(path, control.clone()).map_err(|error| RunError::Control { path: path.clone(), error })
         }
@@ -269,11 +271,11 @@ fn serve(
             interrupts.remove(server.file().clone());
             // A path of choice is found from any folder only if it is absolute.
             let path = std::path::absolute(server.path()).unwrap_or_else(|_| server.path().to_owned());
-            let run = if args.control.is_some() { shown::path(&path).to_string() } else { name.to_owned() };
+            let run = if args.output.control.is_some() { shown::path(&path).to_string() } else { name.to_owned() };
             screen.say(&format!("control socket {} (millstream status {run})", shown::path(&path)));
             Ok(Some(server))
         }
-        Err(error) if args.control.is_some() => Err(error),
+        Err(error) if args.output.control.is_some() => Err(error),
         Err(RunError::System(error)) => {
             screen.say(&format!("no control socket, this run cannot be steered: {error}"));
             Ok(None)

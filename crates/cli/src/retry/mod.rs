@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use self::letters::{Letters, LettersError};
-use crate::args::{RetryArgs, RunArgs};
+use crate::args::{OutputArgs, RetryArgs, RunArgs};
 use crate::file::FlowError;
 use crate::run;
 use crate::screen::out::{self, complain};
@@ -96,11 +96,12 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
     let run = RunArgs {
         flow,
         input,
-        report: args.report.clone().map(here),
         dead_letters: Some(args.dead_letters.clone().map_or_else(|| path.clone(), here)),
-        quiet: args.quiet,
-        no_report: args.no_report,
-        control: args.control.clone().map(here),
+        output: OutputArgs {
+            report: args.output.report.clone().map(here),
+            control: args.output.control.clone().map(here),
+            ..args.output.clone()
+        },
     };
     std::env::set_current_dir(&folder).map_err(|error| RetryError::Folder { folder: folder.clone(), error })?;
     if !origin.is_of(&run.flow.load()?.text) && !args.changed {
@@ -119,7 +120,7 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
 }
 
 fn say(args: &RetryArgs, message: &str) {
-    if !args.quiet {
+    if !args.output.quiet {
         complain(message);
     }
 }
