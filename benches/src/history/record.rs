@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use millstream_history::Op;
-use millstream_history::record::Recorder;
+use millstream_recorder::Recorder;
 
 use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};

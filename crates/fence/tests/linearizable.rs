@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 use again::{again, is_again};
 use millstream_fence::{Fence, heavy, is_asymmetric, light, shared};
-use millstream_history::record::{Preemption, Recorder};
 use millstream_history::timeline::Timeline;
 use millstream_history::{History, Kind, Op, Options, Verdict, check};
+use millstream_recorder::{Preemption, Recorder};
 
 fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)

@@ -20,9 +20,9 @@ use std::thread;
 use std::time::Duration;
 
 use millstream_flow::{Flow, Need};
-use millstream_history::record::{Log, Preemption, Recorder};
 use millstream_history::timeline::Timeline;
 use millstream_history::{History, Kind, Model, Op, Options, Verdict, check};
+use millstream_recorder::{Log, Preemption, Recorder};
 
 fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)

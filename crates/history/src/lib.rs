@@ -1,4 +1,4 @@
-//! A linearizability checker that terminates, and the recorder that feeds it.
+//! A linearizability checker that terminates.
 //!
 //! A concurrent object is correct if each operation seems to take effect at one moment between its call and its return,
 //! its linearization point (*linearizability*, Herlihy and Wing 1990). Record the calls and answers of your threads,
@@ -25,7 +25,7 @@
 //!
 //! | you have | use |
 //! | --- | --- |
-//! | threads in your own test | [`record`]: a recorder that costs nanoseconds an operation |
+//! | threads in your own test | the crate `millstream-recorder`, whose recordings are histories |
 //! | a file of JSON lines, of Jepsen or of etcd | [`format`](mod@format), or the command `millstream history check` |
 //! | operations in your program | [`Builder`] |
 //! | a usual object | [`check`] with a [`Kind`] |
@@ -47,6 +47,12 @@
 //! effect, or not. The same holds for an operation whose outcome is unknown ([`Status::Info`]): it may even take effect
 //! later. A failed operation ([`Status::Fail`]) took no effect.
 
+#![forbid(unsafe_code)]
+
+// The tests of the procedures share their oracle with those of the public checker.
+#[cfg(test)]
+extern crate self as millstream_history;
+
 mod budget;
 mod builder;
 mod check;
@@ -63,7 +69,6 @@ mod verdict;
 
 pub mod consistency;
 pub mod format;
-pub mod record;
 pub mod spec;
 pub mod timeline;
 

@@ -10,7 +10,8 @@
 //! | `sync` | event counts, hazard pointers and epochs, counters, per-CPU data, locks |
 //! | `fence` | asymmetric fences |
 //! | `csm` | confidence sequences, stopping rules and exact tests |
-//! | `history` | the linearizability checker and its recorder |
+//! | `history` | the linearizability checker |
+//! | `recorder` | the recorder of histories for it |
 
 #[cfg(feature = "csm")]
 pub use millstream_csm as csm;
@@ -20,6 +21,8 @@ pub use millstream_fence as fence;
 pub use millstream_flow as flow;
 #[cfg(feature = "history")]
 pub use millstream_history as history;
+#[cfg(feature = "recorder")]
+pub use millstream_recorder as recorder;
 #[cfg(feature = "ring")]
 pub use millstream_ring as ring;
 #[cfg(feature = "slab")]

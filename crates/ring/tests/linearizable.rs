@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use drive::{Conditions, End, Refused, broadcast, caught, hand_over, holds, holds_once_decided};
-use millstream_history::record::Recorder;
 use millstream_history::{History, Kind, Model, Op};
+use millstream_recorder::Recorder;
 use millstream_ring::channel::{self, Receiver, Sender};
 use millstream_ring::graph::{Builder, Polled, Poller};
 use millstream_ring::sequencer::Sequencer;

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 
-use millstream_history::record::{Log, Preemption, Recorder};
 use millstream_history::timeline::Timeline;
 use millstream_history::{History, Kind, Op, Options, Verdict, check};
+use millstream_recorder::{Log, Preemption, Recorder};
 use millstream_slab::{Handle, Parcel, Slab};
 
 /// The default number of threads; the other cases are a single thread, one per core, and several per core.

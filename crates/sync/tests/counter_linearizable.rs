@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use decided::assert_holds_once_decided;
 use length::stress;
-use millstream_history::record::Recorder;
 use millstream_history::{History, Kind, Op};
+use millstream_recorder::Recorder;
 use millstream_sync::counter::{Counter, SharedCounters};
 use random::Random;
 use recorded::{a_while, disturb, record};

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use length::stress;
-use millstream_history::record::{Log, Preemption, Recorder};
 use millstream_history::{History, Kind, Op};
+use millstream_recorder::{Log, Preemption, Recorder};
 use millstream_sync::eventcount::{
     Count, EventCount, EventCount64, Kind as CountKind, SoleKind, SpEventCount, SpEventCount64, TwoWordEventCount,
     TwoWordEventCount64, Waited,

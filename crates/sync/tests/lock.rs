@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use length::stress;
-use millstream_history::record::Recorder;
 use millstream_history::{Kind, Op, Options, check};
+use millstream_recorder::Recorder;
 use millstream_sync::lock::lock_api::{Mutex, RawMutex};
 use millstream_sync::lock::{Adaptive, Tas, Ticket, Ttas, TtasBackoff};
 

@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use decided::assert_holds_once_decided;
 use length::stress;
-use millstream_history::record::{Log, Recorder};
 use millstream_history::{History, Kind, Op};
+use millstream_recorder::{Log, Recorder};
 use millstream_sync::percpu::{Bag, Revocable, Words};
 use random::Random;
 use recorded::{a_while, disturb, record};

@@ -17,8 +17,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use length::stress;
-use millstream_history::record::Recorder;
 use millstream_history::{History, Kind, Op};
+use millstream_recorder::Recorder;
 use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Stack};
 use random::Random;
 use recorded::{a_while, disturb, record};

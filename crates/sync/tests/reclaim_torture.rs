@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use millstream_history::record::Preemption;
+use millstream_recorder::Preemption;
 use millstream_sync::reclaim::epoch::{self, Collector, Local};
 use millstream_sync::reclaim::hazard::{self, Domain};
 use millstream_sync::reclaim::{Epochs, Fence, Hazards, Queue, Settings, Stack};

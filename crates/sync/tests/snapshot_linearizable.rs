@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use length::stress;
-use millstream_history::record::{Log, Recorder};
 use millstream_history::{History, Kind, Model, Op, Value};
+use millstream_recorder::{Log, Recorder};
 use millstream_sync::reclaim::Snapshot;
 use random::Random;
 use recorded::{a_while, disturb, record};

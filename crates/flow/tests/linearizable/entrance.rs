@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use millstream_flow::Flow;
-use millstream_history::record::Recorder;
 use millstream_history::{History, Kind, Op};
+use millstream_recorder::Recorder;
 
 use crate::{Logs, assert_caught, assert_holds, busy, stress};
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use millstream_flow::{Flow, Need};
-use millstream_history::record::Recorder;
 use millstream_history::{Kind, Model, Op};
+use millstream_recorder::Recorder;
 
 use crate::{Logs, assert_caught, assert_holds, busy, stress, workers};
 

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_flow::{Flow, Need, Rate};
-use millstream_history::record::{Log, Preemption, Recorder};
 use millstream_history::{Builder, Call, History, Op, Operation, Options, Spec, Value, Verdict, check_spec};
+use millstream_recorder::{Log, Preemption, Recorder};
 
 use crate::{busy, must_be_caught, stress};
 

@@ -7,9 +7,9 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::Duration;
 
-use millstream_history::record::{Log, Preemption, Recorder};
 use millstream_history::timeline::Timeline;
 use millstream_history::{History, Model, Op, Options, Verdict, check};
+use millstream_recorder::{Log, Preemption, Recorder};
 
 use crate::support::Random;
 

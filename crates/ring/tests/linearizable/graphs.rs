@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use millstream_history::record::{Log, Recorder};
 use millstream_history::{History, Kind, Model, Op};
+use millstream_recorder::{Log, Recorder};
 use millstream_ring::graph::{Builder, Place, Producer};
 use millstream_ring::sequencer::Sequencer;
 

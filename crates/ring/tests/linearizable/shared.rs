@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use millstream_history::record::Recorder;
 use millstream_history::{History, Kind, Model, Op};
+use millstream_recorder::Recorder;
 use millstream_ring::shared::{Consumer, Producer};
 
 use crate::drive::{Conditions, End, Refused, hand_over, holds, holds_once_decided};

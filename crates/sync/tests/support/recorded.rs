@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use millstream_history::History;
-use millstream_history::record::{Log, Preemption, Recorder};
+use millstream_recorder::{Log, Preemption, Recorder};
 
 use crate::random::Random;
 

@@ -28,8 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::cpus::{pin, reachable};
-use super::stamp::Source;
+use crate::cpus::{pin, reachable};
+use crate::stamp::Source;
 
 /// Messages to each processor that found it awake, unless they take too long.
 const ROUNDS: u64 = 500;
@@ -49,7 +49,7 @@ const NAP: Duration = Duration::from_micros(50);
 const LOOKS: u32 = 1 << 12;
 
 /// Some microseconds: a larger difference was measured on a busy machine, and is measured again.
-pub(super) fn coarse(source: Source) -> u64 {
+pub(crate) fn coarse(source: Source) -> u64 {
     16 * source.near()
 }
 
@@ -58,7 +58,7 @@ pub(super) fn coarse(source: Source) -> u64 {
 ///
 /// Blocks until every one of them has run a thread of this process: for some 100 µs per processor when they are idle,
 /// and for seconds when they are so busy that no two of them run those threads at once.
-pub(super) fn measure(source: Source) -> u64 {
+pub(crate) fn measure(source: Source) -> u64 {
     let cpus = reachable();
     let Some((&reference, others)) = cpus.split_first() else { return 0 };
     let mut pairs: Vec<Pair> = others.iter().map(|&other| Pair { other, bounds: ANYTHING, is_done: false }).collect();

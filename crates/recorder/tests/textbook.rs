@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_history::record::{Log, Recorder};
 use millstream_history::timeline::Timeline;
 use millstream_history::{History, Kind, Model, Op, Options, Verdict, check};
+use millstream_recorder::{Log, Recorder};
 
 fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)

@@ -7,7 +7,7 @@ use std::thread;
 const MAX_CPUS: usize = libc::CPU_SETSIZE as usize;
 
 /// The processors to which a thread of this process can be pinned, now or by a later request.
-pub(super) fn reachable() -> Vec<usize> {
+pub(crate) fn reachable() -> Vec<usize> {
     // On a thread of its own, which ends wherever the last attempt left it.
     let probe = thread::Builder::new().name("history-cpus".to_owned());
     probe
@@ -20,7 +20,7 @@ pub(super) fn reachable() -> Vec<usize> {
 ///
 /// # Errors
 /// The processor does not exist, or this process may not use it.
-pub(super) fn pin(cpu: usize) -> io::Result<()> {
+pub(crate) fn pin(cpu: usize) -> io::Result<()> {
     // SAFETY: a cpu_set_t of zeros is an empty set; `cpu` is below its size; the call only reads the set.
     let refused = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

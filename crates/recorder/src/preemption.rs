@@ -15,7 +15,7 @@ use std::{fs, io, mem, process, ptr};
 /// needs a preemption in the middle of one, between the look and the swap, needs it more often to show.
 ///
 /// ```
-/// use millstream_history::record::{Preemption, Recorder};
+/// use millstream_recorder::{Preemption, Recorder};
 ///
 /// let preemption = Preemption::start()?;
 /// let recorder = Recorder::new();
@@ -157,8 +157,8 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use super::super::cpus;
     use super::Preemption;
+    use crate::cpus;
 
     #[test]
     fn threads_are_preempted_in_the_middle_of_an_operation() {

@@ -1,14 +1,14 @@
 //! Records a queue of your own under four threads with random preemptions, checks it, and draws the result.
 //!
-//! `cargo run -p millstream-history --example my_queue`, then open `my_queue.html`.
+//! `cargo run -p millstream-recorder --example my_queue`, then open `my_queue.html`.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::{fs, thread};
 
-use millstream_history::record::{Preemption, Recorder};
 use millstream_history::timeline::Timeline;
 use millstream_history::{Kind, Op, Options, check};
+use millstream_recorder::{Preemption, Recorder};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queue = Mutex::new(VecDeque::new()); // put yours here

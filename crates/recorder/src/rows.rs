@@ -4,32 +4,32 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use super::memory::Memory;
-use crate::operation::Op;
-use crate::value::Value;
+use millstream_history::{Op, Value};
+
+use crate::memory::Memory;
 
 /// An operation, with times in the source's units.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
-    pub(super) call: u64,
+pub(crate) struct Row {
+    pub(crate) call: u64,
     /// `PENDING` before the return.
-    pub(super) ret: u64,
-    pub(super) input: Value,
-    pub(super) output: Value,
+    pub(crate) ret: u64,
+    pub(crate) input: Value,
+    pub(crate) output: Value,
     /// `ALONE` in a history of a single object.
-    pub(super) object: u32,
-    pub(super) op: Op,
+    pub(crate) object: u32,
+    pub(crate) op: Op,
     /// Whether it certainly had no effect.
-    pub(super) failed: bool,
+    pub(crate) failed: bool,
 }
 
 /// The return of a pending operation.
-pub(super) const PENDING: u64 = u64::MAX;
+pub(crate) const PENDING: u64 = u64::MAX;
 /// The number that stands for no object.
-pub(super) const ALONE: u32 = u32::MAX;
+pub(crate) const ALONE: u32 = u32::MAX;
 
 /// Rows that are added one at a time, up to a capacity, to memory that is allocated from the start.
-pub(super) struct Rows {
+pub(crate) struct Rows {
     memory: Memory,
     len: usize,
     capacity: usize,
@@ -40,31 +40,31 @@ impl Rows {
     ///
     /// # Panics
     /// If no address space is that large.
-    pub(super) fn with_room(rows: usize) -> Self {
+    pub(crate) fn with_room(rows: usize) -> Self {
         let bytes = rows.checked_mul(size_of::<Row>()).expect("a number of rows that fits into an address space");
         let memory = Memory::of(bytes);
         Rows { len: 0, capacity: memory.bytes() / size_of::<Row>(), memory }
     }
 
     /// The same, with a capacity of at most `rows`.
-    pub(super) fn at_most(mut self, rows: usize) -> Self {
+    pub(crate) fn at_most(mut self, rows: usize) -> Self {
         self.capacity = self.capacity.min(rows);
         self
     }
 
     /// The number of rows when it is full.
-    pub(super) fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
     #[inline]
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.len == self.capacity
     }
 
     /// Adds a row, if there is space.
     #[inline]
-    pub(super) fn push(&mut self, row: Row) {
+    pub(crate) fn push(&mut self, row: Row) {
         if !self.is_full() {
             // SAFETY: the memory has space for `capacity` rows, of which fewer are written, and is aligned for them.
             unsafe { self.start().add(self.len).write(row) };
@@ -73,7 +73,7 @@ impl Rows {
     }
 
     /// Takes all rows out, and leaves a capacity of 0.
-    pub(super) fn take(&mut self) -> Rows {
+    pub(crate) fn take(&mut self) -> Rows {
         std::mem::replace(self, Rows { memory: Memory::NONE, len: 0, capacity: 0 })
     }
 

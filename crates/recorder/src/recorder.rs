@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::assemble::{Rate, assemble};
-use super::log::{Filed, Log};
-use super::skew;
-use super::stamp::Source;
-use crate::history::History;
-use crate::operation::Op;
+use millstream_history::{History, Op};
 
-/// Collects the logs of a test's threads; see [the module](super).
+use crate::assemble::{Rate, assemble, builder};
+use crate::log::{Filed, Log};
+use crate::skew;
+use crate::stamp::Source;
+
+/// Collects the logs of a test's threads; see [the crate](crate).
 #[derive(Debug)]
 pub struct Recorder {
     source: Source,
@@ -26,10 +26,10 @@ pub struct Recorder {
 
 /// The drawer into which dropped logs are filed.
 #[derive(Debug, Default)]
-pub(super) struct Drawer(Mutex<Vec<Filed>>);
+pub(crate) struct Drawer(Mutex<Vec<Filed>>);
 
 impl Drawer {
-    pub(super) fn file(&self, log: Filed) {
+    pub(crate) fn file(&self, log: Filed) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(log);
     }
 }
@@ -57,7 +57,7 @@ impl Recorder {
     /// The default initial capacity of a log in operations: two megabytes of them.
     pub const ROOM: usize = 50_000;
     /// The default maximum number of operations of a log.
-    pub const LIMIT: usize = 1 << 22;
+    const LIMIT: usize = 1 << 22;
 
     /// A recorder without logs. The first one in a process measures the clocks, for some 100 µs per processor, or up to
     /// 0.3 s on a busy machine, and for some seconds in all if that proves little; then the next one measures again.
@@ -95,7 +95,7 @@ impl Recorder {
         Recorder { room: operations, ..self }
     }
 
-    /// Limits the operations of a log; the history ends when the first log is full.
+    /// Limits the operations of a log, by default to 4,194,304; the history ends when the first log is full.
     ///
     /// # Panics
     /// If it is 0.
@@ -118,7 +118,7 @@ impl Recorder {
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
-        super::assemble::builder(&names).op(name)
+        builder(&names).op(name)
     }
 
     /// The time in nanoseconds by which one operation must begin after the end of another, by the clocks, to count as

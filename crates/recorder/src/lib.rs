@@ -1,11 +1,13 @@
-//! The recorder: turns the operations of a test's threads into a [`History`](crate::History) for the checker.
+//! The recorder: turns the operations of a test's threads into a [`History`](millstream_history::History), for the
+//! checker `millstream-history`.
 //!
 //! Each thread has a [`Log`] of its own and wraps every operation on the object under test in [`Log::record`]:
 //!
 //! ```
 //! use std::collections::VecDeque;
 //! use std::sync::Mutex;
-//! use millstream_history::{Kind, Op, Options, check, record::Recorder};
+//! use millstream_history::{Kind, Op, Options, check};
+//! use millstream_recorder::Recorder;
 //!
 //! let queue = Mutex::new(VecDeque::new()); // your structure
 //! let recorder = Recorder::new();
@@ -33,7 +35,7 @@
 //! | threads that are preempted in the middle of operations | [`Preemption`] |
 //! | several objects in one recording | [`Log::on`]: each number is an object, checked alone |
 //! | an operation that begins in one function and ends in another | [`Log::begin`] and [`Log::end`] |
-//! | to keep a recording | [`format::write_json`](crate::format::write_json) |
+//! | to keep a recording | [`format::write_json`](millstream_history::format::write_json) |
 //!
 //! # Why a recording raises no false alarm
 //! An alarm is false if the history says that "a ended before b began" and that is not so. Four causes are possible.
@@ -79,5 +81,5 @@ pub use recorder::Recorder;
 
 /// The introduction, whose example runs as a test.
 #[cfg(doctest)]
-#[doc = include_str!("../../../../docs/history.md")]
+#[doc = include_str!("../../../docs/history.md")]
 struct Page;

@@ -1,19 +1,17 @@
 //! Assembles the threads' rows into a history.
 
-use super::log::Filed;
-use super::rows::{ALONE, PENDING, Row};
-use crate::builder::Builder;
-use crate::history::History;
-use crate::operation::{Operation, Status};
-use crate::value::{Datum, Value, Values};
+use millstream_history::{Builder, Datum, History, Operation, Status, Value, Values};
+
+use crate::log::Filed;
+use crate::rows::{ALONE, PENDING, Row};
 
 /// Nanoseconds per unit of the stamps, as a fraction of 2^32.
 #[derive(Debug)]
-pub(super) struct Rate(u128);
+pub(crate) struct Rate(u128);
 
 impl Rate {
     /// `ns` nanoseconds are `ticks` ticks. Only the displayed times depend on the precision.
-    pub(super) fn new(ns: u64, ticks: u64) -> Self {
+    pub(crate) fn new(ns: u64, ticks: u64) -> Self {
         Rate(((u128::from(ns) << 32) / u128::from(ticks.max(1))).max(1))
     }
 
@@ -24,13 +22,13 @@ impl Rate {
 
     /// Nanoseconds `s` such that `ns(a) + s < ns(b)` only if `a + ticks < b`: rounding down may have taken almost one
     /// from `a`, hence one more than rounding up gives.
-    pub(super) fn skew(&self, ticks: u64) -> u64 {
+    pub(crate) fn skew(&self, ticks: u64) -> u64 {
         self.ns(ticks).saturating_add(2)
     }
 }
 
 /// A builder that knows the operations of these names, in this order.
-pub(super) fn builder(names: &[String]) -> Builder {
+pub(crate) fn builder(names: &[String]) -> Builder {
     let mut builder = Builder::new();
     for name in names {
         builder.op(name);
@@ -39,7 +37,7 @@ pub(super) fn builder(names: &[String]) -> Builder {
 }
 
 /// The logs as one history, up to the moment when the first log was full.
-pub(super) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew: u64) -> History {
+pub(crate) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew: u64) -> History {
     logs.sort_by_key(|log| log.process);
     for log in &mut logs {
         straighten(log);
@@ -112,9 +110,10 @@ fn translate(value: Value, from: &Values, to: &mut Values) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use millstream_history::Op;
+
     use super::*;
-    use crate::operation::Op;
-    use crate::record::rows::Rows;
+    use crate::rows::Rows;
 
     fn row(call: u64, ret: u64) -> Row {
         Row { call, ret, input: Value::NULL, output: Value::int(1), object: ALONE, op: Op::READ, failed: false }

@@ -18,7 +18,7 @@ use clock as counter;
 
 /// The source of stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// The processor's counter, in ticks.
     Counter,
     /// The system's monotonic clock, in nanoseconds.
@@ -27,13 +27,13 @@ pub(super) enum Source {
 
 impl Source {
     /// The counter if it runs at a constant rate on all cores, the clock otherwise.
-    pub(super) fn best() -> Self {
+    pub(crate) fn best() -> Self {
         if counter::is_steady() { Source::Counter } else { Source::Clock }
     }
 
     /// A stamp no later than the next memory access.
     #[inline]
-    pub(super) fn before(self) -> u64 {
+    pub(crate) fn before(self) -> u64 {
         match self {
             Source::Counter => counter::before(),
             Source::Clock => clock::before(),
@@ -43,7 +43,7 @@ impl Source {
     /// A stamp no earlier than the moment when all cores see this thread's stores, and this thread's loads are done;
     /// and no later than the next memory access.
     #[inline]
-    pub(super) fn between(self) -> u64 {
+    pub(crate) fn between(self) -> u64 {
         match self {
             Source::Counter => counter::between(),
             Source::Clock => clock::between(),
@@ -51,7 +51,7 @@ impl Source {
     }
 
     /// Some 200 ns, more or less by half.
-    pub(super) fn near(self) -> u64 {
+    pub(crate) fn near(self) -> u64 {
         match self {
             Source::Counter => counter::near(),
             Source::Clock => clock::near(),
@@ -59,7 +59,7 @@ impl Source {
     }
 
     /// A stamp no earlier than this thread's loads so far.
-    pub(super) fn after_loads(self) -> u64 {
+    pub(crate) fn after_loads(self) -> u64 {
         match self {
             Source::Counter => counter::after_loads(),
             Source::Clock => clock::between(),

@@ -20,7 +20,7 @@ static KEPT: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
 ///
 /// The kernel clears the memory that it gives, several times as fast for one huge page as for 512 small ones. So more
 /// than half a huge page is rounded up to whole ones, and those are kept for the next request of the same size.
-pub(super) struct Memory {
+pub(crate) struct Memory {
     start: NonNull<u8>,
     layout: Layout,
 }
@@ -30,13 +30,13 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     /// No bytes, aligned like all other memory.
-    pub(super) const NONE: Memory = Memory { start: NonNull::<u64>::dangling().cast(), layout: Layout::new::<()>() };
+    pub(crate) const NONE: Memory = Memory { start: NonNull::<u64>::dangling().cast(), layout: Layout::new::<()>() };
 
     /// At least this many bytes.
     ///
     /// # Panics
     /// If no address space is that large.
-    pub(super) fn of(bytes: usize) -> Self {
+    pub(crate) fn of(bytes: usize) -> Self {
         let align = if bytes > HUGE_PAGE_BYTES / 2 { HUGE_PAGE_BYTES } else { align_of::<u64>() };
         let layout =
             Layout::from_size_align(bytes, align).expect("a size that fits into an address space").pad_to_align();
@@ -60,11 +60,11 @@ impl Memory {
         Memory { start, layout }
     }
 
-    pub(super) fn start(&self) -> NonNull<u8> {
+    pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.layout.size()
     }
 

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use super::recorded::Recorded;
-use super::recorder::Drawer;
-use super::rows::{ALONE, PENDING, Row, Rows};
-use super::stamp::Source;
-use crate::operation::Op;
-use crate::value::{Value, Values};
+use millstream_history::{Op, Value, Values};
 
-/// The log of one thread; made by [`Recorder::log`](super::Recorder::log), passed to the recorder when dropped.
+use crate::recorded::Recorded;
+use crate::recorder::Drawer;
+use crate::rows::{ALONE, PENDING, Row, Rows};
+use crate::stamp::Source;
+
+/// The log of one thread; made by [`Recorder::log`](crate::Recorder::log), passed to the recorder when dropped.
 ///
 /// It belongs to one thread at a time and shares no data with the others, so it orders the operations that it watches
 /// no more than the time stamps must. Wait-free, except for the memory that it requests when
-/// [`room`](super::Recorder::room) is used up (before the operation begins). The stamp at the return drains the store
+/// [`room`](crate::Recorder::room) is used up (before the operation begins). The stamp at the return drains the store
 /// buffer, as a locked instruction does.
 ///
 /// # Stamps
@@ -32,7 +32,7 @@ use crate::value::{Value, Values};
 /// for earlier accesses), an operation of a queue under an uncontended mutex takes 24 to 27 ns more than by itself when
 /// it follows closely. Otherwise two readings are needed, neither of which overlaps with the program: 30 to 36 ns. The
 /// waiting reading is most of it, and every recorder that knows when an operation returned needs one: while the
-/// machine's host is busy it alone adds 27 ns, and a log 33 to 40. Beyond a log's [`room`](super::Recorder::room) the
+/// machine's host is busy it alone adds 27 ns, and a log 33 to 40. Beyond a log's [`room`](crate::Recorder::room) the
 /// kernel clears memory for 3 ns per operation, unless an earlier recording of the same process has left enough.
 #[derive(Debug)]
 pub struct Log {
@@ -61,19 +61,19 @@ pub struct Log {
 }
 
 /// The number of calls with stamps of their own after an operation that did not follow closely: pauses come in groups.
-pub(super) const WATCHED: u32 = 1024;
+pub(crate) const WATCHED: u32 = 1024;
 
 /// A log as the recorder receives it.
 #[derive(Debug)]
-pub(super) struct Filed {
-    pub(super) process: u32,
-    pub(super) rows: Vec<Rows>,
-    pub(super) stopped: Option<u64>,
-    pub(super) values: Values,
+pub(crate) struct Filed {
+    pub(crate) process: u32,
+    pub(crate) rows: Vec<Rows>,
+    pub(crate) stopped: Option<u64>,
+    pub(crate) values: Values,
 }
 
 impl Log {
-    pub(super) fn new(drawer: Arc<Drawer>, source: Source, process: u32, room: usize, limit: usize) -> Self {
+    pub(crate) fn new(drawer: Arc<Drawer>, source: Source, process: u32, room: usize, limit: usize) -> Self {
         let rows = Rows::with_room(room).at_most(limit);
         Log {
             drawer,
@@ -121,7 +121,8 @@ impl Log {
     /// [`record`](Self::record) for a result from which `output` makes a value, after the return.
     ///
     /// ```
-    /// use millstream_history::{Op, record::Recorder};
+    /// use millstream_history::Op;
+    /// use millstream_recorder::Recorder;
     ///
     /// let recorder = Recorder::new();
     /// let (sender, receiver) = std::sync::mpsc::sync_channel(1);
@@ -282,7 +283,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::record::Recorder;
+    use crate::Recorder;
 
     #[test]
     fn only_calls_that_follow_closely_reuse_the_last_return() {

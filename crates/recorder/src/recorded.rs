@@ -1,12 +1,12 @@
 //! Conversion of inputs and outputs to values of a history.
 
-use crate::value::{Value, Values};
+use millstream_history::{Value, Values};
 
 /// A type of an operation's inputs or outputs.
 ///
 /// `()` and `None` are null; implemented as well are booleans, integers, text, pairs (the two values of a
 /// compare-and-set) and [`Value`]s themselves. Implement it for a type of your own, or translate with
-/// [`Log::record_as`](super::Log::record_as). `Result` is left out on purpose: whether `Err` means "empty", "full" or
+/// [`Log::record_as`](crate::Log::record_as). `Result` is left out on purpose: whether `Err` means "empty", "full" or
 /// "failed without effect" depends on the operation.
 pub trait Recorded {
     /// The value; text, lists and integers of more than 63 bits go into the table.
@@ -85,8 +85,9 @@ impl<A: Recorded, B: Recorded> Recorded for (A, B) {
 
 #[cfg(test)]
 mod tests {
+    use millstream_history::{Datum, Value, Values};
+
     use super::Recorded;
-    use crate::value::{Datum, Value, Values};
 
     #[test]
     fn values_keep_their_meaning() {
