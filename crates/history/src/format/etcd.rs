@@ -76,7 +76,7 @@ fn present<'t>(field: &'t str, what: &str) -> Result<&'t str, String> {
 fn form(text: &str) -> Result<Form, String> {
     let mut reader = Reader::new(text);
     match reader.form() {
-        Ok(form) if reader.rest() == Ok("") => Ok(form),
+        Ok(form) if reader.rest().is_empty() => Ok(form),
         Err(EdnError::Wrong(message)) => Err(message),
         _ => Err(format!("`{text}` is no value")),
     }

@@ -93,11 +93,7 @@ fn forms(
     let mut left = text;
     loop {
         let mut reader = Reader::new(left);
-        let rest = match reader.rest() {
-            Ok(rest) => rest,
-            Err(EdnError::Incomplete) => return Ok(left.len()),
-            Err(EdnError::Wrong(message)) => return Err(message.into()),
-        };
+        let rest = reader.rest();
         match (rest.chars().next(), *vector) {
             (None, _) => return Ok(0),
             (_, Vector::Closed) => return Err("something stands after the end of the history".to_owned().into()),
@@ -106,7 +102,7 @@ fn forms(
             _ => match reader.form() {
                 Ok(form) => {
                     take(form).map_err(Stop::Event)?;
-                    left = reader.unread();
+                    left = reader.rest();
                 }
                 Err(EdnError::Incomplete) => return Ok(left.len()),
                 Err(EdnError::Wrong(message)) => return Err(message.into()),
