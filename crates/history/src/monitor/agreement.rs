@@ -3,10 +3,15 @@
 //! `MILLSTREAM_STRESS=n` makes the random runs n times as long and the exhaustive ones one operation longer.
 
 mod bounds;
-mod oracle;
 mod random;
 mod small;
 mod ties;
+
+#[path = "../../tests/checker/support/object.rs"]
+mod object;
+#[path = "../../tests/checker/support/oracle.rs"]
+#[expect(dead_code, reason = "only the public checker decides sequential consistency")]
+mod oracle;
 
 use super::{Decision, try_decide};
 use crate::budget::{Budget, Options};
@@ -18,7 +23,7 @@ use crate::operation::{Op, Operation};
 use crate::part::Part;
 use crate::spec::{Spec, Task, with_spec};
 use crate::value::Value;
-use oracle::Oracle;
+use oracle::{Condition, all, confirm};
 
 /// An operation of a test history; each has a process of its own unless it says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,47 +81,47 @@ struct Seen {
 impl Seen {
     /// Compares the procedure's answer for `acts`, which ascend in their calls, with the oracle's.
     fn compare(&mut self, model: &Model, acts: &[Act]) {
-        self.compare_part(model, acts, &Part::whole(&history(acts)));
+        let history = history(acts);
+        self.compare_part(model, &history, &Part::whole(&history));
     }
 
     /// The same, and compares the general search's answer as well.
     fn compare_both(&mut self, model: &Model, acts: &[Act]) {
         self.compare(model, acts);
         let history = history(acts);
-        let expected = Oracle::new(model, acts).explains(&(0..acts.len()).collect::<Vec<_>>());
         let found = with_spec(model, &Part::whole(&history), Search(&history));
-        assert_eq!(found, Some(expected), "the search: {model} {acts:?}");
+        assert_eq!(found, Some(explained(model, &history)), "the search: {model} {acts:?}");
     }
 
     /// Compares as [`compare`](Self::compare) does, for the prefix of the whole until `cut`.
     fn compare_prefix(&mut self, model: &Model, acts: &[Act], cut: u64) {
-        self.compare_part(model, &until(acts, cut), &Part::whole(&history(acts)).until(cut));
+        let history = history(acts);
+        self.compare_part(model, &prefix(&history, cut), &Part::whole(&history).until(cut));
     }
 
-    fn compare_part(&mut self, model: &Model, acts: &[Act], part: &Part<'_>) {
-        let oracle = Oracle::new(model, acts);
-        let expected = oracle.explains(&(0..acts.len()).collect::<Vec<_>>());
+    /// Compares the procedure's answer for the part, whose operations are those of `history`.
+    fn compare_part(&mut self, model: &Model, history: &History, part: &Part<'_>) {
+        let expected = explained(model, history);
         let mut budget = Budget::new(&Options::default());
         let answer = try_decide(part, model, &mut budget).map(|answer| answer.expect("there is memory"));
         match answer {
             None => self.open += 1,
             Some(Decision::Holds(order)) => {
                 self.held += 1;
-                assert!(expected, "held without a legal order: {model} {acts:?}");
-                let order: Vec<usize> = order.into_iter().map(|row| row as usize).collect();
-                oracle.check_order(&order);
+                assert!(expected, "held without a legal order: {model} {}", listed(history));
+                is_legal(model, history, &order);
             }
             Some(Decision::Fails(violation)) => {
                 self.failed += 1;
-                assert!(!expected, "failed with {violation:?}, but has a legal order: {model} {acts:?}");
+                assert!(!expected, "failed with {violation:?}, but has a legal order: {model} {}", listed(history));
                 let rows: Vec<usize> = violation.operations.iter().map(|&row| row as usize).collect();
                 assert!(rows.is_sorted_by(|a, b| a < b), "{violation:?}");
                 self.largest_core = self.largest_core.max(rows.len());
-                assert!(!oracle.explains(&rows), "{violation:?} can be explained alone: {model} {acts:?}");
+                let alone = oracle::holds(history, &rows, model, Condition::RealTime);
+                assert!(!alone, "{violation:?} can be explained alone: {model} {}", listed(history));
                 if let Some(cut) = violation.in_order_before.checked_sub(1) {
-                    let before = until(acts, cut);
-                    let explained = Oracle::new(model, &before).explains(&(0..before.len()).collect::<Vec<_>>());
-                    assert!(explained, "the prefix is not in order, {violation:?}: {model} {acts:?}");
+                    let before = explained(model, &prefix(history, cut));
+                    assert!(before, "the prefix is not in order, {violation:?}: {model} {}", listed(history));
                 }
             }
         }
@@ -129,20 +134,37 @@ fn compare_first(model: &Model, acts: &[Act]) {
     let verdict = check(&history, model, &Options::default()).expect("the model's operations");
     let crate::verdict::Verdict::Fails(example) = verdict else { return };
     let Some(prefix) = example.prefix else { return };
-    let explained = |cut: u64| {
-        let acts = until(acts, cut);
-        Oracle::new(model, &acts).explains(&(0..acts.len()).collect::<Vec<_>>())
-    };
+    let explained = |cut: u64| explained(model, &self::prefix(&history, cut));
     let time = history.ret(prefix.culprit as usize);
     assert!(time > prefix.until, "{prefix:?}: {model} {acts:?}");
     assert!(explained(time - 1), "it fails before {time}, {prefix:?}: {model} {acts:?}");
     assert!(!explained(time), "it has an order until {time}, {prefix:?}: {model} {acts:?}");
 }
 
+/// Whether the oracle finds a legal order.
+fn explained(model: &Model, history: &History) -> bool {
+    oracle::holds(history, &all(history), model, Condition::RealTime)
+}
+
+/// Panics unless the order of rows is legal.
+fn is_legal(model: &Model, history: &History, order: &[u32]) {
+    confirm(history, model, order, Condition::RealTime)
+        .unwrap_or_else(|problem| panic!("{problem}: {order:?} {model} {}", listed(history)));
+}
+
+/// The operations of a history, for a message.
+fn listed(history: &History) -> String {
+    format!("{:?}", (0..history.len()).map(|row| history.get(row)).collect::<Vec<_>>())
+}
+
 /// The prefix until `cut`.
-fn until(acts: &[Act], cut: u64) -> Vec<Act> {
-    let called = acts.iter().take_while(|act| act.call <= cut);
-    called.map(|act| Act { ret: act.ret.filter(|&ret| ret <= cut), ..*act }).collect()
+fn prefix(history: &History, cut: u64) -> History {
+    let mut builder = Builder::new();
+    for operation in (0..history.len()).map(|row| history.get(row)).take_while(|operation| operation.call <= cut) {
+        let ret = operation.ret.filter(|&ret| ret <= cut);
+        builder.push(Operation { ret, ..operation }).expect("a process a call");
+    }
+    builder.finish().expect("no contradiction")
 }
 
 /// Whether the general search finds an order of the history.

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use millstream_history::{Datum, Kind, Model, Op, Value, Values};
 
 /// The value of a key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Held {
     Value(Value),
     Text(String),
 }
 
 /// An object in a state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Object {
     Register(Value),
     Store(BTreeMap<Value, Held>, Value),

@@ -1,6 +1,8 @@
-//! A checker that tries every order.
+//! The oracle: a checker that tries every order, slow, and simple enough to trust.
+//!
+//! The tests of the library itself include this file and [`object`](super::object), too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use millstream_history::{History, Model, Op, PENDING, Status, Value, Values};
 
@@ -15,53 +17,65 @@ pub(crate) enum Condition {
     Program,
 }
 
-/// Whether the history has a legal order.
-pub(crate) fn holds(history: &History, model: &Model, condition: Condition) -> bool {
-    let rows: Vec<usize> = (0..history.len()).filter(|&row| history.status(row) != Status::Fail).collect();
-    let consume = rows.iter().filter(|&&row| history.op(row) == Op::CONSUME);
-    let consumers: BTreeSet<Value> = consume.map(|&row| consumer(history, row)).collect();
-    let consumers: Vec<Value> = consumers.into_iter().collect();
-    let object = Object::new(model, &consumers);
-    let mut values = history.values().clone();
-    explain(history, &rows, &mut vec![false; rows.len()], &object, &mut values, condition)
+/// Whether the operations of these rows alone have a legal order.
+pub(crate) fn holds(history: &History, rows: &[usize], model: &Model, condition: Condition) -> bool {
+    let rows: Vec<usize> = rows.iter().copied().filter(|&row| history.status(row) != Status::Fail).collect();
+    assert!(rows.len() <= 64, "every order of {} operations", rows.len());
+    let object = Object::new(model, &consumers(history));
+    let mut search = Search { history, rows, values: history.values().clone(), condition, failed: HashSet::new() };
+    search.explains(0, &object)
 }
 
-fn consumer(history: &History, row: usize) -> Value {
-    if history.input(row).is_null() { history.process(row).into() } else { history.input(row) }
+/// The rows of the whole history.
+pub(crate) fn all(history: &History) -> Vec<usize> {
+    (0..history.len()).collect()
 }
 
-fn explain(
-    history: &History,
-    rows: &[usize],
-    done: &mut Vec<bool>,
-    object: &Object,
-    values: &mut Values,
+fn consumers(history: &History) -> Vec<Value> {
+    let consume = all(history).into_iter().filter(|&row| history.op(row) == Op::CONSUME);
+    let name = |row| if history.input(row).is_null() { history.process(row).into() } else { history.input(row) };
+    consume.map(name).collect::<BTreeSet<Value>>().into_iter().collect()
+}
+
+struct Search<'h> {
+    history: &'h History,
+    rows: Vec<usize>,
+    values: Values,
     condition: Condition,
-) -> bool {
-    let left = |done: &[bool]| (0..rows.len()).filter(|&i| !done[i]).collect::<Vec<_>>();
-    let open = left(done);
-    if open.iter().all(|&i| history.ret(rows[i]) == PENDING) {
-        return true;
-    }
-    for &i in &open {
-        let first = open.iter().all(|&j| match condition {
-            Condition::RealTime => history.ret(rows[j]) >= history.call(rows[i]),
-            Condition::Program => {
-                j >= i || history.ret(rows[j]) == PENDING || history.process(rows[j]) != history.process(rows[i])
-            }
+    /// Sets of operations, and the objects after them, that no order of the others completes.
+    failed: HashSet<(u64, Object)>,
+}
+
+impl Search<'_> {
+    /// Whether the operations outside the set of `done` ones can follow on the object.
+    fn explains(&mut self, done: u64, object: &Object) -> bool {
+        let left: Vec<usize> = (0..self.rows.len()).filter(|i| done >> i & 1 == 0).collect();
+        if left.iter().all(|&i| self.history.ret(self.rows[i]) == PENDING) {
+            return true;
+        }
+        if self.failed.contains(&(done, object.clone())) {
+            return false;
+        }
+        let found = left.iter().any(|&i| {
+            let is_first = left.iter().all(|&j| !precedes(self.history, self.condition, self.rows[j], self.rows[i]));
+            is_first
+                && after(object, self.history, self.rows[i], &mut self.values)
+                    .iter()
+                    .any(|next| self.explains(done | 1 << i, next))
         });
-        if !first {
-            continue;
+        if !found {
+            self.failed.insert((done, object.clone()));
         }
-        done[i] = true;
-        for next in after(object, history, rows[i], values) {
-            if explain(history, rows, done, &next, values, condition) {
-                return true;
-            }
-        }
-        done[i] = false;
+        found
     }
-    false
+}
+
+/// Whether row `a` comes before row `b` in every order that respects the condition.
+fn precedes(history: &History, condition: Condition, a: usize, b: usize) -> bool {
+    match condition {
+        Condition::RealTime => history.ret(a) < history.call(b),
+        Condition::Program => a < b && history.ret(a) != PENDING && history.process(a) == history.process(b),
+    }
 }
 
 /// The states to which the operation can lead.
@@ -130,21 +144,16 @@ pub(crate) fn confirm(history: &History, model: &Model, order: &[u32], condition
             return Err(format!("row {row} failed and is in the order"));
         }
     }
-    let before = |a: usize, b: usize| match condition {
-        Condition::RealTime => history.ret(a) < history.call(b),
-        Condition::Program => a < b && history.ret(a) != PENDING && history.process(a) == history.process(b),
-    };
-    // The latest call, or the latest row of its process, so far.
     for (position, &row) in order.iter().enumerate() {
         let row = row as usize;
-        if let Some(&late) = order[position + 1..].iter().find(|&&late| before(late as usize, row)) {
+        if let Some(&late) =
+            order[position + 1..].iter().find(|&&late| precedes(history, condition, late as usize, row))
+        {
             return Err(format!("row {row} is before row {late} in the order, and after it in the history"));
         }
     }
-    let consume = (0..history.len()).filter(|&row| history.op(row) == Op::CONSUME);
-    let consumers: BTreeSet<Value> = consume.map(|row| consumer(history, row)).collect();
     let mut values = history.values().clone();
-    let mut states = vec![Object::new(model, &consumers.into_iter().collect::<Vec<_>>())];
+    let mut states = vec![Object::new(model, &consumers(history))];
     for &row in order {
         states = states.iter().flat_map(|state| after(state, history, row as usize, &mut values)).collect();
         if states.is_empty() {
