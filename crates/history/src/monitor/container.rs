@@ -1,16 +1,10 @@
-//! Queues, stacks and priority queues: from operations to lives, and back.
+//! Queues, stacks and priority queues: each a procedure on the lives of its values.
 
-use super::life::{Core, Life, Step, after_the_end};
-use super::numbers::Numbers;
-use super::pending::{Answer, Pending};
-use super::shrink::shrink;
-use super::span::{MAX_OPERATIONS, Span, Spans};
-use super::{Attempt, Decision, Undecided, Violation, priority, queue, stack};
-use crate::budget::Budget;
-use crate::history::PENDING;
+use super::life::{Life, Outcome, Step};
+use super::span::Span;
+use super::window::Failure;
+use super::{priority, queue, stack};
 use crate::operation::Op;
-use crate::part::Part;
-use crate::value::Value;
 
 /// The kind of the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +15,7 @@ pub(crate) enum Container {
 }
 
 impl Container {
+    /// The operations that insert and remove values.
     pub(super) fn operations(self) -> (Op, Op) {
         match self {
             Container::Queue => (Op::ENQUEUE, Op::DEQUEUE),
@@ -29,304 +24,21 @@ impl Container {
         }
     }
 
-    /// Decides a history in which no value is inserted twice; any other is open.
-    pub(crate) fn decide(self, part: &Part<'_>, budget: &mut Budget) -> Attempt {
-        let paired = match Paired::of(self, part, budget)? {
-            Ok(paired) => paired,
-            Err(violation) => return Ok(Decision::Fails(violation)),
-        };
-        budget.look_at_the_clock()?;
-        let answer = paired.decide_all(self, budget)?;
-        budget.look_at_the_clock()?;
-        Ok(match answer.outcome {
-            Ok(steps) => Decision::Holds(paired.rows(part, &steps, &answer.taken)),
-            Err(core) => Decision::Fails(paired.violation(self, part, &core, budget)),
-        })
-    }
-}
-
-/// No position.
-const NONE: u32 = u32::MAX;
-
-/// The lives of a history's values, with the positions of the operations that delimit them.
-struct Paired {
-    lives: Vec<Life>,
-    inserted_at: Vec<u32>,
-    /// [`NONE`] for a value that stays.
-    removed_at: Vec<u32>,
-    empties: Vec<Span>,
-    empty_at: Vec<u32>,
-    /// The calls of the pending removals.
-    pending: Vec<u32>,
-    pending_at: Vec<u32>,
-    /// For each pending removal the life that it ends later, if that is known.
-    hints: Vec<Option<u32>>,
-    end: u32,
-}
-
-impl Paired {
-    /// Finds each value's insertion and removal. The history is open if a value is inserted twice or an operation is
-    /// neither of the two, and a violation if a removal has no legal cause.
-    fn of(container: Container, part: &Part<'_>, budget: &mut Budget) -> Result<Result<Self, Violation>, Undecided> {
-        if part.len() > MAX_OPERATIONS {
-            return Err(Undecided::Open);
-        }
-        let (insert, _) = container.operations();
-        let is_refused = |&p: &usize| part.op(p) == insert && part.output(p) == Some(Value::FALSE);
-        if let Some(p) = (0..part.len()).find(is_refused) {
-            return Ok(Err(
-                Violation::new(part, [p as u32], "finds no room, although there is no bound").about(part, p as u32)
-            ));
-        }
-        let inserted = insertions(container, part)?;
-        budget.look_at_the_clock()?;
-        let Spans { spans, end } = Spans::of(part);
-        budget.look_at_the_clock()?;
-        let mut paired = Paired {
-            lives: Vec::new(),
-            inserted_at: Vec::new(),
-            removed_at: Vec::new(),
-            empties: Vec::new(),
-            empty_at: Vec::new(),
-            pending: Vec::new(),
-            pending_at: Vec::new(),
-            hints: Vec::new(),
-            end,
-        };
-        Ok(match paired.find_removals(container, part, &spans, &inserted) {
-            Ok(removal) => {
-                budget.look_at_the_clock()?;
-                paired.live(container, part, &spans, &removal);
-                paired.hint(part, &inserted);
-                Ok(paired)
-            }
-            Err(violation) => Err(violation),
-        })
-    }
-
-    /// The removal of the value that was inserted at each position.
-    fn find_removals(
-        &mut self,
-        container: Container,
-        part: &Part<'_>,
-        spans: &[Span],
-        inserted: &Numbers,
-    ) -> Result<Vec<u32>, Violation> {
-        let (_, remove) = container.operations();
-        let mut removal = vec![NONE; part.len()];
-        for p in (0..part.len() as u32).filter(|&p| part.op(p as usize) == remove) {
-            let span = spans[p as usize];
-            let value = match part.output(p as usize) {
-                None => {
-                    self.pending.push(span.call);
-                    self.pending_at.push(p);
-                    continue;
-                }
-                Some(Value::NULL) => {
-                    self.empties.push(span);
-                    self.empty_at.push(p);
-                    continue;
-                }
-                Some(value) => value,
-            };
-            let Some(i) = inserted.get(value) else {
-                return Err(Violation::new(part, [p], "returns a value that was never inserted").about(part, p));
-            };
-            let before = std::mem::replace(&mut removal[i as usize], p);
-            if before != NONE {
-                return Err(
-                    Violation::new(part, [i, before, p], "returns a value that was removed before").about(part, p)
-                );
-            }
-            if span.ret < spans[i as usize].call {
-                return Err(Violation::new(part, [i, p], "returns a value before its insertion began").about(part, p));
-            }
-        }
-        Ok(removal)
-    }
-
-    /// Makes the lives, for a priority queue in order of priority.
-    fn live(&mut self, container: Container, part: &Part<'_>, spans: &[Span], removal: &[u32]) {
-        let (insert, _) = container.operations();
-        // A pending insertion of a value that is never removed may as well not exist.
-        self.inserted_at = (0..part.len() as u32)
-            .filter(|&p| part.op(p as usize) == insert)
-            .filter(|&p| part.ret(p as usize) != PENDING || removal[p as usize] != NONE)
-            .collect();
-        if container == Container::PriorityQueue {
-            self.inserted_at = by_priority(part, &self.inserted_at);
-        }
-        self.removed_at = self.inserted_at.iter().map(|&p| removal[p as usize]).collect();
-        let mut staying = 0;
-        let lives = self.inserted_at.iter().zip(&self.removed_at).map(|(&i, &r)| {
-            let remove = spans.get(r as usize).copied().unwrap_or_else(|| {
-                staying += 1;
-                after_the_end(self.end, staying - 1)
-            });
-            Life::new(spans[i as usize], remove)
-        });
-        self.lives = lives.collect();
-    }
-
-    /// Looks up the values that the pending removals took after the end of the part.
-    fn hint(&mut self, part: &Part<'_>, inserted: &Numbers) {
-        let history = part.history();
-        let later = |&p: &u32| {
-            let row = part.row(p as usize) as usize;
-            let value = (history.ret(row) != PENDING).then(|| history.output(row))?;
-            let inserted_at = inserted.get(value)?;
-            self.inserted_at.iter().position(|&at| at == inserted_at).map(|i| i as u32)
-        };
-        self.hints = self.pending_at.iter().map(later).collect();
-    }
-
-    /// Decides all lives; without pending removals, a failure says up to which time the history is in order.
-    fn decide_all(&self, container: Container, budget: &mut Budget) -> Result<Answer, Undecided> {
-        let outcome = match container {
-            Container::Queue if self.pending.is_empty() => queue::decide_and_tell(&self.lives, &self.empties),
-            Container::Stack if self.pending.is_empty() => stack::decide_and_tell(&self.lives, &self.empties, budget),
-            Container::PriorityQueue if self.pending.is_empty() => {
-                priority::decide_and_tell(&self.lives, &self.empties, budget)
-            }
-            _ => return self.decide(container, &self.lives, &self.empties, &self.hints, budget),
-        };
-        Ok(Answer { outcome, taken: Vec::new() })
-    }
-
-    fn decide(
-        &self,
-        container: Container,
-        lives: &[Life],
-        empties: &[Span],
-        hints: &[Option<u32>],
-        budget: &mut Budget,
-    ) -> Result<Answer, Undecided> {
-        let pending = Pending { calls: &self.pending, end: self.end, hints };
-        match container {
-            Container::Queue => Ok(pending.decide_in_order(lives, empties)),
-            Container::Stack => pending.decide_by_search(lives, empties, budget),
-            Container::PriorityQueue => pending.decide_by_deadlines(lives, empties, budget),
+    /// Decides a history without pending removals; for a priority queue, `lives` ascend in priority.
+    pub(super) fn decide(self, lives: &[Life], empties: &[Span]) -> Outcome {
+        match self {
+            Container::Queue => queue::decide(lives, empties),
+            Container::Stack => stack::decide(lives, empties),
+            Container::PriorityQueue => priority::decide(lives, empties),
         }
     }
 
-    /// The rows of the `steps` that are operations.
-    fn rows(&self, part: &Part<'_>, steps: &[Step], taken: &[Option<u32>]) -> Vec<u32> {
-        let mut removed_at = self.removed_at.clone();
-        for (&pending, life) in self.pending_at.iter().zip(taken) {
-            if let Some(i) = life {
-                removed_at[*i as usize] = pending;
-            }
-        }
-        steps.iter().filter_map(|&step| self.position(step, &removed_at)).map(|p| part.row(p as usize)).collect()
-    }
-
-    fn violation(&self, container: Container, part: &Part<'_>, core: &Core, budget: &mut Budget) -> Violation {
-        let empties = core.empties.iter().map(|&e| Step::Empty(e));
-        let first = core.first;
-        let core = shrink(empties.chain(core.lives.iter().map(|&i| Step::Insert(i))).collect(), |core| {
-            let mut lives = Vec::new();
-            let mut empties = Vec::new();
-            for &step in core {
-                match step {
-                    Step::Insert(i) | Step::Remove(i) => lives.push(self.lives[i as usize]),
-                    Step::Empty(e) => empties.push(self.empties[e as usize]),
-                }
-            }
-            // Without time, the remaining operations stay.
-            let answer = budget.look_at_the_clock().map_err(Undecided::from);
-            let answer = answer.and_then(|()| self.decide(container, &lives, &empties, &[], budget));
-            answer.is_ok_and(|answer| answer.outcome.is_err())
-        });
-        let (reason, subject) = self.reason(container, &core);
-        let mut positions = Vec::new();
-        for step in core {
-            match step {
-                Step::Insert(i) | Step::Remove(i) => {
-                    positions.push(self.inserted_at[i as usize]);
-                    positions.extend(Some(self.removed_at[i as usize]).filter(|&p| p != NONE));
-                }
-                Step::Empty(e) => positions.push(self.empty_at[e as usize]),
-            }
-        }
-        // A pending removal that was called when all others were over has no influence.
-        let over = positions.iter().map(|&p| part.ret(p as usize)).filter(|&ret| ret != PENDING).max().unwrap_or(0);
-        positions.extend(self.pending_at.iter().filter(|&&p| part.call(p as usize) <= over));
-        let in_order_before =
-            first.and_then(|step| self.position(step, &self.removed_at)).map(|p| part.ret(p as usize));
-        let violation = Violation::new(part, positions, reason).about(part, subject);
-        Violation { in_order_before: in_order_before.unwrap_or(0), ..violation }
-    }
-
-    /// The reason why the core fails, and the position that it is about.
-    fn reason(&self, container: Container, core: &[Step]) -> (&'static str, Option<u32>) {
-        let empty = core.iter().find(|step| matches!(step, Step::Empty(_)));
-        let removed = |i: u32| Some(self.removed_at[i as usize]).filter(|&p| p != NONE);
-        let lives = || core.iter().filter_map(|step| if let Step::Insert(i) = *step { Some(i) } else { None });
-        match container {
-            _ if empty.is_some() => (
-                "finds nothing, although at every moment of it a value was there",
-                empty.and_then(|&step| self.position(step, &self.removed_at)),
-            ),
-            Container::Queue => {
-                let life = |i: u32| self.lives[i as usize];
-                let is_overtaken = |a: u32, b: u32| {
-                    life(a).insert.ret < life(b).insert.call && life(b).remove.ret < life(a).remove.call
-                };
-                match lives().find_map(|b| lives().find(|&a| is_overtaken(a, b)).map(|a| (a, b))) {
-                    Some((a, b)) if removed(a).is_some() => {
-                        ("a value is removed before one that was inserted earlier", removed(b))
-                    }
-                    Some((_, b)) => {
-                        ("a value is removed, and one that was inserted earlier is still there", removed(b))
-                    }
-                    None => ("no order removes these values as they were inserted", None),
-                }
-            }
-            Container::Stack => ("no order puts each value above those it was removed before", None),
-            Container::PriorityQueue => (
-                "a value is removed, although at every moment of it a smaller one was there",
-                // Lives are in order of priority.
-                lives().filter(|&i| removed(i).is_some()).max().and_then(removed),
-            ),
+    /// Decides a history, all of whose removals have returned, and tells the time around a failure.
+    pub(super) fn decide_and_tell(self, lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
+        match self {
+            Container::Queue => queue::decide_and_tell(lives, empties),
+            Container::Stack => stack::decide_and_tell(lives, empties),
+            Container::PriorityQueue => priority::decide_and_tell(lives, empties),
         }
     }
-
-    /// The position of the step, if it is an operation.
-    fn position(&self, step: Step, removed_at: &[u32]) -> Option<u32> {
-        match step {
-            Step::Insert(i) => Some(self.inserted_at[i as usize]),
-            Step::Remove(i) => Some(removed_at[i as usize]).filter(|&p| p != NONE),
-            Step::Empty(e) => Some(self.empty_at[e as usize]),
-        }
-    }
-}
-
-/// The insertions at these positions in order of their values.
-fn by_priority(part: &Part<'_>, inserted_at: &[u32]) -> Vec<u32> {
-    let mut values: Vec<(Value, u32)> = inserted_at.iter().map(|&p| (part.input(p as usize), p)).collect();
-    if values.iter().all(|(value, _)| value.as_int().is_some()) {
-        // These sort by themselves, without a look into the table.
-        values.sort_unstable();
-    } else {
-        values.sort_unstable_by(|(a, _), (b, _)| part.history().values().compare(*a, *b));
-    }
-    values.into_iter().map(|(_, p)| p).collect()
-}
-
-/// The position of each value's insertion; open if a value has two, or if an operation is not the container's.
-fn insertions(container: Container, part: &Part<'_>) -> Result<Numbers, Undecided> {
-    let (insert, remove) = container.operations();
-    let mut inserted = Numbers::of((0..part.len()).filter(|&p| part.op(p) == insert).map(|p| part.input(p)));
-    for p in 0..part.len() {
-        let (op, input) = (part.op(p), part.input(p));
-        if op == insert {
-            let done = matches!(part.output(p), None | Some(Value::NULL | Value::TRUE));
-            if !done || input.is_null() || !inserted.insert(input, p as u32) {
-                return Err(Undecided::Open);
-            }
-        } else if op != remove {
-            return Err(Undecided::Open);
-        }
-    }
-    Ok(inserted)
 }

@@ -55,8 +55,6 @@ pub(crate) enum Step {
 pub(crate) struct Core {
     pub(crate) lives: Vec<u32>,
     pub(crate) empties: Vec<u32>,
-    /// The removal before whose return the history is in order, if one is known.
-    pub(crate) first: Option<Step>,
 }
 
 /// A legal order of all operations, or a core.

@@ -11,12 +11,13 @@
 //! | [`stack`] | stacks | taken apart from the outside, by values that can lie at the bottom |
 //! | [`priority`] | priority queues | each removal needs a moment without smaller values |
 //! | [`set`], [`allocator`] | sets, allocators | each element goes on and off; see [`switch`] |
-//! | [`lock`] | mutexes | the times between acquisition and release are zones too |
+//! | [`mutex`] | mutexes | the times between acquisition and release are zones too |
 //!
 //! They share [`span`] (time as ranks), [`numbers`] (values as numbers), [`life`] (a value from insertion to removal),
-//! [`cover`] (the times at which some value is surely present), [`container`] (from operations to lives and back),
-//! [`pending`] and [`deadlines`] (pending removals), [`extension`] (the time up to which a failing history is in
-//! order), [`shrink`] (smaller counter-examples).
+//! [`cover`] (the times at which some value is surely present), [`evidence`] and [`shrink`] (smaller counter-examples).
+//! Those of queues, stacks and priority queues assume that the removal of every value is known. [`paired`] turns the
+//! operations of such a container into lives and back, and [`pending`] is the door to the theory of the removals that
+//! have not returned.
 //!
 //! Each procedure returns a legal order of the history, or a few operations that have none. Tests compare it with an
 //! exhaustive search on all small histories and on many random ones (see `agreement`).
@@ -24,20 +25,15 @@
 mod allocator;
 mod container;
 mod cover;
-mod deadlines;
 mod evidence;
-mod exhaustion;
-mod extension;
 mod free;
 mod life;
-mod lock;
-mod min_tree;
+mod mutex;
 mod numbers;
-mod peel;
+mod paired;
 mod pending;
 mod priority;
 mod queue;
-mod recent;
 mod register;
 mod set;
 mod shrink;
@@ -45,7 +41,7 @@ mod span;
 mod stack;
 mod stretch;
 mod switch;
-mod zero_tree;
+mod window;
 mod zones;
 
 #[cfg(test)]
@@ -134,13 +130,13 @@ pub(crate) fn operations(kind: Kind) -> Option<(Op, Op)> {
 /// million.
 pub(crate) fn try_decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Option<Result<Decision, Exhausted>> {
     let procedure: fn(&Part<'_>, &Model, &mut Budget) -> Attempt = match (model.kind, model.capacity) {
-        (Kind::Queue, None) => |part, _, budget| Container::Queue.decide(part, budget),
-        (Kind::Stack, None) => |part, _, budget| Container::Stack.decide(part, budget),
-        (Kind::PriorityQueue, None) => |part, _, budget| Container::PriorityQueue.decide(part, budget),
+        (Kind::Queue, None) => |part, _, budget| paired::decide(Container::Queue, part, budget),
+        (Kind::Stack, None) => |part, _, budget| paired::decide(Container::Stack, part, budget),
+        (Kind::PriorityQueue, None) => |part, _, budget| paired::decide(Container::PriorityQueue, part, budget),
         (Kind::Register | Kind::CasRegister | Kind::KeyValue, _) => register::decide,
         (Kind::Set, _) => |part, _, budget| set::decide(part, budget),
         (Kind::Allocator, _) => allocator::decide,
-        (Kind::Mutex, _) => |part, _, budget| lock::decide(part, budget),
+        (Kind::Mutex, _) => |part, _, budget| mutex::decide(part, budget),
         _ => return None,
     };
     let bytes = part.len() * BYTES_PER_OPERATION;

@@ -14,74 +14,56 @@
 //!
 //! A value that is overlooked once makes all removals fail that take larger ones before it goes. The failure is the one
 //! that returns first: the history before its return is in order, and usually a little more of it (see
-//! [`extension`](super::extension)). (That the history fails by that return, while pending removals have not answered,
-//! is not claimed.) The order consists of the steps whose moments come before that return. It contains every removal
+//! [`window`](super::window)). The order consists of the steps whose moments come before that return. It contains every removal
 //! that returned by then. And every value that had to be gone by a removal's moment is gone: that moment was free for
 //! the smaller value, too, so the smaller value's own moment, the earliest such, is no later. A removal that has not
 //! returned by then has taken its value if its moment was before, and none if not.
 
 use super::cover::chain;
-use super::extension::{answered, first_call_among_open, first_failure};
 use super::free::Free;
 use super::life::{Core, Life, Outcome, Step};
 use super::span::Span;
-use crate::budget::Budget;
+use super::window::{Failure, Window, answered, first_call_among_open};
 
 /// Decides a history of a priority queue; `lives` ascend in priority.
 pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     moments(lives, empties).map_err(|unplaced| core(lives, unplaced.first_stuck()))
 }
 
-/// Decides a history, all of whose removals have returned; for a failure, also says up to which time the history is in
-/// order.
-pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Budget) -> Outcome {
+/// Decides a history, all of whose removals have returned, and tells the time around a failure.
+pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
     moments(lives, empties).map_err(|unplaced| {
         let stuck = unplaced.first_stuck();
         let from = first_call_among_open(lives, empties, stuck.span.call);
-        let done: Vec<Step> =
-            unplaced.timed.into_iter().filter(|&(moment, ..)| moment < from).map(|(_, _, step)| step).collect();
+        let done = unplaced.timed.into_iter().filter(|&(moment, ..)| moment < from).map(|(_, _, step)| step).collect();
         let during = stuck.span.ret..=answered(lives, empties, stuck.span.ret);
-        let first = first_failure(lives, empties, &done, from, during, |pending, lives, empties| {
-            pending.decide_by_deadlines(lives, empties, budget).is_ok_and(|answer| answer.outcome.is_ok())
-        });
-        Core { first: Some(first), ..core(lives, stuck) }
+        Failure { core: core(lives, stuck), window: Some(Window { done, from, during }) }
     })
 }
 
 /// The removal together with as few values as block it at every moment.
 fn core(lives: &[Life], stuck: Removal) -> Core {
-    stuck.core(chain(lives, 0..stuck.below, stuck.span))
+    let mut in_the_way = chain(lives, 0..stuck.below, stuck.span);
+    in_the_way.extend(stuck.empty.is_none().then_some(stuck.below));
+    // The values of a core are in the order of all values: here, in that of their priorities.
+    in_the_way.sort_unstable();
+    Core { lives: in_the_way, empties: stuck.empty.into_iter().collect() }
 }
 
 /// A removal that needs a moment at which none of the smaller values is surely present.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Removal {
-    pub(super) span: Span,
+#[derive(Clone, Copy, Debug)]
+struct Removal {
+    span: Span,
     /// The number of values smaller than the one it took; all of them for an empty removal.
-    pub(super) below: u32,
+    below: u32,
     /// The index among the empty removals, for one of them.
     empty: Option<u32>,
 }
 
-impl Removal {
-    /// Whether the value that it took is certain.
-    pub(super) fn has_returned(self, lives: &[Life]) -> bool {
-        self.empty.is_some() || !lives[self.below as usize].stays()
-    }
-
-    /// The removal together with the values that block it.
-    pub(super) fn core(self, mut lives: Vec<u32>) -> Core {
-        if self.empty.is_none() {
-            lives.push(self.below);
-        }
-        Core { lives, empties: self.empty.into_iter().collect(), first: None }
-    }
-}
-
 /// The result if not every removal has a moment.
-pub(super) struct Unplaced {
+struct Unplaced {
     /// The removals without a moment, in order of the values.
-    pub(super) stuck: Vec<Removal>,
+    stuck: Vec<Removal>,
     /// The moments of all steps, with turns for those at one moment. A removal without one gets a moment after its
     /// return.
     timed: Vec<(u32, u32, Step)>,
@@ -95,7 +77,7 @@ impl Unplaced {
 }
 
 /// An order of all steps, or the removals without a moment.
-pub(super) fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Unplaced> {
+fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Unplaced> {
     let last = lives.iter().map(|life| life.remove.call).chain(empties.iter().map(|span| span.ret)).max();
     let mut free = Free::new(last.unwrap_or(0));
     let mut stuck = Vec::new();

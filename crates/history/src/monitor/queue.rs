@@ -13,8 +13,8 @@
 //! [`cover`](super::cover)) respects precedence too.
 //!
 //! Values that are stuck tell when the history first fails. While none of their removals has returned, it is in order:
-//! the values before them, and then the inserted ones, one after the other. [`extension`](super::extension) finds how
-//! much longer it is in order.
+//! the values before them, and then the inserted ones, one after the other: a [`window`](super::window) of the
+//! time at which it fails.
 //!
 //! The four forbidden patterns are those of Bouajjani, Emmi, Enea and Hamza ("On reducing linearizability to
 //! state reachability", 2015). O(n log n).
@@ -23,9 +23,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::cover::{Cover, chain};
-use super::extension::{answered, done_before, first_call_among_open, first_failure};
 use super::life::{Core, Life, Outcome, Step};
 use super::span::{NEVER, Span, by_rank};
+use super::window::{Failure, Window, answered, done_before, first_call_among_open};
 
 /// Decides a history of a first-in-first-out queue.
 pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
@@ -36,9 +36,8 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     }
 }
 
-/// Decides a history, all of whose removals have returned; for a failure other than that of an empty removal, also says
-/// up to which time the history is in order.
-pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Outcome {
+/// Decides a history, all of whose removals have returned, and tells the time around a failure.
+pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
     let moments = moments(lives, empties)?;
     let stuck = match sort(lives) {
         Ok(order) => return Ok(schedule(lives, &order, &moments)),
@@ -51,13 +50,8 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Outcome {
     let answered = answered(lives, empties, returns.max().unwrap_or(first_return));
     let calls = others().map(|life| life.insert.call).min().unwrap_or(0);
     let from = first_call_among_open(lives, empties, calls);
-    let steps = schedule(lives, &stuck.order, &moments);
-    let done = done_before(from, &steps, lives, empties);
-    let during = first_return..=answered;
-    let first = first_failure(lives, empties, done, from, during, |pending, lives, empties| {
-        pending.decide_in_order(lives, empties).outcome.is_ok()
-    });
-    Err(Core { first: Some(first), ..stuck.core() })
+    let done = done_before(from, schedule(lives, &stuck.order, &moments), lives, empties);
+    Err(Failure { core: stuck.core(), window: Some(Window { done, from, during: first_return..=answered }) })
 }
 
 /// For each empty removal a moment at which no value is surely present, ascending.
@@ -69,7 +63,7 @@ fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<(u32, u32)>, Core> {
             Some(moment) => moments.push((moment, e as u32)),
             None => {
                 let lives = chain(lives, 0..lives.len() as u32, *empty);
-                return Err(Core { lives, empties: vec![e as u32], first: None });
+                return Err(Core { lives, empties: vec![e as u32] });
             }
         }
     }
@@ -86,7 +80,7 @@ struct Stuck {
 
 impl Stuck {
     fn core(&self) -> Core {
-        Core { lives: self.pair.to_vec(), empties: Vec::new(), first: None }
+        Core { lives: self.pair.to_vec(), empties: Vec::new() }
     }
 
     /// Marks the values that are not among those before.

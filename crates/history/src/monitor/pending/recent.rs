@@ -3,8 +3,8 @@
 //! The choice of the pending removals usually matters only near the end. And a history without some of its values has
 //! an order if the whole has one, so a failure of the latest values is a failure of all.
 
-use super::life::{Core, Life};
-use super::span::Span;
+use super::super::life::{Core, Life};
+use super::super::span::Span;
 
 /// The number of removed values that belong to the latest; small in tests, whose histories are short.
 const REMOVED: usize = if cfg!(test) { 2 } else { 2048 };
@@ -73,7 +73,6 @@ impl Recent {
         Core {
             lives: core.lives.iter().map(|&i| self.lives_at[i as usize]).collect(),
             empties: core.empties.iter().map(|&e| self.empties_at[e as usize]).collect(),
-            first: None,
         }
     }
 }

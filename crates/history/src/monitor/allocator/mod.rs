@@ -2,12 +2,13 @@
 //!
 //! Each object alternates between allocated and free (see [`switch`](super::switch)). A pending allocation may have
 //! taken any object. If the number of objects is known, an allocation that finds none left needs a moment at which all
-//! are allocated (see [`exhaustion`](super::exhaustion)).
+//! are allocated (see [`exhaustion`]).
+
+mod exhaustion;
 
 use rustc_hash::FxHashMap;
 
 use super::evidence::evidence;
-use super::exhaustion::Exhaustion;
 use super::span::{MAX_OPERATIONS, Spans};
 use super::switch::{Act, Operation, sweep};
 use super::{Attempt, Decision, Undecided, Violation};
@@ -16,6 +17,7 @@ use crate::model::Model;
 use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
+use exhaustion::Exhaustion;
 
 /// Decides a history of an allocator.
 ///

@@ -3,13 +3,13 @@
 const FAN: usize = 16;
 
 /// A tree of minima, sixteen to a node: one cache line. Changes and queries cost O(log n).
-pub(crate) struct MinTree {
+pub(super) struct MinTree {
     /// The keys, then the minima of sixteen keys each, and so on; each level a whole number of nodes.
     levels: Vec<Vec<u32>>,
 }
 
 impl MinTree {
-    pub(crate) fn of(keys: impl Iterator<Item = u32>) -> Self {
+    pub(super) fn of(keys: impl Iterator<Item = u32>) -> Self {
         let mut level: Vec<u32> = keys.collect();
         let mut levels = Vec::new();
         loop {
@@ -23,11 +23,11 @@ impl MinTree {
         }
     }
 
-    pub(crate) fn get(&self, place: usize) -> u32 {
+    pub(super) fn get(&self, place: usize) -> u32 {
         self.levels[0][place]
     }
 
-    pub(crate) fn set(&mut self, mut place: usize, mut key: u32) {
+    pub(super) fn set(&mut self, mut place: usize, mut key: u32) {
         for level in &mut self.levels {
             level[place] = key;
             place /= FAN;
@@ -36,7 +36,7 @@ impl MinTree {
     }
 
     /// The least key in `from..to`.
-    pub(crate) fn min(&self, mut from: usize, mut to: usize) -> u32 {
+    pub(super) fn min(&self, mut from: usize, mut to: usize) -> u32 {
         let mut min = u32::MAX;
         for level in &self.levels {
             if from >= to {
@@ -55,7 +55,7 @@ impl MinTree {
     }
 
     /// The first place in `from..to` whose key is at most `limit`.
-    pub(crate) fn first_at_most(&self, from: usize, to: usize, limit: u32) -> Option<usize> {
+    pub(super) fn first_at_most(&self, from: usize, to: usize, limit: u32) -> Option<usize> {
         let mut at = from;
         let mut height = 0;
         // Up and to the right, until a node has such a key …

@@ -1,7 +1,7 @@
 //! Takes a few values of a stack apart from the outside without a search structure: quadratic, and for few values the
-//! fastest way. The rule is that of [`stack`](super::stack).
+//! fastest way. The rule is that of [`stack`](super).
 
-use super::life::{Life, Step};
+use super::super::life::{Life, Step};
 
 /// The maximum number of places that are taken apart so; small in tests, whose histories are short.
 pub(super) const SMALL: usize = if cfg!(test) { 3 } else { 32 };

@@ -10,24 +10,27 @@
 //! Taken in order of their pops' calls, a piece of the history is a range of places, and its earliest return only grows
 //! and its latest call only shrinks as it is taken apart. So a value that once could be first, or last, of its piece
 //! always can, and each value is found once for each side. O(n log n). Most pieces have few values, and those are taken
-//! apart without any lookup (see [`peel`]).
+//! apart without any lookup (see [`few`]).
 //!
 //! Where no value can lie at the bottom, the rest is taken apart nevertheless, because it tells when the history first
 //! fails. While none of the *stuck* piece's pops has returned, the history is in order: the piece's pushes and pops can
-//! take its place, without those that were not called yet, and the rest surrounds it as before.
-//! [`extension`](super::extension) finds how much longer it is in order.
+//! take its place, without those that were not called yet, and the rest surrounds it as before. That is the
+//! [`window`](super::window) of the time at which it fails.
 //!
 //! The scheme is the decrease and conquer of Lee and Mathur ("Efficient decrease-and-conquer linearizability
 //! monitoring", 2024).
 
+mod few;
+mod min_tree;
+mod zero_tree;
+
 use super::cover::{Cover, chain};
-use super::extension::{answered, done_before, first_call_among_open, first_failure};
 use super::life::{Core, Life, Outcome, Step};
-use super::min_tree::MinTree;
-use super::peel::{self, Found, SMALL};
 use super::span::{NEVER, Span, by_rank};
-use super::zero_tree::ZeroTree;
-use crate::budget::Budget;
+use super::window::{Failure, Window, answered, done_before, first_call_among_open};
+use few::{Found, SMALL};
+use min_tree::MinTree;
+use zero_tree::ZeroTree;
 
 /// Decides a history of a last-in-first-out stack.
 pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
@@ -35,9 +38,8 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     stuck.first().map_or(Ok(steps), |piece| Err(core(lives, piece)))
 }
 
-/// Decides a history, all of whose pops have returned; for a failure other than that of an empty pop, also says up to
-/// which time the history is in order.
-pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Budget) -> Outcome {
+/// Decides a history, all of whose pops have returned, and tells the time around a failure.
+pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
     let (steps, stuck) = take_apart(lives, empties)?;
     let first_return = |piece: &Stuck| piece.iter().map(|&i| lives[i as usize].remove.ret).min().unwrap_or(NEVER);
     let Some(piece) = stuck.iter().min_by_key(|piece| first_return(piece)) else { return Ok(steps) };
@@ -46,12 +48,9 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span], budget: &mut Bud
     let answered = answered(lives, empties, returns.max().unwrap_or(0));
     let calls = stuck.iter().flatten().map(|&i| lives[i as usize].insert.call).filter(|&call| call <= answered);
     let from = first_call_among_open(lives, empties, calls.min().unwrap_or(0));
-    let done = done_before(from, &steps, lives, empties);
+    let done = done_before(from, steps, lives, empties);
     let during = first_return(piece)..=answered;
-    let first = first_failure(lives, empties, done, from, during, |pending, lives, empties| {
-        pending.decide_by_search(lives, empties, budget).is_ok_and(|answer| answer.outcome.is_ok())
-    });
-    Err(Core { first: Some(first), ..core(lives, piece) })
+    Err(Failure { core: core(lives, piece), window: Some(Window { done, from, during }) })
 }
 
 /// The steps in order, without the pieces that are stuck.
@@ -62,7 +61,7 @@ fn take_apart(lives: &[Life], empties: &[Span]) -> Result<(Vec<Step>, Vec<Stuck>
         match cover.gap(*empty) {
             Some(moment) => moments.push((moment, e)),
             None => {
-                return Err(Core { lives: chain(lives, 0..lives.len() as u32, *empty), empties: vec![e], first: None });
+                return Err(Core { lives: chain(lives, 0..lives.len() as u32, *empty), empties: vec![e] });
             }
         }
     }
@@ -91,7 +90,7 @@ fn core(lives: &[Life], piece: &Stuck) -> Core {
     let last = of_piece().map(|life| life.remove.call).max().expect("a piece is not empty");
     let span = Span { call: first + 1, ret: last - 1 };
     let chain = chain(lives, piece.iter().copied(), span);
-    Core { lives: stuck_window(lives, &chain).to_vec(), empties: Vec::new(), first: None }
+    Core { lives: stuck_window(lives, &chain).to_vec(), empties: Vec::new() }
 }
 
 /// The values at their places, and the remaining ones among them.
@@ -206,7 +205,7 @@ impl Pieces {
         let Pieces { order, lives, left, steps, stuck, .. } = self;
         let mut places: Vec<u32> = (from as u32..=last as u32).filter(|&place| left[place as usize]).collect();
         let value = |place: u32| order[place as usize];
-        peel::take_apart(lives, &mut places, &mut |found| match found {
+        few::take_apart(lives, &mut places, &mut |found| match found {
             Found::Step(Step::Insert(place)) => steps.push(Step::Insert(value(place))),
             Found::Step(Step::Remove(place)) => steps.push(Step::Remove(value(place))),
             Found::Step(empty) => steps.push(empty),

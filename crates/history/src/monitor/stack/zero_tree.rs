@@ -1,7 +1,7 @@
 //! Counts at places, decremented by ranges, with search for the first zero.
 
 /// A binary tree of minima. Changes and queries cost O(log n).
-pub(crate) struct ZeroTree {
+pub(super) struct ZeroTree {
     places: usize,
     /// Each node stores how much its minimum exceeds its sibling's or, at the root, zero. So the minimum of a node is
     /// the sum of the numbers on the way down to it, and one of two siblings is always zero.
@@ -9,7 +9,7 @@ pub(crate) struct ZeroTree {
 }
 
 impl ZeroTree {
-    pub(crate) fn of(counts: &[i32]) -> Self {
+    pub(super) fn of(counts: &[i32]) -> Self {
         let places = counts.len().next_power_of_two();
         let mut above = vec![i32::MAX / 2; 2 * places];
         above[places..][..counts.len()].copy_from_slice(counts);
@@ -20,7 +20,7 @@ impl ZeroTree {
     }
 
     /// Takes one off every count in `from..to`.
-    pub(crate) fn decrement(&mut self, from: usize, to: usize) {
+    pub(super) fn decrement(&mut self, from: usize, to: usize) {
         if from >= to {
             return;
         }
@@ -51,7 +51,7 @@ impl ZeroTree {
     }
 
     /// The first place in `from..to` whose count is zero; no count may be below.
-    pub(crate) fn first_zero(&self, from: usize, to: usize) -> Option<usize> {
+    pub(super) fn first_zero(&self, from: usize, to: usize) -> Option<usize> {
         self.search(1, 0, self.places, from, to, 0)
     }
 

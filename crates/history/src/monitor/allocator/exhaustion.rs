@@ -9,11 +9,11 @@
 //! direction: an object is free in every order at a moment by which no more of its allocations had been called than
 //! frees of it had returned.
 
-use super::cover::Cover;
-use super::life::{Life, after_the_end};
-use super::span::{Span, Spans};
-use super::stretch::Stretched;
-use super::switch::{Act, Operation};
+use super::super::cover::Cover;
+use super::super::life::{Life, after_the_end};
+use super::super::span::{Span, Spans};
+use super::super::stretch::Stretched;
+use super::super::switch::{Act, Operation};
 
 /// The maximum number of passes over the changes of an object. Each pass moves a change left by one place of its kind,
 /// and a change moves no further than the number of overlapping ones.

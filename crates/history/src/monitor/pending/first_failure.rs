@@ -1,4 +1,4 @@
-//! Extension: the time up to which a failing history is certainly in order.
+//! The time up to which a failing history is certainly in order.
 //!
 //! A pending removal may have taken the value that is in the way of another removal, until it answers that it took a
 //! different one. So a failure is certain only when the pending removals have answered, some time after a procedure is
@@ -8,71 +8,36 @@
 //! history of their own, a short one if only the next answers are considered. An order of it continues where the given
 //! one ends. So the whole is in order as far as the short history is.
 
-use std::ops::RangeInclusive;
-
-use super::life::{Life, Step, after_the_end};
-use super::pending::Pending;
-use super::span::{NEVER, Span};
+use super::super::container::Container;
+use super::super::life::{Life, Step, after_the_end};
+use super::super::span::{NEVER, Span};
+use super::super::window::{Window, removals};
+use super::{Pending, decide};
+use crate::budget::Budget;
 
 /// The maximum size of such a history, in values and removals that found nothing; small in tests, whose histories are
 /// short.
 const MAX_REST: usize = if cfg!(test) { 5 } else { 1 << 16 };
 
-/// A removal before whose return the history is certainly in order: the last one found among those that return `during`
-/// a time; the first of them if there is much to look at. Everything before that time must be in order already, and one
-/// of them must return at its beginning.
-///
-/// `done` is an order of the steps that take effect before the rank `from`, which is that of a call: of all operations
-/// that returned before it, and of none called later. `holds` decides pending removals, values in the order of `lives`,
-/// and removals that found nothing.
-pub(super) fn first_failure(
+/// A removal before whose return the history is certainly in order: the last one found among those that return during
+/// the window; the first of them if there is much to look at.
+pub(crate) fn first_failure(
+    container: Container,
     lives: &[Life],
     empties: &[Span],
-    done: &[Step],
-    from: u32,
-    during: RangeInclusive<u32>,
-    mut holds: impl FnMut(Pending<'_>, &[Life], &[Span]) -> bool,
+    window: &Window,
+    budget: &mut Budget,
 ) -> Step {
-    let returning = removals(lives, empties).filter(|(span, _)| during.contains(&span.ret));
+    let returning = removals(lives, empties).filter(|(span, _)| window.during.contains(&span.ret));
     let mut returning: Vec<(u32, Step)> = returning.map(|(span, step)| (span.ret, step)).collect();
     returning.sort_unstable_by_key(|&(ret, _)| ret);
-    let Some(rest) = Rest::of(lives, empties, done, from, *during.end()) else { return returning[0].1 };
+    let Some(rest) = Rest::of(lives, empties, window) else { return returning[0].1 };
     let (mut in_order, mut fails) = (0, returning.len());
     while in_order + 1 < fails {
         let middle = (in_order + fails) / 2;
-        if rest.holds_before(returning[middle].0, &mut holds) { in_order = middle } else { fails = middle }
+        if rest.holds_before(returning[middle].0, container, budget) { in_order = middle } else { fails = middle }
     }
     returning[in_order].1
-}
-
-/// The removals that return, and those that found nothing.
-fn removals(lives: &[Life], empties: &[Span]) -> impl Iterator<Item = (Span, Step)> {
-    let removed = (0..).zip(lives).filter(|(_, life)| !life.stays()).map(|(i, life)| (life.remove, Step::Remove(i)));
-    removed.chain((0..).zip(empties).map(|(e, &empty)| (empty, Step::Empty(e))))
-}
-
-/// The time at which all removals called by a time have returned.
-pub(super) fn answered(lives: &[Life], empties: &[Span], called: u32) -> u32 {
-    let returns = removals(lives, empties).filter(|(span, _)| span.call <= called).map(|(span, _)| span.ret);
-    returns.max().unwrap_or(called)
-}
-
-/// The first call among the operations open at the time of a call.
-pub(super) fn first_call_among_open(lives: &[Life], empties: &[Span], at: u32) -> u32 {
-    let spans = lives.iter().flat_map(|life| [life.insert, life.remove]).chain(empties.iter().copied());
-    let calls = spans.filter(|span| span.call <= at && at <= span.ret).map(|span| span.call);
-    calls.min().unwrap_or(at)
-}
-
-/// The steps of an order that take effect before the rank of a call, if each does as soon as it can.
-pub(super) fn done_before<'s>(from: u32, steps: &'s [Step], lives: &[Life], empties: &[Span]) -> &'s [Step] {
-    let called = |step: &Step| match *step {
-        Step::Insert(i) => lives[i as usize].insert.call,
-        Step::Remove(i) => lives[i as usize].remove.call,
-        Step::Empty(e) => empties[e as usize].call,
-    };
-    let done = steps.iter().take_while(|step| called(step) < from).count();
-    &steps[..done]
 }
 
 /// The history from a rank on, with ranks of its own.
@@ -87,12 +52,13 @@ struct Rest {
 
 impl Rest {
     /// `None` for a large rest.
-    fn of(lives: &[Life], empties: &[Span], done: &[Step], from: u32, to: u32) -> Option<Self> {
+    fn of(lives: &[Life], empties: &[Span], window: &Window) -> Option<Self> {
+        let to = *window.during.end();
         // For each value the turn of its insertion, if it is present.
         let mut turn: Vec<Option<u32>> = vec![None; lives.len()];
         let mut is_gone = vec![false; lives.len()];
         let mut is_told = vec![false; empties.len()];
-        for (at, step) in (0..).zip(done) {
+        for (at, step) in (0..).zip(&window.done) {
             match *step {
                 Step::Insert(i) => turn[i as usize] = Some(at),
                 Step::Remove(i) => is_gone[i as usize] = true,
@@ -107,7 +73,7 @@ impl Rest {
         }
         let mut turns: Vec<u32> = left.iter().filter_map(|&i| turn[i]).collect();
         turns.sort_unstable();
-        let mut rest = Rest { lives: Vec::new(), empties: Vec::new(), from, there: turns.len() as u32 };
+        let mut rest = Rest { lives: Vec::new(), empties: Vec::new(), from: window.from, there: turns.len() as u32 };
         for i in left {
             let there = turn[i].map(|turn| turns.partition_point(|&other| other < turn) as u32);
             let insert = there.map_or_else(|| rest.span(lives[i].insert), |rank| Span { call: rank, ret: rank });
@@ -127,7 +93,7 @@ impl Rest {
     }
 
     /// Whether the rest is in order without this return and all later ones.
-    fn holds_before(&self, ret: u32, holds: &mut impl FnMut(Pending<'_>, &[Life], &[Span]) -> bool) -> bool {
+    fn holds_before(&self, ret: u32, container: Container, budget: &mut Budget) -> bool {
         let end = self.rank(ret);
         let (mut lives, mut staying) = (Vec::new(), 0);
         let mut pending: Vec<(u32, Option<u32>)> = Vec::new();
@@ -149,13 +115,13 @@ impl Rest {
         pending.extend(open.iter().map(|empty| (empty.call, None)));
         pending.sort_unstable();
         let (calls, hints): (Vec<u32>, Vec<Option<u32>>) = pending.into_iter().unzip();
-        holds(Pending { calls: &calls, end, hints: &hints }, &lives, &empties)
+        let pending = Pending { calls: &calls, end, hints: &hints };
+        decide(container, &pending, &lives, &empties, budget).is_ok_and(|answer| answer.outcome.is_ok())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{priority, queue, stack};
     use super::*;
     use crate::budget::{Budget, Options};
 
@@ -163,8 +129,8 @@ mod tests {
     fn values_present_before_are_inserted_in_turn() {
         let lives = [(0, 1), (2, 3), (4, 5)].map(|(call, ret)| Life::new(Span { call, ret }, Span { call: 8, ret: 9 }));
         // The second has been present and is gone; the first came last, though it was called first.
-        let done = [Step::Insert(1), Step::Insert(2), Step::Remove(1), Step::Insert(0)];
-        let rest = Rest::of(&lives, &[], &done, 7, 9).expect("few");
+        let done = vec![Step::Insert(1), Step::Insert(2), Step::Remove(1), Step::Insert(0)];
+        let rest = Rest::of(&lives, &[], &Window { done, from: 7, during: 9..=9 }).expect("few");
         let spans: Vec<(u32, u32)> = rest.lives.iter().map(|life| (life.insert.call, life.remove.call)).collect();
         assert_eq!(spans, [(1, 3), (0, 3)], "two are present, and the third's turn precedes the first's");
     }
@@ -181,13 +147,12 @@ mod tests {
         let of_a_stack = [lives[1], lives[0], lives[2]].map(|life| life.remove);
         let stack: Vec<Life> =
             lives.iter().zip(of_a_stack).map(|(life, remove)| Life::new(life.insert, remove)).collect();
-        let mut budget = Budget::new(&Options::default());
-        for outcome in [
-            priority::decide_and_tell(&lives, &[], &mut budget),
-            stack::decide_and_tell(&stack, &[], &mut budget),
-            queue::decide_and_tell(&lives, &[]),
-        ] {
-            assert_eq!(outcome.unwrap_err().first, Some(Step::Remove(2)));
+        for (container, lives) in
+            [(Container::PriorityQueue, &lives[..]), (Container::Stack, &stack), (Container::Queue, &lives)]
+        {
+            let window = container.decide_and_tell(lives, &[]).unwrap_err().window.expect("a value is stuck");
+            let budget = &mut Budget::new(&Options::default());
+            assert_eq!(first_failure(container, lives, &[], &window, budget), Step::Remove(2), "{container:?}");
         }
     }
 }
