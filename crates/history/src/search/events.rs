@@ -55,12 +55,14 @@ impl Events {
         let mut free = Vec::new();
         let mut kinds = FxHashMap::default();
         for &position in &returns {
+            // A call at the time of the return overlaps it, and is open before it passes.
             while events.places.len() < part.len() && part.call(events.places.len()) <= part.ret(position as usize) {
                 let place = events.place(part, machine, &mut free, &mut kinds);
                 events.places.push(place);
             }
             events.called.push(events.places.len() as u32);
             let Place::Slot(slot) = events.places[position as usize] else { unreachable!("it returns") };
+            // The next call reuses the slot: so there are as many slots as operations open at once, and masks stay small.
             free.push(slot);
         }
         events.returns = returns;
@@ -82,6 +84,7 @@ impl Events {
                 self.slots - 1
             }));
         }
+        // Whether it took place or not, no other operation can tell.
         if machine.is_pure(position) {
             return Place::Nowhere;
         }

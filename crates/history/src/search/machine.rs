@@ -54,6 +54,7 @@ impl<'a, S: Spec> Machine<'a, S> {
         let entry = (size_of::<Call<'_>>() + 1) + HASH_FACTOR * 48;
         for position in 0..part.len() {
             let call = part.call_at(position);
+            // Calls that a specification cannot tell apart share a number, and so their steps and their memo.
             let process = if S::SEES_PROCESS { call.process } else { 0 };
             let next = machine.calls.len() as u32;
             let number = *numbers.entry((process, call.op, call.key, call.input, call.output)).or_insert(next);
@@ -104,10 +105,12 @@ impl<'a, S: Spec> Machine<'a, S> {
         }
     }
 
+    /// Asks the specification, once for each state and call: its states are large, and numbers are quick to compare.
     #[cold]
     fn compute(&mut self, state: u32, kind: u32, budget: &mut Budget) -> Result<Step, Exhausted> {
         let mut next = Vec::new();
         self.spec.successors(&self.states[state as usize], &self.calls[kind as usize], &mut |state| next.push(state));
+        // The states are collected first, because a number for one changes the table that the specification looks at.
         let mut numbers = Vec::with_capacity(next.len());
         for state in next {
             numbers.push(self.number(state, budget)?);

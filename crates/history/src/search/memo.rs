@@ -46,6 +46,8 @@ impl<const N: usize> Memo<N> {
         let known = self.heads.len();
         let head = self.heads.entry(key).or_insert(END);
         let mut link = *head;
+        // The fewer pending operations are used, the more are left: an earlier visit with a subset has tried all that
+        // this one could.
         while link != BEST && link != END {
             let (set, next) = self.links[link as usize];
             if sets.within(set, used) {
@@ -64,6 +66,7 @@ impl<const N: usize> Memo<N> {
             *head = self.links.len() as u32 - 1;
             budget.charge(2 * size_of::<(u32, u32)>())?;
         }
+        // The entry above may have added the key to the table.
         if self.heads.len() > known {
             budget.charge(HASH_FACTOR * (size_of::<(Key<N>, u32)>() + 1))?;
         }

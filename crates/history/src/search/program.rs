@@ -83,6 +83,7 @@ impl<'a, S: Spec> Program<'a, S> {
             budget.tick()?;
             let (number, choice, state) = (frame.next, frame.choice, frame.state);
             let Some((position, done)) = self.candidate(number) else {
+                // This one is done, or not called yet; the others may still come.
                 let ended = number >= self.threads.returned.len() + self.threads.pending.len();
                 self.advance(ended);
                 continue;
@@ -136,6 +137,7 @@ impl<'a, S: Spec> Program<'a, S> {
         let number = number - processes;
         let &(position, process, before) = self.threads.pending.get(number)?;
         let (word, bit) = (processes + number / 32, 1 << (number % 32));
+        // A pending operation follows those that its process called before it, and takes effect once.
         if done[process] < before || done[word] & bit != 0 {
             return None;
         }
@@ -151,6 +153,7 @@ impl<'a, S: Spec> Program<'a, S> {
         budget: &mut Budget,
         reach: &mut Reach,
     ) -> Result<bool, Exhausted> {
+        // An operation that leaves every state as it is excludes no order, so it need not be a candidate.
         for process in 0..self.threads.returned.len() {
             while let Some(&position) = self.threads.returned[process].get(done[process] as usize) {
                 let kind = self.machine.kind(position as usize);

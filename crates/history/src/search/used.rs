@@ -37,6 +37,7 @@ impl UsedSets {
     /// The set with one more of the kind.
     pub(super) fn with(&mut self, set: u32, kind: u32, budget: &mut Budget) -> Result<u32, Exhausted> {
         let kinds = &self.sets[set as usize];
+        // Ascending, so that equal multisets are equal slices and get one number.
         let place = kinds.partition_point(|&k| k <= kind);
         let more: Box<[u32]> = [&kinds[..place], &[kind], &kinds[place..]].concat().into();
         if let Some(number) = self.sets.get_index_of(&more) {
@@ -51,6 +52,7 @@ impl UsedSets {
         if a == 0 || a == b {
             return true;
         }
+        // Both ascend, so one pass through `b` finds each kind of `a` after the previous one.
         let mut b = self.sets[b as usize].iter();
         self.sets[a as usize].iter().all(|kind| b.any(|k| k == kind))
     }

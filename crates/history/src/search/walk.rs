@@ -143,8 +143,10 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
         while let Some(frame) = self.stack.last() {
             budget.tick()?;
             let (key, used) = (frame.key, frame.used);
+            // The last attempt may have passed returns before it failed.
             self.go_back_to(key.level as usize);
             let Some(Candidate { position, state, used, slot, latest }) = self.candidate(key, used, budget)? else {
+                // Every way on from here fails. The memo keeps the configuration, so no other path tries it again.
                 let order = self.stack.pop().map_or(0, |frame| frame.order);
                 self.shorten(order);
                 continue;
@@ -181,6 +183,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
                 if !key.mask.has(slot) {
                     break;
                 }
+                // A later call gets the slot, and with a stale bit it would count as linearized.
                 key.mask.clear(slot);
                 self.advance(slot);
                 self.note_entry(key, used, budget)?;
@@ -190,6 +193,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
             }
         }
         key.level = self.level as u32;
+        // The furthest return that any path passed: the next one is the culprit if all paths fail.
         reach.passed = reach.passed.max(self.level);
         if self.level == self.events.returns.len() {
             return Ok(true);
@@ -214,6 +218,8 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
 
     /// Linearizes the open operations that change no state and whose answer is right.
     fn absorb(&mut self, key: &mut Key<N>, budget: &mut Budget) -> Result<(), Exhausted> {
+        // The state stays the same, so one pass finds them all. One whose answer is not right yet stays open: a later
+        // state may make it so.
         for slot in 0..self.open.len() as u32 {
             let position = self.open[slot as usize];
             if position == VACANT || key.mask.has(slot) || !self.machine.is_pure(position as usize) {
@@ -243,6 +249,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
                 };
                 (ranks + kind, None, position, self.sets.with(used, kind, budget)?)
             };
+            // The choice belongs to the candidate `next`. If that is none here, the number is another one's, untried so far.
             let choice = if number == next { choice } else { 0 };
             let latest = self.foresee(position, latest);
             let step = self.machine.step(key.state, self.machine.kind(position as usize), budget)?;
@@ -256,6 +263,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
                 (frame.next, frame.choice) = (number + 1, 0);
                 continue;
             };
+            // The same candidate comes again, for its further choices; a candidate of one state is refused then.
             (frame.next, frame.choice) = (number, choice + 1);
             // Without an effect, the operation equals one that never took place.
             if slot.is_none() && state == key.state {
@@ -292,6 +300,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
 
     /// The open operation with the lowest rank from `next` on that is not linearized and can change the state.
     fn open_from(&self, next: u32, mask: Mask<N>) -> Option<(u32, u32)> {
+        // A scan: the open operations are as few as the clients, and their set changes at each step.
         let open = self.open.iter().enumerate().filter(|&(slot, &position)| {
             position != VACANT && !mask.has(slot as u32) && !self.machine.is_pure(position as usize)
         });
@@ -302,6 +311,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
     /// The first kind from `next` on with a called, unused pending operation, and that operation.
     fn pending_from(&self, next: u32, used: u32) -> Option<(u32, u32)> {
         (next..self.pending.len() as u32).find_map(|kind| {
+            // Those of a kind are used in the order of their calls, so their number tells which come next.
             let count = self.sets.count(used, kind);
             (count < self.pending[kind as usize]).then(|| (kind, self.events.pending[kind as usize][count as usize]))
         })

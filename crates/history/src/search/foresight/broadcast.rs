@@ -50,6 +50,7 @@ impl Broadcast {
                 continue;
             };
             let consumer = consumers.entry(name).or_default();
+            // All earlier operations of the consumer have returned, so their number is this one's place.
             if consumer.until < part.call(position) {
                 broadcast.settle(consumer);
             }

@@ -47,6 +47,7 @@ impl Container {
         for position in 0..part.len() {
             let (input, output) = (part.input(position), part.output(position));
             let value = match (input, output) {
+                // Refused, so it brought nothing.
                 (_, Some(Value::FALSE)) if !input.is_null() => continue,
                 (Value::NULL, None) => {
                     unknown.push(part.call(position));
@@ -75,6 +76,7 @@ impl Container {
         }
         budget.charge(entries * size_of::<u64>())?;
         for moments in &mut foresight.values {
+            // A pending take may have taken any value, so it counts for all, at its call.
             moments.take_calls.extend(&unknown);
             moments.take_calls.sort_unstable();
             moments.take_returns.sort_unstable();
@@ -115,8 +117,10 @@ impl Container {
         }
         let moments = &self.values[value];
         let count = count as usize;
+        // Values of one name come out in the order in which they went in, so this one is the `count`-th to come out.
         let out_by = moments.take_returns.get(count).copied().unwrap_or(PENDING);
         let out_from = moments.take_calls.get(count).copied().unwrap_or(PENDING);
+        // The values in front come out first; if one of them cannot be out when this one is, the order is wrong.
         (out_by >= latest).then(|| latest.max(out_from))
     }
 
