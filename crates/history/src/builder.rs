@@ -55,7 +55,7 @@ pub enum Contradiction {
 
 impl Contradiction {
     /// The number of the contradicting operation, in the order of pushing.
-    pub fn operation(&self) -> usize {
+    pub(crate) fn operation(&self) -> usize {
         match *self {
             Contradiction::ReturnBeforeCall { operation, .. }
             | Contradiction::TwoAtOnce { operation, .. }
@@ -105,13 +105,8 @@ impl Builder {
     }
 
     /// The number of pushed operations.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.history.len()
-    }
-
-    /// Whether no operation was pushed.
-    pub fn is_empty(&self) -> bool {
-        self.history.is_empty()
     }
 
     /// The table for values that do not fit into a word.

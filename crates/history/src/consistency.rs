@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 
 use crate::budget::{Budget, Exhausted, Options, thread_time};
-use crate::check::{CheckError, check, validate};
+use crate::check::{CheckError, validate};
 use crate::explain::reduce;
 use crate::history::{History, PENDING};
 use crate::model::Model;
@@ -60,6 +60,20 @@ pub fn sequential(history: &History) -> Result<(), (u32, u32)> {
 ///
 /// # Errors
 /// If the model does not have one of the operations.
+///
+/// ```
+/// use millstream_history::consistency::sequentially_consistent;
+/// use millstream_history::format::{Format, read};
+/// use millstream_history::{Kind, Options, check};
+///
+/// // The second process reads the value from before a write that had returned.
+/// let late = "{\"process\":0,\"op\":\"write\",\"in\":1,\"call\":0,\"return\":5}\n\
+///             {\"process\":1,\"op\":\"read\",\"out\":null,\"call\":6,\"return\":8}\n";
+/// let (history, register) = (read(late.as_bytes(), Format::Json, None)?, Kind::Register.into());
+/// assert_eq!(check(&history, &register, &Options::default())?.holds(), Some(false));
+/// assert_eq!(sequentially_consistent(&history, &register, &Options::default())?.holds(), Some(true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn sequentially_consistent(history: &History, model: &Model, options: &Options) -> Result<Verdict, CheckError> {
     validate(history, model.kind)?;
     let whole = Part::whole(history);
@@ -133,44 +147,4 @@ impl ByProcess<'_> {
         let reason = "no order that respects each process's own explains these operations".into();
         Counterexample { operations, reason, subject: None, start: None, prefix: None }
     }
-}
-
-/// The three conditions on one history.
-#[derive(Clone, Debug)]
-pub struct Comparison {
-    /// No two operations overlap; otherwise two that do.
-    pub sequential: Result<(), (u32, u32)>,
-    /// Some order that respects time does what the model says.
-    pub linearizable: Verdict,
-    /// Some order that respects each process's own order does what the model says.
-    pub sequentially_consistent: Verdict,
-}
-
-/// Checks all three conditions.
-///
-/// # Errors
-/// If the model does not have one of the operations.
-///
-/// ```
-/// use millstream_history::consistency::compare;
-/// use millstream_history::format::{Format, read};
-/// use millstream_history::{Kind, Options};
-///
-/// // The second process reads the value from before a write that had returned.
-/// let late = "{\"process\":0,\"op\":\"write\",\"in\":1,\"call\":0,\"return\":5}\n\
-///             {\"process\":1,\"op\":\"read\",\"out\":null,\"call\":6,\"return\":8}\n";
-/// let history = read(late.as_bytes(), Format::Json, None)?;
-/// let all = compare(&history, &Kind::Register.into(), &Options::default())?;
-/// assert!(all.sequential.is_ok());
-/// assert_eq!(all.linearizable.holds(), Some(false));
-/// assert_eq!(all.sequentially_consistent.holds(), Some(true));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn compare(history: &History, model: &Model, options: &Options) -> Result<Comparison, CheckError> {
-    let linearizable = check(history, model, options)?;
-    Ok(Comparison {
-        sequential: sequential(history),
-        sequentially_consistent: sequentially_consistent_beside(&linearizable, history, model, options)?,
-        linearizable,
-    })
 }

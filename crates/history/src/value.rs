@@ -12,8 +12,7 @@ use indexmap::{Equivalent, IndexSet};
 
 /// A value in one word; within one history, equal words are equal values.
 ///
-/// `Ord` sorts integers numerically, and all other values in the order of their first appearance; to sort by meaning,
-/// see [`Values::compare`].
+/// `Ord` sorts integers numerically, and all other values in the order of their first appearance.
 ///
 /// ```
 /// use millstream_history::Value;
@@ -66,16 +65,6 @@ impl Value {
         if self.0 & ODD == 0 { Some(self.0 >> 1) } else { None }
     }
 
-    /// The boolean, if it is one.
-    #[inline]
-    pub fn as_bool(self) -> Option<bool> {
-        match self {
-            Value::TRUE => Some(true),
-            Value::FALSE => Some(false),
-            _ => None,
-        }
-    }
-
     /// Whether the value is null.
     #[inline]
     pub fn is_null(self) -> bool {
@@ -84,7 +73,7 @@ impl Value {
 
     /// The word: equal for equal values of one history, so good to hash and to index by.
     #[inline]
-    pub const fn bits(self) -> u64 {
+    pub(crate) const fn bits(self) -> u64 {
         self.0.cast_unsigned()
     }
 }
@@ -273,7 +262,7 @@ impl Values {
     }
 
     /// Compares by meaning: null, booleans, integers by size, text by its bytes, lists by their values.
-    pub fn compare(&self, a: Value, b: Value) -> Ordering {
+    pub(crate) fn compare(&self, a: Value, b: Value) -> Ordering {
         match (a.as_int(), b.as_int()) {
             (Some(a), Some(b)) => a.cmp(&b),
             _ => self.compare_data(self.get(a), self.get(b)),

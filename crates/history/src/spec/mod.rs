@@ -120,7 +120,7 @@ impl Call<'_> {
 }
 
 /// The key by which independent objects are told apart: see [`Spec::object`].
-pub type Object = [Option<Value>; 2];
+pub(crate) type Object = [Option<Value>; 2];
 
 /// The relation between the order of coming out and that of going in: see [`Spec::discipline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,9 +161,9 @@ pub trait Spec {
         }
     }
 
-    /// The object of the operation. Objects share nothing, and each is checked alone; by default the key tells them
-    /// apart.
-    fn object(&self, call: &Call<'_>) -> Object {
+    /// The name of the operation's object. Objects share nothing, and each is checked alone; by default the key tells
+    /// them apart.
+    fn object(&self, call: &Call<'_>) -> [Option<Value>; 2] {
         [call.key, None]
     }
 

@@ -8,7 +8,7 @@ use super::scene::{Bar, Mark, Scene};
 use super::{Timeline, escape, words};
 
 pub(super) fn page(timeline: &Timeline<'_>) -> String {
-    let scene = Scene::around(timeline, Timeline::PAGE_MOST);
+    let scene = Scene::around(timeline, super::MAX_ON_PAGE);
     let title = escape(timeline.title);
     let (verdict, class) = words::verdict(timeline);
     let mut page = format!(

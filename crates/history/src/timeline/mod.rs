@@ -42,6 +42,12 @@ mod words;
 use crate::history::History;
 use crate::verdict::Verdict;
 
+/// The maximum number of operations on a page.
+const MAX_ON_PAGE: usize = 20_000;
+
+/// The maximum number of operations in a static picture.
+const MAX_IN_PICTURE: usize = 40;
+
 /// A history and its verdict, ready to be drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeline<'a> {
@@ -51,23 +57,19 @@ pub struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// The maximum number of operations on a page; of more, those around the failing window are shown.
-    pub const PAGE_MOST: usize = 20_000;
-    /// The maximum number of operations in a static picture; of more, those around the failing window are shown, or
-    /// only the counter-example.
-    pub const PICTURE_MOST: usize = 40;
-
     /// The picture of `history`; the verdict must belong to it.
     pub fn new(title: &'a str, history: &'a History, verdict: &'a Verdict) -> Self {
         Timeline { title, history, verdict }
     }
 
-    /// An interactive page in one file: some 150 bytes per operation, and 20 kB.
+    /// An interactive page in one file: some 150 bytes per operation, and 20 kB. Of more than 20,000 operations, those
+    /// around the failure are shown.
     pub fn html(&self) -> String {
         html::page(self)
     }
 
-    /// A static picture that follows the reader's light or dark setting.
+    /// A static picture that follows the reader's light or dark setting. Of more than 40 operations, those around the
+    /// failure are shown, or only the counter-example.
     pub fn svg(&self) -> String {
         svg::picture(self)
     }

@@ -20,7 +20,7 @@ const TITLE_LETTER: f64 = 10.5;
 const STYLE: &str = include_str!("picture.css");
 
 pub(super) fn picture(timeline: &Timeline<'_>) -> String {
-    let scene = Scene::close(timeline, Timeline::PICTURE_MOST);
+    let scene = Scene::close(timeline, super::MAX_IN_PICTURE);
     let layout = Layout::new(&scene);
     let (verdict, class) = words::verdict(timeline);
     let title = (timeline.title.chars().count() + verdict.len()) as f64 * TITLE_LETTER + 12.0;
