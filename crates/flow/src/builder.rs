@@ -27,8 +27,11 @@ use crate::ticket::Sink;
 pub const DEFAULT_INFLIGHT: u64 = 256;
 /// The default bound on the number of keys of one keyed resource.
 pub const DEFAULT_MAX_KEYS: usize = 65_536;
-/// Maximum number of workers of a flow, or of one stage.
-pub(crate) const MAX_WORKERS: usize = 65_536;
+/// The maximum number of workers of a flow, or of one stage.
+///
+/// Linux lets a process have some 32,000 threads by default: each takes two mappings, its stack and the guard page, and
+/// `vm.max_map_count` is 65,530. This limit leaves room for the other threads of the process, and for its files.
+pub const MAX_WORKERS: usize = 4096;
 /// The default ceiling of workers of a blocking stage whose needs set no bound.
 pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
 /// The default ceiling of workers of a blocking stage whose needs of tokens, objects or permits are the bound.
@@ -400,8 +403,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
         if let Some((floor, ceiling)) = draft.workers.filter(|&(floor, ceiling)| !sensible(floor, ceiling)) {
             return Err(BuildError::Workers { stage: stage(), floor, ceiling });
         }
-        if let Some(size) = draft.batch.size.filter(|&size| size == 0 || size > Batch::MOST) {
-            return Err(BuildError::BatchSize { stage: stage(), size, most: Batch::MOST });
+        if let Some(size) = draft.batch.size.filter(|&size| size == 0 || size > Batch::MAX_SIZE) {
+            return Err(BuildError::BatchSize { stage: stage(), size, most: Batch::MAX_SIZE });
         }
         if draft.queue == Some(0) {
             return Err(BuildError::ZeroQueue { stage: stage() });

@@ -31,7 +31,7 @@ pub enum SetError {
     /// The value is out of range.
     #[error("{what} cannot be {value}: {must}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
-    BadValue { what: String, value: String, must: &'static str },
+    BadValue { what: String, value: String, must: String },
 }
 
 /// A handle for inspecting and steering a flow. Cheap to clone; works before, while and after the flow runs.
@@ -69,7 +69,7 @@ impl Control {
     pub fn set_inflight(&self, units: u64) -> Result<(), SetError> {
         let most = crate::engine::Column::<u8>::MAX_ROWS as u64;
         if units == 0 || units > most {
-            let must = "it must be from 1 to 4 billion units";
+            let must = format!("it must be from 1 to {most} units");
             return Err(SetError::BadValue { what: "inflight".into(), value: units.to_string(), must });
         }
         self.shared.steer(|settings| settings.inflight = units);
@@ -82,7 +82,7 @@ impl Control {
     /// If `bytes` is zero.
     pub fn set_memory(&self, bytes: u64) -> Result<(), SetError> {
         if bytes == 0 {
-            let must = "it must be at least one byte";
+            let must = "it must be at least one byte".to_owned();
             return Err(SetError::BadValue { what: "memory".into(), value: "0".into(), must });
         }
         self.shared.steer(|settings| settings.memory = bytes);
@@ -103,7 +103,7 @@ impl Control {
     /// If there is no such resource, it is not a rate, or the rate is not positive.
     pub fn set_rate(&self, resource: &str, rate: Rate) -> Result<(), SetError> {
         if !rate.is_valid() {
-            let must = "a rate and its burst must be more than zero";
+            let must = "a rate and its burst must be more than zero".to_owned();
             return Err(SetError::BadValue { what: format!("rate `{resource}`"), value: rate.to_string(), must });
         }
         self.set_supply(resource, Supply::Rate(rate))
@@ -142,7 +142,7 @@ impl Control {
     /// until [`set_shared_workers`](Self::set_shared_workers) raises it.
     ///
     /// # Errors
-    /// If there is no such stage, the ceiling is zero, or the floor is above it.
+    /// If there is no such stage, the ceiling is zero or more than [`MAX_WORKERS`], or the floor is above it.
     pub fn set_workers(&self, stage: &str, floor_to_ceiling: RangeInclusive<usize>) -> Result<(), SetError> {
         let (floor, ceiling) = (*floor_to_ceiling.start(), *floor_to_ceiling.end());
         let stages = &self.shared.stages;
@@ -154,7 +154,7 @@ impl Control {
             return Err(SetError::BadValue {
                 what: format!("workers of stage `{stage}`"),
                 value: format!("{floor}..={ceiling}"),
-                must: "the ceiling must be from 1 to 65536 and at least the floor",
+                must: format!("the ceiling must be from 1 to {MAX_WORKERS} and at least the floor"),
             });
         }
         self.shared.steer(|settings| settings.workers[index] = Workers { floor, ceiling, follows_shared: false });
@@ -179,10 +179,10 @@ impl Control {
     /// ```
     ///
     /// # Errors
-    /// If `threads` is zero or more than 65536.
+    /// If `threads` is zero or more than [`MAX_WORKERS`].
     pub fn set_shared_workers(&self, threads: usize) -> Result<(), SetError> {
         if threads == 0 || threads > MAX_WORKERS {
-            let must = "it must be from 1 to 65536 threads";
+            let must = format!("it must be from 1 to {MAX_WORKERS} threads");
             return Err(SetError::BadValue { what: "workers".into(), value: threads.to_string(), must });
         }
         self.shared.steer(|settings| settings.set_shared_workers(threads));

@@ -68,7 +68,9 @@ mod stage;
 mod stage_builder;
 mod ticket;
 
-pub use builder::{DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, FlowBuilder, MAX_WORKERS_BY_NEEDS};
+pub use builder::{
+    DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, FlowBuilder, MAX_WORKERS, MAX_WORKERS_BY_NEEDS,
+};
 pub use check::{BuildError, HoldAndAsk, NeedsCycle, PlanPairs};
 pub use control::{Control, SetError};
 pub use cx::Cx;

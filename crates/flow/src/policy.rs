@@ -19,10 +19,10 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// The maximum size of a batch.
+    pub const MAX_SIZE: usize = 65_536;
     /// The maximum size of a batch that [`Batch::auto`] forms.
-    pub const AUTO_MOST: usize = 64;
-    /// The maximum size of any batch.
-    pub const MOST: usize = 65_536;
+    pub(crate) const AUTO_MOST: usize = 64;
 
     /// A batch that is sized by the measured service time.
     pub const fn auto() -> Self {

@@ -115,7 +115,7 @@ impl<R> Ticket<R> {
         }
     }
 
-    /// Waits for the result until `deadline`.
+    /// Waits for the result until `deadline`; not at all if that is past.
     ///
     /// # Errors
     /// The ticket itself, if the unit is not done by then.
@@ -133,14 +133,6 @@ impl<R> Ticket<R> {
             }
             slot = self.cell.ready.wait_timeout(slot, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-    }
-
-    /// The result, if it is there.
-    ///
-    /// # Errors
-    /// The ticket itself, if the unit is not done.
-    pub fn try_take(self) -> Result<Result<R, Unfinished>, Self> {
-        self.wait_until(Instant::now())
     }
 }
 

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_flow::{
-    AfterFailure, Batch, BuildError, Failure, Flow, Inlet, Need, Outcome, Overload, SubmitError, Submitter, Unfinished,
-    select,
+    AfterFailure, Batch, BuildError, Failure, Flow, Inlet, MAX_WORKERS, Need, Outcome, Overload, SubmitError,
+    Submitter, Unfinished, select,
 };
 use support::{Gate, LONG, in_time, ms};
 
@@ -567,7 +567,7 @@ fn an_inlet_of_another_flow_is_refused_everywhere() {
 fn a_ceiling_above_the_maximum_of_workers_is_refused() {
     let mut flow = Flow::builder::<()>("ceiling");
     let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
-    flow.stage(work, |_: &mut u64, _| Ok(())).workers(0..=usize::MAX).to(done);
+    flow.stage(work, |_: &mut u64, _| Ok(())).workers(0..=MAX_WORKERS + 1).to(done);
     let error = flow.build(work).unwrap_err();
-    assert_eq!(error, BuildError::Workers { stage: "work".into(), floor: 0, ceiling: usize::MAX });
+    assert_eq!(error, BuildError::Workers { stage: "work".into(), floor: 0, ceiling: MAX_WORKERS + 1 });
 }

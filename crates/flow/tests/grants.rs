@@ -363,7 +363,7 @@ fn growth_beyond_the_budget_requeues_idempotent_units_and_all_finish() {
 }
 
 #[test]
-fn a_stage_that_has_done_nothing_yet_keeps_the_budget_although_it_is_not_idempotent() {
+fn a_stage_that_has_not_begun_its_work_keeps_the_budget() {
     let mut flow = Flow::builder::<()>("first");
     flow.memory(100_000).inflight(64);
     let works = Arc::new(AtomicU64::new(0));

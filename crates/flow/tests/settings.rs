@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_flow::{Batch, Flow, SetError};
+use millstream_flow::{Batch, Flow, MAX_WORKERS, SetError};
 use millstream_sync::reclaim::epoch;
 use support::{Gate, in_time, ms};
 
@@ -101,7 +101,7 @@ fn shared_workers_come_and_go_while_the_flow_runs() {
         assert_eq!((now.workers, now.stages[0].workers_max, now.stages[1].workers_max), (8, 1, 8));
         control.set_shared_workers(2).unwrap();
         assert_eq!(control.snapshot().stages[1].workers_max, 2);
-        for senseless in [0, 65_537] {
+        for senseless in [0, MAX_WORKERS + 1] {
             assert!(matches!(control.set_shared_workers(senseless), Err(SetError::BadValue { .. })));
         }
         ends.open();

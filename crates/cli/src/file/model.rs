@@ -15,11 +15,8 @@ use super::error::{Problem, Refusal};
 use super::template::{Field, Template};
 use crate::payload::PIECE;
 
-/// Units in flight when a flow file does not say `inflight`.
-pub const DEFAULT_INFLIGHT: u64 = 256;
-
-/// The most worker threads a flow may have.
-pub const MAX_WORKERS: usize = 4096;
+/// The engine's limits, which hold for flow files, too.
+pub use millstream_flow::{DEFAULT_INFLIGHT, MAX_WORKERS};
 
 /// A checked flow file.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use super::op;
 use super::resource::Declared;
 
 /// The most units a batch may have.
-const MAX_BATCH: i64 = 65_536;
+const MAX_BATCH: i64 = millstream_flow::Batch::MAX_SIZE as i64;
 /// The most retries.
 const MAX_RETRIES: i64 = 1_000_000;
 /// The most stages of a flow.

@@ -89,7 +89,8 @@ pub enum BuildError {
     #[error("stage `{stage}` needs {keys} keys of `{resource}` for one unit, but only {max_keys} may exist at once")]
     TooFewKeys { stage: String, resource: String, keys: usize, max_keys: usize },
     #[error(
-        "stage `{stage}` has workers {floor}..={ceiling}: the ceiling must be from 1 to 65536 and at least the floor"
+        "stage `{stage}` has workers {floor}..={ceiling}: the ceiling must be from 1 to {most} and at least the floor",
+        most = crate::MAX_WORKERS
     )]
     Workers { stage: String, floor: usize, ceiling: usize },
     #[error("stage `{stage}` has a batch size of {size}: it must be from 1 to {most}")]
