@@ -3,7 +3,7 @@
 
 #[path = "support/time.rs"]
 mod time;
-#[path = "support/watchdog.rs"]
+#[path = "../../ring/tests/support/watchdog.rs"]
 mod watchdog;
 
 use std::time::{Duration, Instant};

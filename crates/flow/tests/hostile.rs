@@ -1,5 +1,7 @@
 //! User code that panics or comes back where the engine least expects it: wakers, destructors, listeners.
 
+#[path = "support/gated.rs"]
+mod gated;
 mod support;
 #[path = "support/waker.rs"]
 mod waker;
@@ -12,24 +14,10 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_flow::{Batch, Cause, Failure, Flow, Need, Retry, Service, Unfinished};
-use support::{Gate, in_time, ms};
+use gated::gated;
+use millstream_flow::{Batch, Cause, Failure, Flow, Need, Retry, Unfinished};
+use support::{in_time, ms};
 use waker::Hooks;
-
-/// A service with room for one unit, which stays in it until the gate opens.
-fn gated() -> (Service<u64, u64>, Gate) {
-    let gate = Gate::default();
-    let mut flow = Flow::builder("gated");
-    flow.inflight(1).workers(1);
-    let (hold, done) = (flow.inlet("hold"), flow.retire());
-    let held = gate.clone();
-    flow.stage(hold, move |n: &mut u64, _| {
-        held.pass();
-        Ok(*n)
-    })
-    .to(done);
-    (flow.build(hold).unwrap().start(), gate)
-}
 
 fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
     std::pin::Pin::new(future).poll(&mut Context::from_waker(waker))
@@ -53,7 +41,8 @@ fn explode() {
 #[test]
 fn a_panicking_wake_up_costs_only_its_place() {
     in_time(|| {
-        let (service, gate) = gated();
+        let (flow, gate) = gated(1);
+        let service = flow.start();
         let first = service.submit(1).unwrap();
         let mut lost = service.submit_async(2);
         let mut next = service.submit_async(3);
@@ -66,13 +55,13 @@ fn a_panicking_wake_up_costs_only_its_place() {
         let good = Hooks { wake: Box::new(wake), ..Hooks::default() };
         assert!(poll(&mut lost, &bad).is_pending() && poll(&mut next, &good.into_waker()).is_pending());
         gate.open();
-        assert_eq!(first.wait().unwrap(), 1);
+        assert_eq!(first.wait().unwrap(), 2);
         // The worker goes on, and the next submitter in line is woken although the first one never comes.
         while woken.load(Ordering::SeqCst) == 0 {
             thread::sleep(ms(1));
         }
-        assert_eq!(drive(drive(next).unwrap()).unwrap(), 3);
-        assert_eq!(drive(drive(lost).unwrap()).unwrap(), 2);
+        assert_eq!(drive(drive(next).unwrap()).unwrap(), 6);
+        assert_eq!(drive(drive(lost).unwrap()).unwrap(), 4);
         let report = service.drain();
         assert_eq!((report.admitted, report.retired, report.left), (3, 3, 0));
     });
@@ -81,7 +70,8 @@ fn a_panicking_wake_up_costs_only_its_place() {
 #[test]
 fn a_ticket_keeps_its_result_when_its_wakers_panic() {
     in_time(|| {
-        let (service, gate) = gated();
+        let (flow, gate) = gated(1);
+        let service = flow.start();
         let mut ticket = service.submit(7).unwrap();
         let unclonable = Hooks { clone: Box::new(explode), ..Hooks::default() }.into_waker();
         let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll(&mut ticket, &unclonable)));
@@ -93,15 +83,16 @@ fn a_ticket_keeps_its_result_when_its_wakers_panic() {
         assert!(poll(&mut ticket, &unwakable).is_pending());
         std::mem::forget(undroppable);
         gate.open();
-        assert_eq!(drive(ticket).unwrap(), 7);
-        assert_eq!(service.submit(8).unwrap().wait().unwrap(), 8);
+        assert_eq!(drive(ticket).unwrap(), 14);
+        assert_eq!(service.submit(8).unwrap().wait().unwrap(), 16);
     });
 }
 
 #[test]
 fn a_waker_may_use_the_flow_in_every_step() {
     in_time(|| {
-        let (service, gate) = gated();
+        let (flow, gate) = gated(1);
+        let service = flow.start();
         let looks = || -> Box<dyn Fn() + Send + Sync> {
             let control = service.control();
             Box::new(move || drop(control.snapshot()))
@@ -113,15 +104,16 @@ fn a_waker_may_use_the_flow_in_every_step() {
             assert!(poll(&mut ticket, &hooks()).is_pending() && poll(&mut waits, &hooks()).is_pending());
         }
         gate.open();
-        assert_eq!(drive(ticket).unwrap(), 1);
-        assert_eq!(drive(drive(waits).unwrap()).unwrap(), 2);
+        assert_eq!(drive(ticket).unwrap(), 2);
+        assert_eq!(drive(drive(waits).unwrap()).unwrap(), 4);
     });
 }
 
 #[test]
 fn a_submission_whose_waker_panics_keeps_its_unit() {
     in_time(|| {
-        let (service, gate) = gated();
+        let (flow, gate) = gated(1);
+        let service = flow.start();
         let first = service.submit(1).unwrap();
         let mut waits = service.submit_async(2);
         let unclonable = Hooks { clone: Box::new(explode), ..Hooks::default() }.into_waker();
@@ -129,8 +121,8 @@ fn a_submission_whose_waker_panics_keeps_its_unit() {
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll(&mut waits, &unclonable).is_pending()));
         assert!(panics.is_err());
         gate.open();
-        assert_eq!(first.wait().unwrap(), 1);
-        assert_eq!(drive(drive(waits).unwrap()).unwrap(), 2);
+        assert_eq!(first.wait().unwrap(), 2);
+        assert_eq!(drive(drive(waits).unwrap()).unwrap(), 4);
     });
 }
 
@@ -138,7 +130,8 @@ fn a_submission_whose_waker_panics_keeps_its_unit() {
 fn wake_ups_that_poll_at_once_do_not_nest() {
     in_time(|| {
         const TASKS: u64 = 20_000;
-        let (service, gate) = gated();
+        let (flow, gate) = gated(1);
+        let service = flow.start();
         let submitter: &'static _ = Box::leak(Box::new(service.submitter()));
         let control = service.control();
         let first = service.submit(0).unwrap();

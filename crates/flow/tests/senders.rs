@@ -1,7 +1,7 @@
 //! Many threads that send into a flow of short units: no sender keeps the others from sending, every submitter at the
 //! entrance gets in, and the flow admits exactly the units that were sent, however it ends.
 
-#[path = "support/watchdog.rs"]
+#[path = "../../ring/tests/support/watchdog.rs"]
 mod watchdog;
 
 use std::future::Future;

@@ -1,59 +1,22 @@
 //! A flow as a service: tickets, overload, deadlines, async, drain.
 
-#[path = "support/watchdog.rs"]
-mod watchdog;
+#[path = "../../ring/tests/support/block_on.rs"]
+mod block_on;
+#[path = "support/gated.rs"]
+mod gated;
+mod support;
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use block_on::block_on;
+use gated::gated;
 use millstream_flow::{
-    AfterFailure, Batch, Cause, Cx, Failure, Flow, FlowBuilder, Outcome, Overload, Retry, SubmitError, Unfinished,
-    parallel_map, select,
+    AfterFailure, Batch, Cause, Cx, Failure, Flow, Outcome, Overload, Retry, SubmitError, Unfinished, parallel_map,
+    select,
 };
-use watchdog::in_time;
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        std::thread::park_timeout(Duration::from_secs(10));
-    }
-}
-
-/// A flow of one stage that waits for its gate to open.
-fn gated(inflight: u64) -> (Flow<u64, u64>, Arc<AtomicBool>) {
-    let open = Arc::new(AtomicBool::new(false));
-    let mut flow: FlowBuilder<u64> = Flow::builder("gated");
-    flow.inflight(inflight);
-    let (wait, done) = (flow.inlet("wait"), flow.retire());
-    let gate = open.clone();
-    flow.stage(wait, move |n: &mut u64, cx| {
-        while !gate.load(Ordering::SeqCst) {
-            cx.check()?;
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        Ok(*n * 2)
-    })
-    .workers(0..=1)
-    .to(done);
-    (flow.build(wait).unwrap(), open)
-}
+use support::in_time;
 
 #[test]
 fn many_threads_get_their_own_results() {
@@ -81,7 +44,7 @@ fn many_threads_get_their_own_results() {
 
 #[test]
 fn a_full_flow_meets_submitters_by_its_policy() {
-    let (flow, open) = gated(3);
+    let (flow, gate) = gated(3);
     let service = flow.start_with(Overload::Reject);
     let mut tickets: Vec<_> = (0..3).map(|n| service.submit(n).unwrap()).collect();
     assert!(matches!(service.submit(9), Err(SubmitError::Full(9))));
@@ -90,7 +53,7 @@ fn a_full_flow_meets_submitters_by_its_policy() {
     let late = service.submit_deadline(9, Instant::now() + Duration::from_millis(30));
     assert!(matches!(late, Err(SubmitError::Timeout(9))));
     assert!(started.elapsed() >= Duration::from_millis(30));
-    open.store(true, Ordering::SeqCst);
+    gate.open();
     tickets.push(service.submit_deadline(3, Instant::now() + Duration::from_secs(10)).unwrap());
     for (n, ticket) in (0..).zip(tickets) {
         assert_eq!(ticket.wait().unwrap(), n * 2);
@@ -100,14 +63,14 @@ fn a_full_flow_meets_submitters_by_its_policy() {
 
 #[test]
 fn dropping_the_oldest_makes_room_and_tells_its_ticket() {
-    let (flow, open) = gated(3);
+    let (flow, gate) = gated(3);
     let service = flow.start_with(Overload::DropOldest);
     let first = service.submit(0).unwrap();
     while service.control().snapshot().stages[0].running == 0 {
         std::thread::yield_now();
     }
     let tickets: Vec<_> = (1..=10).map(|n| service.submit(n)).collect();
-    open.store(true, Ordering::SeqCst);
+    gate.open();
     assert_eq!(first.wait().unwrap(), 0);
     let mut dropped = 0;
     let mut done = 0;
@@ -129,13 +92,13 @@ fn dropping_the_oldest_makes_room_and_tells_its_ticket() {
 
 #[test]
 fn async_submitters_wait_without_a_thread() {
-    let (flow, open) = gated(2);
+    let (flow, gate) = gated(2);
     let service = flow.start();
     let opener = std::thread::spawn({
-        let open = open.clone();
+        let gate = gate.clone();
         move || {
             std::thread::sleep(Duration::from_millis(20));
-            open.store(true, Ordering::SeqCst);
+            gate.open();
         }
     });
     let results: Vec<u64> =

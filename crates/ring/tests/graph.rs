@@ -7,6 +7,8 @@ mod block_on;
 mod strategies;
 #[path = "support/thread_time.rs"]
 mod thread_time;
+#[path = "support/watchdog.rs"]
+mod watchdog;
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,9 +25,7 @@ use millstream_ring::sequencer::Multi;
 use millstream_ring::{Options, WaitStrategy};
 use strategies::STRATEGIES;
 use thread_time::thread_time;
-
-/// Time by which a required event has happened, however busy the machine is.
-const LONG: Duration = Duration::from_secs(60);
+use watchdog::{LONG, in_time};
 
 const EVENTS: u64 = 20_000;
 
@@ -196,13 +196,6 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         (self.0)();
     }
-}
-
-/// The result of `f`, which must return within [`LONG`].
-fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
-    let (sender, results) = std::sync::mpsc::channel();
-    std::thread::spawn(move || sender.send(f()));
-    results.recv_timeout(LONG).expect("a thread hangs, or has panicked")
 }
 
 /// A full ring of 4 slots, and the poller for which its producer waits.

@@ -5,6 +5,8 @@
 #[path = "support/block_on.rs"]
 mod block_on;
 mod support;
+#[path = "support/watchdog.rs"]
+mod watchdog;
 
 use std::future::Future;
 use std::task::{Context, Waker};
@@ -15,18 +17,7 @@ use millstream_ring::channel::{self, Disconnected, RecvTimeoutError, TryRecvErro
 use millstream_ring::graph::{Builder, Polled};
 use millstream_ring::{Options, WaitSet, WaitStrategy};
 use support::{Random, stress};
-
-/// Runs `work` on a thread of its own; a hang is a failure.
-fn ends(work: impl FnOnce() + Send + 'static) {
-    let (done, finished) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        work();
-        let _ = done.send(());
-    });
-    let hangs = finished.recv_timeout(Duration::from_secs(120)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
-    assert!(!hangs, "a waiter was never woken");
-    thread.join().unwrap();
-}
+use watchdog::in_time;
 
 /// Lets the other threads get anywhere between "not yet asleep" and "asleep".
 fn linger(random: &mut Random) {
@@ -46,7 +37,7 @@ fn options(capacity: usize, random: &mut Random) -> Options {
 #[test]
 fn a_closed_channel_loses_nothing_and_wakes_all_waiters() {
     let mut random = Random::seeded();
-    ends(move || {
+    in_time(move || {
         for _ in 0..300 * stress() {
             let (sender, receiver) = channel::mpmc::<u32>(options(4, &mut random));
             std::thread::scope(|scope| {
@@ -83,7 +74,7 @@ fn a_closed_channel_loses_nothing_and_wakes_all_waiters() {
 #[test]
 fn closing_wakes_waiters_of_either_side_without_another_value() {
     let mut random = Random::seeded();
-    ends(move || {
+    in_time(move || {
         for _ in 0..200 * stress() {
             let (sender, receiver) = channel::mpsc::<u32>(options(1, &mut random));
             sender.send(1).unwrap();
@@ -111,7 +102,7 @@ fn closing_wakes_waiters_of_either_side_without_another_value() {
 #[test]
 fn the_last_sender_wakes_all_receivers_threads_and_tasks() {
     let mut random = Random::seeded();
-    ends(move || {
+    in_time(move || {
         for _ in 0..300 * stress() {
             let (sender, receiver) = channel::mpmc::<u32>(options(4, &mut random));
             std::thread::scope(|scope| {
@@ -136,7 +127,7 @@ fn the_last_sender_wakes_all_receivers_threads_and_tasks() {
 #[test]
 fn the_last_receiver_wakes_all_senders_threads_and_tasks() {
     let mut random = Random::seeded();
-    ends(move || {
+    in_time(move || {
         for _ in 0..300 * stress() {
             let (sender, receiver) = channel::mpsc(options(2, &mut random));
             std::thread::scope(|scope| {
@@ -159,7 +150,7 @@ fn the_last_receiver_wakes_all_senders_threads_and_tasks() {
 
 #[test]
 fn a_timeout_beyond_the_clock_s_range_waits_for_the_other_side() {
-    ends(|| {
+    in_time(|| {
         let (sender, receiver) = channel::mpsc(Options::new(1).wait_strategy(WaitStrategy::Block));
         std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -178,7 +169,7 @@ fn a_timeout_beyond_the_clock_s_range_waits_for_the_other_side() {
 #[test]
 fn a_permit_that_is_dropped_releases_the_values_behind_it() {
     let mut random = Random::seeded();
-    ends(move || {
+    in_time(move || {
         for _ in 0..500 * stress() {
             let (mut sender, receiver) = channel::mpmc(options(4, &mut random));
             let behind = sender.clone();
@@ -203,7 +194,7 @@ fn a_permit_that_is_dropped_releases_the_values_behind_it() {
 #[test]
 fn a_send_that_is_given_up_while_it_waits_holds_no_place() {
     let mut random = Random::seeded();
-    ends(move || {
+    in_time(move || {
         for _ in 0..300 * stress() {
             let (sender, receiver) = channel::mpsc(options(1, &mut random));
             sender.send(0).unwrap();
@@ -232,7 +223,7 @@ fn a_send_that_is_given_up_while_it_waits_holds_no_place() {
 #[test]
 fn a_set_notices_the_end_of_each_of_its_rings() {
     let mut random = Random::seeded();
-    ends(move || {
+    in_time(move || {
         for _ in 0..300 * stress() {
             let set = WaitSet::new();
             let rings = [(); 3].map(|()| channel::mpsc::<u64>(options(2, &mut random).wait_set(&set)));
@@ -269,7 +260,7 @@ fn a_set_notices_the_end_of_each_of_its_rings() {
 #[test]
 fn a_graph_ends_wherever_its_last_producer_leaves_it() {
     let mut random = Random::seeded();
-    ends(move || {
+    in_time(move || {
         for round in 0..200 * stress() {
             let mut ring = Builder::multi(options(4, &mut random), || 0u64);
             let first = ring.handle(&[], |_, _| ());

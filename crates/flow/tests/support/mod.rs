@@ -2,6 +2,7 @@
 
 mod gate;
 mod time;
+#[path = "../../../ring/tests/support/watchdog.rs"]
 mod watchdog;
 
 pub(crate) use gate::Gate;
