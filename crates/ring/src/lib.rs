@@ -10,7 +10,7 @@
 //! | a graph of consumers over events that are written in place: the disruptor | [`graph`] |
 //! | a ring between two processes, either of which may crash | [`shared`] |
 //! | to wait for several channels at once | [`WaitSet`] |
-//! | to choose between latency and CPU, or to know how waiting works | [`WaitStrategy`], [`wait`] |
+//! | to choose between latency and CPU | [`WaitStrategy`] |
 //! | to know how claims and completions work | [`sequencer`] |
 //!
 //! ```
@@ -32,10 +32,11 @@ mod options;
 mod padded;
 mod primitive;
 pub mod sequencer;
-#[cfg(target_os = "linux")]
+// No file can be mapped in a model, so a build with loom has this module for its models only.
+#[cfg(all(target_os = "linux", any(not(loom), test)))]
 pub mod shared;
 mod slots;
-pub mod wait;
+mod wait;
 
 pub use options::Options;
 pub use wait::{WaitSet, WaitStrategy};

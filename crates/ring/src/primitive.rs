@@ -16,8 +16,7 @@ mod real {
     #[inline(always)]
     pub(crate) fn prefetch_for_writing<T>(at: *const T) {
         // SAFETY: a prefetch changes only the contents of caches, and does not fault. All 64-bit processors of this
-        // kind
-        // know the instruction, some as one that does nothing.
+        // kind know the instruction, some as one that does nothing.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         unsafe {
             std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));

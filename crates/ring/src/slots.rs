@@ -17,8 +17,7 @@ pub(crate) struct Slots<E> {
 }
 
 // SAFETY: threads reach cells only through raw pointers, under a claim on the cell's position. A claim gives one thread
-// the
-// exclusive right or several the shared right, and `E: Send` (with `Sync` where events are shared) moves with it.
+// the exclusive right or several the shared right, and `E: Send` (with `Sync` where events are shared) moves with it.
 unsafe impl<E: Send> Sync for Slots<E> {}
 // SAFETY: the slots own their values, which `E: Send` allows to move.
 unsafe impl<E: Send> Send for Slots<E> {}
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_less_than_a_line_are_taken_by_the_line_and_twice_as_many_are_fetched() {
+    fn small_cells_are_taken_by_the_line_and_two_lines_are_fetched() {
         let (small, large) = (Slots::new(4096, || 0u64), Slots::new(4096, || [0u64; 9]));
         assert_eq!((Slots::<u64>::portion(5, 4101, 1), small.fetch(5, 4101)), (5 + 16 * 8, 5 + 32 * 8));
         assert_eq!((Slots::<[u64; 9]>::portion(5, 4101, 1), large.fetch(5, 4101)), (5 + 16, 5 + 32));

@@ -116,7 +116,7 @@ fn a_value_that_is_sent_while_the_last_receiver_leaves_is_dropped() {
 }
 
 #[test]
-fn values_behind_an_unfinished_place_are_dropped_when_it_is_filled_or_given_up() {
+fn values_behind_a_gap_are_dropped_when_the_gap_closes() {
     for fills in [false, true] {
         let value = Arc::new(());
         let (mut sender, receiver) = channel::mpsc(4);

@@ -306,7 +306,7 @@ fn a_ring_that_was_cut_is_refused() {
 }
 
 #[test]
-fn a_file_whose_maker_was_killed_before_it_wrote_the_header_becomes_a_ring() {
+fn a_file_whose_maker_died_before_the_header_becomes_a_ring() {
     let file = foreign(b"", 672);
     let mut producer = Producer::<u64>::attach(&file, 4).unwrap();
     assert!(producer.try_send(1));

@@ -49,7 +49,7 @@ impl<T> Operation for Sender<T> {
             Err(error) => {
                 // SAFETY: the sender came from a box above, and the failed reservation borrows nothing.
                 drop(unsafe { Box::from_raw(sender) });
-                if error.is_full() {
+                if error == ring::TrySendError::Full(()) {
                     return None;
                 }
                 None

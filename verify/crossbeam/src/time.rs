@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{bounded, Receiver};
+use crate::{bounded, Receiver, TrySendError};
 
 pub fn after(time: Duration) -> Receiver<Instant> {
     let (sender, receiver) = bounded(1);
@@ -28,7 +28,7 @@ pub fn tick(period: Duration) -> Receiver<Instant> {
     }
     thread::spawn(move || loop {
         thread::sleep(period);
-        if sender.try_send(Instant::now()).is_err_and(|error| error.is_disconnected()) {
+        if sender.try_send(Instant::now()).is_err_and(|error| matches!(error, TrySendError::Disconnected(_))) {
             break;
         }
     });

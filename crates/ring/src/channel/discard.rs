@@ -13,7 +13,7 @@
 
 use std::mem;
 
-use super::shared::Shared;
+use super::core::Core;
 use crate::contained::Panic;
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sequencer::{Hand, SequencerParts};
@@ -27,7 +27,7 @@ pub(super) struct Discarding {
     registered: AtomicBool,
 }
 
-impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
+impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     /// Drops the values in the channel, and has senders drop the values still to come; called by the last receiver when
     /// it has left.
     ///
@@ -53,8 +53,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     /// no receivers.
     pub(super) fn discard(&self, panic: &mut Panic) {
         // Acquire and release: one thread hands the receivers' side over to the next, and a thread that only asks makes
-        // its
-        // completion visible to the discarding thread.
+        // its completion visible to the discarding thread.
         if self.discarding.requests.fetch_add(1, Ordering::AcqRel) > 0 {
             return;
         }
@@ -81,7 +80,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     }
 }
 
-impl<T, P: SequencerParts, C: SequencerParts> Drop for Shared<T, P, C> {
+impl<T, P: SequencerParts, C: SequencerParts> Drop for Core<T, P, C> {
     /// Drops the remaining values, which lie behind a place that was never completed because its permit was leaked.
     fn drop(&mut self) {
         if self.discarding.registered.load(Ordering::Relaxed) {

@@ -13,13 +13,13 @@ macro_rules! end {
             /// The most values that the channel holds, as given when it was made.
             #[must_use]
             pub fn capacity(&self) -> usize {
-                self.shared.capacity as usize
+                self.core.capacity as usize
             }
 
             /// The approximate number of values in the channel: other threads send and receive meanwhile.
             #[must_use]
             pub fn len(&self) -> usize {
-                self.shared.len() as usize
+                self.core.len() as usize
             }
 
             /// Whether the channel is empty, approximately.
@@ -34,22 +34,10 @@ macro_rules! end {
                 self.len() == self.capacity()
             }
 
-            /// The approximate number of senders: others come and go meanwhile.
-            #[must_use]
-            pub fn sender_count(&self) -> usize {
-                self.shared.senders()
-            }
-
-            /// The approximate number of receivers: others come and go meanwhile.
-            #[must_use]
-            pub fn receiver_count(&self) -> usize {
-                self.shared.receivers()
-            }
-
             /// Whether the other is an end of the same channel.
             #[must_use]
             pub fn same_channel(&self, other: &Self) -> bool {
-                Arc::ptr_eq(&self.shared, &other.shared)
+                Arc::ptr_eq(&self.core, &other.core)
             }
         }
 
@@ -72,7 +60,7 @@ macro_rules! end {
             /// assert_eq!(receiver.recv(), Err(Disconnected));
             /// ```
             pub fn close(&self) {
-                self.shared.close();
+                self.core.close();
             }
         }
 

@@ -71,18 +71,6 @@ impl<T> TrySendError<T> {
         let (TrySendError::Full(value) | TrySendError::Disconnected(value)) = self;
         value
     }
-
-    /// Whether there was no room.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        matches!(self, TrySendError::Full(_))
-    }
-
-    /// Whether all receivers are gone or the channel is closed.
-    #[must_use]
-    pub fn is_disconnected(&self) -> bool {
-        matches!(self, TrySendError::Disconnected(_))
-    }
 }
 
 impl<T> SendTimeoutError<T> {
@@ -90,46 +78,6 @@ impl<T> SendTimeoutError<T> {
     pub fn into_inner(self) -> T {
         let (SendTimeoutError::Timeout(value) | SendTimeoutError::Disconnected(value)) = self;
         value
-    }
-
-    /// Whether there was no room before the deadline.
-    #[must_use]
-    pub fn is_timeout(&self) -> bool {
-        matches!(self, SendTimeoutError::Timeout(_))
-    }
-
-    /// Whether all receivers are gone or the channel is closed.
-    #[must_use]
-    pub fn is_disconnected(&self) -> bool {
-        matches!(self, SendTimeoutError::Disconnected(_))
-    }
-}
-
-impl TryRecvError {
-    /// Whether the channel was empty but may still get values.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == TryRecvError::Empty
-    }
-
-    /// Whether the channel is empty and will get no more values.
-    #[must_use]
-    pub fn is_disconnected(&self) -> bool {
-        *self == TryRecvError::Disconnected
-    }
-}
-
-impl RecvTimeoutError {
-    /// Whether no value arrived before the deadline.
-    #[must_use]
-    pub fn is_timeout(&self) -> bool {
-        *self == RecvTimeoutError::Timeout
-    }
-
-    /// Whether the channel is empty and will get no more values.
-    #[must_use]
-    pub fn is_disconnected(&self) -> bool {
-        *self == RecvTimeoutError::Disconnected
     }
 }
 

@@ -6,9 +6,9 @@ use std::iter::FusedIterator;
 use super::Receiver;
 use crate::sequencer::Sequencer;
 
-/// Defines an iterator by the method that receives; it ends with the method's first error.
+/// Defines an iterator that receives until the channel is disconnected.
 macro_rules! iterator {
-    ($(#[$doc:meta])* $name:ident, $receive:ident, $receiver:ty $(, $a:lifetime)?) => {
+    ($(#[$doc:meta])* $name:ident, $receiver:ty $(, $a:lifetime)?) => {
         $(#[$doc])*
         pub struct $name<$($a,)? T, P: Sequencer, C: Sequencer> {
             pub(super) receiver: $receiver,
@@ -19,7 +19,7 @@ macro_rules! iterator {
 
             #[inline(always)]
             fn next(&mut self) -> Option<T> {
-                self.receiver.$receive().ok()
+                self.receiver.recv().ok()
             }
         }
 
@@ -33,17 +33,12 @@ macro_rules! iterator {
 
 iterator! {
     /// Iterates over values until all senders are gone; see [`Receiver::iter`].
-    Iter, recv, &'a Receiver<T, P, C>, 'a
-}
-
-iterator! {
-    /// Iterates over the values in the channel; see [`Receiver::try_iter`].
-    TryIter, try_recv, &'a Receiver<T, P, C>, 'a
+    Iter, &'a Receiver<T, P, C>, 'a
 }
 
 iterator! {
     /// Iterates over values until all senders are gone; owns the receiver.
-    IntoIter, recv, Receiver<T, P, C>
+    IntoIter, Receiver<T, P, C>
 }
 
 // A disconnected channel stays disconnected.

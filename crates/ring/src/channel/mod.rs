@@ -33,8 +33,8 @@
 //! ```
 //!
 //! **Batches.** [`Sender::send_many`] and [`Receiver::recv_many`] claim and complete many positions at once: several
-//! times the throughput. **Time.** The `try_` forms never wait, the `_deadline` and `_timeout` forms wait for a limited
-//! time, and the `_async` forms wait as a task; each exists for one value and for many. **Several channels.**
+//! times the throughput. **Time.** The `try_` forms never wait, the `_deadline` forms wait until a moment, and the
+//! `_async` forms wait as a task; each exists for one value and for many. (A single value also has `_timeout` forms.) **Several channels.**
 //! [`Select`] waits for any receivers and senders, [`WaitSet`](crate::WaitSet) for the arrivals of channels that were
 //! made for it. **Streams.** With the feature `futures`, `Receiver::into_stream` and `Sender::into_sink`.
 //!
@@ -59,6 +59,7 @@
 //! lines stay on their core; see [`WaitStrategy`](crate::WaitStrategy) for the cost of waiting.
 
 mod batch;
+mod core;
 mod discard;
 mod ends;
 mod error;
@@ -66,24 +67,23 @@ mod iter;
 mod receiver;
 mod select;
 mod sender;
-mod shared;
 #[cfg(feature = "futures")]
 mod stream;
 mod tasks;
 mod wait;
 
 pub use error::{Disconnected, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
-pub use iter::{IntoIter, Iter, TryIter};
+pub use iter::{IntoIter, Iter};
 pub use receiver::Receiver;
 pub use select::Select;
 pub use sender::{Permit, Sender};
 #[cfg(feature = "futures")]
 pub use stream::{ReceiverStream, SenderSink};
 
+use self::core::Core;
 use crate::Options;
 use crate::primitive::Arc;
 use crate::sequencer::{Multi, Sequencer, Single};
-use shared::Shared;
 
 /// A channel with many senders and one receiver.
 ///
@@ -128,6 +128,6 @@ pub fn spmc<T: Send>(options: impl Into<Options>) -> (Sender<T, Single, Multi>, 
 }
 
 fn new<T: Send, P: Sequencer, C: Sequencer>(options: &Options) -> (Sender<T, P, C>, Receiver<T, P, C>) {
-    let shared = Arc::new(Shared::new(options));
-    (Sender::first(Arc::clone(&shared)), Receiver::first(shared))
+    let core = Arc::new(Core::new(options));
+    (Sender::first(Arc::clone(&core)), Receiver::first(core))
 }

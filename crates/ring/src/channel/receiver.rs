@@ -1,10 +1,11 @@
 //! The receiving end.
 
+use std::iter;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::iter::{IntoIter, Iter, TryIter};
-use super::shared::Shared;
+use super::core::Core;
+use super::iter::{IntoIter, Iter};
 use super::{Disconnected, RecvTimeoutError, TryRecvError};
 use crate::primitive::Arc;
 use crate::sequencer::{Hand, Multi, Sequencer, Single};
@@ -13,14 +14,14 @@ use crate::sequencer::{Hand, Multi, Sequencer, Single};
 ///
 /// The receiver of a channel with many receivers can be cloned; each value goes to one of them.
 pub struct Receiver<T, P: Sequencer = Multi, C: Sequencer = Single> {
-    pub(super) shared: Arc<Shared<T, P, C>>,
+    pub(super) core: Arc<Core<T, P, C>>,
     pub(super) hand: C::Hand,
 }
 
 impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
-    pub(super) fn first(shared: Arc<Shared<T, P, C>>) -> Self {
-        let hand = shared.consumers.hand(0);
-        Receiver { shared, hand }
+    pub(super) fn first(core: Arc<Core<T, P, C>>) -> Self {
+        let hand = core.consumers.hand(0);
+        Receiver { core, hand }
     }
 
     /// Receives a value, waiting as long as necessary.
@@ -48,7 +49,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         if let Some(value) = self.take(self.now()) {
             return Ok(value);
         }
-        if self.shared.has_senders() {
+        if self.core.has_senders() {
             return Err(TryRecvError::Empty);
         }
         // The last sender left after the first look, perhaps after another send.
@@ -129,20 +130,6 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         self.recv_many_until(into, most, Some(deadline))
     }
 
-    /// Waits for at most `timeout` for at least one value; see [`recv_many_deadline`](Self::recv_many_deadline).
-    ///
-    /// # Errors
-    /// If no value arrived in time, or none can arrive any more.
-    pub fn recv_many_timeout(
-        &self,
-        into: &mut Vec<T>,
-        most: usize,
-        timeout: Duration,
-    ) -> Result<usize, RecvTimeoutError> {
-        // A time beyond the clock's range is no deadline.
-        self.recv_many_until(into, most, Instant::now().checked_add(timeout))
-    }
-
     #[inline(always)]
     fn recv_many_until(
         &self,
@@ -171,7 +158,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             return Ok(0);
         }
         let received = self.take_many(into, most, self.now());
-        if received > 0 || self.shared.has_senders() {
+        if received > 0 || self.core.has_senders() {
             return Ok(received);
         }
         match self.take_many(into, most, self.now()) {
@@ -180,24 +167,10 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// All values that are in the channel now. Never waits; allocates room for them.
-    ///
-    /// ```
-    /// let (sender, receiver) = millstream_ring::channel::mpsc(4);
-    /// (0..3).for_each(|n| sender.send(n).unwrap());
-    /// let drained = receiver.drain();
-    /// assert_eq!((drained.len(), drained.sum::<u32>()), (3, 3));
-    /// ```
-    pub fn drain(&self) -> std::vec::IntoIter<T> {
-        let mut values = Vec::new();
-        self.take_many(&mut values, usize::MAX, self.now());
-        values.into_iter()
-    }
-
     /// Whether no more values will be sent: all senders are gone, or the channel is closed. Values may still be in it.
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
-        self.shared.is_sent()
+        self.core.is_sent()
     }
 
     /// Iterates over values until all senders are gone, waiting for each.
@@ -206,22 +179,22 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     }
 
     /// Iterates over the values that are in the channel now.
-    pub fn try_iter(&self) -> TryIter<'_, T, P, C> {
-        TryIter { receiver: self }
+    pub fn try_iter(&self) -> impl Iterator<Item = T> {
+        iter::from_fn(|| self.try_recv().ok())
     }
 
     #[inline(always)]
     fn claim(&self, most: u64, look: impl Fn(u64) -> u64) -> Option<Range<u64>> {
-        self.shared.consumers.claim(&self.hand, 1, most, look)
+        self.core.consumers.claim(&self.hand, 1, most, look)
     }
 
     /// A look for the end of the values that have arrived; all positions before `from` have been received.
     #[inline(always)]
     pub(super) fn now(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
         |from| {
-            let until = self.shared.producers.completed(from);
+            let until = self.core.producers.completed(from);
             if until > from + 1 {
-                self.shared.arrivals.unregister();
+                self.core.arrivals.unregister();
             }
             until
         }
@@ -230,7 +203,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// The same look, for a receiver that would wait otherwise and may let values gather first.
     #[inline(always)]
     fn when_gathered(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
-        |from| self.shared.gathered_from(from)
+        |from| self.core.gathered_from(from)
     }
 
     #[inline(always)]
@@ -238,7 +211,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         loop {
             let claim = self.claim(1, look)?;
             // SAFETY: this thread alone has claimed the position, and its sender has completed it.
-            let value = unsafe { self.shared.move_out(claim.start) };
+            let value = unsafe { self.core.move_out(claim.start) };
             self.complete(claim);
             if value.is_some() {
                 return value;
@@ -263,12 +236,12 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
 
     /// The same, as far as the vector has room; if it has none, it gets room for the values that are there.
     fn take_into_room(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
-        let shared = &*self.shared;
+        let core = &*self.core;
         let before = into.len();
         while into.len() == before {
             // The allocation precedes the claim: it may panic, and claimed positions must be completed.
             if into.capacity() == before
-                && let there @ 1.. = shared.consumers.available(&self.hand, look) as usize
+                && let there @ 1.. = core.consumers.available(&self.hand, look) as usize
             {
                 // The room for one more value saves a second look: a vector that is not full afterwards had enough.
                 into.reserve(most.min(there + 1));
@@ -278,15 +251,14 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
                 break;
             }
             let Some(claim) = self.claim(most, look) else { break };
-            if shared.producers.may_have_skipped() {
+            if core.producers.may_have_skipped() {
                 // SAFETY: this thread alone has claimed the positions, and their senders have completed them.
-                into.extend(claim.clone().filter_map(|position| unsafe { shared.move_out(position) }));
+                into.extend(claim.clone().filter_map(|position| unsafe { core.move_out(position) }));
             } else {
                 // SAFETY: the vector has room for the claim. All its positions are complete and none is skipped, so
-                // they hold
-                // values, which this thread alone has claimed and moves out once.
+                // they hold values, which this thread alone has claimed and moves out once.
                 unsafe {
-                    shared.slots.copy_out(claim.clone(), into.as_mut_ptr().add(before).cast());
+                    core.slots.copy_out(claim.clone(), into.as_mut_ptr().add(before).cast());
                     into.set_len(before + (claim.end - claim.start) as usize);
                 }
             }
@@ -297,18 +269,18 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
 
     #[inline(always)]
     fn complete(&self, claim: Range<u64>) {
-        let shared = &*self.shared;
+        let core = &*self.core;
         let Range { start, end } = claim;
-        shared.consumers.complete(claim);
-        if let Some(wake_at) = shared.free_space.freed(end, || self.hand.has_completed(end)) {
-            shared.wake_for_space(wake_at, start, end);
+        core.consumers.complete(claim);
+        if let Some(wake_at) = core.free_space.freed(end, || self.hand.has_completed(end)) {
+            core.wake_for_space(wake_at, start, end);
         }
     }
 
     #[inline(always)]
     fn wait(&self, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
         let hand = self.hand.clone();
-        let waited = self.shared.wait_for_value(&hand, deadline);
+        let waited = self.core.wait_for_value(&hand, deadline);
         self.hand.catch_up(hand);
         waited
     }
@@ -316,14 +288,14 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
 
 impl<T, P: Sequencer> Clone for Receiver<T, P, Multi> {
     fn clone(&self) -> Self {
-        self.shared.receiver_joined();
-        Receiver { shared: Arc::clone(&self.shared), hand: () }
+        self.core.receiver_joined();
+        Receiver { core: Arc::clone(&self.core), hand: () }
     }
 }
 
 impl<T, P: Sequencer, C: Sequencer> Drop for Receiver<T, P, C> {
     fn drop(&mut self) {
-        self.shared.receiver_left();
+        self.core.receiver_left();
     }
 }
 

@@ -71,15 +71,15 @@ trait Operation {
 
 impl<T, P: Sequencer, C: Sequencer> Operation for Receiver<T, P, C> {
     fn is_ready(&self) -> bool {
-        self.shared.value_or_closed(&self.hand).is_some()
+        self.core.value_or_closed(&self.hand).is_some()
     }
 
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
-            _ = self.shared.wait_for_value_async(&self.hand).await;
+            _ = self.core.wait_for_value_async(&self.hand).await;
             // The caller may leave the value to other receivers, which were not woken for it.
             if C::MANY {
-                self.shared.arrivals.pass_on();
+                self.core.arrivals.pass_on();
             }
         })
     }
@@ -87,15 +87,15 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Receiver<T, P, C> {
 
 impl<T, P: Sequencer, C: Sequencer> Operation for Sender<T, P, C> {
     fn is_ready(&self) -> bool {
-        self.shared.has_room_or_closed(&self.hand)
+        self.core.has_room_or_closed(&self.hand)
     }
 
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
-            self.shared.wait_for_room_async(&self.hand).await;
+            self.core.wait_for_room_async(&self.hand).await;
             // The caller may leave the place to other senders, which were not woken for it.
             if P::MANY {
-                self.shared.free_space.pass_on();
+                self.core.free_space.pass_on();
             }
         })
     }

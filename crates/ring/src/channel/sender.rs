@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::batch::Batch;
-use super::shared::{Place, Shared};
+use super::core::{Core, Place};
 use super::{Disconnected, SendError, SendTimeoutError, TrySendError};
 use crate::primitive::Arc;
 use crate::sequencer::{Hand, Multi, Sequencer, Single};
@@ -14,14 +14,14 @@ use crate::sequencer::{Hand, Multi, Sequencer, Single};
 /// The sender of a channel with many senders can be cloned: one for each thread is best, but threads may also share
 /// one.
 pub struct Sender<T, P: Sequencer = Multi, C: Sequencer = Single> {
-    pub(super) shared: Arc<Shared<T, P, C>>,
+    pub(super) core: Arc<Core<T, P, C>>,
     pub(super) hand: P::Hand,
 }
 
 impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
-    pub(super) fn first(shared: Arc<Shared<T, P, C>>) -> Self {
-        let hand = shared.producers.hand(shared.capacity);
-        Sender { shared, hand }
+    pub(super) fn first(core: Arc<Core<T, P, C>>) -> Self {
+        let hand = core.producers.hand(core.capacity);
+        Sender { core, hand }
     }
 
     /// Sends a value, waiting for room as long as necessary.
@@ -32,10 +32,10 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// If all receivers are gone or the channel is closed.
     #[inline(always)]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        if !self.shared.has_receivers() {
+        if !self.core.has_receivers() {
             return Err(SendError(value));
         }
-        match self.shared.claim_place(&self.hand) {
+        match self.core.claim_place(&self.hand) {
             Some(place) => self.fill(place, value),
             None => match self.wait_for_place(None) {
                 Some(place) => self.fill(place, value),
@@ -51,12 +51,12 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// If the channel is full or closed, or all receivers are gone.
     #[inline(always)]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        if !self.shared.has_receivers() {
+        if !self.core.has_receivers() {
             return Err(TrySendError::Disconnected(value));
         }
-        match self.shared.claim_place(&self.hand) {
+        match self.core.claim_place(&self.hand) {
             Some(place) => self.fill(place, value),
-            None if self.shared.is_open() => return Err(TrySendError::Full(value)),
+            None if self.core.is_open() => return Err(TrySendError::Full(value)),
             None => return Err(TrySendError::Disconnected(value)),
         }
         Ok(())
@@ -80,11 +80,11 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     }
 
     fn send_until(&self, value: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
-        let shared = &*self.shared;
-        let claim = || shared.claim_place(&self.hand).or_else(|| self.wait_for_place(deadline));
-        match if shared.has_receivers() { claim() } else { None } {
+        let core = &*self.core;
+        let claim = || core.claim_place(&self.hand).or_else(|| self.wait_for_place(deadline));
+        match if core.has_receivers() { claim() } else { None } {
             Some(place) => self.fill(place, value),
-            None if self.shared.is_open() => return Err(SendTimeoutError::Timeout(value)),
+            None if self.core.is_open() => return Err(SendTimeoutError::Timeout(value)),
             None => return Err(SendTimeoutError::Disconnected(value)),
         }
         Ok(())
@@ -129,28 +129,19 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         self.send_many_until(values, Some(deadline))
     }
 
-    /// Sends all values, waiting for room for at most `timeout`; see [`send_many_deadline`](Self::send_many_deadline).
-    ///
-    /// # Errors
-    /// If the time is up, all receivers are gone, or the channel is closed. The vector holds the values not sent.
-    pub fn send_many_timeout(&self, values: &mut Vec<T>, timeout: Duration) -> Result<(), SendTimeoutError<()>> {
-        // A time beyond the clock's range is no deadline.
-        self.send_many_until(values, Instant::now().checked_add(timeout))
-    }
-
     #[inline(always)]
     fn send_many_until(&self, values: &mut Vec<T>, deadline: Option<Instant>) -> Result<(), SendTimeoutError<()>> {
         let mut batch = Batch::of(values);
         while batch.left() > 0 {
-            if !self.shared.has_receivers() {
+            if !self.core.has_receivers() {
                 return Err(SendTimeoutError::Disconnected(()));
             }
             let most = batch.left() as u64;
-            let shared = &*self.shared;
-            let wait = || shared.wait_for_places(&self.hand, most, deadline);
-            match shared.claim_places(&self.hand, most).or_else(wait) {
+            let core = &*self.core;
+            let wait = || core.wait_for_places(&self.hand, most, deadline);
+            match core.claim_places(&self.hand, most).or_else(wait) {
                 Some(claim) => self.fill_many(claim, &mut batch),
-                None if shared.is_open() => return Err(SendTimeoutError::Timeout(())),
+                None if core.is_open() => return Err(SendTimeoutError::Timeout(())),
                 None => return Err(SendTimeoutError::Disconnected(())),
             };
         }
@@ -162,17 +153,17 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// # Errors
     /// If all receivers are gone or the channel is closed.
     pub fn try_send_many(&self, values: &mut Vec<T>) -> Result<usize, Disconnected> {
-        if !self.shared.has_receivers() {
+        if !self.core.has_receivers() {
             return Err(Disconnected);
         }
         let mut batch = Batch::of(values);
         let mut sent = 0;
         while batch.left() > 0
-            && let Some(claim) = self.shared.claim_places(&self.hand, batch.left() as u64)
+            && let Some(claim) = self.core.claim_places(&self.hand, batch.left() as u64)
         {
             sent += self.fill_many(claim, &mut batch);
         }
-        if sent == 0 && batch.left() > 0 && !self.shared.is_open() {
+        if sent == 0 && batch.left() > 0 && !self.core.is_open() {
             return Err(Disconnected);
         }
         Ok(sent)
@@ -193,10 +184,10 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// assert_eq!(receiver.iter().count(), 1);
     /// ```
     pub fn reserve(&mut self) -> Result<Permit<'_, T, P, C>, Disconnected> {
-        if !self.shared.has_receivers() {
+        if !self.core.has_receivers() {
             return Err(Disconnected);
         }
-        let claim = self.shared.claim_place(&self.hand).or_else(|| self.wait_for_place(None));
+        let claim = self.core.claim_place(&self.hand).or_else(|| self.wait_for_place(None));
         let position = claim.ok_or(Disconnected)?.position;
         Ok(Permit { position, sender: self })
     }
@@ -206,11 +197,11 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// # Errors
     /// If the channel is full or closed, or all receivers are gone.
     pub fn try_reserve(&mut self) -> Result<Permit<'_, T, P, C>, TrySendError<()>> {
-        let shared = &*self.shared;
-        let claim = if shared.has_receivers() { shared.claim_place(&self.hand) } else { None };
+        let core = &*self.core;
+        let claim = if core.has_receivers() { core.claim_place(&self.hand) } else { None };
         match claim.map(|place| place.position) {
             Some(position) => Ok(Permit { position, sender: self }),
-            None if shared.is_open() => Err(TrySendError::Full(())),
+            None if core.is_open() => Err(TrySendError::Full(())),
             None => Err(TrySendError::Disconnected(())),
         }
     }
@@ -218,59 +209,58 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Whether no more values can be sent: all receivers are gone, or the channel is closed.
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
-        !self.shared.is_open()
+        !self.core.is_open()
     }
 
     #[inline(always)]
     fn wait_for_place(&self, deadline: Option<Instant>) -> Option<Place<'_, T, P>> {
         let hand = self.hand.clone();
-        let position = self.shared.wait_for_place(&hand, deadline);
+        let position = self.core.wait_for_place(&hand, deadline);
         self.hand.catch_up(hand);
-        position.map(|position| self.shared.place(position))
+        position.map(|position| self.core.place(position))
     }
 
     #[inline(always)]
     pub(super) fn fill(&self, Place { position, slot, completion }: Place<'_, T, P>, value: T) {
-        let shared = &*self.shared;
+        let core = &*self.core;
         slot.with_mut(|slot| {
             // SAFETY: this sender alone has claimed the position until it completes it, and the slot is empty: its
-            // value was
-            // moved out a lap ago, or the place was skipped.
+            // value was moved out a lap ago, or the place was skipped.
             unsafe { (*slot).write(value) };
         });
-        shared.producers.complete_one(completion);
-        shared.notify(1, || self.hand.has_completed(position + 1));
+        core.producers.complete_one(completion);
+        core.notify(1, || self.hand.has_completed(position + 1));
     }
 
     /// Moves values from the front of the batch into the claim, which is not longer; returns their number.
     pub(super) fn fill_many(&self, claim: Range<u64>, batch: &mut Batch<'_, T>) -> usize {
-        let shared = &*self.shared;
+        let core = &*self.core;
         let sent = (claim.end - claim.start) as usize;
         // SAFETY: this sender alone has claimed the positions, whose slots are empty, and the batch gives its values
         // up.
-        unsafe { shared.slots.copy_in(claim.clone(), batch.give_up(sent).cast()) };
+        unsafe { core.slots.copy_in(claim.clone(), batch.give_up(sent).cast()) };
         let end = claim.end;
-        shared.producers.complete(claim);
-        shared.notify(sent, || self.hand.has_completed(end));
+        core.producers.complete(claim);
+        core.notify(sent, || self.hand.has_completed(end));
         sent
     }
 
     pub(super) fn give_up(&self, position: u64) {
-        self.shared.producers.skip(position..position + 1);
-        self.shared.notify(1, || ());
+        self.core.producers.skip(position..position + 1);
+        self.core.notify(1, || ());
     }
 }
 
 impl<T, C: Sequencer> Clone for Sender<T, Multi, C> {
     fn clone(&self) -> Self {
-        self.shared.sender_joined();
-        Sender { shared: Arc::clone(&self.shared), hand: () }
+        self.core.sender_joined();
+        Sender { core: Arc::clone(&self.core), hand: () }
     }
 }
 
 impl<T, P: Sequencer, C: Sequencer> Drop for Sender<T, P, C> {
     fn drop(&mut self) {
-        self.shared.sender_left();
+        self.core.sender_left();
     }
 }
 
@@ -285,7 +275,7 @@ impl<T, P: Sequencer, C: Sequencer> Permit<'_, T, P, C> {
     /// Fills the place. Never waits.
     pub fn send(self, value: T) {
         let permit = std::mem::ManuallyDrop::new(self);
-        permit.sender.fill(permit.sender.shared.place(permit.position), value);
+        permit.sender.fill(permit.sender.core.place(permit.position), value);
     }
 }
 

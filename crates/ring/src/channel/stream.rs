@@ -66,7 +66,7 @@ impl<T: Send + 'static, P: Sequencer, C: Sequencer> Stream for ReceiverStream<T,
 /// Lends the receiver to a wait.
 async fn once_there<T, P: Sequencer, C: Sequencer>(mut receiver: Receiver<T, P, C>) -> Receiver<T, P, C> {
     // An error needs no handling here: the receiver's next look finds the end.
-    let _ = receiver.shared.wait_for_value_async(&mut receiver.hand).await;
+    let _ = receiver.core.wait_for_value_async(&mut receiver.hand).await;
     receiver
 }
 

@@ -6,11 +6,11 @@
 use std::ops::{Deref, Range};
 
 use super::batch::Batch;
-use super::shared::Shared;
+use super::core::Core;
 use super::{Disconnected, Receiver, SendError, Sender};
 use crate::sequencer::{Multi, Sequencer, SequencerParts, Single};
 
-impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
+impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     /// Waits until there is a value to claim. The hand is shared or exclusive, so that the future may move to another
     /// thread with it.
     pub(super) async fn wait_for_value_async(&self, hand: impl Deref<Target = C::Hand>) -> Result<(), Disconnected> {
@@ -42,7 +42,7 @@ macro_rules! receiving {
                     if let Some(value) = self.take(self.now()) {
                         return Ok(value);
                     }
-                    self.shared.wait_for_value_async($($own)+ self.hand).await?;
+                    self.core.wait_for_value_async($($own)+ self.hand).await?;
                 }
             }
 
@@ -57,7 +57,7 @@ macro_rules! receiving {
                 }
                 loop {
                     match self.take_many(into, most, self.now()) {
-                        0 => self.shared.wait_for_value_async($($own)+ self.hand).await?,
+                        0 => self.core.wait_for_value_async($($own)+ self.hand).await?,
                         received => return Ok(received),
                     }
                 }
@@ -81,13 +81,13 @@ macro_rules! sending {
             /// # Errors
             /// If all receivers are gone or the channel is closed.
             pub async fn send_async($($own)+ self, value: T) -> Result<(), SendError<T>> {
-                let claimed = self.shared.claim_place(&self.hand).map(|place| place.position);
+                let claimed = self.core.claim_place(&self.hand).map(|place| place.position);
                 let position = match claimed {
                     Some(position) => Some(position),
-                    None => self.shared.wait_for_places_async($($own)+ self.hand, 1).await.map(|claim| claim.start),
+                    None => self.core.wait_for_places_async($($own)+ self.hand, 1).await.map(|claim| claim.start),
                 };
                 match position {
-                    Some(position) if self.shared.has_receivers() => self.fill(self.shared.place(position), value),
+                    Some(position) if self.core.has_receivers() => self.fill(self.core.place(position), value),
                     Some(position) => {
                         self.give_up(position);
                         return Err(SendError(value));
@@ -106,14 +106,14 @@ macro_rules! sending {
             pub async fn send_many_async($($own)+ self, values: &mut Vec<T>) -> Result<(), Disconnected> {
                 let mut batch = Batch::of(values);
                 while batch.left() > 0 {
-                    if !self.shared.has_receivers() {
+                    if !self.core.has_receivers() {
                         return Err(Disconnected);
                     }
                     let most = batch.left() as u64;
-                    let claim = match self.shared.claim_places(&self.hand, most) {
+                    let claim = match self.core.claim_places(&self.hand, most) {
                         Some(claim) => claim,
                         None => {
-                            let places = self.shared.wait_for_places_async($($own)+ self.hand, most);
+                            let places = self.core.wait_for_places_async($($own)+ self.hand, most);
                             places.await.ok_or(Disconnected)?
                         }
                     };

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::RecvTimeoutError;
-use super::shared::{Place, Shared};
+use super::core::{Core, Place};
 use crate::sequencer::SequencerParts;
 use crate::wait::Places;
 
-impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
+impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     /// A place for one value if there is one now.
     #[inline(always)]
     pub(super) fn claim_place(&self, hand: &P::Hand) -> Option<Place<'_, T, P>> {
@@ -108,8 +108,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
                 self.arrivals.gathered(gathered, self.slots.capacity());
                 if gathered > 1 && C::MANY {
                     // One receiver was woken for each event, but events become visible in order: an event that was
-                    // completed
-                    // behind a gap woke a receiver that could not see it.
+                    // completed behind a gap woke a receiver that could not see it.
                     self.notify(1, || ());
                 }
                 Some(Ok(()))

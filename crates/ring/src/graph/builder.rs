@@ -65,8 +65,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// those it follows, directly or indirectly.
     pub fn handle(&mut self, follows: &[Node], mut handle: impl FnMut(&E, Place) + Send + 'static) -> Node {
         // SAFETY: the plan keeps every writer away from events while this consumer has them: producers come a lap
-        // later, and
-        // exclusive consumers come before or after it.
+        // later, and exclusive consumers come before or after it.
         self.add(follows, false, move |cell, place| cell.with(|event| handle(unsafe { &*event }, place)))
     }
 
@@ -165,7 +164,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     pub fn start(self) -> (Producer<E, P>, Running<E, P>) {
         assert!(!self.plan.is_empty(), "a ring has at least one consumer");
         let core = Arc::clone(&self.producer.core);
-        core.gate.set_leaves(self.plan.leaves());
+        core.leaves.set(self.plan.leaves());
         let mut running = Running::new(core, self.plan);
         for (node, body) in self.bodies {
             running.spawn(node, body);

@@ -94,8 +94,7 @@ impl<'c, E, P: Sequencer> Iterator for EventsMut<'c, E, P> {
     fn next(&mut self) -> Option<&'c mut E> {
         let position = self.positions.next()?;
         // SAFETY: the claim is exclusively borrowed; consumers are through with the last lap and do not see this one
-        // before it
-        // is published. The iterator gives out each position once.
+        // before it is published. The iterator gives out each position once.
         Some(self.core.slots.at(position).with_mut(|event| unsafe { &mut *event }))
     }
 }

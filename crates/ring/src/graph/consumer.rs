@@ -124,8 +124,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
                 core.arrivals.gathered(gathered, core.slots.capacity());
                 if gathered > 1 && C::MANY {
                     // One member was woken for each event, but events become visible in order: an event that was
-                    // completed
-                    // behind a gap woke a member that could not see it.
+                    // completed behind a gap woke a member that could not see it.
                     core.arrivals.pass_on();
                 }
                 Some(Waited::Ready)
@@ -192,7 +191,7 @@ impl<E, P: SequencerParts, C: SequencerParts> Drop for Consumer<E, P, C> {
             self.core.free_space.wake_all();
             // This comes last, since it may wait for a preempted producer. Woken threads need not wait for it: the
             // party itself says that it has left.
-            self.core.gate.forget_departed();
+            self.core.leaves.forget_departed();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::gate::Gate;
+use super::leaves::Leaves;
 use crate::Options;
 use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::wait::{Arrivals, FreeSpace, Places};
 pub(super) struct Core<E, P> {
     pub(super) slots: Slots<E>,
     pub(super) producers: Arc<P>,
-    pub(super) gate: Gate,
+    pub(super) leaves: Leaves,
     pub(super) arrivals: Arrivals,
     pub(super) free_space: FreeSpace,
     /// The number of producers; the builder has the first.
@@ -30,7 +30,7 @@ impl<E, P: SequencerParts> Core<E, P> {
         Core {
             slots,
             producers: Arc::new(P::new(capacity, capacity)),
-            gate: Gate::new(),
+            leaves: Leaves::new(),
             arrivals: Arrivals::new(options.strategy, options.set.clone()),
             free_space: FreeSpace::new(options.strategy, capacity),
             open: CachePadded(AtomicUsize::new(1)),
@@ -41,7 +41,7 @@ impl<E, P: SequencerParts> Core<E, P> {
     /// The position up to which producers may claim; all before `from` are known to be free.
     pub(super) fn free_until(&self, from: u64) -> u64 {
         let capacity = self.slots.capacity();
-        self.gate.completed(from - capacity) + capacity
+        self.leaves.completed(from - capacity) + capacity
     }
 
     /// The position up to which a producer that wants `most` positions should claim, all before `from` being free.
@@ -71,12 +71,12 @@ impl<E, P: SequencerParts> Core<E, P> {
         let places = Places { may_have_gaps: false, number: || usize::MAX };
         // This asks for the slowest consumer: a fast one's position would make slots look free that a slow one still
         // holds.
-        self.free_space.wake_waiters(wake_at, places, || self.gate.slowest(), || self.producers.claimed());
+        self.free_space.wake_waiters(wake_at, places, || self.leaves.slowest(), || self.producers.claimed());
     }
 
     /// Called by a consumer without an event to consume: more producers may be needed.
     pub(super) fn found_nothing(&self, sleeps: bool) {
-        self.free_space.drained(sleeps || !P::MANY, || self.gate.slowest(), || self.producers.claimed());
+        self.free_space.drained(sleeps || !P::MANY, || self.leaves.slowest(), || self.producers.claimed());
     }
 
     /// Records that a handler has panicked. Its consumer has not left yet, or is through with its last event.

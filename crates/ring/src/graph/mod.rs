@@ -49,7 +49,7 @@ mod builder;
 mod claim;
 mod consumer;
 mod core;
-mod gate;
+mod leaves;
 mod party;
 mod plan;
 mod poller;

@@ -63,8 +63,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     pub fn add(&mut self, follows: &[Node], mut handle: impl FnMut(&E, Place) + Send + 'static) -> Node {
         let (node, consumer) = self.newcomer(follows);
         // SAFETY: the plan keeps every writer away from events while this consumer has them, and producers have not
-        // been more
-        // than a lap ahead of its start.
+        // been more than a lap ahead of its start.
         let handle = move |cell: &UnsafeCell<E>, place| cell.with(|event| handle(unsafe { &*event }, place));
         self.spawn(node, Box::new(move || consumer.run(handle)));
         node
@@ -83,7 +82,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
         self.forget_departed();
         let upstream = self.plan.check(follows, false, &self.core.producers);
         self.core.arrivals.become_distinct();
-        let (party, start) = self.core.gate.add();
+        let (party, start) = self.core.leaves.add();
         let node = self.plan.enter(follows, false, Arc::clone(&party) as Arc<dyn Followed>);
         (node, Consumer::new(Arc::clone(&self.core), party, upstream, start))
     }

@@ -145,7 +145,7 @@ fn a_newcomer_takes_no_wake_up_of_the_pool() {
 }
 
 #[test]
-fn many_producers_write_in_place_and_a_claim_that_is_dropped_is_passed_over() {
+fn many_producers_write_in_place_and_a_dropped_claim_is_skipped() {
     explore(1, || {
         let mut ring = Builder::multi(options(2), || 0);
         let (_, mut poller) = ring.poller(&[]);

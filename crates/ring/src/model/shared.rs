@@ -60,7 +60,7 @@ fn events_that_are_handled_together_arrive_once_and_make_room_together() {
 }
 
 #[test]
-fn an_event_whose_producer_was_killed_before_the_wake_up_is_handled_when_the_next_attaches() {
+fn the_next_producer_wakes_the_consumer_for_a_killed_one() {
     for killed in [Killed::BeforeItWakes, Killed::BetweenTheStepsOfTheWake] {
         explore(3, move || {
             let ring = Ring::<u32>::new(1);
@@ -74,7 +74,7 @@ fn an_event_whose_producer_was_killed_before_the_wake_up_is_handled_when_the_nex
 }
 
 #[test]
-fn room_whose_consumer_was_killed_before_the_wake_up_is_used_when_the_next_attaches() {
+fn the_next_consumer_wakes_the_producer_for_a_killed_one() {
     for killed in [Killed::BeforeItWakes, Killed::BetweenTheStepsOfTheWake] {
         explore(3, move || {
             let ring = Ring::<u32>::new(1);

@@ -81,8 +81,7 @@ impl Progress for Multi {
     #[inline]
     fn completed(&self, from: u64) -> u64 {
         // This takes two runs, to the end of the slots and on from their beginning: within a run the lap is the same,
-        // and
-        // the loop does not load it again after every acquire.
+        // and the loop does not load it again after every acquire.
         let (behind, before) = self.flags.split_at(from as usize & self.mask);
         let completed = run(before, self.lap(from));
         if completed < before.len() as u64 {
@@ -132,20 +131,17 @@ impl Sequencer for Multi {
         let mut lost = 0;
         loop {
             // Acquire pairs with the release below: the flags of positions before the cursor are seen as their owners
-            // left them.
-            // With an older flag of the position before, parity would make the next lap's look complete.
+            // left them. With an older flag of the position before, parity would make the next lap's look complete.
             let next = claims.cursor.load(Ordering::Acquire);
             // Acquire pairs with the release below: the thread that found the positions free has seen their owners
-            // complete
-            // them, and now this thread has, too.
+            // complete them, and now this thread has, too.
             let mut limit = claims.limit.load(Ordering::Acquire);
             if limit < next + least {
                 if next & CLOSED != 0 {
                     return None;
                 }
                 // Positions that were claimed were free, so the cursor is as good a start; an old hint could be more
-                // than a lap
-                // behind, where flags say nothing.
+                // than a lap behind, where flags say nothing.
                 limit = frontier(limit.max(next));
                 if limit < next + least {
                     // The cursor may have moved on meanwhile; then the frontier says nothing about it.

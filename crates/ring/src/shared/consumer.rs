@@ -8,7 +8,7 @@ use std::time::Instant;
 #[cfg(not(loom))]
 use super::AttachError;
 #[cfg(not(loom))]
-use super::place::Role;
+use super::role::Role;
 use super::{Plain, Segment};
 use crate::primitive::atomic::Ordering;
 
@@ -141,8 +141,7 @@ impl<T: Plain> Consumer<T> {
     /// Passes the event at a position that is ready to `handle`.
     pub(super) fn read<R>(&self, position: u64, handle: impl FnOnce(&T) -> R) -> R {
         // SAFETY: the slot holds an event that the producer does not touch before this consumer is through with it, and
-        // every
-        // pattern of bits is a valid one.
+        // every pattern of bits is a valid one.
         self.segment.slot(position).with(|event| handle(unsafe { &*event }))
     }
 

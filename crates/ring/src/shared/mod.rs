@@ -77,9 +77,9 @@ mod error;
 mod header;
 #[cfg(not(loom))]
 mod kind;
-#[cfg(not(loom))]
-mod place;
 mod producer;
+#[cfg(not(loom))]
+mod role;
 #[cfg(not(loom))]
 mod segment;
 mod sleep;

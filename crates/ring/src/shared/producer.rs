@@ -8,7 +8,7 @@ use std::time::Instant;
 #[cfg(not(loom))]
 use super::AttachError;
 #[cfg(not(loom))]
-use super::place::Role;
+use super::role::Role;
 use super::{Plain, Segment};
 use crate::primitive::atomic::Ordering;
 

@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 
 use super::header::Header;
 use super::kind::Kind;
-use super::place::{Place, Role};
+use super::role::{Role, RoleLock};
 use super::{AttachError, Plain};
 use crate::primitive::UnsafeCell;
 use crate::slots::check_capacity;
@@ -18,7 +18,7 @@ pub(super) struct Segment<T> {
     header: NonNull<Header>,
     bytes: usize,
     slots: u64,
-    _place: Place,
+    _role: RoleLock,
     _events: PhantomData<T>,
 }
 
@@ -30,12 +30,12 @@ impl<T: Plain> Segment<T> {
         check_capacity(slots);
         const { assert!(align_of::<T>() <= 128 && size_of::<T>() > 0 && size_of::<T>() <= u32::MAX as usize) };
         let (kind, bytes) = Kind::of::<T>(slots)?;
-        let place = Place::take(file, role)?;
-        let header = place.alone(|file| {
+        let role = RoleLock::take(file, role)?;
+        let header = role.alone(|file| {
             kind.agree(file, bytes as u64)?;
             map(file, bytes).map_err(AttachError::system(format!("map {bytes} bytes of the file")))
         })?;
-        Ok(Segment { header, bytes, slots: slots as u64, _place: place, _events: PhantomData })
+        Ok(Segment { header, bytes, slots: slots as u64, _role: role, _events: PhantomData })
     }
 
     pub(super) fn header(&self) -> &Header {
@@ -52,8 +52,7 @@ impl<T: Plain> Segment<T> {
     pub(super) fn slot(&self, position: u64) -> &UnsafeCell<T> {
         let index = (position & (self.slots - 1)) as usize;
         // SAFETY: the header is followed by `self.slots` slots, aligned at least as the header is. Every pattern of
-        // bits in them
-        // is a value, and a cell may change while there are references to it.
+        // bits in them is a value, and a cell may change while there are references to it.
         unsafe { self.header.add(1).cast::<UnsafeCell<T>>().add(index).as_ref() }
     }
 }

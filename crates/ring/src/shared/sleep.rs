@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use millstream_sync::eventcount::{Patience, SharedEventCount};
 
 /// The longest sleep without a check. In a model it is unlimited, so that the model finds lost wake-ups.
-const LONGEST_SLEEP: Option<Duration> = if cfg!(loom) { None } else { Some(Duration::from_secs(1)) };
+const MAX_SLEEP: Option<Duration> = if cfg!(loom) { None } else { Some(Duration::from_secs(1)) };
 
 /// In a model, looking more often reveals nothing.
 const PATIENCE: Patience = if cfg!(loom) { Patience::NONE } else { Patience::DEFAULT };
@@ -44,7 +44,7 @@ impl Sleeper {
     /// Sleeps until `look` finds something; `None` if the deadline passes first.
     pub(super) fn sleep<R>(&self, deadline: Option<Instant>, mut look: impl FnMut() -> Option<R>) -> Option<R> {
         loop {
-            let limit = LONGEST_SLEEP.map(|longest| Instant::now() + longest);
+            let limit = MAX_SLEEP.map(|longest| Instant::now() + longest);
             let until = [deadline, limit].into_iter().flatten().min();
             let found = self.0.wait_for_patiently(&mut look, until, &PATIENCE);
             if found.is_some() || until == deadline {

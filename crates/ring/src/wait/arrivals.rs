@@ -148,6 +148,7 @@ impl Arrivals {
         let sleeps_at_once = pace.sleeps_at_once();
         let looked = pace.look(deadline, |pace| {
             let found = look();
+            // Once, and not with each look: the pauses did not help, and too few producers may be at work.
             if found.is_none() && pace.yields_next() {
                 on_empty(false);
             }
@@ -165,6 +166,8 @@ impl Arrivals {
             Looked::GaveUp => {
                 on_empty(true);
                 let began = self.spin.times_sleep().then(Instant::now);
+                // A waiter that no longer looks sleeps for each event, and saves a heavy fence per event by staying
+                // registered, if no other thread waits on the same notifier.
                 let found = if alone && self.are_interchangeable() && sleeps_at_once {
                     self.stay_registered();
                     self.notifier.wait_registered(deadline, glance)
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consumer_that_sleeps_for_each_event_stays_registered_until_two_have_gathered() {
+    fn a_consumer_stays_registered_until_two_events_have_gathered() {
         let arrivals = Arrivals::new(WaitStrategy::Block, None);
         for _ in 0..3 {
             sleep_until_deadline(&arrivals, true);
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consumer_that_looks_again_unregisters_whether_it_finds_something_or_sleeps() {
+    fn a_consumer_that_looks_again_unregisters() {
         for finds in [false, true] {
             let arrivals = Arrivals::new(WaitStrategy::Adaptive, None);
             let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();

@@ -123,6 +123,7 @@ impl Alarm {
             || since(&self.drained, claimed) < AT_WORK
             || since(&self.helped, claimed) >= POSITIONS_BETWEEN_HELPERS
             || since(&self.helped_ns, now_ns) >= TIME_BETWEEN_HELPERS.as_nanos() as u64;
+        // Consumers that race here overwrite each other's records, at worst for one wake-up too many or too late.
         self.drained.store(claimed, Ordering::Relaxed);
         if needs {
             self.helped.store(claimed, Ordering::Relaxed);
@@ -207,8 +208,7 @@ impl FreeSpace {
         self.alarm.wake_at.swap(NEVER, Ordering::AcqRel);
         if self.tasks.has_waiters_unfenced() {
             // A task registered in between. Another consumer may have found `NEVER` meanwhile. Either it passes the
-            // fence, and
-            // the task sees its completion when it is woken; or it completes later and finds `AT_ONCE`.
+            // fence, and the task sees its completion when it is woken; or it completes later and finds `AT_ONCE`.
             self.wake_no_later_than(AT_ONCE);
             heavy();
             self.tasks.wake(usize::MAX);
@@ -248,6 +248,7 @@ impl FreeSpace {
         // The end of the claimed positions gets a check: no completion may follow it.
         self.check_threads_at(completed + level.clamp(1, self.portion));
 
+        // Each check wakes at most one producer: if that is too few, the next check finds no claims again.
         let is_turn = alarm.turn_due.load(Ordering::Relaxed) <= completed;
         let no_producer_works = level <= self.portion && (no_claims || level == 0);
         if alarm.urgent.load(Ordering::Relaxed) {
@@ -324,10 +325,12 @@ impl FreeSpace {
         let looked = if stands_back { Looked::GaveUp } else { self.look_for_room(deadline, &mut look) };
         match looked {
             Looked::Found(found) => Some(found),
+            // The looks so far may have asked for a whole portion; less will do now.
             Looked::TimedOut => look(1),
             Looked::GaveUp => {
                 let began = Instant::now();
                 let found = self.sleep(began, deadline, completed, look);
+                // The sleep of a producer that stood back shows nothing about looking: it has not looked.
                 if !stands_back {
                     self.spin.slept_since(began);
                 }
@@ -357,6 +360,8 @@ impl FreeSpace {
             // Two producers may begin at the same time, which is as good as one.
             self.spinners.active.fetch_add(1, Ordering::Relaxed);
         }
+        // At first only a whole portion will do, so that the producer does not take each slot the moment it is freed;
+        // behind a slow consumer it takes what there is.
         let pace = self.spin.start();
         let looked = pace.look(deadline, |pace| look(if pace.looks() <= GATHERING_LOOKS { self.portion } else { 1 }));
         if is_counted {
@@ -390,10 +395,14 @@ impl FreeSpace {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return None;
             }
+            // Each nap is as long as all before it, and longer the more producers sleep: so together they wake up by
+            // themselves no more often than one would.
             let nap = (began.elapsed().clamp(MIN_NAP, MAX_NAP_EACH) * registration.waiters()).min(MAX_NAP);
             let until = Instant::now() + nap;
             let end = deadline.map_or(until, |deadline| deadline.min(until));
             was_woken = registration.sleep(key, Some(end)) == Waited::Changed;
+            // A whole nap has passed without a wake-up, so no check has found that this producer is needed, and there
+            // may be room all the same: the next completion wakes the longest sleeper.
             if !was_woken && end == until {
                 self.alarm.urgent.store(true, Ordering::Relaxed);
                 self.check_threads_at(AT_ONCE);
@@ -429,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consumer_that_finds_nothing_wakes_a_producer_if_none_is_at_work_and_else_seldom() {
+    fn an_idle_consumer_wakes_a_producer_at_once_only_if_none_is_at_work() {
         let room = FreeSpace::new(WaitStrategy::Adaptive, 1024);
         let epoch = room.alarm.epoch;
         let needs = |claimed, must, us| room.alarm.needs_help(claimed, must, epoch + Duration::from_micros(us));

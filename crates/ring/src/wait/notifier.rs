@@ -106,6 +106,7 @@ impl Notifier {
         announce();
         heavy();
         loop {
+            // First the snapshot, then the look, as for a thread.
             let key = registration.key();
             if let Some(found) = look() {
                 return found;
@@ -130,6 +131,7 @@ pub(crate) struct Registration<'a> {
 impl Registration<'_> {
     fn wait<R>(&self, deadline: Option<Instant>, mut look: impl FnMut() -> Option<R>) -> Option<R> {
         loop {
+            // The snapshot comes before the look, so an event after the look changes the count and ends the sleep.
             let key = self.key();
             if let Some(found) = look() {
                 return Some(found);

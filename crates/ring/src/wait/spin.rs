@@ -94,6 +94,7 @@ impl AdaptiveSpin {
         if !self.is_adaptive() {
             return;
         }
+        // Falling asleep and waking took longer than the wait itself, so the next waits yield for longer.
         if began.elapsed() < SHORT_SLEEP {
             self.yielding_helped();
         } else {
@@ -155,6 +156,7 @@ impl Pace<'_> {
     /// Looks until there is something, the deadline has passed, or it is time to sleep.
     pub(super) fn look<R>(mut self, deadline: Option<Instant>, mut look: impl FnMut(&Self) -> Option<R>) -> Looked<R> {
         while self.max_looks.is_none_or(|most| self.looks < most) {
+            // A partner that runs needs only the pauses; one that does not run needs the core.
             if self.looks < SPINS || self.spin.strategy == WaitStrategy::Spin {
                 (0..self.gap).for_each(|_| pause());
             } else {

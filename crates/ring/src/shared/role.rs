@@ -16,14 +16,14 @@ pub(super) enum Role {
 const ATTACHING: libc::off_t = 2;
 
 /// A role that this process holds until the value is dropped.
-pub(super) struct Place {
+pub(super) struct RoleLock {
     role: Role,
     /// The lock belongs to this open file description: the kernel drops it with the last descriptor, however the
     /// process ends.
     pub(super) file: File,
 }
 
-impl Place {
+impl RoleLock {
     pub(super) fn take(file: &File, role: Role) -> Result<Self, AttachError> {
         // This opens a description of its own: locks belong to descriptions, and the caller's may be shared.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -35,7 +35,7 @@ impl Place {
                 Role::Consumer => "consumer",
             }));
         }
-        Ok(Place { role, file })
+        Ok(RoleLock { role, file })
     }
 
     /// Runs `work`, which only one process may do at a time, waiting for its turn.
@@ -47,11 +47,10 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RoleLock {
     fn drop(&mut self) {
         // Closing is not enough: a child that another thread is just starting has a copy of the descriptor until it
-        // runs its
-        // program. On an error the lock is left to the kernel.
+        // runs its program. On an error the lock is left to the kernel.
         for byte in [self.role as libc::off_t, ATTACHING] {
             let _ = lock(&self.file, byte, libc::F_OFD_SETLK, libc::F_UNLCK);
         }

@@ -1,4 +1,4 @@
-//! The slowest of several consumers, to which more may be added.
+//! The consumers without followers, for the slowest of which producers wait.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::primitive::RwLock;
 use crate::primitive::atomic::{AtomicU64, Ordering};
 use crate::sequencer::{Progress, Single};
 
-/// The consumers without followers: producers wait for the slowest of them.
+/// The leaves of the graph, to which more may be added while the ring runs.
 ///
 /// A read lock is held while a limit is computed, a write lock while a consumer is added. So every limit that a
 /// producer has was computed either before, and is within a lap of the slowest consumer's position at that time; or
@@ -17,19 +17,19 @@ use crate::sequencer::{Progress, Single};
 /// and leavers, but no producer. The standard lock admits no reader behind a waiting writer, so one preempted producer
 /// would stop them all. A writer holds the lock for about a microsecond, and that is the longest wait of a producer.
 #[derive(Debug)]
-pub(super) struct Gate {
-    leaves: RwLock<Follows>,
+pub(super) struct Leaves {
+    parties: RwLock<Follows>,
     /// All leaves have completed everything before this.
     floor: AtomicU64,
 }
 
-impl Gate {
+impl Leaves {
     pub(super) fn new() -> Self {
-        Gate { leaves: RwLock::new(Follows::default()), floor: AtomicU64::new(0) }
+        Leaves { parties: RwLock::new(Follows::default()), floor: AtomicU64::new(0) }
     }
 
-    pub(super) fn set_leaves(&self, leaves: Follows) {
-        *self.leaves.write() = leaves;
+    pub(super) fn set(&self, leaves: Follows) {
+        *self.parties.write() = leaves;
     }
 
     /// The position up to which all leaves have completed.
@@ -40,7 +40,7 @@ impl Gate {
 
     /// Adds a consumer that starts at the position of the slowest one.
     pub(super) fn add(&self) -> (Arc<Party<Single>>, u64) {
-        let mut leaves = self.leaves.write();
+        let mut leaves = self.parties.write();
         // No limit is computed meanwhile, and no earlier limit lies more than a lap beyond the slowest.
         let start = leaves.completed(self.floor.load(Ordering::Relaxed));
         let newcomer = Arc::new(Party::new(Single::starting_at(start), 1));
@@ -54,16 +54,15 @@ impl Gate {
     /// May wait for a producer that is preempted while it computes a limit: the caller should wake other threads
     /// before.
     pub(super) fn forget_departed(&self) {
-        self.leaves.write().forget_departed();
+        self.parties.write().forget_departed();
     }
 }
 
-impl Progress for Gate {
+impl Progress for Leaves {
     fn completed(&self, from: u64) -> u64 {
-        let leaves = self.leaves.read_recursive();
+        let leaves = self.parties.read_recursive();
         // Acquire pairs with the release below: the leaves' completions before the floor are not read again, so this
-        // thread
-        // must see them through the thread that read them.
+        // thread must see them through the thread that read them.
         let slowest = leaves.completed(from.max(self.floor.load(Ordering::Acquire)));
         let higher = |floor| (floor < slowest).then_some(slowest);
         let _ = self.floor.fetch_update(Ordering::Release, Ordering::Relaxed, higher);
@@ -79,34 +78,38 @@ mod tests {
 
     #[test]
     fn a_consumer_that_comes_and_goes_leaves_no_trace() {
-        let (gate, producers) = (Gate::new(), Arc::new(Single::new(4, 4)));
+        let (leaves, producers) = (Leaves::new(), Arc::new(Single::new(4, 4)));
         let follows = || Follows::new([&(Arc::clone(&producers) as Arc<dyn Followed>)]);
-        let stays = gate.add().0;
+        let stays = leaves.add().0;
         for position in 1..100 {
-            let (visitor, start) = gate.add();
+            let (visitor, start) = leaves.add();
             assert_eq!(start, position - 1);
             producers.complete(position - 1..position);
             stays.own.complete(position - 1..position);
-            assert_eq!(gate.slowest(), position - 1, "the slowest is not the visitor, which has not handled the event");
+            assert_eq!(
+                leaves.slowest(),
+                position - 1,
+                "the slowest is not the visitor, which has not handled the event"
+            );
             assert!(visitor.leave(follows()), "the visitor was not the last of its party");
-            gate.forget_departed();
-            assert_eq!(gate.slowest(), position);
-            assert!(format!("{gate:?}").contains("Follows(2 parties)"), "{gate:?}");
+            leaves.forget_departed();
+            assert_eq!(leaves.slowest(), position);
+            assert!(format!("{leaves:?}").contains("Follows(2 parties)"), "{leaves:?}");
         }
     }
 
     #[test]
     fn a_waiting_writer_keeps_no_producer_waiting() {
-        let gate = Gate::new();
+        let leaves = Leaves::new();
         std::thread::scope(|scope| {
-            let preempted = gate.leaves.read_recursive();
-            scope.spawn(|| gate.add());
-            while !gate.leaves.is_locked_exclusive() {
+            let preempted = leaves.parties.read_recursive();
+            scope.spawn(|| leaves.add());
+            while !leaves.parties.is_locked_exclusive() {
                 std::thread::yield_now();
             }
             let (sender, limits) = std::sync::mpsc::channel();
-            let gate = &gate;
-            scope.spawn(move || sender.send(gate.slowest()));
+            let leaves = &leaves;
+            scope.spawn(move || sender.send(leaves.slowest()));
             let limit = limits.recv_timeout(Duration::from_secs(60));
             drop(preempted);
             assert_eq!(limit, Ok(0));

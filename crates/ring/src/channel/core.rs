@@ -12,7 +12,7 @@ use crate::sequencer::{Multi, SequencerParts};
 use crate::slots::{Slots, slots_for};
 use crate::wait::{Arrivals, FreeSpace};
 
-pub(super) struct Shared<T, P: SequencerParts, C: SequencerParts> {
+pub(super) struct Core<T, P: SequencerParts, C: SequencerParts> {
     pub(super) slots: Slots<MaybeUninit<T>>,
     /// The number of slots that may be in use, as given by the user.
     pub(super) capacity: u64,
@@ -44,11 +44,11 @@ struct Ends {
     receivers: AtomicUsize,
 }
 
-impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
+impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     pub(super) fn new(options: &Options) -> Self {
         let slots = Slots::new(slots_for(options.capacity), MaybeUninit::uninit);
         let capacity = options.capacity as u64;
-        Shared {
+        Core {
             producers: P::new(slots.capacity(), capacity),
             consumers: C::new(slots.capacity(), 0),
             slots,
@@ -113,8 +113,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
             return None;
         }
         // SAFETY: a sender completed the position and did not skip it, so there is a value; only the caller has claimed
-        // it,
-        // and this is the only call for it.
+        // it, and this is the only call for it.
         Some(self.slots.at(position).with(|slot| unsafe { (*slot).assume_init_read() }))
     }
 
@@ -146,8 +145,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     /// Whether values may still arrive. If `false`, every value ever sent is visible.
     pub(super) fn has_senders(&self) -> bool {
         // Acquire pairs with the release of each sender that left, which came after all its sends, and with that of
-        // `close`,
-        // after which no position is claimed.
+        // `close`, after which no position is claimed.
         let senders = self.ends.senders.load(Ordering::Acquire);
         if senders & CLOSED == 0 {
             // The producers' cursor is not read here: a waiter would take its line from the sender for which it waits.
@@ -190,11 +188,6 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
         self.ends.senders.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// The number of receivers.
-    pub(super) fn receivers(&self) -> usize {
-        self.ends.receivers.load(Ordering::Relaxed)
-    }
-
     /// Whether no more values will be sent: all senders are gone, or the channel is closed.
     pub(super) fn is_sent(&self) -> bool {
         // Acquire, for the reason given in `has_senders`.
@@ -221,8 +214,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
 
     pub(super) fn receiver_left(&self) {
         // Release pairs with the fence in `has_receivers`. Acquire: the last receiver passes on everything the others
-        // did
-        // before.
+        // did before.
         if self.ends.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
             // Claims end before values are discarded: then the unfinished ones are known, see `may_be_sending`.
             self.producers.close();
@@ -232,7 +224,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Shared<T, P, C> {
     }
 }
 
-impl<T, C: SequencerParts> Shared<T, Multi, C> {
+impl<T, C: SequencerParts> Core<T, Multi, C> {
     /// Closes the channel, and wakes all waiters of both sides.
     pub(super) fn close(&self) {
         // The heavy fence pairs with the light fence that follows a completion, see `wake`.
@@ -255,24 +247,24 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_closes_a_gap_frees_the_places_behind_it_even_if_lapped_before_it_counts() {
-        let shared = Shared::<u8, Multi, Multi>::new(&Options::new(4));
-        let sent = || pass(&shared.producers, &(), |from| shared.free_until(from));
-        let claim = || shared.consumers.claim(&(), 1, 1, |from| shared.producers.completed(from)).unwrap();
+    fn closing_a_gap_frees_the_places_behind_it_even_after_a_lap() {
+        let core = Core::<u8, Multi, Multi>::new(&Options::new(4));
+        let sent = || pass(&core.producers, &(), |from| core.free_until(from));
+        let claim = || core.consumers.claim(&(), 1, 1, |from| core.producers.completed(from)).unwrap();
         (0..4).for_each(|_| sent());
         let [first, second, third, fourth] = [(); 4].map(|()| claim());
         for claim in [fourth, second, third] {
-            shared.consumers.complete(claim);
+            core.consumers.complete(claim);
         }
-        assert!(shared.freed(1, 2) >= 3 && shared.freed(3, 4) >= 1, "positions behind a gap free at least themselves");
-        shared.consumers.complete(first);
-        assert_eq!(shared.freed(0, 1), 4);
+        assert!(core.freed(1, 2) >= 3 && core.freed(3, 4) >= 1, "positions behind a gap free at least themselves");
+        core.consumers.complete(first);
+        assert_eq!(core.freed(0, 1), 4);
         sent();
         let next = claim();
-        assert_eq!(shared.freed(0, 1), 4, "a claim without a completion changed the result");
-        shared.consumers.complete(next);
-        assert_eq!(shared.freed(0, 1), 4, "the first flag belongs to the next lap");
+        assert_eq!(core.freed(0, 1), 4, "a claim without a completion changed the result");
+        core.consumers.complete(next);
+        assert_eq!(core.freed(0, 1), 4, "the first flag belongs to the next lap");
         // No slot was ever written, so the values must not be dropped.
-        std::mem::forget(shared);
+        std::mem::forget(core);
     }
 }
