@@ -23,17 +23,17 @@
 //!
 //! # Which part do I want?
 //!
-//! | you have | use |
+//! | task | use |
 //! | --- | --- |
-//! | objects of one type, [`bytemuck::Pod`] | [`Slab`], [`Cache`], [`Private`] |
-//! | objects of a size chosen at run time | [`RawSlab`], [`RawCache`], [`RawPrivate`] |
-//! | objects that another thread of this process frees or continues to use | [`Parcel`], [`RawParcel`] |
-//! | a name for an object, to store or to send | [`Handle`] |
-//! | a file, a memfd, memory of this process and its children | [`Options::create`], [`Options::memfd`], [`Options::private`] |
-//! | a crash to recover from | [`RawSlab::open_and_report`], [`RawSlab::live`], [`RawSlab::recover`] |
-//! | data that must survive a power failure | [`RawSlab::sync`], [`RawSlab::sync_object`] |
-//! | a slab whose integrity is in doubt | [`Inspection`], or `millstream slab check`; [`RawSlab::verify`] |
-//! | workers that may die, and a supervisor that cleans up after each | [`Options::owners`], [`RawSlab::owner`] |
+//! | store objects of one type, [`bytemuck::Pod`] | [`Slab`], [`Cache`], [`Private`] |
+//! | store objects of a size chosen at run time | [`RawSlab`], [`RawCache`], [`RawPrivate`] |
+//! | hand objects to another thread of this process | [`Parcel`], [`RawParcel`] |
+//! | name an object, to store the name or to send it | [`Handle`] |
+//! | choose the memory: a file, a memfd, memory of this process and its children | [`Options::create`], [`Options::memfd`], [`Options::private`] |
+//! | recover after a crash | [`RawSlab::open_and_report`], [`RawSlab::live`], [`RawSlab::recover`] |
+//! | make objects durable, against a power failure | [`RawSlab::sync`], [`RawSlab::sync_object`] |
+//! | verify the integrity of a slab | [`Inspection`], or `millstream slab check`; [`RawSlab::verify`] |
+//! | clean up after each worker that dies | [`Options::owners`], [`RawSlab::owner`] |
 //!
 //! Where no object outlives its process, an ordinary heap is simpler. Objects of varying sizes take one slab for each
 //! size class.

@@ -190,8 +190,8 @@ fn processes_of_an_earlier_boot_are_dead() {
     assert!(slab.verify().is_sound());
 }
 
-/// Words 20 and 21: the process at the gate, and its boot and namespaces.
-fn shut(path: &Path, place_flipped: u64) -> (fs::File, [u64; 2]) {
+/// Words 20 and 21: the holder of the rebuild lock, and its boot and namespaces.
+fn locked(path: &Path, place_flipped: u64) -> (fs::File, [u64; 2]) {
     let file = fs::File::options().read(true).write(true).open(path).unwrap();
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let started: u64 = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(22 - 3).unwrap().parse().unwrap();
@@ -202,18 +202,18 @@ fn shut(path: &Path, place_flipped: u64) -> (fs::File, [u64; 2]) {
         bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     };
     let place = (digest(boot.into_iter().map(u64::from).collect()) | 1) << 32 | digest(vec![namespace]) & 0xffff_ffff;
-    let gate = [started << 22 | u64::from(std::process::id()), place ^ place_flipped];
-    file.write_all_at(&gate.map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
-    (file, gate)
+    let holder = [started << 22 | u64::from(std::process::id()), place ^ place_flipped];
+    file.write_all_at(&holder.map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
+    (file, holder)
 }
 
 #[test]
-fn opening_waits_for_a_gate_holder_of_another_namespace() {
+fn opening_waits_for_a_rebuild_in_another_namespace() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     drop(Slab::<u64>::options(50).create(&path).unwrap());
     // A number that no process has here.
-    let (file, [identity, place]) = shut(&path, 1);
+    let (file, [identity, place]) = locked(&path, 1);
     let nobody = identity | ((1 << 22) - 1);
     file.write_all_at(&[nobody, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
     let began = Instant::now();
@@ -228,12 +228,12 @@ fn opening_waits_for_a_gate_holder_of_another_namespace() {
 }
 
 #[test]
-fn a_gate_holder_that_died_or_belongs_to_an_earlier_boot_blocks_no_process() {
+fn a_dead_holder_of_the_rebuild_lock_blocks_no_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     drop(Slab::<u64>::options(50).create(&path).unwrap());
     for (started_earlier, place_flipped) in [(1 << 22, 0), (0, 1 << 32)] {
-        let (file, [identity, place]) = shut(&path, place_flipped);
+        let (file, [identity, place]) = locked(&path, place_flipped);
         file.write_all_at(&[identity - started_earlier, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
         let began = Instant::now();
         assert!(RawSlab::open(&path).unwrap().verify().is_sound());
@@ -242,11 +242,11 @@ fn a_gate_holder_that_died_or_belongs_to_an_earlier_boot_blocks_no_process() {
 }
 
 #[test]
-fn a_live_gate_holder_is_named() {
+fn a_live_holder_of_the_rebuild_lock_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     drop(Slab::<u64>::options(50).create(&path).unwrap());
-    let _shut = shut(&path, 0);
+    let _locked = locked(&path, 0);
     let error = RawSlab::open(&path).unwrap_err();
     assert!(matches!(error, Error::Busy { pid, .. } if pid == std::process::id()), "{error}");
 }
@@ -293,7 +293,7 @@ fn a_failed_rebuild_is_repeated_before_any_cache_is_made() {
     let slab = Slab::<u64>::options(50).create(&path).unwrap();
     drop(slab.cache().unwrap().alloc(1).unwrap());
     // A process died during a rebuild, and a word is damaged.
-    let (file, [identity, place]) = shut(&path, 0);
+    let (file, [identity, place]) = locked(&path, 0);
     let dead = (identity - (1 << 22)) | 1 << 63;
     file.write_all_at(&[dead, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
     let word = 4096 + 128 * 64;
@@ -309,7 +309,7 @@ fn a_failed_rebuild_is_repeated_before_any_cache_is_made() {
 }
 
 #[test]
-fn a_stopped_process_at_the_gate_is_named_with_a_remedy() {
+fn a_stopped_rebuild_is_named_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     drop(Slab::<u64>::options(50).create(&path).unwrap());
@@ -323,7 +323,7 @@ fn a_stopped_process_at_the_gate_is_named_with_a_remedy() {
     while field(3) != "T" {
         std::thread::yield_now();
     }
-    let (file, [_, place]) = shut(&path, 0);
+    let (file, [_, place]) = locked(&path, 0);
     let identity = 1 << 63 | field(22).parse::<u64>().unwrap() << 22 | u64::from(pid);
     file.write_all_at(&[identity, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
 

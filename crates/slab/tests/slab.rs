@@ -363,7 +363,7 @@ fn a_parcel_carries_objects_to_another_thread() {
 }
 
 #[test]
-fn objects_in_a_parcel_outlive_the_cache_that_made_them_and_end_with_the_parcel() {
+fn objects_in_a_parcel_live_as_long_as_the_parcel() {
     let slab = Slab::<u64>::options(1000).caches(2).memfd().unwrap();
     let mut parcel = slab.parcel().unwrap();
     let cache = slab.cache().unwrap();

@@ -3,10 +3,10 @@
 //!
 //! A process that opens a slab recovers dead caches beside the live ones, as every process may at any time. If no
 //! process uses the slab, it also checks the free list, and rebuilds a damaged one. Only for that, and after a reboot,
-//! it goes to the [gate](crate::mapped::gate).
+//! it takes the [rebuild lock](crate::mapped::rebuild_lock).
 //!
-//! A process that registers a cache, or takes over the slot of a dead one, looks at the gate afterwards; a process that
-//! has entered the gate looks at the slots afterwards. So either the first steps back, or the second sees it. (All four
+//! A process that registers a cache, or takes over the slot of a dead one, looks at the lock afterwards; a process that
+//! has taken the lock looks at the slots afterwards. So either the first steps back, or the second sees it. (All four
 //! accesses are sequentially consistent: each side stores, then loads the word that the other side stores.)
 
 use std::sync::atomic::Ordering;
@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use crate::mapped::check;
 use crate::mapped::error::{Error, Work};
-use crate::mapped::gate::{AtTheGate, OPEN};
+use crate::mapped::mapping::Mapping;
 use crate::mapped::process::{self, Identity};
 use crate::mapped::rebuild;
+use crate::mapped::rebuild_lock::{RebuildLock, UNLOCKED};
 use crate::mapped::recover::{Passage, Recovered};
-use crate::mapped::shared::Shared;
 use crate::mapped::wait::{PATIENCE, Wait};
 
 /// The owner of an object whose holder has set no number.
@@ -33,7 +33,7 @@ pub(crate) enum Others {
     Absent,
 }
 
-impl Shared {
+impl Mapping {
     /// Makes the slab whole, and waits for other processes that recover, unless they are stopped.
     pub(crate) fn attach(&self, others: Others) -> Result<Recovered, Error> {
         let mut recovered = self.make_whole(others, true)?;
@@ -46,16 +46,16 @@ impl Shared {
         let mut recovered = Recovered::default();
         loop {
             if others == Others::Watched
-                && let Some(found) = self.recover_beside(thoroughly, Passage::Open)?
+                && let Some(found) = self.recover_beside(thoroughly, Passage::Unlocked)?
             {
                 recovered += found;
                 if self.in_use() || found.damaged == 0 && check::is_whole(self) {
                     return Ok(recovered);
                 }
             }
-            let gate = AtTheGate::enter(self, others, PATIENCE)?;
-            if !gate.has_waited || gate.must_remake {
-                recovered += self.make_whole_at(&gate, others, thoroughly)?;
+            let lock = RebuildLock::acquire(self, others, PATIENCE)?;
+            if !lock.has_waited || lock.must_rebuild {
+                recovered += self.make_whole_at(&lock, others, thoroughly)?;
                 return Ok(recovered);
             }
             // The process that was there first has usually done the work.
@@ -63,19 +63,19 @@ impl Shared {
     }
 
     /// Rebuilds the free list, unless other processes use it.
-    fn make_whole_at(&self, gate: &AtTheGate<'_>, others: Others, thoroughly: bool) -> Result<Recovered, Error> {
+    fn make_whole_at(&self, lock: &RebuildLock<'_>, others: Others, thoroughly: bool) -> Result<Recovered, Error> {
         let namespace = process::namespace()?;
-        if others == Others::Watched && !gate.must_remake {
+        if others == Others::Watched && !lock.must_rebuild {
             self.check_namespace(namespace)?;
             if self.in_use() {
-                return Ok(self.recover_beside(thoroughly, Passage::Ours)?.unwrap_or_default());
+                return Ok(self.recover_beside(thoroughly, Passage::Locked)?.unwrap_or_default());
             }
         }
-        let rebuilt = rebuild::rebuild(self, others, || gate.remakes())?;
+        let rebuilt = rebuild::rebuild(self, others, || lock.mark_half_rebuilt())?;
         // The boot last: a process that finds it to be its own trusts the list and the namespace.
         self.namespace_word().store(namespace, Ordering::SeqCst);
         self.boot_word().store(self.boot, Ordering::Release);
-        gate.has_remade();
+        lock.mark_whole();
         Ok(rebuilt)
     }
 
@@ -100,24 +100,24 @@ impl Shared {
     }
 
     fn recover_within(&self, patience: Duration, thoroughly: bool) -> Result<Recovered, Error> {
-        if let Some(recovered) = self.recover_beside(thoroughly, Passage::Open)? {
+        if let Some(recovered) = self.recover_beside(thoroughly, Passage::Unlocked)? {
             return Ok(recovered);
         }
-        let gate = AtTheGate::enter(self, Others::Watched, patience)?;
-        if gate.must_remake {
-            return self.make_whole_at(&gate, Others::Watched, thoroughly);
+        let lock = RebuildLock::acquire(self, Others::Watched, patience)?;
+        if lock.must_rebuild {
+            return self.make_whole_at(&lock, Others::Watched, thoroughly);
         }
-        Ok(self.recover_beside(thoroughly, Passage::Ours)?.unwrap_or_default())
+        Ok(self.recover_beside(thoroughly, Passage::Locked)?.unwrap_or_default())
     }
 
-    /// Waits until the gate is open, and completes the rebuild of a process that died there.
-    pub(crate) fn pass_gate(&self) -> Result<(), Error> {
-        if self.gate().load(Ordering::SeqCst) == OPEN {
+    /// Waits until the rebuild lock is free, and completes the rebuild of a holder that died.
+    pub(crate) fn outwait_rebuild(&self) -> Result<(), Error> {
+        if self.rebuild_lock().load(Ordering::SeqCst) == UNLOCKED {
             return Ok(());
         }
-        let gate = AtTheGate::enter(self, Others::Watched, PATIENCE)?;
-        if gate.must_remake {
-            self.make_whole_at(&gate, Others::Watched, false)?;
+        let lock = RebuildLock::acquire(self, Others::Watched, PATIENCE)?;
+        if lock.must_rebuild {
+            self.make_whole_at(&lock, Others::Watched, false)?;
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Shared {
         owners.filter(|owner| owner.is_recovering()).find(|&owner| self.lives(owner))
     }
 
-    /// The digest of this process's boot and namespaces, for the gate.
+    /// The digest of this process's boot and namespaces, for the rebuild lock.
     pub(crate) fn place(&self) -> Result<u64, Error> {
         Ok(process::place(self.boot, process::namespace()?))
     }
@@ -147,8 +147,8 @@ impl Shared {
     pub(crate) fn check_namespace(&self, expected: u64) -> Result<(), Error> {
         let found = self.namespace_word().load(Ordering::Acquire);
         let same_boot = self.boot_word().load(Ordering::Acquire) == self.boot;
-        let somebody = || self.slots().iter().any(|slot| slot.owner.load(Ordering::SeqCst) != Identity::NONE);
-        if same_boot && found != expected && somebody() {
+        let any_user = || self.slots().iter().any(|slot| slot.owner.load(Ordering::SeqCst) != Identity::NONE);
+        if same_boot && found != expected && any_user() {
             return Err(Error::Namespace { expected, found });
         }
         Ok(())
@@ -156,7 +156,7 @@ impl Shared {
 
     /// Whether the free list is of this boot and of this namespace, and no process is rebuilding it.
     pub(crate) fn is_ready(&self, namespace: u64) -> bool {
-        self.gate().load(Ordering::SeqCst) == OPEN
+        self.rebuild_lock().load(Ordering::SeqCst) == UNLOCKED
             && self.namespace_word().load(Ordering::SeqCst) == namespace
             && self.boot_word().load(Ordering::SeqCst) == self.boot
     }

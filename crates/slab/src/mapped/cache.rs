@@ -17,11 +17,11 @@ use crate::mapped::error::Error;
 use crate::mapped::fork;
 use crate::mapped::handle::Handle;
 use crate::mapped::live;
+use crate::mapped::mapping::Mapping;
 use crate::mapped::private::RawPrivate;
 use crate::mapped::process::Identity;
 #[cfg(doc)]
 use crate::mapped::raw::RawSlab;
-use crate::mapped::shared::Shared;
 use crate::primitive::AtomicU64;
 use crate::word::{Generation, State, Word};
 
@@ -32,7 +32,7 @@ use crate::word::{Generation, State, Word};
 /// ([`chain`](crate::Options::chain)); when dropped it gives them back. If its process dies, a survivor gives them
 /// back.
 pub struct RawCache {
-    shared: Arc<Shared>,
+    mapping: Arc<Mapping>,
     /// The objects' words.
     words: NonNull<AtomicU64>,
     objects: NonNull<u8>,
@@ -50,25 +50,25 @@ pub struct RawCache {
     magazine: Box<[Cell<u32>]>,
 }
 
-// SAFETY: the pointers lead into the mapping, which `shared` keeps alive and which belongs to no thread.
+// SAFETY: the pointers lead into the mapping, which `mapping` keeps alive and which belongs to no thread.
 unsafe impl Send for RawCache {}
 
 impl RawCache {
-    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
+    pub(crate) fn new(mapping: Arc<Mapping>) -> Result<Self, Error> {
         let born = fork::watch()?;
-        let slot = shared.register()?;
-        let geometry = shared.header.geometry;
+        let slot = mapping.register()?;
+        let geometry = mapping.header.geometry;
         Ok(RawCache {
-            words: NonNull::from(shared.words()).cast(),
-            objects: shared.object(0),
-            owners: shared.owners().map(|owners| NonNull::from(owners).cast()),
+            words: NonNull::from(mapping.words()).cast(),
+            objects: mapping.object(0),
+            owners: mapping.owners().map(|owners| NonNull::from(owners).cast()),
             object_bytes: geometry.object_bytes as usize,
             slot,
             pid: std::process::id(),
             born,
             count: Cell::new(0),
             magazine: vec![Cell::new(0); 2 * geometry.chain as usize].into(),
-            shared,
+            mapping,
         })
     }
 
@@ -124,7 +124,7 @@ impl RawCache {
     #[inline]
     pub fn free(&self, handle: Handle) -> Result<(), Error> {
         self.check_process()?;
-        let word = self.shared.look_up(handle)?;
+        let word = self.mapping.look_up(handle)?;
         let generation = handle.in_place();
         // An object whose generations are used up is never handed out again.
         let Some(next) = generation.next() else { return self.change(handle, generation.retired()) };
@@ -149,7 +149,7 @@ impl RawCache {
     #[inline]
     pub fn claim(&self, handle: Handle) -> Result<RawPrivate<'_>, Error> {
         self.check_process()?;
-        let word = self.shared.look_up(handle)?;
+        let word = self.mapping.look_up(handle)?;
         let generation = handle.in_place();
         let held = generation.held(self.slot);
         // Acquire: pairs with the release of the store that published it.
@@ -168,7 +168,7 @@ impl RawCache {
         if !self.is_ours() {
             return;
         }
-        self.shared.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
+        self.mapping.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
     }
 
     /// The number of objects that can be allocated before the depot is asked.
@@ -193,7 +193,7 @@ impl RawCache {
     /// state.
     #[cold]
     fn change(&self, handle: Handle, new: u64) -> Result<(), Error> {
-        let word = self.shared.look_up(handle)?;
+        let word = self.mapping.look_up(handle)?;
         let generation = handle.in_place();
         let mut found = word.load(Ordering::Relaxed);
         while found == generation.published() || found == generation.orphan() {
@@ -203,7 +203,7 @@ impl RawCache {
                 Err(now) => found = now,
             }
         }
-        Err(self.shared.refusal(handle, Word(found)))
+        Err(self.mapping.refusal(handle, Word(found)))
     }
 
     #[inline(always)]
@@ -241,26 +241,26 @@ impl RawCache {
     #[inline(never)]
     fn refill(&self) -> Result<(), Error> {
         self.check_process()?;
-        if self.fetch()? || (self.shared.try_recover()?.freed > 0 && self.fetch()?) {
+        if self.fetch()? || (self.mapping.try_recover()?.freed > 0 && self.fetch()?) {
             return Ok(());
         }
-        Err(Error::Full { objects: self.shared.header.geometry.max_objects })
+        Err(Error::Full { objects: self.mapping.header.geometry.max_objects })
     }
 
     fn fetch(&self) -> Result<bool, Error> {
-        Ok(self.shared.depot().take(self.slot, |entry| self.push(entry.index))? > 0 || self.fetch_fresh()?)
+        Ok(self.mapping.depot().take(self.slot, |entry| self.push(entry.index))? > 0 || self.fetch_fresh()?)
     }
 
     /// Takes objects that were never used, up to a chain of them.
     ///
     /// Each by an exchange of its word, so a kill half-way leaves an object either to this cache or unused.
     fn fetch_fresh(&self) -> Result<bool, Error> {
-        let shared = &self.shared;
+        let mapping = &self.mapping;
         loop {
-            let from = shared.fresh().load(Ordering::Acquire);
-            let until = from.saturating_add(shared.header.geometry.chain).min(shared.capacity());
+            let from = mapping.fresh().load(Ordering::Acquire);
+            let until = from.saturating_add(mapping.header.geometry.chain).min(mapping.capacity());
             if from >= until {
-                if !shared.grow()? {
+                if !mapping.grow()? {
                     return Ok(false);
                 }
                 continue;
@@ -272,7 +272,7 @@ impl RawCache {
                 }
             }
             // After the words: an object below the number always has a holder.
-            shared.fresh().fetch_max(until, Ordering::AcqRel);
+            mapping.fresh().fetch_max(until, Ordering::AcqRel);
             if self.count.get() > 0 {
                 return Ok(true);
             }
@@ -300,7 +300,7 @@ impl RawCache {
             self.magazine[index - number].set(self.magazine[index].get());
         }
         self.count.set(count - number);
-        Ok(self.shared.depot().give(self.slot, &chain)?)
+        Ok(self.mapping.depot().give(self.slot, &chain)?)
     }
 
     /// Ends the life of a private object.
@@ -387,8 +387,8 @@ impl RawCache {
     }
 
     #[inline(always)]
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
     }
 
     /// Makes a private object public. One store: before it the object is this cache's, after it every process's.
@@ -399,7 +399,7 @@ impl RawCache {
             return self.handle(index);
         }
         if let Some(owners) = self.owners {
-            let user = self.shared.slots()[usize::from(self.slot)].user.load(Ordering::Relaxed);
+            let user = self.mapping.slots()[usize::from(self.slot)].user.load(Ordering::Relaxed);
             // SAFETY: `owners` has an entry for every index of the slab. Relaxed: the release store of the word
             // follows.
             unsafe { owners.add(index as usize).as_ref() }.store(user, Ordering::Relaxed);
@@ -407,13 +407,13 @@ impl RawCache {
         let generation = Word(self.word(index).load(Ordering::Relaxed)).generation();
         // Release: a thread that reads the object by its handle sees what was written.
         self.word(index).store(generation.published(), Ordering::Release);
-        Handle::new(self.shared.header.identity, index, generation)
+        Handle::new(self.mapping.header.identity, index, generation)
     }
 
     /// The handle of a private object.
     pub(crate) fn handle(&self, index: u64) -> Handle {
         let generation = Word(self.word(index).load(Ordering::Relaxed)).generation();
-        Handle::new(self.shared.header.identity, index, generation)
+        Handle::new(self.mapping.header.identity, index, generation)
     }
 
     /// The bytes of an object.
@@ -434,7 +434,7 @@ impl Drop for RawCache {
         }
         if self.flush().is_ok() {
             // Release: the next owner of the slot finds nothing of this cache.
-            self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NONE, Ordering::Release);
+            self.mapping.slots()[usize::from(self.slot)].owner.store(Identity::NONE, Ordering::Release);
         }
     }
 }
@@ -445,7 +445,7 @@ impl std::fmt::Debug for RawCache {
     }
 }
 
-impl Shared {
+impl Mapping {
     /// The word of the object that a handle names; the handle may be stale.
     #[inline(always)]
     pub(crate) fn look_up(&self, handle: Handle) -> Result<&AtomicU64, Error> {

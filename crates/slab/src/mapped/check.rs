@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::depot::{Head, NONE, next_chain};
+use crate::mapped::mapping::Mapping;
 use crate::mapped::process::Identity;
-use crate::mapped::shared::Shared;
 use crate::slot::{Intent, Slot};
 use crate::word::{State, Word};
 
@@ -36,10 +36,10 @@ pub struct Usage {
 }
 
 impl Usage {
-    pub(crate) fn count(shared: &Shared) -> Self {
-        let capacity = shared.capacity();
-        let mut usage = Usage { max_objects: shared.header.geometry.max_objects, capacity, ..Usage::default() };
-        let used = shared.written_words();
+    pub(crate) fn count(mapping: &Mapping) -> Self {
+        let capacity = mapping.capacity();
+        let mut usage = Usage { max_objects: mapping.header.geometry.max_objects, capacity, ..Usage::default() };
+        let used = mapping.written_words();
         usage.virgin = capacity.saturating_sub(used.len() as u64);
         for word in used {
             *match Word(word.load(Ordering::Acquire)).state() {
@@ -54,7 +54,7 @@ impl Usage {
             } += 1;
         }
         let in_use = |owner: u64| owner != Identity::NONE;
-        usage.caches = shared.slots().iter().filter(|slot| in_use(slot.owner.load(Ordering::Acquire))).count() as u64;
+        usage.caches = mapping.slots().iter().filter(|slot| in_use(slot.owner.load(Ordering::Acquire))).count() as u64;
         usage
     }
 
@@ -75,8 +75,8 @@ pub struct Report {
 }
 
 impl Report {
-    pub(crate) fn of(shared: &Shared) -> Self {
-        Report { problems: problems(shared), usage: Usage::count(shared) }
+    pub(crate) fn of(mapping: &Mapping) -> Self {
+        Report { problems: problems(mapping), usage: Usage::count(mapping) }
     }
 
     /// Whether every invariant holds.
@@ -87,28 +87,28 @@ impl Report {
 }
 
 /// Whether a slab that no process uses, and whose dead caches are all recovered, equals a rebuilt one.
-pub(crate) fn is_whole(shared: &Shared) -> bool {
-    let head = Head::unpack(shared.head().load(Ordering::Acquire));
+pub(crate) fn is_whole(mapping: &Mapping) -> bool {
+    let head = Head::unpack(mapping.head().load(Ordering::Acquire));
     let is_quiet =
         |slot: &Slot| slot.intent.load(Ordering::Acquire) == 0 && slot.done.load(Ordering::Acquire) <= head.tag;
-    shared.slots().iter().all(is_quiet)
-        && head.by as usize <= shared.slots().len()
-        && shared.capacity_word().load(Ordering::Acquire) == shared.capacity()
-        && shared.fresh().load(Ordering::Acquire) <= shared.capacity()
-        && shared.written_words().len() == shared.used_words().len()
-        && problems(shared).is_empty()
+    mapping.slots().iter().all(is_quiet)
+        && head.by as usize <= mapping.slots().len()
+        && mapping.capacity_word().load(Ordering::Acquire) == mapping.capacity()
+        && mapping.fresh().load(Ordering::Acquire) <= mapping.capacity()
+        && mapping.written_words().len() == mapping.used_words().len()
+        && problems(mapping).is_empty()
 }
 
 /// Lists the violated invariants.
-fn problems(shared: &Shared) -> Vec<String> {
+fn problems(mapping: &Mapping) -> Vec<String> {
     let mut problems = Vec::new();
-    let moving = moving(shared);
-    let in_depot = walk(shared, &moving, &mut problems);
-    // Its rebuilder may have died, and the next process at the gate starts over.
-    let is_remade = shared.is_half_made();
-    let owners: Vec<u64> = shared.slots().iter().map(|slot| slot.owner.load(Ordering::Acquire)).collect();
-    let fresh = shared.fresh().load(Ordering::Acquire);
-    for (index, word) in shared.written_words().iter().enumerate() {
+    let moving = moving(mapping);
+    let in_depot = walk(mapping, &moving, &mut problems);
+    // Its rebuilder may have died, and the next holder of the lock starts over.
+    let is_remade = mapping.is_half_rebuilt();
+    let owners: Vec<u64> = mapping.slots().iter().map(|slot| slot.owner.load(Ordering::Acquire)).collect();
+    let fresh = mapping.fresh().load(Ordering::Acquire);
+    for (index, word) in mapping.written_words().iter().enumerate() {
         let state = Word(word.load(Ordering::Acquire)).state();
         match state {
             Some(State::Free) if !in_depot[index] && !moving[index] && !is_remade => {
@@ -134,8 +134,8 @@ fn problems(shared: &Shared) -> Vec<String> {
 }
 
 /// Marks the objects in chains whose move a cache has announced.
-fn moving(shared: &Shared) -> Vec<bool> {
-    let depot = shared.depot();
+fn moving(mapping: &Mapping) -> Vec<bool> {
+    let depot = mapping.depot();
     let mut moving = vec![false; depot.words.len()];
     for slot in depot.slots {
         if let Some(Intent::Give(first) | Intent::Take(first)) = Intent::read(slot.intent.load(Ordering::Acquire)) {
@@ -151,10 +151,10 @@ fn moving(shared: &Shared) -> Vec<bool> {
 }
 
 /// Marks the objects that the depot holds, by its links.
-fn walk(shared: &Shared, moving: &[bool], problems: &mut Vec<String>) -> Vec<bool> {
-    let depot = shared.depot();
+fn walk(mapping: &Mapping, moving: &[bool], problems: &mut Vec<String>) -> Vec<bool> {
+    let depot = mapping.depot();
     let mut seen = vec![false; depot.words.len()];
-    let mut first = shared.first_chain();
+    let mut first = mapping.first_chain();
     while first != NONE {
         let mut again = false;
         let walked = depot.walk(first, |index, word| {

@@ -18,7 +18,7 @@
 //! | 11 | FNV-1a of words 0 to 10 | |
 //! | 17 | boot: a digest of the machine's boot identifier | at opening alone |
 //! | 18 | PID namespace of its users (lower half), time namespace (upper half, 0 for the first) | at opening alone |
-//! | 20, 21 | gate: 0, or the process that rebuilds the free list, bit 63 once it has begun; digests of its boot (upper half) and its namespaces | when the list is rebuilt |
+//! | 20, 21 | rebuild lock: 0, or the process that rebuilds the free list, bit 63 once it has begun; digests of its boot (upper half) and its namespaces | when the list is rebuilt |
 //! | 32 | capacity: objects below this number may be used | when it grows |
 //! | 33 | fresh: objects below this number have been used, or are being taken | when the depot is empty |
 //! | 48, 49 | the depot's head: first object, slot of the cache that exchanged it last plus one (32 bits each); tag | per chain |
@@ -39,7 +39,7 @@ pub(crate) const MINOR: u32 = 1;
 pub(crate) const FIXED: usize = 12;
 pub(crate) const BOOT: usize = 17;
 pub(crate) const NAMESPACE: usize = 18;
-pub(crate) const GATE: usize = 20;
+pub(crate) const REBUILD_LOCK: usize = 20;
 pub(crate) const CAPACITY: usize = 32;
 pub(crate) const FRESH: usize = 33;
 pub(crate) const HEAD: usize = 48;

@@ -12,9 +12,9 @@ use crate::mapped::file;
 use crate::mapped::handle::Handle;
 use crate::mapped::header::Header;
 use crate::mapped::live::Live;
+use crate::mapped::mapping::Mapping;
 use crate::mapped::memory::{Memory, Source};
 use crate::mapped::raw::{RawSlab, read_header};
-use crate::mapped::shared::Shared;
 use crate::word::Word;
 
 /// A read-only view of a slab as it is: nothing is recovered or rebuilt, and a dead process's objects are shown as its
@@ -59,8 +59,8 @@ impl Inspection {
         let header = read_header(&file)?;
         let mut memory = Memory::map(Source::Own, header.geometry.objects(), false)?;
         copy(&file, &header, &mut memory)?;
-        let shared = Shared::new(memory, header, false)?;
-        Ok(Inspection { slab: RawSlab::new(shared.into()), file })
+        let mapping = Mapping::new(memory, header, false)?;
+        Ok(Inspection { slab: RawSlab::new(mapping.into()), file })
     }
 
     /// Checks every invariant. An object on its way to or from the depot is no problem, whether its process lives or
@@ -82,7 +82,7 @@ impl Inspection {
     /// here.
     #[must_use]
     pub fn living_caches(&self) -> Option<u64> {
-        self.slab.shared().living_caches()
+        self.slab.mapping().living_caches()
     }
 
     /// Iterates over all allocated objects, in order.
@@ -97,19 +97,19 @@ impl Inspection {
     /// As [`RawSlab::read`], and [`Error::Truncated`].
     pub fn read(&self, handle: Handle, bytes: &mut [u8]) -> Result<(), Error> {
         self.slab.check_size(bytes)?;
-        let shared = self.slab.shared();
-        shared.look_up(handle)?;
-        let Header { geometry, .. } = shared.header;
+        let mapping = self.slab.mapping();
+        mapping.look_up(handle)?;
+        let Header { geometry, .. } = mapping.header;
         let (index, generation) = (handle.index(), handle.in_place());
         let check = || {
             let mut word = [0; 8];
-            read_at(&self.file, &shared.header, &mut word, geometry.words() + 8 * index)?;
+            read_at(&self.file, &mapping.header, &mut word, geometry.words() + 8 * index)?;
             let found = u64::from_le_bytes(word);
             let is_good = found == generation.published() || found == generation.orphan();
-            if is_good { Ok(()) } else { Err(shared.refusal(handle, Word(found))) }
+            if is_good { Ok(()) } else { Err(mapping.refusal(handle, Word(found))) }
         };
         check()?;
-        read_at(&self.file, &shared.header, bytes, geometry.objects() + index * geometry.object_bytes)?;
+        read_at(&self.file, &mapping.header, bytes, geometry.objects() + index * geometry.object_bytes)?;
         // Again, as a reader of mapped memory does: then the bytes belong to the life that the handle names.
         fence(Ordering::Acquire);
         check()

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 
 use crate::mapped::attach::NO_OWNER;
 use crate::mapped::handle::Handle;
+use crate::mapped::mapping::Mapping;
 use crate::mapped::process::Identity;
-use crate::mapped::shared::Shared;
 use crate::word::{State, Word};
 
 /// The holder of an allocated object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// None in particular: every process reaches the object by its handle.
+    /// All processes: each reaches the object by its handle.
     Published,
     /// A process that died, or a cache that has ended: any cache may claim or free the object.
     Orphan,
@@ -35,13 +35,13 @@ pub struct Object {
 
 /// All allocated objects of a slab, in order; see [`RawSlab::live`](crate::RawSlab::live).
 pub struct Live<'s> {
-    shared: &'s Shared,
+    mapping: &'s Mapping,
     next: u64,
 }
 
 impl<'s> Live<'s> {
-    pub(crate) fn new(shared: &'s Shared, next: u64) -> Self {
-        Live { shared, next }
+    pub(crate) fn new(mapping: &'s Mapping, next: u64) -> Self {
+        Live { mapping, next }
     }
 }
 
@@ -49,7 +49,7 @@ impl Iterator for Live<'_> {
     type Item = Object;
 
     fn next(&mut self) -> Option<Object> {
-        let words = self.shared.used_words();
+        let words = self.mapping.used_words();
         while self.next < words.len() as u64 {
             let index = self.next;
             self.next += 1;
@@ -57,21 +57,21 @@ impl Iterator for Live<'_> {
             let holder = match found.state() {
                 Some(State::Published) => Holder::Published,
                 Some(State::Orphan) => Holder::Orphan,
-                Some(State::Held(slot)) => Holder::Process { pid: holder(self.shared, slot) },
+                Some(State::Held(slot)) => Holder::Process { pid: holder(self.mapping, slot) },
                 _ => continue,
             };
-            let handle = Handle::new(self.shared.header.identity, index, found.generation());
-            return Some(Object { handle, holder, owner: owner(self.shared, index, found) });
+            let handle = Handle::new(self.mapping.header.identity, index, found.generation());
+            return Some(Object { handle, holder, owner: owner(self.mapping, index, found) });
         }
         None
     }
 }
 
 /// The owner of an object with this word: its present holder's, or its last one's.
-pub(crate) fn owner(shared: &Shared, index: u64, found: Word) -> u64 {
-    match (shared.owners(), found.state()) {
+pub(crate) fn owner(mapping: &Mapping, index: u64, found: Word) -> u64 {
+    match (mapping.owners(), found.state()) {
         (Some(_), Some(State::Held(slot))) => {
-            shared.slots().get(usize::from(slot)).map_or(NO_OWNER, |slot| slot.user.load(Ordering::Relaxed))
+            mapping.slots().get(usize::from(slot)).map_or(NO_OWNER, |slot| slot.user.load(Ordering::Relaxed))
         }
         // Relaxed: written before the word, which was read with acquire.
         (Some(owners), _) => owners[index as usize].load(Ordering::Relaxed),
@@ -80,7 +80,7 @@ pub(crate) fn owner(shared: &Shared, index: u64, found: Word) -> u64 {
 }
 
 /// The process whose cache has a slot; 0 for a free slot.
-pub(crate) fn holder(shared: &Shared, slot: u16) -> u32 {
-    let owner = shared.slots().get(usize::from(slot)).map(|slot| slot.owner.load(Ordering::Acquire));
+pub(crate) fn holder(mapping: &Mapping, slot: u16) -> u32 {
+    let owner = mapping.slots().get(usize::from(slot)).map(|slot| slot.owner.load(Ordering::Acquire));
     owner.and_then(Identity::read).map_or(0, Identity::pid)
 }

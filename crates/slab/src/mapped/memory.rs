@@ -53,12 +53,12 @@ impl Memory {
         let room = room.map_err(failed)?;
         let skipped = if huge_pages { room.addr().next_multiple_of(HUGE_PAGE as usize) - room.addr() } else { 0 };
         let start = room.wrapping_byte_add(skipped);
-        let (shared, own) = (MapFlags::FIXED | MapFlags::SHARED, MapFlags::FIXED | MapFlags::PRIVATE);
+        let (mapping, own) = (MapFlags::FIXED | MapFlags::SHARED, MapFlags::FIXED | MapFlags::PRIVATE);
         // SAFETY: this replaces a part of the reservation above, which holds no data.
         let mapped = unsafe {
             match &source {
-                Source::File(file) => mmap(start, bytes, rights, shared, file.as_fd(), 0),
-                Source::Inherited => mmap_anonymous(start, bytes, rights, shared | MapFlags::NORESERVE),
+                Source::File(file) => mmap(start, bytes, rights, mapping, file.as_fd(), 0),
+                Source::Inherited => mmap_anonymous(start, bytes, rights, mapping | MapFlags::NORESERVE),
                 Source::Own => mmap_anonymous(start, bytes, rights, own | MapFlags::NORESERVE),
             }
         };

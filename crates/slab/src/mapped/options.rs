@@ -19,9 +19,9 @@ use crate::mapped::file;
 use crate::mapped::geometry::{Geometry, MAX_CHAIN, PAGE};
 use crate::mapped::handle::IDENTITY_BITS;
 use crate::mapped::header::Header;
+use crate::mapped::mapping::Mapping;
 use crate::mapped::memory::Source;
 use crate::mapped::raw::RawSlab;
-use crate::mapped::shared::Shared;
 
 /// The properties of a new slab; `S` is the type to make, [`RawSlab`] or [`Slab`](crate::Slab).
 ///
@@ -289,21 +289,21 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             file.set_len(bytes).map_err(|source| Error::system(format!("make a file of {bytes} bytes"), source))?;
         }
         let header = Header { geometry, identity: identity()?, tag: self.tag };
-        let shared = Shared::map(source, header, self.reserve)?;
+        let mapping = Mapping::map(source, header, self.reserve)?;
         let most = geometry.max_objects;
         let capacity = self.capacity.unwrap_or(most);
         if !(1..=most).contains(&capacity) {
             return Err(Error::OutOfRange { what: "capacity", found: capacity, least: 1, most });
         }
-        shared.initialise(capacity)?;
-        shared.attach(Others::Watched)?;
-        if let Some(file) = shared.memory.file() {
+        mapping.initialise(capacity)?;
+        mapping.attach(Others::Watched)?;
+        if let Some(file) = mapping.memory.file() {
             // The header is written out before the file has a name, so a named file is a slab, after a power failure,
             // too.
-            shared.memory.sync(0, PAGE)?;
+            mapping.memory.sync(0, PAGE)?;
             file.sync_all().map_err(|source| Error::system("write the new slab to its device", source))?;
         }
-        S::try_from(RawSlab::new(Arc::new(shared))).map_err(Into::into)
+        S::try_from(RawSlab::new(Arc::new(mapping))).map_err(Into::into)
     }
 
     /// The layout of the slab, if every option is within its range.

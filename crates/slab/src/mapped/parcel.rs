@@ -14,10 +14,10 @@ use std::sync::atomic::{Ordering, fence};
 use crate::depot::Entry;
 use crate::mapped::cache::RawCache;
 use crate::mapped::error::Error;
+use crate::mapped::mapping::Mapping;
 use crate::mapped::private::RawPrivate;
 use crate::mapped::process::Identity;
 use crate::mapped::recover::Chains;
-use crate::mapped::shared::Shared;
 use crate::word::Word;
 
 /// Private objects on their way to another thread of this process, which frees them or continues to use them;
@@ -50,7 +50,7 @@ use crate::word::Word;
 /// # Ok::<(), millstream_slab::Error>(())
 /// ```
 pub struct RawParcel {
-    shared: Arc<Shared>,
+    mapping: Arc<Mapping>,
     slot: u16,
     /// The process that made the parcel.
     pid: u32,
@@ -61,16 +61,16 @@ pub struct RawParcel {
 }
 
 impl RawParcel {
-    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
-        let slot = shared.register()?;
-        Ok(RawParcel { shared, slot, pid: std::process::id(), indices: Vec::new(), len: 0 })
+    pub(crate) fn new(mapping: Arc<Mapping>) -> Result<Self, Error> {
+        let slot = mapping.register()?;
+        Ok(RawParcel { mapping, slot, pid: std::process::id(), indices: Vec::new(), len: 0 })
     }
 
     /// Sets the application's number for the user of this parcel, which will own the objects in it as orphans if the
     /// process dies; see [`RawCache::set_owner`].
     pub fn set_owner(&self, owner: u64) {
         if self.pid == std::process::id() {
-            self.shared.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
+            self.mapping.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
         }
     }
 
@@ -253,13 +253,13 @@ impl RawParcel {
         if self.pid != cache.pid() {
             return Err(Error::Forked { pid: self.pid });
         }
-        if Arc::ptr_eq(&self.shared, cache.shared()) { Ok(()) } else { Err(Error::Foreign) }
+        if Arc::ptr_eq(&self.mapping, cache.mapping()) { Ok(()) } else { Err(Error::Foreign) }
     }
 
     /// Ends the lives of the objects in the parcel. They are free then, and in its hands as before.
     #[inline]
     fn end(&mut self) {
-        let words = self.shared.words();
+        let words = self.mapping.words();
         let mut ended = 0;
         while ended < self.len {
             let word = &words[self.indices[ended] as usize];
@@ -282,10 +282,10 @@ impl RawParcel {
 
     /// Gives the free objects that the parcel keeps to the depot.
     fn give(&mut self) -> Result<(), Error> {
-        let mut chains = Chains::new(&self.shared, self.slot);
+        let mut chains = Chains::new(&self.mapping, self.slot);
         for index in self.indices.drain(self.len..).map(u64::from) {
             // Relaxed: as in `end`.
-            let generation = Word(self.shared.words()[index as usize].load(Ordering::Relaxed)).generation();
+            let generation = Word(self.mapping.words()[index as usize].load(Ordering::Relaxed)).generation();
             chains.push(Entry { generation, index })?;
         }
         chains.finish()
@@ -301,7 +301,7 @@ impl Drop for RawParcel {
         self.end();
         if self.give().is_ok() {
             // Release: the next owner of the slot finds nothing of this parcel.
-            self.shared.slots()[usize::from(self.slot)].owner.store(Identity::NONE, Ordering::Release);
+            self.mapping.slots()[usize::from(self.slot)].owner.store(Identity::NONE, Ordering::Release);
         }
     }
 }

@@ -45,9 +45,8 @@ impl<'c> RawPrivate<'c> {
     }
 
     /// The number of the object in its slab.
-    #[must_use]
     #[inline(always)]
-    pub fn index(&self) -> u64 {
+    pub(crate) fn index(&self) -> u64 {
         self.index
     }
 

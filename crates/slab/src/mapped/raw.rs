@@ -16,11 +16,11 @@ use crate::mapped::file;
 use crate::mapped::handle::Handle;
 use crate::mapped::header::{FIXED, Header, MAGIC};
 use crate::mapped::live::{self, Live};
+use crate::mapped::mapping::Mapping;
 use crate::mapped::memory::Source;
 use crate::mapped::options::Options;
 use crate::mapped::parcel::RawParcel;
 use crate::mapped::recover::Recovered;
-use crate::mapped::shared::Shared;
 use crate::word::Word;
 
 /// A slab of objects of a given number of raw bytes, shared by threads and processes; [`Slab`](crate::Slab) is the
@@ -44,7 +44,7 @@ use crate::word::Word;
 /// ```
 #[derive(Clone)]
 pub struct RawSlab {
-    shared: Arc<Shared>,
+    mapping: Arc<Mapping>,
 }
 
 impl RawSlab {
@@ -55,12 +55,12 @@ impl RawSlab {
         Options::new(object_bytes.max(1).checked_next_multiple_of(8).unwrap_or(u64::MAX), 8, max_objects)
     }
 
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        RawSlab { shared }
+    pub(crate) fn new(mapping: Arc<Mapping>) -> Self {
+        RawSlab { mapping }
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
+    pub(crate) fn mapping(&self) -> &Mapping {
+        &self.mapping
     }
 
     /// Opens the slab in a file, whatever state its last users left it in.
@@ -110,9 +110,9 @@ impl RawSlab {
 
     fn attach(file: File, others: Others) -> Result<(Self, Recovered), Error> {
         let header = read_header(&file)?;
-        let shared = Shared::map(Source::File(file), header, false)?;
-        let recovered = shared.attach(others)?;
-        Ok((Self::new(Arc::new(shared)), recovered))
+        let mapping = Mapping::map(Source::File(file), header, false)?;
+        let recovered = mapping.attach(others)?;
+        Ok((Self::new(Arc::new(mapping)), recovered))
     }
 
     /// Opens as [`open`](RawSlab::open), and returns the result of the recovery.
@@ -139,7 +139,7 @@ impl RawSlab {
     /// # Errors
     /// [`Error::NoCache`]; [`Error::Busy`]; [`Error::System`].
     pub fn cache(&self) -> Result<RawCache, Error> {
-        RawCache::new(Arc::clone(&self.shared))
+        RawCache::new(Arc::clone(&self.mapping))
     }
 
     /// Makes an empty parcel, to carry private objects from one thread of this process to another.
@@ -147,7 +147,7 @@ impl RawSlab {
     /// # Errors
     /// As [`cache`](RawSlab::cache).
     pub fn parcel(&self) -> Result<RawParcel, Error> {
-        RawParcel::new(Arc::clone(&self.shared))
+        RawParcel::new(Arc::clone(&self.mapping))
     }
 
     /// Copies a published object, or an orphan.
@@ -173,7 +173,7 @@ impl RawSlab {
     /// [`read`](RawSlab::read) into a buffer that may be shorter than an object, but not longer.
     pub(crate) fn read_beginning(&self, handle: Handle, bytes: &mut [u8]) -> Result<(), Error> {
         self.check(handle)?;
-        let start = self.shared.object(handle.index()).cast::<AtomicU64>();
+        let start = self.mapping.object(handle.index()).cast::<AtomicU64>();
         // SAFETY: an object is aligned to 8 bytes and a multiple of 8 long, so these words are within the mapping. A
         // writer meanwhile makes the copy worthless, and the check below rejects it then. Usually such a writer is
         // another process, beyond the scope of the language; a writer of this process, which has claimed the object,
@@ -196,11 +196,11 @@ impl RawSlab {
     pub fn check(&self, handle: Handle) -> Result<(), Error> {
         let generation = handle.in_place();
         // Acquire: pairs with the release of the store that published the object.
-        let found = self.shared.look_up(handle)?.load(Ordering::Acquire);
+        let found = self.mapping.look_up(handle)?.load(Ordering::Acquire);
         if found == generation.published() || found == generation.orphan() {
             return Ok(());
         }
-        Err(self.shared.refusal(handle, Word(found)))
+        Err(self.mapping.refusal(handle, Word(found)))
     }
 
     /// The application's number for the cache that published the object, or that held it and died, as given to
@@ -228,8 +228,8 @@ impl RawSlab {
     pub fn owner(&self, handle: Handle) -> Result<u64, Error> {
         self.check(handle)?;
         let index = handle.index();
-        let found = Word(self.shared.look_up(handle)?.load(Ordering::Acquire));
-        let owner = live::owner(&self.shared, index, found);
+        let found = Word(self.mapping.look_up(handle)?.load(Ordering::Acquire));
+        let owner = live::owner(&self.mapping, index, found);
         // The number is the object's if the object has not changed meanwhile.
         fence(Ordering::Acquire);
         self.check(handle).map(|()| owner)
@@ -242,7 +242,7 @@ impl RawSlab {
     /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].
     pub fn pointer(&self, handle: Handle) -> Result<NonNull<u8>, Error> {
         self.check(handle)?;
-        Ok(self.shared.object(handle.index()))
+        Ok(self.mapping.object(handle.index()))
     }
 
     /// Iterates over all allocated objects, in order, each as it is when the iterator reaches it.
@@ -254,7 +254,7 @@ impl RawSlab {
     /// [`live`](RawSlab::live), beginning at the object with this number.
     #[must_use]
     pub fn live_from(&self, index: u64) -> Live<'_> {
-        Live::new(&self.shared, index)
+        Live::new(&self.mapping, index)
     }
 
     /// Gives the free objects of dead processes to the depot, and makes the held ones orphans, while others continue.
@@ -268,20 +268,20 @@ impl RawSlab {
     /// [`Error::Busy`] when another process takes too long over its recovery, after everything else is recovered;
     /// [`Error::Namespace`]; [`Error::Damaged`]; [`Error::System`].
     pub fn recover(&self) -> Result<Recovered, Error> {
-        self.shared.recover()
+        self.mapping.recover()
     }
 
     /// Counts the objects by state, exactly if no thread allocates or frees meanwhile.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        Usage::count(&self.shared)
+        Usage::count(&self.mapping)
     }
 
     /// Checks every invariant. An object on its way to or from the depot is no problem; a change that another thread
     /// makes during the check may show as one.
     #[must_use]
     pub fn verify(&self) -> Report {
-        Report::of(&self.shared)
+        Report::of(&self.mapping)
     }
 
     /// Makes the kernel write everything to the device, and waits for it: the level at which a slab survives a power
@@ -294,7 +294,7 @@ impl RawSlab {
     /// # Errors
     /// [`Error::System`].
     pub fn sync(&self) -> Result<(), Error> {
-        self.shared.memory.sync(0, self.shared.header.geometry.file_bytes())
+        self.mapping.memory.sync(0, self.mapping.header.geometry.file_bytes())
     }
 
     /// [`sync`](RawSlab::sync) of one object: once it returns, the object survives a power failure, with its contents.
@@ -304,46 +304,45 @@ impl RawSlab {
     /// [`Error::System`]; [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].
     pub fn sync_object(&self, handle: Handle) -> Result<(), Error> {
         self.check(handle)?;
-        let geometry = &self.shared.header.geometry;
+        let geometry = &self.mapping.header.geometry;
         let index = handle.index();
-        self.shared.memory.sync(geometry.objects() + index * geometry.object_bytes, geometry.object_bytes)?;
-        self.shared.memory.sync(geometry.words() + 8 * index, 8)
+        self.mapping.memory.sync(geometry.objects() + index * geometry.object_bytes, geometry.object_bytes)?;
+        self.mapping.memory.sync(geometry.words() + 8 * index, 8)
     }
 
     /// The size of an object in bytes.
     #[must_use]
     pub fn object_bytes(&self) -> u64 {
-        self.shared.header.geometry.object_bytes
+        self.mapping.header.geometry.object_bytes
     }
 
     /// The alignment of objects in bytes.
-    #[must_use]
-    pub fn align_bytes(&self) -> u64 {
-        self.shared.header.geometry.align_bytes
+    pub(crate) fn align_bytes(&self) -> u64 {
+        self.mapping.header.geometry.align_bytes
     }
 
     /// The maximum number of objects.
     #[must_use]
     pub fn max_objects(&self) -> u64 {
-        self.shared.header.geometry.max_objects
+        self.mapping.header.geometry.max_objects
     }
 
     /// The application's tag, given when the slab was made.
     #[must_use]
     pub fn tag(&self) -> u64 {
-        self.shared.header.tag
+        self.mapping.header.tag
     }
 
     /// The descriptor of the slab's memory, to be passed to another process; `None` if it has none.
     #[must_use]
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
-        self.shared.memory.file().map(AsFd::as_fd)
+        self.mapping.memory.file().map(AsFd::as_fd)
     }
 }
 
 impl std::fmt::Debug for RawSlab {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RawSlab").field("header", &self.shared.header).finish_non_exhaustive()
+        f.debug_struct("RawSlab").field("header", &self.mapping.header).finish_non_exhaustive()
     }
 }
 

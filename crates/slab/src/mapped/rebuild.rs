@@ -9,35 +9,35 @@ use std::sync::atomic::Ordering;
 use crate::depot::{Entry, Head, NONE};
 use crate::mapped::attach::Others;
 use crate::mapped::error::Error;
+use crate::mapped::mapping::Mapping;
 use crate::mapped::process::Identity;
 use crate::mapped::recover::{Chains, Recovered};
-use crate::mapped::shared::Shared;
 use crate::primitive::AtomicU64;
 use crate::word::{Generation, State, Word};
 
-/// Rebuilds the free list. The caller is at the gate and no cache is in use, so the slab does not change meanwhile; if
-/// the caller dies, the next process at the gate starts over. Calls `begins` once the words have proved sound, before
+/// Rebuilds the free list. The caller holds the rebuild lock and no cache is in use, so the slab does not change
+/// meanwhile; if the caller dies, the next holder starts over. Calls `begins` once the words have proved sound, before
 /// the first change.
-pub(crate) fn rebuild(shared: &Shared, others: Others, begins: impl FnOnce()) -> Result<Recovered, Error> {
-    let words = check(shared)?;
+pub(crate) fn rebuild(mapping: &Mapping, others: Others, begins: impl FnOnce()) -> Result<Recovered, Error> {
+    let words = check(mapping)?;
     begins();
-    shared.capacity_word().fetch_max(words.len() as u64, Ordering::AcqRel);
+    mapping.capacity_word().fetch_max(words.len() as u64, Ordering::AcqRel);
     let mut recovered = Recovered::default();
-    for slot in shared.slots() {
+    for slot in mapping.slots() {
         slot.settle();
         slot.done.store(0, Ordering::Relaxed);
         let found = slot.owner.load(Ordering::SeqCst);
-        // A live process registered after this one looked. It will see this process at the gate and step back, and its
-        // slot must not belong to another cache by then.
-        let is_gone = |owner| others == Others::Absent || !shared.lives(owner);
+        // A live process registered after this one looked. It will see that this process holds the lock and step back, and
+        // its slot must not belong to another cache by then.
+        let is_gone = |owner| others == Others::Absent || !mapping.lives(owner);
         let is_cleared = Identity::read(found).is_some_and(is_gone)
             && slot.owner.compare_exchange(found, Identity::NONE, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         recovered.caches += u64::from(is_cleared);
     }
-    shared.head().store(Head { first: NONE, by: 0, tag: 0 }.pack(), Ordering::Release);
+    mapping.head().store(Head { first: NONE, by: 0, tag: 0 }.pack(), Ordering::Release);
 
     // No process has a cache, so the slot of any cache serves to give the chains.
-    let mut chains = Chains::new(shared, 0);
+    let mut chains = Chains::new(mapping, 0);
     for (index, word) in (0..).zip(words) {
         let found = Word(word.load(Ordering::Relaxed));
         let generation = found.generation();
@@ -51,30 +51,30 @@ pub(crate) fn rebuild(shared: &Shared, others: Others, begins: impl FnOnce()) ->
             }
             Some(State::Held(slot)) => {
                 recovered.orphans += 1;
-                shared.orphan(index, slot);
+                mapping.orphan(index, slot);
             }
             Some(State::Published | State::Orphan | State::Retired) | None => {}
         }
     }
     chains.finish()?;
-    shared.fresh().store(words.len() as u64, Ordering::Release);
+    mapping.fresh().store(words.len() as u64, Ordering::Release);
     Ok(recovered)
 }
 
 /// Checks before the first change that the library writes every one of these words; returns the words up to the last
 /// object ever used.
-fn check(shared: &Shared) -> Result<&[AtomicU64], Error> {
-    let capacity = shared.capacity_word().load(Ordering::Acquire);
-    if capacity > shared.header.geometry.max_objects {
+fn check(mapping: &Mapping) -> Result<&[AtomicU64], Error> {
+    let capacity = mapping.capacity_word().load(Ordering::Acquire);
+    if capacity > mapping.header.geometry.max_objects {
         return Err(Error::Damaged { what: "more objects are in use than there are", at: capacity });
     }
-    let words = shared.written_words();
+    let words = mapping.written_words();
     let used = words.iter().rposition(|word| word.load(Ordering::Relaxed) != 0).map_or(0, |last| last + 1);
     let words = &words[..used];
     let broken = words.iter().position(|word| {
         let state = Word(word.load(Ordering::Relaxed)).state();
         match state {
-            Some(State::Cached(slot) | State::Held(slot)) => u64::from(slot) >= shared.header.geometry.caches,
+            Some(State::Cached(slot) | State::Held(slot)) => u64::from(slot) >= mapping.header.geometry.caches,
             state => state.is_none(),
         }
     });

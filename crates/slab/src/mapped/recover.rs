@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering;
 
 use crate::depot::Entry;
 use crate::mapped::error::Error;
+use crate::mapped::mapping::Mapping;
 use crate::mapped::process::{self, Identity};
-use crate::mapped::shared::Shared;
 use crate::word::{State, Word};
 
 /// The result of a recovery from the death of processes.
@@ -42,19 +42,19 @@ impl AddAssign for Recovered {
     }
 }
 
-/// The relation of a recovery to the gate.
+/// The relation of a recovery to the rebuild lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// The gate must be open.
-    Open,
-    /// The caller is at the gate.
-    Ours,
+    /// The lock must be free.
+    Unlocked,
+    /// The caller holds the lock.
+    Locked,
 }
 
-impl Shared {
+impl Mapping {
     /// Gives the free objects of dead processes to the depot, and marks the held ones as orphans. If `thoroughly`, also
     /// marks the objects that ended caches have left, because they were forgotten (`std::mem::forget`), which takes a
-    /// look at all words though no process has died. `None` if the gate is shut, or the slab was not used since the
+    /// look at all words though no process has died. `None` if a process holds the rebuild lock, or the slab was not used since the
     /// last boot.
     pub(crate) fn recover_beside(&self, thoroughly: bool, passage: Passage) -> Result<Option<Recovered>, Error> {
         let namespace = process::namespace()?;
@@ -65,7 +65,7 @@ impl Shared {
             return Ok(None);
         }
         let mut wards =
-            Wards { shared: self, own: Identity::own()?.recovering().word(), namespace, passage, slots: Vec::new() };
+            Wards { mapping: self, own: Identity::own()?.recovering().word(), namespace, passage, slots: Vec::new() };
         wards.take_over_the_dead();
         // Again, now that this process owns the slots; `attach.rs` says why.
         if !self.may_recover(namespace, passage) {
@@ -78,13 +78,13 @@ impl Shared {
     }
 
     fn may_recover(&self, namespace: u64, passage: Passage) -> bool {
-        passage == Passage::Ours || self.is_ready(namespace)
+        passage == Passage::Locked || self.is_ready(namespace)
     }
 }
 
 /// The slots that this process has taken over. On drop, the remaining ones get their previous owner back.
 struct Wards<'s> {
-    shared: &'s Shared,
+    mapping: &'s Mapping,
     /// This process, acting for dead caches.
     own: u64,
     namespace: u64,
@@ -104,17 +104,17 @@ struct Ward<'s> {
 
 impl<'s> Wards<'s> {
     fn take_over_the_dead(&mut self) {
-        let shared = self.shared;
+        let mapping = self.mapping;
         let (mut alive, mut dead) = (Vec::new(), Vec::new());
-        for (number, slot) in (0..).zip(shared.slots()) {
+        for (number, slot) in (0..).zip(mapping.slots()) {
             let found = slot.owner.load(Ordering::SeqCst);
             let Some(owner) = Identity::read(found) else { continue };
             if !alive.contains(&owner) && !dead.contains(&owner) {
-                if shared.lives(owner) { alive.push(owner) } else { dead.push(owner) }
+                if mapping.lives(owner) { alive.push(owner) } else { dead.push(owner) }
             }
             // The namespace after the owner: it can't change while any slot has an owner, so the owner was looked up in
             // the right one.
-            if dead.contains(&owner) && shared.namespace_word().load(Ordering::SeqCst) == self.namespace {
+            if dead.contains(&owner) && mapping.namespace_word().load(Ordering::SeqCst) == self.namespace {
                 self.take_over(number, found);
             }
         }
@@ -122,10 +122,10 @@ impl<'s> Wards<'s> {
 
     /// Takes a slot over if it still has this owner; fails if another survivor, or a new cache, was faster.
     fn take_over(&mut self, number: u16, before: u64) -> bool {
-        let owner = &self.shared.slots()[usize::from(number)].owner;
+        let owner = &self.mapping.slots()[usize::from(number)].owner;
         let is_ours = owner.compare_exchange(before, self.own, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         if is_ours {
-            let chains = Chains::new(self.shared, number);
+            let chains = Chains::new(self.mapping, number);
             self.slots.resize_with(self.slots.len().max(usize::from(number) + 1), || None);
             self.slots[usize::from(number)] = Some(Ward { before, chains, is_damaged: false });
         }
@@ -138,10 +138,10 @@ impl<'s> Wards<'s> {
         // that cache, by which the scan below finds it.
         for (number, ward) in (0..).zip(&mut self.slots) {
             if let Some(ward) = ward {
-                ward.is_damaged = self.shared.depot().settle(number).is_err();
+                ward.is_damaged = self.mapping.depot().settle(number).is_err();
             }
         }
-        for (index, word) in (0..).zip(self.shared.used_words()) {
+        for (index, word) in (0..).zip(self.mapping.used_words()) {
             self.recover_object(index, Word(word.load(Ordering::Acquire)), thoroughly, &mut recovered);
         }
         for ward in self.slots.iter_mut().flatten().filter(|ward| !ward.is_damaged) {
@@ -164,10 +164,10 @@ impl<'s> Wards<'s> {
             Some(State::Held(number)) if self.is_ward(number) || thoroughly && self.take_over_ended(number) => {
                 // Acquire: pairs with the release of the last store to the word, which precedes the release with which
                 // the slot's last owner gave it up.
-                let now = Word(self.shared.words()[index as usize].load(Ordering::Acquire));
+                let now = Word(self.mapping.words()[index as usize].load(Ordering::Acquire));
                 if now.state() == Some(State::Held(number)) {
                     recovered.orphans += 1;
-                    self.shared.orphan(index, number);
+                    self.mapping.orphan(index, number);
                 }
             }
             _ => {}
@@ -194,15 +194,15 @@ impl<'s> Wards<'s> {
 
     /// Takes over a slot that has no owner although it holds an object, which was forgotten.
     fn take_over_ended(&mut self, number: u16) -> bool {
-        let slot = self.shared.slots().get(usize::from(number));
+        let slot = self.mapping.slots().get(usize::from(number));
         if slot.is_none_or(|slot| slot.owner.load(Ordering::SeqCst) != Identity::NONE) {
             return false;
         }
-        // As for dead caches: first the slot, then the gate.
+        // As for dead caches: first the slot, then the lock.
         if !self.take_over(number, Identity::NONE) {
             return false;
         }
-        let may_recover = self.shared.may_recover(self.namespace, self.passage);
+        let may_recover = self.mapping.may_recover(self.namespace, self.passage);
         if !may_recover {
             self.hand_back(usize::from(number));
         }
@@ -234,7 +234,7 @@ impl<'s> Wards<'s> {
     /// An exchange rather than a store, because a newcomer of another namespace may have taken this process for a dead
     /// one, and the slot with it, and is about to step back.
     fn replace_owner(&self, number: usize, new: u64) {
-        let owner = &self.shared.slots()[number].owner;
+        let owner = &self.mapping.slots()[number].owner;
         let _ = owner.compare_exchange(self.own, new, Ordering::Release, Ordering::Relaxed);
     }
 }
@@ -249,24 +249,24 @@ impl Drop for Wards<'_> {
 
 /// Free objects on their way to the depot, a chain at a time.
 pub(crate) struct Chains<'a> {
-    shared: &'a Shared,
+    mapping: &'a Mapping,
     slot: u16,
     chain: Vec<Entry>,
 }
 
 impl<'a> Chains<'a> {
     /// The cache with this slot gives the objects.
-    pub(crate) fn new(shared: &'a Shared, slot: u16) -> Self {
-        Chains { shared, slot, chain: Vec::with_capacity(shared.header.geometry.chain as usize) }
+    pub(crate) fn new(mapping: &'a Mapping, slot: u16) -> Self {
+        Chains { mapping, slot, chain: Vec::with_capacity(mapping.header.geometry.chain as usize) }
     }
 
     pub(crate) fn push(&mut self, entry: Entry) -> Result<(), Error> {
         self.chain.push(entry);
-        if self.chain.len() as u64 == self.shared.header.geometry.chain { self.finish() } else { Ok(()) }
+        if self.chain.len() as u64 == self.mapping.header.geometry.chain { self.finish() } else { Ok(()) }
     }
 
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
-        self.shared.depot().give(self.slot, &self.chain)?;
+        self.mapping.depot().give(self.slot, &self.chain)?;
         self.chain.clear();
         Ok(())
     }
@@ -278,11 +278,11 @@ mod tests {
     use crate::RawSlab;
 
     #[test]
-    fn an_object_that_changed_hands_before_its_slot_was_taken_over_is_left_alone() {
+    fn an_object_that_changed_hands_before_the_take_over_is_left_alone() {
         let slab = RawSlab::options(8, 1).chain(1).private().unwrap();
         let (first, second) = (slab.cache().unwrap(), slab.cache().unwrap());
-        let shared = std::sync::Arc::clone(first.shared());
-        let word = || Word(shared.words()[0].load(Ordering::Acquire));
+        let mapping = std::sync::Arc::clone(first.mapping());
+        let word = || Word(mapping.words()[0].load(Ordering::Acquire));
         drop(first.alloc().unwrap());
         let object = first.alloc().unwrap();
         let found = word();
@@ -294,7 +294,7 @@ mod tests {
 
         let own = Identity::own().unwrap().recovering().word();
         let namespace = process::namespace().unwrap();
-        let mut wards = Wards { shared: &shared, own, namespace, passage: Passage::Ours, slots: Vec::new() };
+        let mut wards = Wards { mapping: &mapping, own, namespace, passage: Passage::Locked, slots: Vec::new() };
         let mut recovered = Recovered::default();
         wards.recover_object(0, found, true, &mut recovered);
         assert_eq!((recovered.orphans, word().state()), (0, held.state()));

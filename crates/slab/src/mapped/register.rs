@@ -4,12 +4,12 @@ use std::sync::atomic::Ordering;
 
 use crate::mapped::attach::NO_OWNER;
 use crate::mapped::error::{Error, Work};
-use crate::mapped::gate::OPEN;
+use crate::mapped::mapping::Mapping;
 use crate::mapped::process::{self, Identity};
-use crate::mapped::shared::Shared;
+use crate::mapped::rebuild_lock::UNLOCKED;
 use crate::mapped::wait::{PATIENCE, Wait};
 
-impl Shared {
+impl Mapping {
     /// Takes a slot for a new cache of this process.
     pub(crate) fn register(&self) -> Result<u16, Error> {
         // Before a slot is taken, because an error afterwards would keep the slot.
@@ -21,8 +21,8 @@ impl Shared {
                 if self.confirm(number, own, namespace)? {
                     return Ok(number);
                 }
-                // Waits for the process at the gate, or finishes its work if it died.
-                self.pass_gate()?;
+                // Waits for the process that rebuilds, or finishes its work if it died.
+                self.outwait_rebuild()?;
             } else if self.recover_dead_caches()? == 0 {
                 match self.recoverer() {
                     Some(other) => wait.nap(other, Work::Recovering)?,
@@ -45,11 +45,11 @@ impl Shared {
     /// slot up.
     fn confirm(&self, number: u16, own: u64, expected: u64) -> Result<bool, Error> {
         let slot = &self.slots()[usize::from(number)];
-        let is_open = self.gate().load(Ordering::SeqCst) == OPEN;
+        let is_unlocked = self.rebuild_lock().load(Ordering::SeqCst) == UNLOCKED;
         // Users of another namespace may have opened the slab since this process did, while no process had a cache, and
         // may have taken this process for a dead one in between.
         let found = self.namespace_word().load(Ordering::SeqCst);
-        if is_open && expected == found && slot.owner.load(Ordering::SeqCst) == own {
+        if is_unlocked && expected == found && slot.owner.load(Ordering::SeqCst) == own {
             // Only now, because a recovery may just have turned objects of the slot's last user into that user's
             // orphans.
             slot.user.store(NO_OWNER, Ordering::Relaxed);
@@ -57,7 +57,7 @@ impl Shared {
         }
         // The exchange fails if the slot belongs to another cache by now.
         let _ = slot.owner.compare_exchange(own, Identity::NONE, Ordering::SeqCst, Ordering::Relaxed);
-        if is_open && expected != found {
+        if is_unlocked && expected != found {
             return Err(Error::Namespace { expected, found });
         }
         Ok(false)

@@ -6,17 +6,17 @@ use std::sync::atomic::Ordering;
 use crate::depot::{Depot, Head, NONE};
 use crate::mapped::error::Error;
 use crate::mapped::file;
-use crate::mapped::gate;
 use crate::mapped::geometry::{Geometry, PAGE};
-use crate::mapped::header::{BOOT, CAPACITY, FRESH, GATE, HEAD, Header, NAMESPACE};
+use crate::mapped::header::{BOOT, CAPACITY, FRESH, HEAD, Header, NAMESPACE, REBUILD_LOCK};
 use crate::mapped::memory::{Memory, Source};
 use crate::mapped::process::{self, Identity};
+use crate::mapped::rebuild_lock;
 use crate::primitive::{AtomicU64, AtomicU128};
 use crate::slot::Slot;
 use crate::word::Word;
 
 /// The state that all caches and handles of a slab in this process share.
-pub(crate) struct Shared {
+pub(crate) struct Mapping {
     pub(crate) memory: Memory,
     pub(crate) header: Header,
     /// Whether new objects are backed by storage before they are handed out.
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) boot: u64,
 }
 
-impl Shared {
+impl Mapping {
     /// Maps a file whose header was read, or new memory.
     pub(crate) fn map(source: Source, header: Header, reserve: bool) -> Result<Self, Error> {
         let Geometry { huge_pages, .. } = header.geometry;
@@ -43,7 +43,7 @@ impl Shared {
             let source = std::io::ErrorKind::Unsupported;
             return Err(Error::system("exchange 128 bits at once: this processor can't", source));
         }
-        Ok(Shared { memory, header, reserve, boot: process::boot()? })
+        Ok(Mapping { memory, header, reserve, boot: process::boot()? })
     }
 
     /// Writes the header into memory that is all zero.
@@ -64,8 +64,8 @@ impl Shared {
         unsafe { self.memory.at(8 * number as u64).cast().as_ref() }
     }
 
-    pub(crate) fn gate(&self) -> &AtomicU128 {
-        self.wide(GATE)
+    pub(crate) fn rebuild_lock(&self) -> &AtomicU128 {
+        self.wide(REBUILD_LOCK)
     }
 
     pub(crate) fn boot_word(&self) -> &AtomicU64 {
@@ -94,8 +94,8 @@ impl Shared {
     }
 
     /// Whether a process is rebuilding the free list, or died while it did.
-    pub(crate) fn is_half_made(&self) -> bool {
-        gate::is_remaking(self.gate().load(Ordering::Acquire))
+    pub(crate) fn is_half_rebuilt(&self) -> bool {
+        rebuild_lock::is_half_rebuilt(self.rebuild_lock().load(Ordering::Acquire))
     }
 
     /// Two words that change together, the first of them even.
