@@ -17,7 +17,7 @@ use crate::error::Error;
 /// # Errors
 /// Fails when a count is wrong after the work.
 pub fn run(args: &Args) -> Result<(), Error> {
-    println!("## eventcount: heavy fences by {}\n", millstream_fence::describe());
+    println!("## eventcount: heavy fences by {}\n", millstream_fence::Fence::FAST.describe());
     increment::run(args)?;
     wake::run(args)
 }

@@ -12,7 +12,7 @@ use crate::error::Error;
 /// # Errors
 /// Fails when a lock admitted two threads at once, or when a picture cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
-    println!("## lock: light fences by {}\n", millstream_fence::describe());
+    println!("## lock: light fences by {}\n", millstream_fence::Fence::FAST.describe());
     if "throughput".contains(&args.part) {
         throughput::run(args)?;
     }

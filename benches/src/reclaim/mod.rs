@@ -18,7 +18,7 @@ use crate::error::Error;
 /// # Errors
 /// Fails when a competitor did not do the whole work.
 pub fn run(args: &Args) -> Result<(), Error> {
-    println!("## reclaim: heavy fences by {}\n", millstream_fence::describe());
+    println!("## reclaim: heavy fences by {}\n", millstream_fence::Fence::FAST.describe());
     read::run(args)?;
     update::run(args)?;
     structures::run(args)

@@ -18,20 +18,20 @@ static HEAVY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 /// fn interrupt_all_processors() { /* and wait until each has answered */ }
 ///
 /// // SAFETY: the other processors are not started yet.
-/// unsafe { millstream_fence::give(interrupt_all_processors) };
+/// unsafe { millstream_fence::set_heavy_fence(interrupt_all_processors) };
 /// ```
-pub unsafe fn give(heavy: fn()) {
+pub unsafe fn set_heavy_fence(heavy: fn()) {
     // Relaxed, like all accesses to it: the caller orders this before all fences.
     HEAVY.store(heavy as *mut (), Ordering::Relaxed);
 }
 
-fn given() -> Option<fn()> {
+fn heavy_fence() -> Option<fn()> {
     let heavy = HEAVY.load(Ordering::Relaxed);
-    // SAFETY: the pointer is null, which is `None`, or was made from a `fn()` in `give`.
+    // SAFETY: the pointer is null, which is `None`, or was made from a `fn()` in `set_heavy_fence`.
     unsafe { mem::transmute::<*mut (), Option<fn()>>(heavy) }
 }
 
-/// The hot side's fence: a compiler fence if the program has [set](give) a heavy one, otherwise a full one.
+/// The hot side's fence: a compiler fence if the program has [set](set_heavy_fence) a heavy one, otherwise a full one.
 #[inline]
 pub fn light() {
     if is_asymmetric() {
@@ -48,19 +48,13 @@ pub fn is_asymmetric() -> bool {
     !HEAVY.load(Ordering::Relaxed).is_null()
 }
 
-/// The cold side's fence: the one that the program has [set](give), otherwise a full one.
+/// The cold side's fence: the one that the program has [set](set_heavy_fence), otherwise a full one.
 pub fn heavy() {
     fence(Ordering::SeqCst);
-    if let Some(heavy) = given() {
+    if let Some(heavy) = heavy_fence() {
         heavy();
         fence(Ordering::SeqCst);
     }
-}
-
-/// Equivalent to [`Fence::FAST`]`.ticket()`.
-#[must_use]
-pub fn ticket() -> Ticket {
-    Fence::FAST.ticket()
 }
 
 /// The heavy fence, of which there is one kind.
@@ -80,12 +74,6 @@ impl Fence {
     #[must_use]
     pub fn ticket(self) -> Ticket {
         Ticket(())
-    }
-
-    /// Whether [`light`] is free of fence instructions, like [`is_asymmetric`].
-    #[must_use]
-    pub fn is_asymmetric(self) -> bool {
-        is_asymmetric()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::ticket::Ticket;
 
 /// A heavy fence, chosen by its caller's priority. All kinds pair with [`light`](crate::light).
 ///
-/// | | how long | cost for other threads |
+/// | | time | cost for other threads |
 /// | --- | --- | --- |
 /// | [`FAST`](Fence::FAST) | some 10 µs (0.5 µs while the process has one thread) | an interrupt to each core that runs the process |
 /// | [`CHEAP`](Fence::CHEAP) | 0.05 to 4 ms where [`barrierd`](crate::barrierd) runs when the process first asks, otherwise as the fast one | none where it runs: the daemon's page tells when every core was interrupted or idle of its own accord |
@@ -56,17 +56,16 @@ enum Priority {
 impl Fence {
     /// As soon as possible; other cores may be interrupted.
     pub const FAST: Fence = Fence { priority: Priority::Fast };
-    /// Within milliseconds, and without an interrupt to other cores where the daemon [`barrierd`](crate::barrierd)
-    /// runs.
+    /// Without an interrupt to other cores where the daemon [`barrierd`](crate::barrierd) runs.
     pub const CHEAP: Fence = Fence { priority: Priority::Cheap };
-    /// Without an interrupt to other cores, as long as there is a way; may take tens of milliseconds.
+    /// Without an interrupt to other cores, as long as there is a way.
     pub const QUIET: Fence = Fence { priority: Priority::Quiet };
 
     /// Passes a heavy fence.
     ///
     /// Everything written before this call is visible to every other thread after its next light fence; everything
     /// other threads wrote before their latest light fence is visible after this call. Where
-    /// [`is_asymmetric`](Fence::is_asymmetric), the call acts as if every other thread passed a full fence at some
+    /// [`is_asymmetric`], the call acts as if every other thread passed a full fence at some
     /// moment during it.
     ///
     /// Blocks for as long as the kernel takes. It waits for no lock of this crate and does not depend on the progress
@@ -111,12 +110,6 @@ impl Fence {
         Ticket::new(self)
     }
 
-    /// Whether [`light`](crate::light) is free of fence instructions in this process.
-    #[must_use]
-    pub fn is_asymmetric(self) -> bool {
-        self.choice().backend.asymmetric
-    }
-
     /// One line for people: the back-end in force for this priority, and the reason.
     #[must_use]
     pub fn describe(self) -> String {
@@ -144,13 +137,13 @@ impl Fence {
 /// fn interrupt_all_processors() { /* and wait until each has answered */ }
 ///
 /// // SAFETY: the other processors are not started yet.
-/// unsafe { millstream_fence::give(interrupt_all_processors) };
+/// unsafe { millstream_fence::set_heavy_fence(interrupt_all_processors) };
 /// ```
-pub unsafe fn give(heavy: fn()) {
+pub unsafe fn set_heavy_fence(heavy: fn()) {
     let _ = heavy;
 }
 
-/// Equivalent to [`Fence::FAST`]`.heavy()`.
+/// The cold side's fence in a hurry: [`Fence::FAST`]`.heavy()`.
 ///
 /// ```
 /// millstream_fence::heavy();
@@ -159,33 +152,12 @@ pub fn heavy() {
     Fence::FAST.heavy();
 }
 
-/// Equivalent to [`Fence::FAST`]`.ticket()`.
-///
-/// ```
-/// let ticket = millstream_fence::ticket();
-/// assert!(ticket.is_done(), "a fast ticket is done when asked");
-/// ```
-#[must_use]
-pub fn ticket() -> Ticket {
-    Fence::FAST.ticket()
-}
-
-/// Whether [`light`](crate::light) is free of fence instructions in this process.
+/// Whether [`light`](crate::light) is free of fence instructions in this process, whichever [`Fence`] the cold side uses.
 ///
 /// ```
 /// println!("the light fence is free: {}", millstream_fence::is_asymmetric());
 /// ```
 #[must_use]
 pub fn is_asymmetric() -> bool {
-    Fence::FAST.is_asymmetric()
-}
-
-/// Equivalent to [`Fence::FAST`]`.describe()`.
-///
-/// ```
-/// println!("{}", millstream_fence::describe());
-/// ```
-#[must_use]
-pub fn describe() -> String {
-    Fence::FAST.describe()
+    choice::fast().backend.asymmetric
 }

@@ -23,8 +23,7 @@ pub(crate) fn issue(backend: &Backend) -> Result<(), String> {
     let number = BEGUN.fetch_add(1, Ordering::AcqRel) + 1;
     stand_in::pass(backend)?;
     // Release pairs with the acquire in `has_ended`: everything other threads wrote before the fence is visible to a
-    // thread
-    // that sees its number.
+    // thread that sees its number.
     ENDED.fetch_max(number, Ordering::Release);
     Ok(())
 }

@@ -9,11 +9,11 @@
 //! | --- | --- |
 //! | the hot side's fence | [`light`] |
 //! | the cold side's fence | [`heavy`] |
-//! | the cold side's fence without waiting for it | [`ticket`] |
+//! | the cold side's fence without waiting for it | [`Fence::ticket`] |
 //! | to choose between a short wait and undisturbed cores | [`Fence`] |
 //! | to read the page of the machine's barrier daemon | [`barrierd`] |
 //! | the same between processes that share memory | [`shared::register`] and [`shared::light`] on the hot side, [`shared::heavy`] on the cold side |
-//! | to know whether `light` is free here | [`is_asymmetric`], and [`describe`] for the reason |
+//! | to know whether `light` is free here | [`is_asymmetric`], and [`Fence::describe`] for the reason |
 //! | to know what this machine and its kernel offer | [`probe`], or the command `millstream doctor` |
 //!
 //! ```
@@ -72,7 +72,7 @@
 //! # Without the standard library
 //! Without the feature `std` the crate is `no_std` and knows no operating system: both sides are full fences, unless
 //! the program sets a heavy fence of its own, such as an interrupt to all processors. Then it has [`light`], [`heavy`],
-//! [`ticket`], [`is_asymmetric`], [`Fence::FAST`] and [`give`], all of which exist with `std`, too.
+//! [`is_asymmetric`], [`Fence::FAST`] with its tickets, and [`set_heavy_fence`], all of which exist with `std`, too.
 //!
 //! # Source of the idea
 //! Linux's membarrier(2) by Mathieu Desnoyers, and Paul Khuong's use of it to move the cost of hazard pointers and
@@ -114,10 +114,10 @@ mod symmetric;
 mod ticket;
 
 #[cfg(not(feature = "std"))]
-pub use bare::{Fence, Ticket, give, heavy, is_asymmetric, light, ticket};
+pub use bare::{Fence, Ticket, heavy, is_asymmetric, light, set_heavy_fence};
 #[cfg(feature = "std")]
 pub use choice::light;
 #[cfg(feature = "std")]
-pub use fence::{Fence, Refused, describe, give, heavy, is_asymmetric, ticket};
+pub use fence::{Fence, Refused, heavy, is_asymmetric, set_heavy_fence};
 #[cfg(feature = "std")]
 pub use ticket::Ticket;

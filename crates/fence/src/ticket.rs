@@ -55,7 +55,7 @@ impl Ticket {
     #[must_use]
     pub fn is_done(&self) -> bool {
         // With full fences on the light side, the full fence that drew the ticket was the heavy fence.
-        if !self.fence.is_asymmetric() || grace::has_ended(self.number) {
+        if !self.fence.choice().backend.asymmetric || grace::has_ended(self.number) {
             return true;
         }
         match self.mark {

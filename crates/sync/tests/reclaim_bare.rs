@@ -29,7 +29,7 @@ fn prepare() -> bool {
     if works {
         // SAFETY: the kernel interrupts all threads of the process, and no fence is passed before: this is the only
         // test.
-        unsafe { millstream_fence::give(interrupt_the_others) };
+        unsafe { millstream_fence::set_heavy_fence(interrupt_the_others) };
     }
     works
 }

@@ -22,8 +22,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const LOOK_MEANWHILE: Duration = Duration::from_millis(2);
 
 /// The daemon's socket: in the folder that `MILLSTREAM_BARRIERD` names, otherwise in `/run/millstream-barrierd`.
-#[must_use]
-pub fn default_socket() -> PathBuf {
+fn default_socket() -> PathBuf {
     let folder = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty());
     folder.map_or_else(|| PathBuf::from(DEFAULT_FOLDER), PathBuf::from).join("socket")
 }
@@ -122,7 +121,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the daemon at [`default_socket`].
+    /// Connects to the daemon whose folder `MILLSTREAM_BARRIERD` names, otherwise to that of `/run/millstream-barrierd`.
     ///
     /// Blocks for as long as the daemon takes to answer, a second at most.
     ///
@@ -278,8 +277,7 @@ impl Client {
             return Ok(Slept::Passed);
         }
         // The daemon states progress before it increments the turn. If the turn has changed since the load, the futex
-        // does
-        // not sleep; if it changes later, the sleeper is woken.
+        // does not sleep; if it changes later, the sleeper is woken.
         match futex_wait(turn, before, most) {
             false => Ok(Slept::Woken),
             true if !self.is_alive() => Err(Gone),

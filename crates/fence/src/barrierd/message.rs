@@ -20,8 +20,7 @@ pub fn send_hello(socket: BorrowedFd<'_>, hello: Hello, page: BorrowedFd<'_>, ti
     let mut control = [0_u64; CONTROL_WORDS];
     let descriptors = [page.as_raw_fd(), times.as_raw_fd()];
     // SAFETY: the header describes memory that outlives the call; the control words have room for two descriptors, at
-    // the
-    // place where the macros put them.
+    // the place where the macros put them.
     let sent = unsafe {
         let mut header: libc::msghdr = MaybeUninit::zeroed().assume_init();
         header.msg_iov = part.as_ptr() as *mut libc::iovec;
@@ -69,8 +68,7 @@ pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<Greeting> {
     let mut control = [0_u64; CONTROL_WORDS];
     let mut descriptors = Vec::new();
     // SAFETY: the header describes memory that outlives the call. The descriptors that the kernel put into the control
-    // words
-    // are new and have no other owner; they are read where the macros find them, as many as fit.
+    // words are new and have no other owner; they are read where the macros find them, as many as fit.
     let received = unsafe {
         let mut header: libc::msghdr = MaybeUninit::zeroed().assume_init();
         header.msg_iov = &raw mut part;

@@ -34,6 +34,6 @@ pub mod layout;
 mod message;
 mod view;
 
-pub use client::{Client, Gone, Refused, VirtualTime, boot_id, default_socket};
+pub use client::{Client, Gone, Refused, VirtualTime, boot_id};
 pub use message::{MAX_REQUEST_BYTES, Request, send_hello, send_refusal};
 pub use view::{Access, View};

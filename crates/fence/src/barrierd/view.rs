@@ -57,8 +57,7 @@ impl View {
     #[must_use]
     pub fn page(&self) -> &PageHead {
         // SAFETY: the region is mapped, page-aligned and as long as the layout; its words are atomics, or constant once
-        // the
-        // daemon has handed the page out.
+        // the daemon has handed the page out.
         unsafe { self.page.start.cast().as_ref() }
     }
 
