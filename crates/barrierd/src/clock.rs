@@ -1,6 +1,6 @@
 //! The clocks, in nanoseconds.
 
-/// `CLOCK_MONOTONIC`.
+/// The time of `CLOCK_MONOTONIC`.
 pub(crate) fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
@@ -12,7 +12,7 @@ pub(crate) fn used_ns() -> u64 {
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: room for a time.
+    // SAFETY: `time` is a local variable of the type that the call writes.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,4 +1,4 @@
-//! A bell between threads that epoll can wait for.
+//! A notification between threads that epoll can wait for.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

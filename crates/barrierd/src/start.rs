@@ -17,8 +17,8 @@ use crate::barrier::Barrier;
 use crate::bpf::Bpf;
 use crate::clients::Limits;
 use crate::descriptors;
+use crate::folder::{Folder, FolderError, at};
 use crate::lockdown::{LockdownError, drop_privileges, filter_calls};
-use crate::place::{Place, PlaceError, at};
 use crate::poll::Poll;
 use crate::processors::{self, Online};
 use crate::server::{Gift, Server};
@@ -29,7 +29,7 @@ use crate::stat::Stat;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Folder(#[from] FolderError),
     #[error("this machine can have {0} processors, more than the {MAX_CPUS} of the page's layout")]
     TooManyProcessors(usize),
     #[error("no fall-back works here, so nothing reports when processors pass: {0}")]
@@ -50,12 +50,12 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     if cpus > MAX_CPUS {
         return Err(StartError::TooManyProcessors(cpus));
     }
-    let place = Place::claim(&args.folder)?;
+    let folder = Folder::claim(&args.folder)?;
     let bpf = load(args, cpus);
-    let page = place.file("page", page_bytes(cpus))?;
+    let page = folder.file("page", page_bytes(cpus))?;
     let times = match &bpf {
         Ok(_) => None,
-        Err(_) => Some(place.file("times", times_bytes(cpus))?),
+        Err(_) => Some(folder.file("times", times_bytes(cpus))?),
     };
     let (our_times, readable_times) = match (&bpf, &times) {
         (Ok(bpf), _) => ((bpf.times(), Access::Read), bpf.times()),
@@ -70,7 +70,7 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     let view = Arc::new(view);
     let readable_times: OwnedFd = readable_times.try_clone_to_owned().map_err(io_error("the times"))?;
 
-    let socket = place.socket();
+    let socket = folder.socket();
     let listener = listen(&socket).map_err(at(&socket))?;
     let all = descriptors::room_for(MAX_CLIENTS).map_err(io_error("the limit of open files"))?;
     drop_privileges(&args.user)?;

@@ -97,7 +97,7 @@ fn a_sleeper_wakes_when_the_daemon_is_killed() {
 }
 
 #[test]
-fn a_new_daemon_takes_the_folder_of_a_killed_one_and_old_clients_keep_their_page() {
+fn a_new_daemon_takes_the_folder_and_old_clients_keep_their_page() {
     let daemon = Daemon::start(With::FallBacks).unwrap();
     let old = daemon.client();
     pass(&old);

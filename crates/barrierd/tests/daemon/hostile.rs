@@ -107,7 +107,7 @@ fn a_client_that_asks_seldom_is_served_at_once_beside_another_users_flood() {
 const QUIET: &str = "MILLSTREAM_QUIET";
 
 #[test]
-fn a_client_that_asks_seldom_waits_as_long_beside_floods_as_beside_other_work() {
+fn a_client_that_asks_seldom_waits_no_longer_beside_floods() {
     if std::env::var_os(QUIET).is_none() || !may_become(FIRST_USER) {
         return println!("skipped: {QUIET} is not set, or this user can't become another one");
     }

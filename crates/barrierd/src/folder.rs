@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The reason why a file of the folder could not be made.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PlaceError {
+pub(crate) enum FolderError {
     #[error("{folder:?}: another barrierd has this folder")]
     Taken { folder: PathBuf },
     #[error("{path:?}: {error}")]
@@ -17,8 +17,8 @@ pub(crate) enum PlaceError {
 
 /// The folder, which belongs to this daemon as long as this value lives.
 #[derive(Debug)]
-pub(crate) struct Place {
-    folder: PathBuf,
+pub(crate) struct Folder {
+    path: PathBuf,
     /// The kernel holds this lock, so it ends with the process, however that ends.
     _lock: File,
 }
@@ -30,9 +30,9 @@ pub(crate) struct SharedFile {
     pub(crate) readable: File,
 }
 
-impl Place {
+impl Folder {
     /// Makes the folder, if it does not exist, and takes it.
-    pub(crate) fn claim(folder: &Path) -> Result<Place, PlaceError> {
+    pub(crate) fn claim(folder: &Path) -> Result<Folder, FolderError> {
         fs::create_dir_all(folder).map_err(at(folder))?;
         let path = folder.join("lock");
         let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(at(&path))?;
@@ -40,17 +40,17 @@ impl Place {
         if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
             let error = io::Error::last_os_error();
             return Err(match error.kind() {
-                io::ErrorKind::WouldBlock => PlaceError::Taken { folder: folder.to_owned() },
-                _ => PlaceError::Io { path, error },
+                io::ErrorKind::WouldBlock => FolderError::Taken { folder: folder.to_owned() },
+                _ => FolderError::Io { path, error },
             });
         }
-        Ok(Place { folder: folder.to_owned(), _lock: lock })
+        Ok(Folder { path: folder.to_owned(), _lock: lock })
     }
 
     /// Makes a file of zeros that every user may read. Clients of an earlier daemon keep the file of that name that
     /// they have mapped.
-    pub(crate) fn file(&self, name: &str, bytes: usize) -> Result<SharedFile, PlaceError> {
-        let (path, fresh) = (self.folder.join(name), self.folder.join(format!("{name}.new")));
+    pub(crate) fn file(&self, name: &str, bytes: usize) -> Result<SharedFile, FolderError> {
+        let (path, fresh) = (self.path.join(name), self.path.join(format!("{name}.new")));
         let make = || {
             let _ = fs::remove_file(&fresh);
             let ours = OpenOptions::new().read(true).write(true).create_new(true).open(&fresh)?;
@@ -65,15 +65,15 @@ impl Place {
 
     /// The path of the socket, from which the socket of an earlier daemon is removed first.
     pub(crate) fn socket(&self) -> PathBuf {
-        let path = self.folder.join("socket");
+        let path = self.path.join("socket");
         let _ = fs::remove_file(&path);
         path
     }
 }
 
-pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> PlaceError {
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
     let path = path.to_owned();
-    |error| PlaceError::Io { path, error }
+    |error| FolderError::Io { path, error }
 }
 
 #[cfg(test)]
@@ -85,20 +85,20 @@ mod tests {
     #[test]
     fn a_folder_has_one_daemon() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::claim(folder.path()).unwrap();
-        let error = Place::claim(folder.path()).unwrap_err();
-        assert!(matches!(error, PlaceError::Taken { .. }), "{error}");
-        drop(place);
-        Place::claim(folder.path()).unwrap();
+        let claimed = Folder::claim(folder.path()).unwrap();
+        let error = Folder::claim(folder.path()).unwrap_err();
+        assert!(matches!(error, FolderError::Taken { .. }), "{error}");
+        drop(claimed);
+        Folder::claim(folder.path()).unwrap();
     }
 
     #[test]
     fn a_new_file_leaves_the_old_one_to_its_clients() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::claim(folder.path()).unwrap();
-        let old = place.file("page", 64).unwrap();
+        let claimed = Folder::claim(folder.path()).unwrap();
+        let old = claimed.file("page", 64).unwrap();
         old.ours.write_all_at(b"old", 0).unwrap();
-        let new = place.file("page", 64).unwrap();
+        let new = claimed.file("page", 64).unwrap();
         assert_eq!((old.readable.metadata().unwrap().len(), new.ours.metadata().unwrap().len()), (64, 64));
         let mut bytes = [0; 3];
         old.readable.read_exact_at(&mut bytes, 0).unwrap();
