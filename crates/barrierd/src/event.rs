@@ -20,8 +20,8 @@ impl Event {
     }
 
     pub(crate) fn ring(&self) {
-        // SAFETY: the call reads eight bytes of a local array. It fails only if the counter is full, and then the bell
-        // has rung.
+        // SAFETY: the call reads eight bytes of a local array. It fails only if the counter is full, and then the
+        // notification is pending already.
         unsafe { libc::write(self.descriptor.as_raw_fd(), 1_u64.to_ne_bytes().as_ptr().cast(), 8) };
     }
 

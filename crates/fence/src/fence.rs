@@ -152,7 +152,8 @@ pub fn heavy() {
     Fence::FAST.heavy();
 }
 
-/// Whether [`light`](crate::light) is free of fence instructions in this process, whichever [`Fence`] the cold side uses.
+/// Whether [`light`](crate::light) is free of fence instructions in this process, whichever [`Fence`] the cold side
+/// uses.
 ///
 /// ```
 /// println!("the light fence is free: {}", millstream_fence::is_asymmetric());

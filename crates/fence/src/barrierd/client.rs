@@ -121,7 +121,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the daemon whose folder `MILLSTREAM_BARRIERD` names, otherwise to that of `/run/millstream-barrierd`.
+    /// Connects to the daemon whose folder `MILLSTREAM_BARRIERD` names, otherwise to that of
+    /// `/run/millstream-barrierd`.
     ///
     /// Blocks for as long as the daemon takes to answer, a second at most.
     ///

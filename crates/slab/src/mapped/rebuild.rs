@@ -27,8 +27,8 @@ pub(crate) fn rebuild(mapping: &Mapping, others: Others, begins: impl FnOnce()) 
         slot.settle();
         slot.done.store(0, Ordering::Relaxed);
         let found = slot.owner.load(Ordering::SeqCst);
-        // A live process registered after this one looked. It will see that this process holds the lock and step back, and
-        // its slot must not belong to another cache by then.
+        // A live process registered after this one looked. It will see that this process holds the lock and step back,
+        // and its slot must not belong to another cache by then.
         let is_gone = |owner| others == Others::Absent || !mapping.lives(owner);
         let is_cleared = Identity::read(found).is_some_and(is_gone)
             && slot.owner.compare_exchange(found, Identity::NONE, Ordering::SeqCst, Ordering::Relaxed).is_ok();

@@ -54,8 +54,8 @@ pub(crate) enum Passage {
 impl Mapping {
     /// Gives the free objects of dead processes to the depot, and marks the held ones as orphans. If `thoroughly`, also
     /// marks the objects that ended caches have left, because they were forgotten (`std::mem::forget`), which takes a
-    /// look at all words though no process has died. `None` if a process holds the rebuild lock, or the slab was not used since the
-    /// last boot.
+    /// look at all words though no process has died. `None` if a process holds the rebuild lock, or the slab was not
+    /// used since the last boot.
     pub(crate) fn recover_beside(&self, thoroughly: bool, passage: Passage) -> Result<Option<Recovered>, Error> {
         let namespace = process::namespace()?;
         // Processes that came after this one opened the slab, while no process had a cache, may be of another

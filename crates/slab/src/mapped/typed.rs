@@ -248,7 +248,8 @@ impl<T: Pod> Deref for Private<'_, T> {
 impl<T: Pod> DerefMut for Private<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as for `deref`; the exclusive borrow of this value makes the access exclusive.
+        // SAFETY: the objects of a slab of this type have its size and alignment, any bytes are a value of it, and while
+        // the object is private only this value, which is exclusively borrowed, reaches it.
         unsafe { &mut *self.raw.as_mut_ptr().cast() }
     }
 }
