@@ -5,9 +5,9 @@ use crate::{barrierd, global, membarrier, mprotect, symmetric};
 /// A way to make the hot side's fence cheap; each back-end has a file of its own.
 #[derive(Debug)]
 pub(crate) struct Backend {
-    /// The name in `MILLSTREAM_FENCE` and in [`describe`](crate::describe).
+    /// The name in `MILLSTREAM_FENCE` and in [`Fence::describe`](crate::Fence::describe).
     pub(crate) name: &'static str,
-    /// The mechanism in one phrase, for [`describe`](crate::describe).
+    /// The mechanism in one phrase, for [`Fence::describe`](crate::Fence::describe).
     pub(crate) about: &'static str,
     /// Whether the light side needs no fence instruction.
     pub(crate) asymmetric: bool,

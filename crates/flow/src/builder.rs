@@ -104,7 +104,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         self
     }
 
-    /// The number of threads that serve all non-blocking stages (default: one per core).
+    /// The number of threads that serve all non-blocking stages (default: one per core), at most [`MAX_WORKERS`].
     pub fn workers(&mut self, threads: usize) -> &mut Self {
         self.workers = threads;
         self
