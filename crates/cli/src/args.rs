@@ -6,15 +6,14 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use millstream_command::screen::look::Look;
+use millstream_command::screen::{out, text};
+use millstream_command::size;
 
-use crate::evidence::args::{CompareArgs, CsmArgs, SloArgs};
+use crate::families::by_family;
 use crate::file::model::MAX_WORKERS;
-use crate::file::{self, FlowError, FlowFile, size, suggest};
-use crate::history::args::HistoryArgs;
+use crate::file::{self, FlowError, FlowFile, suggest};
 use crate::run::{NOT_WRITTEN, WRONG};
-use crate::screen::look::Look;
-use crate::screen::{out, text};
-use crate::slab::args::SlabArgs;
 
 /// What `millstream plan -h` says after the options.
 const PLAN_STATUS: &str = "\
@@ -39,18 +38,6 @@ Exit status:
   0  the status was printed
   2  there is no such run, or it does not answer
   4  the status could not be written";
-
-/// What `millstream barrierd --help` says after the options.
-const BARRIERD_STATUS: &str = "\
-Exit status, unless a signal ends it:
-  1  it cannot run; the reason is printed
-  2  the arguments are wrong";
-
-/// What `millstream doctor --help` says after the options.
-const DOCTOR_STATUS: &str = "\
-Exit status:
-  0  printed
-  1  standard output could not be written";
 
 /// Runs staged flows over files, URLs and records.
 ///
@@ -94,22 +81,9 @@ pub enum Command {
     Status(StatusArgs),
     /// Change a running flow: its caps, tokens, rates and workers.
     Set(SetArgs),
-    /// Decide whether an objective holds: 99 % of runs succeed, or take less than 50 ms. The exit status is the verdict.
-    Slo(Box<SloArgs>),
-    /// Decide which of two commands, or two files of numbers, is smaller. The exit status is the verdict.
-    Compare(CompareArgs),
-    /// The functions beneath: stopping rules, bounds and intervals whose errors are on the safe side.
-    Csm(CsmArgs),
-    /// Check recorded histories of concurrent operations.
-    History(HistoryArgs),
-    /// Make slabs of shared memory that survive `kill -9`, and look into them.
-    Slab(SlabArgs),
-    /// Run the daemon that tells every process when each processor last passed a barrier of its own accord.
-    #[command(after_help = BARRIERD_STATUS)]
-    Barrierd(millstream_barrierd::args::Args),
-    /// Tell what this machine and its kernel offer: fences, clocks, system calls, cores that are left alone.
-    #[command(after_help = DOCTOR_STATUS)]
-    Doctor,
+    /// A command that runs no flow.
+    #[command(flatten)]
+    Instrument(millstream_instruments::Command),
     /// End the programs of a run that was killed. Every run starts this itself.
     #[command(hide = true)]
     Supervise {
@@ -284,7 +258,8 @@ pub fn parse() -> Result<Cli, ExitCode> {
         // clap quotes words of the command line between colours of its own. The same words, shown, are wrong in the same way.
         let words: Vec<String> =
             std::env::args_os().map(|word| text::printable(&word.to_string_lossy()).into()).collect();
-        let shown = Cli::try_parse_from(&words).err().filter(|shown| shown.kind() == error.kind());
+        let shown = by_family(Cli::command()).try_get_matches_from(&words).err();
+        let shown = shown.filter(|shown| shown.kind() == error.kind());
         told(&with_near_command(shown.unwrap_or(error), words.into_iter().skip(1)))
     })
 }

@@ -31,20 +31,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use millstream_command::program::LOOK;
+use millstream_command::screen::{out, shown};
+use millstream_command::writable::{self, NotWritable, Way};
 use millstream_flow::{Cause, DeadLetter, Failure};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::ops::exec::talk::LOOK;
 use crate::ops::line_file::LineFile;
 use crate::ops::patience::Patience;
 use crate::ops::turn::Turn;
 use crate::record::Record;
 use crate::retry::letters;
 use crate::retry::origin::Origin;
-use crate::screen::writable::{self, NotWritable, Way};
-use crate::screen::{out, shown};
 
 /// Who may read the file: its owner. To be retried, a letter has the unit's text and the parameters as they came, with what may
 /// be secret in them.

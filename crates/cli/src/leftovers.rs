@@ -18,10 +18,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use millstream_command::temporary::{self, token};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::steer::place;
-use crate::supervise::token;
 
 /// How a list's name begins.
 const LIST: &str = "temporary-";
@@ -85,7 +85,7 @@ fn sweep_list(path: &Path) -> io::Result<u64> {
 
 fn remove_listed(list: &File, path: &Path) -> io::Result<u64> {
     let name = path.file_name().unwrap_or_default().as_bytes();
-    let prefix = [b".millstream-", name.strip_prefix(LIST.as_bytes()).unwrap_or_default(), b"-"].concat();
+    let prefix = [temporary::PREFIX.as_bytes(), name.strip_prefix(LIST.as_bytes()).unwrap_or_default(), b"-"].concat();
     let (mut reader, mut slots) = (list, Vec::new());
     reader.read_to_end(&mut slots)?;
     let listed = slots.chunks(SLOT).filter_map(|slot| slot.split(|byte| *byte == 0).next());
@@ -102,11 +102,6 @@ fn remove_listed(list: &File, path: &Path) -> io::Result<u64> {
         fs::remove_file(path)?;
     }
     Ok(removed)
-}
-
-/// A name for a temporary file of this process, short enough for any folder.
-pub(crate) fn temporary_name(number: u64) -> String {
-    format!(".millstream-{}-{}-{number}.tmp", std::process::id(), token())
 }
 
 /// Lists a temporary file that is about to be made, until the entry is dropped.
@@ -203,7 +198,7 @@ mod tests {
     fn what_a_dead_run_lists_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let list = List::make(folder.path()).unwrap();
-        let [left, placed, foreign] = [temporary_name(1), temporary_name(2), "precious".to_owned()];
+        let [left, placed, foreign] = [temporary::name(), temporary::name(), "precious".to_owned()];
         for name in [&left, &foreign] {
             fs::write(folder.path().join(name), "").unwrap();
         }
@@ -224,7 +219,7 @@ mod tests {
     fn a_list_stays_until_its_files_can_be_removed() {
         let folder = tempfile::tempdir().unwrap();
         let list = List::make(folder.path()).unwrap();
-        let left = folder.path().join(temporary_name(1));
+        let left = folder.path().join(temporary::name());
         list.note(&left).unwrap();
         // A folder cannot be removed as a file, and so stands for a file that cannot be removed.
         fs::create_dir(&left).unwrap();

@@ -1,52 +1,69 @@
-//! The `millstream` command as a library, so that tests reach its parts.
+//! The `millstream` command. [`main`] is the program; the rest is private, and `fuzz` is compiled for fuzzing and tests alone.
 //!
 //! From the command line to the last report line:
 //!
-//! - [`args`]: the command line;
-//! - [`mod@file`]: flow files, from text to a checked model;
-//! - [`source`] and [`record`]: where units come from, and what they are;
-//! - [`ops`]: what stages do to them;
-//! - [`wire`]: the model as an engine flow;
-//! - [`plan`]: `millstream plan`;
-//! - [`run`](mod@run): `millstream run`, with its [`screen`], its [`dead_letters`] and their
-//!   [`causes`];
-//! - [`retry`](mod@retry): `millstream retry`;
-//! - [`steer`]: the control socket, `millstream status` and `millstream set`;
-//! - [`evidence`]: `millstream slo`, `compare` and `csm`;
-//! - [`history`]: `millstream history`;
-//! - [`slab`]: `millstream slab`;
-//! - [`doctor`]: `millstream doctor`;
-//! - [`signals`]: the signals that ask a command to end;
-//! - [`supervise`]: the process that ends the programs of a run that was killed;
-//! - [`json_bytes`] and [`json_member`]: paths as JSON strings, without loss; the members of JSON objects.
+//! - `args` and `families`: the command line and its help; the instruments are in `millstream_instruments`;
+//! - `file`: flow files, from text to a checked model;
+//! - `source` and `record`: where units come from, and what they are;
+//! - `ops`: what stages do to them;
+//! - `wire`: the model as an engine flow;
+//! - `plan`: `millstream plan`;
+//! - `run`: `millstream run`, with its `screen`, its `dead_letters` and their `causes`;
+//! - `retry`: `millstream retry`;
+//! - `steer`: the control socket, `millstream status` and `millstream set`;
+//! - `json_bytes` and `json_member`: paths as JSON strings, without loss; the members of JSON objects.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod args;
-pub mod causes;
-pub mod dead_letters;
+mod args;
+mod causes;
+mod dead_letters;
 mod descriptors;
-pub mod doctor;
-pub mod evidence;
-pub mod file;
+mod families;
+mod file;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
-pub mod history;
-pub mod json_bytes;
-pub mod json_member;
-pub(crate) mod leftovers;
-pub mod ops;
-pub mod payload;
-pub mod plan;
-pub mod record;
+mod json_bytes;
+mod json_member;
+mod leftovers;
+mod ops;
+mod payload;
+mod plan;
+mod record;
 mod regular;
-pub mod retry;
-pub mod run;
-pub mod screen;
-pub mod signals;
-pub mod slab;
-pub mod source;
-pub mod steer;
-pub mod supervise;
+mod retry;
+mod run;
+mod screen;
+mod source;
+mod steer;
 mod web_url;
-pub mod wire;
+mod wire;
+
+use std::process::ExitCode;
+
+use millstream_command::program::supervise::supervise;
+use millstream_command::screen::out;
+use millstream_command::signals;
+
+use self::args::Command;
+
+/// Does what the command line asks for; the exit status is the command's.
+pub fn main() -> ExitCode {
+    out::show_panics();
+    if let Err(error) = signals::outlive_file_size_limit() {
+        out::complain(format_args!("a file that grows beyond the limit on file sizes will end this command: {error}"));
+    }
+    let command = match args::parse() {
+        Ok(cli) => cli.command,
+        Err(status) => return status,
+    };
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Plan(args) => plan::plan(&args),
+        Command::Retry(args) => retry::retry(&args),
+        Command::Status(args) => steer::client::status(args.run.as_deref(), args.json),
+        Command::Set(args) => steer::client::set(&args.run, &args.settings),
+        Command::Instrument(instrument) => instrument.run(),
+        Command::Supervise { mark } => supervise(&mark),
+    }
+}

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use millstream_command::screen::{out, shown, text};
+use millstream_command::time;
 use millstream_flow::{Plan, PlanResource, PlanStage};
 
 use crate::args::PlanArgs;
 use crate::file::model::{AfterFailure, FlowFile, Hold, LinesFrom, NeedSpec, OpSpec, SourceSpec, StageSpec};
-use crate::file::time;
-use crate::screen::{out, shown, text};
 use crate::{run, wire};
 
 /// Columns of a line.

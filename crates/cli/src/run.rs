@@ -22,6 +22,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use millstream_command::program::live;
+use millstream_command::program::supervise::{Supervisor, unsupervised};
+use millstream_command::screen::out::{self, complain};
+use millstream_command::screen::{shown, text};
+use millstream_command::writable::NotWritable;
 use millstream_flow::{Control, DeadLetter, Service};
 
 pub use self::ending::{ALL_RETIRED, INTERRUPTED, NOT_WRITTEN, SOME_DEAD, WRONG};
@@ -36,21 +41,17 @@ use crate::descriptors;
 use crate::file::model::{LinesFrom, OpSpec, SourceSpec};
 use crate::file::{FlowError, FlowFile};
 use crate::leftovers;
-use crate::ops::exec::live;
 use crate::ops::{Gathered, RunEnd};
 use crate::record::Record;
 use crate::retry::letters::Letters;
 use crate::retry::origin::Origin;
-use crate::screen::out::{self, complain};
 use crate::screen::report_file::{ReportFile, ReportFileError};
 use crate::screen::run_report::RunReport;
 use crate::screen::throughput::Sample;
-use crate::screen::writable::NotWritable;
-use crate::screen::{Beside, Screen, shown, text};
+use crate::screen::{Beside, Screen};
 use crate::source::{self, Source, SourceError};
 use crate::steer::place;
 use crate::steer::server::Server;
-use crate::supervise::{Supervisor, unsupervised};
 use crate::wire::{Ops, wire};
 
 /// Why a flow was not run. No unit was admitted.

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
+use millstream_command::screen::shown;
+
 use super::error::{FlowError, Problem, Refusal};
 use super::model::{
     Condition, ExecStdout, FlowFile, HttpGetSpec, LinesFrom, MaxBytes, OpSpec, SourceSpec, StageSpec, TextTest,
     ZstdMode,
 };
 use super::template::{Field, Template};
-use crate::screen::shown;
 
 impl FlowFile {
     /// Fills `{input}` in with the first INPUT.

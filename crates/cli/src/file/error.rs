@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
-
-use crate::screen::shown;
+use millstream_command::screen::shown;
 
 /// Problems shown at once; more are only counted, because a file with more was probably never a flow file.
 const MAX_SHOWN: usize = 20;

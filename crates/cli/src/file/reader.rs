@@ -10,12 +10,12 @@ use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
+use millstream_command::{size, time};
 use toml_edit::{ArrayOfTables, Item, Key, TableLike, Value};
 
 use super::error::Problem;
 use super::suggest;
 use super::template::{Field, Template};
-use super::{size, time};
 
 /// A parameter that the flow declares, whether or not its value made sense: a template with it is then no second slip.
 pub(super) struct Param {

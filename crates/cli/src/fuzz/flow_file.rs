@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use millstream_command::{size, time};
+
 use super::assert_printable;
-use crate::file::{self, Template, size, time};
+use crate::file::{self, Template};
 use crate::{plan, wire};
 
 /// Reads bytes as a flow file and plans it; says whether it is one.

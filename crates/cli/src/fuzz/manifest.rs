@@ -4,10 +4,10 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use millstream_flow::Failure;
+use millstream_instruments::flow_report;
 
 use super::stage::in_stage;
 use super::{MemoryFile, assert_taken};
-use crate::evidence;
 use crate::file::Template;
 use crate::file::model::{MaxBytes, OpSpec, ParseFormat, ZstdMode};
 use crate::file::template::{Field, Fields as _};
@@ -29,7 +29,7 @@ pub fn manifest(bytes: &[u8]) -> bool {
     let entries = entries(bytes);
     let object = decompress(bytes);
     let letters = letters(&file);
-    let report = evidence::is_report(&file.path());
+    let report = [None, Some("get")].map(|stage| flow_report::read(&file.path(), stage).is_ok()).contains(&true);
     entries || object || letters || report
 }
 

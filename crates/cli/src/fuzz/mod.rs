@@ -14,9 +14,10 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
+use millstream_command::screen::shown;
+
 use crate::payload::Payload;
 use crate::record::Record;
-use crate::screen::shown;
 
 pub use self::control::control;
 pub use self::flow_file::flow_file;

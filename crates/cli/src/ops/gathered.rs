@@ -12,10 +12,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use millstream_command::screen::text;
+use millstream_command::temporary::token;
+
 use super::place::{self, Placing};
 use crate::retry::origin::first_of;
-use crate::screen::text;
-use crate::supervise::token;
 
 /// The number of units that the list of an interrupted run lacks: no retry brings the rest of the source.
 const UNFINISHED: u64 = u64::MAX;

@@ -12,6 +12,7 @@
 use std::io::Read;
 use std::time::{Duration, Instant, SystemTime};
 
+use millstream_command::time;
 use millstream_flow::{Cx, Failure};
 use ureq::http::header::AUTHORIZATION;
 use ureq::http::{HeaderName, Response, StatusCode};
@@ -23,7 +24,6 @@ use super::{Op, OpError, failing, growing, retry_after};
 use crate::descriptors;
 use crate::file::model::HttpGetSpec;
 use crate::file::template::Template;
-use crate::file::time;
 use crate::record::Record;
 use crate::web_url;
 

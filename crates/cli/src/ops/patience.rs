@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use millstream_command::program::LOOK;
 use millstream_flow::{Cx, Failure};
-
-use super::exec::talk::LOOK;
 
 /// Tells whether to go on waiting.
 pub(crate) trait Patience {

@@ -13,8 +13,8 @@ use std::io;
 use std::os::fd::IntoRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use millstream_command::temporary;
 use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 
@@ -58,7 +58,7 @@ impl Placing {
         }
         let mut made_parents = false;
         for _ in 0..MOST_NAMES {
-            let temporary = target.with_file_name(temporary_name());
+            let temporary = target.with_file_name(temporary::name());
             let listed = leftovers::note(&temporary);
             match File::options().write(true).create_new(true).mode(permissions).open(&temporary) {
                 Ok(file) => return Ok((Self { temporary, target, put: false, listed: Some(listed) }, file)),
@@ -153,7 +153,7 @@ pub(super) fn close(file: File) -> io::Result<()> {
 /// Gives the file at `path` the name `other` as well, in place of what has that name; whether there is such a file. Where
 /// files have no second names, it loses the first.
 fn name_also(path: &Path, other: &Path) -> io::Result<bool> {
-    let between = path.with_file_name(temporary_name());
+    let between = path.with_file_name(temporary::name());
     let _listed = leftovers::note(&between);
     match rustix::fs::linkat(CWD, path, CWD, &between, AtFlags::empty()) {
         Ok(()) => {
@@ -175,12 +175,6 @@ fn name_also(path: &Path, other: &Path) -> io::Result<bool> {
 
 fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn temporary_name() -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    // Relaxed: the number only has to differ; it publishes nothing.
-    leftovers::temporary_name(NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Renames without replacing. File systems that cannot do this in one step make a second name and remove the first;

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use millstream_command::screen::text;
 use millstream_flow::{Cx, Failure};
 
 use super::Op;
@@ -19,7 +20,6 @@ use super::safe_path::PathTemplate;
 use crate::file::template::{Field, Template};
 use crate::payload::{Payload, Stream};
 use crate::record::Record;
-use crate::screen::text;
 
 /// The most that a file may have beyond its size where no byte budget sets less: some files of the kernel's have size 0 and
 /// no end.

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use millstream_command::screen::shown;
 use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::origin::Origin;
-use crate::screen::shown;
 
 /// Why a file of dead letters cannot be retried. Nothing has been run.
 #[derive(Debug, thiserror::Error)]

@@ -11,12 +11,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use millstream_command::screen::out::{self, complain};
+use millstream_command::screen::{shown, text};
+
 use self::letters::{Letters, LettersError};
 use crate::args::{OutputArgs, RetryArgs, RunArgs};
 use crate::file::FlowError;
 use crate::run;
-use crate::screen::out::{self, complain};
-use crate::screen::{shown, text};
 
 /// What the name of a file of dead letters ends with.
 const ENDING: &str = ".dead-letters.jsonl";

@@ -6,10 +6,10 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use millstream_command::temporary::token;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{FlowArgs, RunArgs};
-use crate::supervise::token;
 
 /// A flow with all that the command line filled into it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

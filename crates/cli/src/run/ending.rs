@@ -1,15 +1,16 @@
 //! What is said and written when a run is over, and the exit status that sums it up.
 
+use millstream_command::screen::look::Look;
+use millstream_command::screen::out::{self, complain};
+use millstream_command::screen::{shown, text};
 use millstream_flow::{Outcome, Quantiles, Report, ResourceReport, Snapshot, StageReport};
 
 use super::watch::whereabouts;
 use crate::dead_letters::DeadLetters;
 use crate::ops::Fate;
-use crate::screen::look::Look;
-use crate::screen::out::{self, complain};
 use crate::screen::report_file::ReportFile;
 use crate::screen::run_report::RunReport;
-use crate::screen::{shown, table, text};
+use crate::screen::table;
 
 /// Every unit was retired.
 pub const ALL_RETIRED: u8 = 0;

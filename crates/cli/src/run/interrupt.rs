@@ -13,6 +13,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use millstream_command::program::live;
+use millstream_command::signals::{self, end_soon};
 use millstream_flow::Control;
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -21,8 +23,6 @@ use super::ending::INTERRUPTED;
 use super::watch::Event;
 use crate::dead_letters::DeadLetters;
 use crate::leftovers;
-use crate::ops::exec::live;
-use crate::signals::{self, end_soon};
 use crate::steer::SocketFile;
 
 /// Hears the signals until it is dropped.

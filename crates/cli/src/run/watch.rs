@@ -4,10 +4,11 @@ use std::any::Any;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use millstream_command::screen::text;
 use millstream_flow::{Control, Report, Snapshot, SourceEnd};
 
+use crate::screen::Screen;
 use crate::screen::throughput::{Sample, Throughput};
-use crate::screen::{Screen, text};
 
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);

@@ -12,12 +12,12 @@
 //! No line is wider than the terminal and the picture is never higher: columns go in the order of how little they are
 //! missed, then stages with nothing to do.
 
+use millstream_command::screen::line::Line;
+use millstream_command::screen::look::{Look, Paint};
+use millstream_command::screen::text;
 use millstream_flow::{Phase, Snapshot, StageSnapshot};
 
-use super::line::Line;
-use super::look::{Look, Paint};
 use super::meter::Pace;
-use super::text;
 
 /// Lines of a frame beside those of the stages: title, heading, what is in flight, what holds the flow.
 const OTHER_LINES: usize = 4;

@@ -13,10 +13,10 @@
 
 use std::path::Path;
 
+use millstream_command::screen::shown;
 use serde_json::{Value, json as value};
 
 use super::run_report::RunReport;
-use super::shown;
 use crate::ops::{Fate, Gathered};
 
 /// The report as indented JSON with a line end after it.

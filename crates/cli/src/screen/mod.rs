@@ -2,42 +2,34 @@
 //!
 //! | file | shows |
 //! | --- | --- |
-//! | [`frame`] | the live picture on a terminal, drawn by [`terminal`] |
+//! | [`frame`] | the live picture on a terminal, drawn by [`Terminal`] |
 //! | [`plain`] | a line every two seconds where there is no terminal |
 //! | [`table`] | the report as tables of text |
 //! | [`json`], [`html`] | the report as a file, written by [`report_file`]: all of a [`run_report`] |
 //!
 //! All of them are pure functions from a [`Snapshot`] or a [`Report`](millstream_flow::Report) to text; [`Screen`]
-//! decides which progress is shown. What is written goes through [`out`], and what is not the program's own is made visible by
-//! [`shown`].
+//! decides which progress is shown. What is written goes through [`out`].
 
 pub mod frame;
 pub mod html;
 pub mod json;
-pub mod line;
-pub mod look;
 pub mod meter;
-pub mod out;
 pub mod plain;
 pub mod report_file;
 pub mod run_report;
 #[cfg(test)]
 pub(crate) mod sample;
-pub mod shown;
 pub mod table;
-pub mod terminal;
-pub mod text;
 pub mod throughput;
-pub mod writable;
-pub(crate) mod xml;
 
 use std::io::Stderr;
 
+use millstream_command::screen::look::Look;
+use millstream_command::screen::out;
+use millstream_command::screen::terminal::Terminal;
 use millstream_flow::Snapshot;
 
-use self::look::Look;
 use self::meter::Meter;
-use self::terminal::Terminal;
 
 /// How often there is a line where there is no terminal.
 const PLAIN_EVERY_NS: u64 = 2_000_000_000;

@@ -1,12 +1,12 @@
 //! Progress where there is no terminal: now and then one line, with the same figures as the live frame.
 
+use millstream_command::screen::line::Line;
+use millstream_command::screen::look::Look;
+use millstream_command::screen::text;
 use millstream_flow::Snapshot;
 
 use super::frame;
-use super::line::Line;
-use super::look::Look;
 use super::meter::Pace;
-use super::text;
 
 /// One line about the whole flow.
 ///

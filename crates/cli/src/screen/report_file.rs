@@ -4,9 +4,11 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use millstream_command::screen::shown;
+use millstream_command::writable::{self, NotWritable, Way};
+
 use super::run_report::RunReport;
-use super::writable::{self, NotWritable, Way};
-use super::{html, json, shown};
+use super::{html, json};
 use crate::ops::place::{Existing, Placing};
 
 /// Why a report cannot go where it was asked to.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use millstream_command::screen::text;
 use millstream_flow::{Outcome, Report};
 
-use super::text;
 use super::throughput::Throughput;
 use crate::causes::Groups;
 use crate::ops::Gathered;

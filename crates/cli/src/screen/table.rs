@@ -1,11 +1,11 @@
 //! The report as tables of text.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use millstream_command::screen::look::Look;
+use millstream_command::screen::text;
 use millstream_flow::{Quantiles, Report, StageReport};
 
-use super::look::Look;
 use super::run_report::outcome;
-use super::text;
 
 /// The whole report, ready to be printed, with a line end after its last line.
 ///

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use millstream_command::screen::look::Look;
+use millstream_command::screen::{out, shown, text};
 use millstream_flow::Snapshot;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -15,9 +17,8 @@ use rustix::process::geteuid;
 use super::place::{self, NoRun, Run};
 use super::protocol::{self, ANSWER_BYTES, Answer, Request, read_line};
 use crate::run::{NOT_WRITTEN, WRONG};
-use crate::screen::look::Look;
+use crate::screen::frame;
 use crate::screen::meter::Pace;
-use crate::screen::{frame, out, shown, text};
 
 /// A run that has not answered in full within this time hangs.
 const PATIENCE: Duration = Duration::from_secs(10);

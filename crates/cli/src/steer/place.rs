@@ -15,13 +15,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use millstream_command::screen::{shown, text};
 use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, open, openat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::{Pid, getuid, test_kill_process};
 
 use super::socket;
-use crate::screen::{shown, text};
 
 /// The owner of what belongs to a user without a number in this user namespace.
 const NO_NUMBER: u32 = 65_534;

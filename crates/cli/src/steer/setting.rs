@@ -14,11 +14,11 @@
 
 use std::fmt;
 
+use millstream_command::screen::text;
+use millstream_command::{size, time};
 use millstream_flow::{Control, Rate, ResourceSnapshot, SetError, Snapshot, StageSnapshot};
 
 use crate::file::model::MAX_WORKERS;
-use crate::file::{size, time};
-use crate::screen::text;
 
 /// Why a change was refused. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

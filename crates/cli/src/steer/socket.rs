@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use millstream_command::screen::shown;
 use rustix::fs::{FlockOperation, Mode, fchmod, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use rustix::process::geteuid;
 
 use super::place;
-use crate::screen::shown;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 64;

@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::Stdio;
 
-use millstream_cli::steer::place;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use serde_json::{Value, json};
 
 use crate::support::{Room, Running, code, ended, text, until};
-use serde_json::{Value, json};
 
 /// Units that wait for one token each while a stage runs until there is a file `open`.
 pub(crate) const GATE: &str = r#"
@@ -193,6 +195,14 @@ fn several_runs_are_listed_and_must_be_named() {
     }
 }
 
+/// A connection, unless so many wait to be accepted already that this one would have to wait for a place.
+fn connect_at_once(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
 #[test]
 fn a_run_that_says_nothing_is_named() {
     let room = Room::new(GATE);
@@ -204,7 +214,7 @@ fn a_run_that_says_nothing_is_named() {
         let (out, err) = ended(&room.run(&["status"]), 0);
         assert!(out.contains(&format!("gate-{}", other.child.id())), "{out}");
         assert!(err.contains(&format!("gate-{} does not answer", silent.child.id())), "{err}");
-        offered.extend((0..100).map_while(|_| place::connect(&silent.control).ok()));
+        offered.extend((0..100).map_while(|_| connect_at_once(&silent.control).ok()));
     }
     assert!(offered.len() < 100, "there is an end to what it is offered");
     drop(offered);

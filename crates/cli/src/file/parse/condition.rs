@@ -1,9 +1,10 @@
 //! `when` of the `filter` op.
 
+use millstream_command::size;
+
 use super::super::error::Problem;
 use super::super::model::{Condition, TextTest};
 use super::super::reader::{Entry, Section};
-use super::super::size;
 use super::super::template::Template;
 
 /// The keys that start a condition; exactly one is given.

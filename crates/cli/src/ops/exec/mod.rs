@@ -4,29 +4,27 @@
 //! process group of its own. The payload is written to its standard input while its standard output and error are read,
 //! by one thread and one `poll`, so that the two sides cannot deadlock. Standard output becomes the
 //! payload, a file that appears when the program has succeeded, or is left alone; of standard error the last
-//! [`STDERR_TAIL`] bytes go into the failure's message.
+//! [`STDERR_TAIL`](millstream_command::program::STDERR_TAIL) bytes go into the failure's message.
 //!
 //! The run ends when the program has ended and no process holds its output any more, as a shell's `$(…)` does. When the
 //! time limit passes or the flow is abandoned, the whole group gets SIGTERM, a moment later SIGKILL, and is gone when
-//! the op returns; what still runs when the run ends gets SIGKILL ([`live::end`]). A descendant that has left the group
+//! the op returns; what still runs when the run ends gets SIGKILL ([`live::end`](millstream_command::program::live::end)). A descendant that has left the group
 //! with `setsid` is its own master and is not followed.
 
-pub(crate) mod group;
-pub(crate) mod live;
-pub(crate) mod program;
-pub(crate) mod talk;
+mod program;
+mod talk;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
+use millstream_command::program::{Group, Tail, find, how, supervise};
 use millstream_flow::{Cx, Failure};
 
-use self::group::Group;
 use self::talk::Ending;
 use super::failing::io_failure;
 use super::place::{Existing, Placing};
@@ -35,10 +33,6 @@ use super::{Op, OpError};
 use crate::file::model::{ExecStdin, ExecStdout};
 use crate::file::template::Template;
 use crate::record::Record;
-use crate::supervise;
-
-/// Bytes of standard error that a failure's message shows.
-pub(crate) const STDERR_TAIL: usize = 4 << 10;
 
 /// See the [module](self).
 pub(super) struct Exec {
@@ -204,7 +198,7 @@ impl Program {
             return program::check(Path::new(&name)).map(|()| Self::Found { name, path });
         }
         // Looked up once: the search costs a failed system call for each folder of the path that does not have it.
-        match program::find(&name, std::env::var_os("PATH").as_deref()) {
+        match find(&name, std::env::var_os("PATH").as_deref()) {
             Some(path) => program::check(&path).map(|()| Self::Found { name, path }),
             None => Err(OpError::new(
                 format!("no program `{}` is on the search path", name.display()),
@@ -221,7 +215,7 @@ fn from_here(name: &OsStr) -> io::Result<PathBuf> {
 }
 
 /// Whether the program has succeeded.
-fn judge(name: &OsString, ending: &Ending, stderr: &talk::Tail) -> Result<(), Failure> {
+fn judge(name: &OsString, ending: &Ending, stderr: &Tail) -> Result<(), Failure> {
     let name = Path::new(name).display();
     match ending {
         Ending::Exited(status) if status.success() => Ok(()),
@@ -231,37 +225,6 @@ fn judge(name: &OsString, ending: &Ending, stderr: &talk::Tail) -> Result<(), Fa
             Err(Failure::msg(format!("`{name}` and all it started were killed: {failure}{stderr}")).to_permanent())
         }
     }
-}
-
-pub(crate) fn how(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exited with status {code}"),
-        (None, Some(signal)) => match signal_name(signal) {
-            Some(name) => format!("was killed by {name} (signal {signal})"),
-            None => format!("was killed by signal {signal}"),
-        },
-        (None, None) => format!("ended in an unknown way ({status})"),
-    }
-}
-
-fn signal_name(signal: i32) -> Option<&'static str> {
-    Some(match signal {
-        libc::SIGHUP => "SIGHUP",
-        libc::SIGINT => "SIGINT",
-        libc::SIGQUIT => "SIGQUIT",
-        libc::SIGILL => "SIGILL",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGPIPE => "SIGPIPE",
-        libc::SIGALRM => "SIGALRM",
-        libc::SIGTERM => "SIGTERM",
-        libc::SIGXCPU => "SIGXCPU",
-        libc::SIGXFSZ => "SIGXFSZ",
-        _ => return None,
-    })
 }
 
 fn not_started(name: &OsString, error: &io::Error) -> Failure {

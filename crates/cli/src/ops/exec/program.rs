@@ -1,10 +1,10 @@
-//! Finding a program on the search path, and telling before the first unit whether it can be run.
+//! Telling before the first unit whether a program can be run.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{Access, access};
 
@@ -12,17 +12,6 @@ use super::super::OpError;
 
 /// Bytes at a program's start that tell what it is: as many as the kernel looks at.
 const HEAD: u64 = 256;
-
-/// The first executable regular file of this name in the folders of `search`, the value of `PATH`.
-pub(crate) fn find(name: &OsStr, search: Option<&OsStr>) -> Option<PathBuf> {
-    // What `execvp` searches when there is no PATH.
-    let search = search.unwrap_or(OsStr::new("/bin:/usr/bin"));
-    std::env::split_paths(search)
-        .map(|folder| folder.join(name))
-        .filter(|path| path.is_file() && access(path, Access::EXEC_OK).is_ok())
-        // A relative folder of the path means another file once the program runs in a folder of its own.
-        .find_map(|path| std::path::absolute(path).ok())
-}
 
 /// Checks that the kernel can run the file at `path`, as far as that can be known without trying.
 ///
@@ -84,12 +73,11 @@ fn is_text(head: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    use super::{check, find};
+    use super::check;
 
     #[test]
     fn what_cannot_be_run_is_told_with_the_reason() {
@@ -115,28 +103,5 @@ mod tests {
             said("sound", 0o755, content).unwrap();
         }
         check(Path::new("/bin/sh")).unwrap();
-    }
-
-    #[test]
-    fn the_first_executable_file_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = |place: &str, mode: u32| {
-            let path = folder.path().join(place).join("tool");
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, "").unwrap();
-            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
-            path
-        };
-        file("plain", 0o644);
-        std::fs::create_dir_all(folder.path().join("folder/tool")).unwrap();
-        let first = file("first", 0o755);
-        file("second", 0o755);
-        let search = std::env::join_paths(
-            ["missing", "plain", "folder", "first", "second"].map(|place| folder.path().join(place)),
-        )
-        .unwrap();
-        assert_eq!(find(OsStr::new("tool"), Some(&search)), Some(first));
-        assert_eq!(find(OsStr::new("no-such-tool"), Some(&search)), None);
-        assert!(find(OsStr::new("sh"), None).is_some());
     }
 }

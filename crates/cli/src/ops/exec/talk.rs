@@ -1,12 +1,11 @@
 //! Feeding a program and listening to it, with one thread.
 
-use std::fmt;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
+use millstream_command::program::{GRACE, Group, LOOK, Pipes, Tail};
 use millstream_flow::{Cause, Cx, Failure};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -14,14 +13,6 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use super::super::growing;
-use super::STDERR_TAIL;
-use super::group::{Group, Pipes};
-
-/// Pause between SIGTERM and SIGKILL.
-pub(crate) const GRACE: Duration = Duration::from_millis(500);
-
-/// How often a program that says nothing is left alone to look whether the flow was abandoned.
-pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// Most reads of standard error after the group was ended: a descendant that left the group may go on without end.
 const LAST_READS: usize = 32;
@@ -42,43 +33,6 @@ pub(super) struct Spoken {
     pub(super) stdout: Vec<u8>,
     /// The end of its standard error.
     pub(super) stderr: Tail,
-}
-
-/// The last bytes of a stream.
-#[derive(Default)]
-pub(crate) struct Tail {
-    bytes: Vec<u8>,
-    cut: bool,
-}
-
-impl Tail {
-    /// Reads what is there, up to all that a pipe of the usual size holds; whether there can be more.
-    pub(crate) fn read(&mut self, from: impl AsFd) -> io::Result<bool> {
-        let mut room = [MaybeUninit::uninit(); 1 << 16];
-        let said = match rustix::io::read(from, &mut room) {
-            Ok((said, _)) => said,
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
-            Err(errno) => return Err(errno.into()),
-        };
-        let more = !said.is_empty();
-        self.bytes.extend_from_slice(said);
-        if self.bytes.len() > STDERR_TAIL {
-            self.cut = true;
-            self.bytes.drain(..self.bytes.len() - STDERR_TAIL);
-        }
-        Ok(more)
-    }
-}
-
-impl fmt::Display for Tail {
-    /// Nothing, or how a message goes on: `; standard error: …`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.bytes.trim_ascii();
-        if text.is_empty() {
-            return Ok(());
-        }
-        write!(f, "; standard error: {}{}", if self.cut { "…" } else { "" }, String::from_utf8_lossy(text))
-    }
 }
 
 /// Writes `input`, reads what the program says and waits for its end. `held` is what the unit holds already.

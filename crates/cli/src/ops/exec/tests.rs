@@ -1,7 +1,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::{Exec, STDERR_TAIL};
+use millstream_command::program::STDERR_TAIL;
+
+use super::Exec;
 use crate::file::model::{ExecStdin, ExecStdout};
 use crate::file::template::Template;
 use crate::ops::one_stage::{run, run_all, run_within};

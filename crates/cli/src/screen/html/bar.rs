@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::super::xml::escape;
+use millstream_command::screen::xml::escape;
 
 /// A part of a bar.
 pub(super) struct Part {

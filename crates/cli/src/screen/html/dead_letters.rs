@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use millstream_command::screen::xml::escape;
+use millstream_command::screen::{shown, text};
 use millstream_flow::Cause;
 
 use super::super::run_report::RunReport;
-use super::super::xml::escape;
-use super::super::{shown, text};
 use super::prose;
 use crate::causes::Group;
 

@@ -9,13 +9,13 @@ mod throughput;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use millstream_command::screen::text;
+use millstream_command::screen::xml::escape;
 use millstream_flow::Report;
 
 use self::bar::{Part, stacked};
 use super::run_report::{RunReport, is_good, outcome};
 use super::table::{conservation, facts};
-use super::text;
-use super::xml::escape;
 
 /// The page.
 pub fn html(run: &RunReport<'_>) -> String {

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use millstream_command::screen::text;
+use millstream_command::screen::xml::escape;
 use millstream_flow::{Report, StageReport};
 
 use super::super::table::{measured, mostly_for};
-use super::super::text;
-use super::super::xml::escape;
 use super::bar::{Part, stacked};
 
 /// Classes of the style sheet for what units waited for; the last one serves all that is beyond.

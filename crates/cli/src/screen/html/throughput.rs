@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::super::text;
+use millstream_command::screen::text;
+
 use super::super::throughput::{Span, Throughput};
 
 /// Spans that make a picture; with fewer the mean says it all.

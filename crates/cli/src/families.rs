@@ -1,0 +1,58 @@
+//! The list of commands in `millstream --help`: a paragraph for each family, where clap has one for all.
+
+use clap::Command;
+use clap::builder::StyledStr;
+
+/// The heading of each family and its first command; the family goes on to the next one's. `help` stands apart.
+const FAMILIES: [(&str, &str); 4] = [("Flows", "run"), ("Evidence", "slo"), ("Machine", "slab"), ("", "help")];
+
+/// The command, whose help lists its subcommands by families.
+pub(crate) fn by_family(command: Command) -> Command {
+    let styles = command.get_styles().clone();
+    let (heading, literal) = (styles.get_header(), styles.get_literal());
+    let starts = FAMILIES.map(|(family, first)| (family, format!("  {literal}{first}{literal:#}")));
+    let mut list = String::new();
+    for line in command.clone().help_template("{subcommands}").render_help().ansi().to_string().trim_end().lines() {
+        if let Some((family, _)) = starts.iter().find(|(_, start)| line.starts_with(start)) {
+            list += if list.is_empty() { "" } else { "\n" };
+            if !family.is_empty() {
+                list += &format!("{heading}{family}:{heading:#}\n");
+            }
+        }
+        list += line;
+        list.push('\n');
+    }
+    let page = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}\n{heading}Options:{heading:#}\n{{options}}{{after-help}}"
+    );
+    command.help_template(StyledStr::from(page))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn every_command_is_listed_in_its_family() {
+        let mut listed = by_family(Cli::command());
+        for page in [listed.render_help(), listed.render_long_help()] {
+            let page = page.to_string();
+            let families: Vec<Vec<&str>> = page
+                .split("\n\n")
+                .map(|paragraph| paragraph.lines().filter_map(|line| line.split_whitespace().next()).collect())
+                .collect();
+            for family in [
+                &["Flows:", "run", "plan", "retry", "status", "set"][..],
+                &["Evidence:", "slo", "compare", "csm", "history"],
+                &["Machine:", "slab", "barrierd", "doctor"],
+                &["help"],
+                &["Options:", "-h,", "-V,"],
+            ] {
+                assert!(families.iter().any(|found| found == family), "{family:?} in\n{page}");
+            }
+        }
+    }
+}

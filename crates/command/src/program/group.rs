@@ -1,0 +1,157 @@
+//! A program that runs in a process group of its own, which cannot be forgotten.
+//!
+//! The group's number is the program's process number. Until the program is reaped the kernel keeps the number from
+//! being used again, so the group is signalled only before that: a [`Group`] that is dropped kills all of it, then
+//! reaps.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, pidfd_open, waitid, waitpid,
+};
+use rustix::time::Timespec;
+
+use super::live;
+
+/// How many looks there are before a sleep. Whoever waits has often just seen the program's output end, which happens
+/// microseconds before its own end, while to fall asleep and be woken takes tens of them.
+const QUICK_LOOKS: u32 = 24;
+
+/// The longest pause between two looks at a program, on a kernel whose processes are no descriptors.
+pub const LONGEST_LOOK: Duration = Duration::from_millis(10);
+
+/// This side of a program's standard streams.
+pub type Pipes = (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>);
+
+/// See the [module](self).
+pub struct Group {
+    leader: Pid,
+    /// Opened when the first wait needs it.
+    handle: Option<OwnedFd>,
+    reaped: bool,
+}
+
+impl Group {
+    /// Starts the command as the leader of a new group; the group, and this side of the pipes that were asked for.
+    pub fn spawn(command: &mut Command) -> io::Result<(Self, Pipes)> {
+        let (leader, child) = live::start(|| {
+            let child = command.process_group(0).spawn()?;
+            Ok((Pid::from_child(&child), child))
+        })?;
+        Ok((Self::of(leader), (child.stdin, child.stdout, child.stderr)))
+    }
+
+    /// The group of a child that leads one, and that no other code reaps.
+    pub fn of(leader: Pid) -> Self {
+        Self { leader, handle: None, reaped: false }
+    }
+
+    /// Waits for the program's end, at most so long; its status when it has ended.
+    pub fn wait(&mut self, most: Duration) -> io::Result<Option<ExitStatus>> {
+        if self.ended_within(most)? { self.reap().map(Some) } else { Ok(None) }
+    }
+
+    /// Ends all of the group: asks it, waits at most `grace` for the leader, and then leaves no choice.
+    pub fn end(&mut self, grace: Duration) {
+        self.signal(Signal::TERM);
+        // Whether it has obeyed or cannot be watched makes no difference to what follows.
+        let _ = self.ended_within(grace);
+        self.kill();
+    }
+
+    /// Whether the leader has ended, which waits for it at most so long. It stays unreaped, and its number taken.
+    fn ended_within(&mut self, most: Duration) -> io::Result<bool> {
+        if self.handle.is_none() {
+            for _ in 0..QUICK_LOOKS {
+                if self.has_ended()? {
+                    return Ok(true);
+                }
+                std::thread::yield_now();
+            }
+        }
+        let Some(handle) = self.handle()? else { return self.ended_by_looking(most) };
+        let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+        match poll(&mut [PollFd::from_borrowed_fd(handle, PollFlags::IN)], Some(&most)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// A descriptor that can be read from when the leader has ended; `None` if there is none to be had.
+    pub fn handle(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
+        if self.handle.is_none() {
+            match pidfd_open(self.leader, PidfdFlags::empty()) {
+                Ok(handle) => self.handle = Some(handle),
+                Err(Errno::NOSYS | Errno::MFILE | Errno::NFILE | Errno::PERM) => return Ok(None),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(self.handle.as_ref().map(AsFd::as_fd))
+    }
+
+    /// Whether the leader has ended by now; it stays unreaped.
+    pub fn has_ended(&self) -> io::Result<bool> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::Pid(self.leader), options)?.is_some())
+    }
+
+    fn ended_by_looking(&self, most: Duration) -> io::Result<bool> {
+        let end = Instant::now() + most;
+        let mut pause = Duration::from_micros(50);
+        loop {
+            if self.has_ended()? {
+                return Ok(true);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LONGEST_LOOK);
+        }
+    }
+
+    /// Waits for the leader's end and takes its status, which gives its number back.
+    pub fn reap(&mut self) -> io::Result<ExitStatus> {
+        // As long as it runs it is listed.
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(self.leader), ended).is_err_and(|errno| errno == Errno::INTR) {}
+        live::forget(self.leader);
+        loop {
+            match waitpid(Some(self.leader), WaitOptions::empty()) {
+                Ok(found) => {
+                    let (_, status) = found.expect("a wait without options lasts until there is a status");
+                    self.reaped = true;
+                    return Ok(ExitStatus::from_raw(status.as_raw()));
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // The only possible error is that no process is left.
+        let _ = kill_process_group(self.leader, signal);
+    }
+
+    fn kill(&mut self) {
+        if !self.reaped {
+            self.signal(Signal::KILL);
+            let _ = self.reap();
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,67 @@
+//! The groups whose leaders are not reaped yet, so that a run that gives up on its units leaves no program behind.
+//!
+//! A worker ends its program itself when its unit's time is over or the flow is abandoned, with a moment's grace. A run
+//! that ends while a worker is still at it, or before it has noticed, calls [`end`].
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, RawPid, Signal, kill_process_group};
+
+/// Whether no more programs are started.
+static OVER: AtomicBool = AtomicBool::new(false);
+
+/// Shared while a program is started, so that a thread that ends all programs waits until this one is listed.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// How long to wait for that. A program or a folder on a file system that hangs is never started, nor given up on.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The leaders' numbers. Each is taken out before its leader is reaped, so the kernel has given none to another process.
+static LEADERS: Mutex<BTreeSet<RawPid>> = Mutex::new(BTreeSet::new());
+
+fn leaders() -> MutexGuard<'static, BTreeSet<RawPid>> {
+    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a program that leads a group, and lists it.
+pub(super) fn start<T>(spawn: impl FnOnce() -> io::Result<(Pid, T)>) -> io::Result<(Pid, T)> {
+    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    // Relaxed: the thread that sets it looks at the list after this lock.
+    if OVER.load(Ordering::Relaxed) {
+        return Err(io::Error::other("the run is over"));
+    }
+    let (leader, rest) = spawn()?;
+    leaders().insert(leader.as_raw_pid());
+    Ok((leader, rest))
+}
+
+/// The leader has ended and is about to be reaped.
+pub(super) fn forget(leader: Pid) {
+    leaders().remove(&leader.as_raw_pid());
+}
+
+/// Kills all groups that live; no more are started.
+pub fn end() {
+    OVER.store(true, Ordering::Relaxed);
+    kill_all();
+    let began = Instant::now();
+    while let Err(TryLockError::WouldBlock) = STARTING.try_write() {
+        if began.elapsed() > PATIENCE {
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    kill_all();
+}
+
+fn kill_all() {
+    // Held meanwhile, so that no number is given back.
+    for leader in leaders().iter().filter_map(|leader| Pid::from_raw(*leader)) {
+        let _ = kill_process_group(leader, Signal::KILL);
+    }
+}

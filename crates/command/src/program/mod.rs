@@ -1,0 +1,21 @@
+//! Programs that a command starts: found, run in a group of their own, listened to, and ended with the command.
+
+mod group;
+pub mod live;
+mod search;
+mod status;
+pub mod supervise;
+mod tail;
+
+use std::time::Duration;
+
+pub use self::group::{Group, LONGEST_LOOK, Pipes};
+pub use self::search::find;
+pub use self::status::how;
+pub use self::tail::{STDERR_TAIL, Tail};
+
+/// Pause between SIGTERM and SIGKILL.
+pub const GRACE: Duration = Duration::from_millis(500);
+
+/// How often a program that says nothing is left alone to look whether it is still wanted.
+pub const LOOK: Duration = Duration::from_millis(100);

@@ -1,0 +1,51 @@
+//! What a program said last on standard error.
+
+use std::fmt;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+
+/// Bytes of standard error that a message shows.
+pub const STDERR_TAIL: usize = 4 << 10;
+
+/// The last bytes of a stream.
+#[derive(Debug, Default)]
+pub struct Tail {
+    bytes: Vec<u8>,
+    cut: bool,
+}
+
+impl Tail {
+    /// Reads what is there, up to all that a pipe of the usual size holds; whether there can be more.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub fn read(&mut self, from: impl AsFd) -> io::Result<bool> {
+        let mut room = [MaybeUninit::uninit(); 1 << 16];
+        let said = match rustix::io::read(from, &mut room) {
+            Ok((said, _)) => said,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
+            Err(errno) => return Err(errno.into()),
+        };
+        let more = !said.is_empty();
+        self.bytes.extend_from_slice(said);
+        if self.bytes.len() > STDERR_TAIL {
+            self.cut = true;
+            self.bytes.drain(..self.bytes.len() - STDERR_TAIL);
+        }
+        Ok(more)
+    }
+}
+
+impl fmt::Display for Tail {
+    /// Nothing, or how a message goes on: `; standard error: …`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.bytes.trim_ascii();
+        if text.is_empty() {
+            return Ok(());
+        }
+        write!(f, "; standard error: {}{}", if self.cut { "…" } else { "" }, String::from_utf8_lossy(text))
+    }
+}

@@ -1,0 +1,117 @@
+//! Whether a file can be written at a place, asked before a run begins and not when its work is done.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use crate::screen::shown;
+use crate::temporary;
+
+/// A file cannot be written there.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be written: {source}; {help}", shown::path(path))]
+pub struct NotWritable {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system says.
+    pub source: io::Error,
+    /// What to do.
+    pub help: String,
+}
+
+/// How a file will be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// At the end of what is there.
+    Append,
+    /// As a new file that takes the place of the old one.
+    Replace,
+}
+
+/// Checks that the file at `path` can be written, or made where there is none. Making one is tried, not asked about:
+/// a full or read-only file system and a foreign folder all say no in their own way.
+///
+/// # Errors
+/// [`NotWritable`], which says what to do.
+pub fn check(path: &Path, way: Way) -> Result<(), NotWritable> {
+    let refuse = |source: io::Error, help: String| Err(NotWritable { path: path.to_owned(), source, help });
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    match fs::metadata(folder) {
+        Err(error) => return refuse(error, format!("make the folder {} first", shown::path(folder))),
+        Ok(found) if !found.is_dir() => {
+            return refuse(io::ErrorKind::NotADirectory.into(), format!("{} is not a folder", shown::path(folder)));
+        }
+        Ok(_) => {}
+    }
+    if let Ok(found) = fs::metadata(path) {
+        if found.is_dir() {
+            return refuse(io::ErrorKind::IsADirectory.into(), "name a file in it".to_owned());
+        }
+        if let Err(error) = access(path, Access::WRITE_OK) {
+            return refuse(error.into(), "choose a file you may write to".to_owned());
+        }
+        if way == Way::Append {
+            return Ok(());
+        }
+    }
+    match try_beside(path) {
+        Ok(()) => Ok(()),
+        Err(error) => refuse(error, format!("choose another folder than {}", shown::path(folder))),
+    }
+}
+
+/// Makes a file in the folder of `path`, and removes it.
+fn try_beside(path: &Path) -> io::Result<()> {
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.file_name().is_none() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "the path names a folder, not a file"));
+    }
+    let trial = path.with_file_name(temporary::name());
+    File::create_new(&trial)?;
+    // The answer is known; a file system that cannot take the file away again has no bearing on it.
+    let _ = fs::remove_file(&trial);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_cannot_hold_a_file_is_refused_with_advice() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        fs::create_dir(folder.path().join("folder")).unwrap();
+        for (path, expected) in [
+            ("none/file", "make the folder"),
+            ("file/report", "is not a folder"),
+            ("folder", "name a file in it"),
+            ("/proc/report", "choose another folder than /proc"),
+        ] {
+            let error = check(&folder.path().join(path), Way::Append).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        for way in [Way::Append, Way::Replace] {
+            check(&folder.path().join("file"), way).unwrap();
+            check(&folder.path().join("new"), way).unwrap();
+            check(Path::new("new"), way).unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left of the trial");
+    }
+
+    #[test]
+    fn a_link_in_a_shared_folder_leads_the_trial_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "content").unwrap();
+        let foreseen = format!(".report.{}.trial", std::process::id());
+        std::os::unix::fs::symlink(&victim, folder.path().join(foreseen)).unwrap();
+        check(&folder.path().join("report"), Way::Replace).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "content");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}

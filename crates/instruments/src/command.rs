@@ -1,0 +1,61 @@
+//! The instruments as subcommands.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::doctor::doctor;
+use crate::evidence::args::{CompareArgs, CsmArgs, SloArgs};
+use crate::evidence::{compare::compare, functions::csm, slo::slo};
+use crate::history::args::HistoryArgs;
+use crate::history::history;
+use crate::slab::args::SlabArgs;
+use crate::slab::slab;
+
+/// What `millstream barrierd --help` says after the options.
+const BARRIERD_STATUS: &str = "\
+Exit status, unless a signal ends it:
+  1  it cannot run; the reason is printed
+  2  the arguments are wrong";
+
+/// What `millstream doctor --help` says after the options.
+const DOCTOR_STATUS: &str = "\
+Exit status:
+  0  printed
+  1  standard output could not be written";
+
+/// An instrument with its arguments.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Decide whether an objective holds: 99 % of runs succeed, or take less than 50 ms. The exit status is the verdict.
+    Slo(Box<SloArgs>),
+    /// Decide which of two commands, or two files of numbers, is smaller. The exit status is the verdict.
+    Compare(CompareArgs),
+    /// The functions beneath: stopping rules, bounds and intervals whose errors are on the safe side.
+    Csm(CsmArgs),
+    /// Check recorded histories of concurrent operations.
+    History(HistoryArgs),
+    /// Make slabs of shared memory that survive `kill -9`, and look into them.
+    Slab(SlabArgs),
+    /// Run the daemon that tells every process when each processor last passed a barrier of its own accord.
+    #[command(after_help = BARRIERD_STATUS)]
+    Barrierd(millstream_barrierd::args::Args),
+    /// Tell what this machine and its kernel offer: fences, clocks, system calls, cores that are left alone.
+    #[command(after_help = DOCTOR_STATUS)]
+    Doctor,
+}
+
+impl Command {
+    /// Runs the instrument; the exit status is its own.
+    pub fn run(&self) -> ExitCode {
+        match self {
+            Self::Slo(args) => slo(args),
+            Self::Compare(args) => compare(args),
+            Self::Csm(args) => csm(args),
+            Self::History(args) => history(args),
+            Self::Slab(args) => slab(args),
+            Self::Barrierd(args) => millstream_barrierd::run(args),
+            Self::Doctor => doctor(),
+        }
+    }
+}

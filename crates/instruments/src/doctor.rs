@@ -1,0 +1,43 @@
+//! `millstream doctor`: what this machine and its kernel offer, and what follows from it.
+
+use std::process::ExitCode;
+
+use millstream_command::screen::out;
+use millstream_fence::probe::{Finding, findings};
+
+/// Prints the findings.
+#[must_use]
+pub fn doctor() -> ExitCode {
+    match out::print(&render(&findings())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            out::complain(format!("millstream doctor: standard output: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A line for each finding, answers below each other, and notes below their answers.
+fn render(findings: &[Finding]) -> String {
+    let width = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Finding { name, found, note } in findings {
+        text.push_str(&format!("{name:width$}  {found}\n"));
+        if let Some(note) = note {
+            text.push_str(&format!("{:width$}  → {note}\n", ""));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_and_notes_stand_below_each_other() {
+        let finding = |name, found: &str, note| Finding { name, found: found.to_owned(), note };
+        let text = render(&[finding("io_uring", "offered", None), finding("tick", "4 ms", Some("short"))]);
+        assert_eq!(text, "io_uring  offered\ntick      4 ms\n          → short\n");
+    }
+}

@@ -1,0 +1,228 @@
+//! The command lines of `slo`, `compare` and `csm`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, Subcommand};
+use millstream_command::time;
+use millstream_csm::Method;
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::criterion::ExitRule;
+use super::number::{self, Quantity};
+
+pub use super::compare::args::CompareArgs;
+pub use super::functions::args::{CsmArgs, CsmCommand};
+
+/// What `millstream slo --help` says after the options.
+const SLO_HELP: &str = "\
+Examples:
+  millstream slo --at-least 0.99 --under 250ms -- curl -fsS http://localhost:8080/health
+  millstream slo --at-least 0.999 --error 1e-6 --limit 20000 --jobs 4 -- ./flaky-test
+  awk '{print $7}' access.log | millstream slo --at-least 99% --under 50
+  millstream slo --mean --at-most 30ms --timeout 1s -- ./query
+  millstream slo plan --at-least 0.99 --limit 2000
+
+The command is run, or lines are read, until the claim is decided: that takes few observations when the truth is far from \
+the threshold and many when it is near. Looking at the interval meanwhile costs nothing; it is right at all times at once.
+
+Exit status:
+  0  the claim holds
+  1  it fails to hold
+  2  the arguments are wrong, or there is no such command; nothing was run
+  3  undecided when the data, the limit or the time was over; the interval so far is printed
+  4  invalid data, or something could not be read or written
+
+0 and 1 are together wrong at most with the probability given by --error, however often and whenever one looks.";
+
+/// What is claimed.
+#[derive(Debug, Clone, Args)]
+#[command(group = ArgGroup::new("claim").required(true).multiple(true).args(["at_least", "at_most", "between"]))]
+pub struct ClaimArgs {
+    /// The rate of success (with --mean: the mean) is more than P. Rates are numbers such as 0.99, 99% or 0x1.fap-1.
+    #[arg(long, value_name = "P", value_parser = Quantity::parse, allow_negative_numbers = true)]
+    pub at_least: Option<Quantity>,
+    /// The rate (or the mean) is less than P. With --at-least as well: it lies within.
+    #[arg(long, value_name = "P", value_parser = Quantity::parse, allow_negative_numbers = true)]
+    pub at_most: Option<Quantity>,
+    /// Two thresholds: above LOW it may be said to hold, below HIGH it may be said to fail, and in between either is right.
+    /// This always comes to a decision.
+    #[arg(long, value_name = "LOW..HIGH", value_parser = number::parse_pair, conflicts_with_all = ["at_least", "at_most"],
+          allow_hyphen_values = true)]
+    pub between: Option<(Quantity, Quantity)>,
+    /// The most that the probability of a wrong answer may be, over all there is to see: the verdict and the interval.
+    #[arg(long, value_name = "E", value_parser = number::parse, default_value = "1e-6")]
+    pub error: f64,
+    /// How evidence is weighed: mixture, balanced, centred, one-sided, robbins; with --between blend or sprt [default:
+    /// mixture, blend].
+    #[arg(long, value_name = "NAME", value_parser = method)]
+    pub method: Option<Method>,
+}
+
+/// When an observation is a success.
+#[derive(Debug, Clone, Args)]
+pub struct SuccessArgs {
+    /// A success takes, or is, less than this: a time such as 50ms, or a number.
+    #[arg(long, value_name = "X", value_parser = Quantity::parse, allow_negative_numbers = true)]
+    pub under: Option<Quantity>,
+    /// A success takes, or is, more than this.
+    #[arg(long, value_name = "X", value_parser = Quantity::parse, allow_negative_numbers = true)]
+    pub over: Option<Quantity>,
+    /// The standard output, or the line (with --column: the field), of a success contains a match of this.
+    #[arg(long = "match", value_name = "REGEX", value_parser = regex)]
+    pub matches: Option<Regex>,
+    /// The exit status of a success, or `any`.
+    #[arg(long, value_name = "STATUS", value_parser = ExitRule::parse, default_value = "0")]
+    pub exit: ExitRule,
+}
+
+/// How a file of lines is read.
+#[derive(Debug, Clone, Args)]
+pub struct ColumnArgs {
+    /// The field of a line: its number from 1, its name in the first line, or the member of a JSON line (a.b for one within).
+    #[arg(long, value_name = "NAME|N")]
+    pub column: Option<String>,
+    /// What stands between fields [default: a tab or a comma if the first line has one, else blanks].
+    #[arg(long, value_name = "CHAR", value_parser = separator, requires = "column")]
+    pub separator: Option<u8>,
+}
+
+/// How commands are run.
+#[derive(Debug, Clone, Args)]
+pub struct RunningArgs {
+    /// Stop at this number of observations [default: 1000000 for a command; the end of the data].
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub limit: Option<u64>,
+    /// Start no run of a command after this time.
+    #[arg(long = "for", value_name = "TIME", value_parser = time::parse)]
+    pub time: Option<Duration>,
+    /// Stop a run of a command that takes longer; it is then no success.
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    pub timeout: Option<Duration>,
+}
+
+/// `millstream slo`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = SLO_HELP)]
+pub struct SloArgs {
+    /// Ask something else than for a decision.
+    #[command(subcommand)]
+    pub other: Option<SloCommand>,
+    /// What is claimed.
+    #[command(flatten)]
+    pub claim: ClaimArgs,
+    /// What a success is.
+    #[command(flatten)]
+    pub success: SuccessArgs,
+    /// Claim something about the mean of times or numbers, not about a rate of successes.
+    #[arg(long, conflicts_with_all = ["under", "over", "matches"])]
+    pub mean: bool,
+    /// With --mean: every value lies within these [default for a command: from 0 to --timeout].
+    #[arg(long, value_name = "LOW..HIGH", value_parser = number::parse_pair, requires = "mean", allow_hyphen_values = true)]
+    pub range: Option<(Quantity, Quantity)>,
+    /// Read outcomes or numbers from this file [default: standard input, when there is no COMMAND].
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    pub input: Option<PathBuf>,
+    /// Take the units of a flow from the report of `millstream run --report`: retired is a success, dead-lettered is none.
+    #[arg(long, value_name = "REPORT.json", conflicts_with_all = ["under", "over", "matches", "mean", "column"])]
+    pub from: Vec<PathBuf>,
+    /// Of the report, the attempts of this stage.
+    #[arg(long, value_name = "STAGE", requires = "from")]
+    pub stage: Option<String>,
+    /// How lines are read.
+    #[command(flatten)]
+    pub column: ColumnArgs,
+    /// How the command is run.
+    #[command(flatten)]
+    pub running: RunningArgs,
+    /// Runs of the command at a time. They count in the order in which they were started, so that a fast run does not count
+    /// before a slow one; mind that they share the machine. MILLSTREAM_RUN tells a run its number.
+    #[arg(short, long, value_name = "N", value_parser = jobs, default_value = "1")]
+    pub jobs: usize,
+    /// Keep the evidence in this file and go on from there the next time. The claim and the error are frozen in it.
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Where to tell the answer.
+    #[command(flatten)]
+    pub telling: TellingArgs,
+    /// The command and its arguments; its standard output and input are empty, the last standard error is told.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["input", "from", "column"])]
+    pub command: Vec<OsString>,
+}
+
+/// Where an answer is told.
+#[derive(Debug, Clone, Args)]
+pub struct TellingArgs {
+    /// Print the answer as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Write the answer as a JUnit test case.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Draw the answer.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Show no progress.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What else can be asked about an objective.
+#[derive(Debug, Subcommand)]
+pub enum SloCommand {
+    /// Say beforehand how many observations a decision takes, and how likely there is one within the limit.
+    Plan(SloPlanArgs),
+}
+
+/// `millstream slo plan`.
+#[derive(Debug, Args)]
+pub struct SloPlanArgs {
+    /// What is claimed.
+    #[command(flatten)]
+    pub claim: ClaimArgs,
+    /// The most observations there will be.
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value = "10000")]
+    pub limit: u64,
+    /// Suppose that this is the true rate; may be given several times [default: some on either side of the threshold].
+    #[arg(long, value_name = "P", value_parser = number::parse)]
+    pub rate: Vec<f64>,
+    /// Print the answer as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(super) fn method(text: &str) -> Result<Method, String> {
+    text.parse().map_err(|error: millstream_csm::Error| error.to_string())
+}
+
+fn regex(text: &str) -> Result<Regex, String> {
+    // `^` and `$` are the ends of a line, as with grep.
+    RegexBuilder::new(text).multi_line(true).build().map_err(|error| error.to_string())
+}
+
+fn separator(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("expected one character, or \\t".to_owned()),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("without an observation nothing can be decided".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err("expected a number of observations".to_owned()),
+    }
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1024;
+    match text.parse() {
+        Ok(0) => Err("zero runs at a time would observe nothing".to_owned()),
+        Ok(count) if count <= MOST => Ok(count),
+        Ok(_) => Err(format!("at most {MOST} runs at a time")),
+        Err(_) => Err("expected a number of runs".to_owned()),
+    }
+}

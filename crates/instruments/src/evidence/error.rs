@@ -1,0 +1,105 @@
+//! What keeps a question from being answered, and the exit status that says of which kind it is.
+
+use std::io;
+use std::path::PathBuf;
+
+use millstream_command::screen::shown;
+use millstream_command::writable::NotWritable;
+
+/// It holds: the claim, or that the first is smaller.
+pub const HOLDS: u8 = 0;
+/// It fails to hold.
+pub const FAILS: u8 = 1;
+/// The arguments are wrong; nothing was observed.
+pub const USAGE: u8 = 2;
+/// The data ended, or a limit was reached, before there was evidence enough.
+pub const UNDECIDED: u8 = 3;
+/// The data are no outcomes or numbers, or something could not be run, read or written.
+pub const INVALID: u8 = 4;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// Arguments that do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// A question the mathematics has no answer to.
+    #[error("{0}")]
+    Question(#[source] millstream_csm::Error),
+    /// A file that is to be written cannot be.
+    #[error(transparent)]
+    Place(#[from] NotWritable),
+    /// The state file belongs to another question, or to none.
+    #[error("--state {}: {problem}; {help}", shown::path(path))]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// What is the matter.
+        problem: String,
+        /// What to do.
+        help: &'static str,
+    },
+    /// The program cannot be found or started at all.
+    #[error("`{name}` cannot be run: {source}; check its name and that it may be executed")]
+    NoProgram {
+        /// What was to be run.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A line is not what was asked for.
+    #[error("{place}, line {line}: {problem}")]
+    Line {
+        /// The file.
+        place: String,
+        /// The line, from 1.
+        line: u64,
+        /// What was expected and what was found.
+        problem: String,
+    },
+    /// The data as a whole are of no use.
+    #[error("{place}: {problem}")]
+    Data {
+        /// The file.
+        place: String,
+        /// What was expected and what was found.
+        problem: String,
+    },
+    /// The values are outside what the mathematics was promised.
+    #[error("{place}: {source}")]
+    Value {
+        /// The file or the program.
+        place: String,
+        /// What was promised.
+        source: millstream_csm::Error,
+    },
+    /// The system refused something after the first observation.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl EvidenceError {
+    /// The exit status.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Question(_) | Self::Place(_) | Self::State { .. } | Self::NoProgram { .. } => USAGE,
+            Self::Line { .. } | Self::Data { .. } | Self::Value { .. } | Self::System { .. } => INVALID,
+        }
+    }
+
+    /// Arguments that do not go together.
+    pub(super) fn usage(problem: impl Into<String>) -> Self {
+        Self::Usage(problem.into())
+    }
+
+    /// For `map_err`: the system refused `what`.
+    pub(super) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::System { what, source }
+    }
+}

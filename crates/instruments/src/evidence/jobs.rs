@@ -1,0 +1,358 @@
+//! Running a command again and again, several at a time, without leaning towards the fast ones.
+//!
+//! Runs end in the order of their speed. If they counted as they end, a decision taken early would have seen the fast
+//! half of what was started: where a success is a fast run, too many successes. So outcomes are handed out in the order
+//! in which the runs were **started**. What is then observed is the same sequence that one run after another gives, and
+//! the moment of the decision depends on nothing but the outcomes before it, which is all that the guarantee of a
+//! confidence sequence asks for. Runs that were started later are still under way at that moment, and are stopped
+//! unseen.
+//!
+//! For the same reason runs that are under way when the time is over, or at the first interrupt, are waited for: the one
+//! that happens to be running at a given moment is longer than most. Only a second interrupt drops them, and then what
+//! was observed is no longer fit to be kept as evidence; [`End::Abandoned`] says so.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_command::program::live;
+use millstream_command::signals;
+use signal_hook::iterator::Signals;
+
+use super::error::{EvidenceError, UNDECIDED};
+use super::program::{Program, Run};
+
+/// How many runs may have been started after the oldest one that is still under way, for each job.
+const AHEAD: u64 = 16;
+
+/// How often progress is looked at while nothing ends.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Why there were no more runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Whoever took the outcomes had enough.
+    Enough,
+    /// As many as were allowed.
+    Limit,
+    /// The time was over, and what had been started has ended.
+    Time,
+    /// Interrupted once; what had been started has ended.
+    Interrupted,
+    /// Interrupted twice; what was under way was stopped and is missing.
+    Abandoned,
+}
+
+/// How much may be run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowance {
+    /// Runs.
+    pub(super) runs: u64,
+    /// When no more are started.
+    pub(super) until: Option<Instant>,
+    /// At a time.
+    pub(super) jobs: usize,
+    /// The number of the first run.
+    pub(super) first: u64,
+}
+
+/// The signals that ask the command to end, counted.
+#[derive(Debug, Clone)]
+pub(super) struct Interrupts {
+    count: Arc<AtomicUsize>,
+    /// No outcome is wanted any more.
+    unwanted: Arc<AtomicBool>,
+}
+
+impl Interrupts {
+    /// Counts from now on, for the rest of the process.
+    pub(super) fn count() -> Result<Self, EvidenceError> {
+        let interrupts = Self::none();
+        interrupts.listen()?;
+        Ok(interrupts)
+    }
+
+    /// Counts the signals of the process, too, from now on and for the rest of it.
+    pub(super) fn listen(&self) -> Result<(), EvidenceError> {
+        let heard = self.clone();
+        let listen = || -> io::Result<()> {
+            let mut signals = Signals::new(signals::ending())?;
+            thread::Builder::new().name("signals".to_owned()).spawn(move || {
+                for _ in signals.forever() {
+                    if heard.unwanted.load(Ordering::Relaxed) {
+                        // Cleaning up and the answer are left, and either may be blocked.
+                        signals::end_soon(UNDECIDED, &AtomicBool::new(false), live::end);
+                    }
+                    heard.note();
+                }
+            })?;
+            Ok(())
+        };
+        listen().map_err(EvidenceError::system("listening for interrupts"))
+    }
+
+    /// One more.
+    pub(super) fn note(&self) {
+        if self.count.fetch_add(1, Ordering::Relaxed) > 0 {
+            self.unwanted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there was one.
+    pub(super) fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// No interrupt is counted, and no signal is heard.
+    pub(super) fn none() -> Self {
+        Self { count: Arc::new(AtomicUsize::new(0)), unwanted: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// Set when the outcomes of runs are no longer wanted.
+    pub(super) fn unwanted(&self) -> &AtomicBool {
+        &self.unwanted
+    }
+
+    /// Why no more is started, if that is so.
+    pub(super) fn stop(&self, allowance: &Allowance, started: u64) -> Option<End> {
+        match self.count.load(Ordering::Relaxed) {
+            0 if started >= allowance.runs => Some(End::Limit),
+            0 => allowance.until.filter(|until| Instant::now() >= *until).map(|_| End::Time),
+            1 => Some(End::Interrupted),
+            _ => Some(End::Abandoned),
+        }
+    }
+}
+
+/// Runs the program and gives each outcome to `take`, in the order of their starts, until that breaks off. `look` is
+/// called now and then.
+pub(super) fn run(
+    program: &Program,
+    allowance: &Allowance,
+    interrupts: &Interrupts,
+    mut take: impl FnMut(Run) -> Result<ControlFlow<()>, EvidenceError>,
+    mut look: impl FnMut(),
+) -> Result<End, EvidenceError> {
+    if allowance.jobs > 1 {
+        return side_by_side(program, allowance, interrupts, take, look);
+    }
+    let runner = program.runner()?;
+    for started in 0.. {
+        if let Some(end) = interrupts.stop(allowance, started) {
+            return Ok(end);
+        }
+        match runner.run(allowance.first + started, &interrupts.unwanted)? {
+            Some(run) => {
+                if take(run)?.is_break() {
+                    return Ok(End::Enough);
+                }
+            }
+            None => return Ok(End::Abandoned),
+        }
+        look();
+    }
+    Ok(End::Limit)
+}
+
+/// Where several jobs stand.
+struct Turn {
+    /// Runs that were started.
+    started: u64,
+    /// Outcomes that were handed out.
+    taken: u64,
+    /// Why no more is started.
+    end: Option<End>,
+}
+
+type Outcome = (u64, Result<Option<Run>, EvidenceError>);
+
+fn side_by_side(
+    program: &Program,
+    allowance: &Allowance,
+    interrupts: &Interrupts,
+    mut take: impl FnMut(Run) -> Result<ControlFlow<()>, EvidenceError>,
+    mut look: impl FnMut(),
+) -> Result<End, EvidenceError> {
+    let turn = Mutex::new(Turn { started: 0, taken: 0, end: None });
+    let moved = Condvar::new();
+    let lock = || turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let (send, outcomes) = channel();
+    let runners = (0..allowance.jobs).map(|_| program.runner()).collect::<Result<Vec<_>, _>>()?;
+    thread::scope(|scope| {
+        for runner in &runners {
+            let send: Sender<Outcome> = send.clone();
+            scope.spawn(|| {
+                let send = send;
+                while let Some(number) = next(lock(), &moved, allowance, interrupts) {
+                    if send.send((number, runner.run(allowance.first + number, &interrupts.unwanted))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        let mut early: BTreeMap<u64, Result<Option<Run>, EvidenceError>> = BTreeMap::new();
+        let mut result = Ok(None);
+        'runs: loop {
+            match outcomes.recv_timeout(LOOK) {
+                Ok((number, outcome)) => drop(early.insert(number, outcome)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let mut taken = lock().taken;
+            while let Some(outcome) = early.remove(&taken) {
+                taken += 1;
+                result = match outcome {
+                    Ok(Some(run)) => take(run).map(|flow| flow.is_break().then_some(End::Enough)),
+                    Ok(None) => Ok(Some(End::Abandoned)),
+                    Err(error) => Err(error),
+                };
+                if !matches!(result, Ok(None)) {
+                    break 'runs;
+                }
+            }
+            lock().taken = taken;
+            moved.notify_all();
+            look();
+        }
+        if !matches!(result, Ok(None)) {
+            // The rest is not wanted: nothing more is started, and what is under way is stopped.
+            interrupts.unwanted.store(true, Ordering::Relaxed);
+            lock().end.get_or_insert(End::Enough);
+            moved.notify_all();
+        }
+        let end = lock().end;
+        result.map(|found| found.or(end).unwrap_or(End::Limit))
+    })
+}
+
+/// The number of the next run to start; waits while too many have been started ahead of the oldest.
+fn next(
+    mut turn: MutexGuard<'_, Turn>,
+    moved: &Condvar,
+    allowance: &Allowance,
+    interrupts: &Interrupts,
+) -> Option<u64> {
+    loop {
+        if turn.end.is_none() {
+            turn.end = interrupts.stop(allowance, turn.started);
+        }
+        if turn.end.is_some() {
+            return None;
+        }
+        if turn.started < turn.taken + AHEAD * allowance.jobs as u64 {
+            turn.started += 1;
+            return Some(turn.started - 1);
+        }
+        (turn, _) = moved.wait_timeout(turn, LOOK).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Program {
+        Program::new(&["sh".into(), "-c".into(), script.into()], None, true).unwrap()
+    }
+
+    fn allowance(runs: u64, jobs: usize) -> Allowance {
+        Allowance { runs, until: None, jobs, first: 1 }
+    }
+
+    #[test]
+    fn every_start_is_handed_out_once() {
+        for jobs in [1, 2, 5] {
+            let folder = tempfile::tempdir().unwrap();
+            let program = shell(&format!("echo >>{}/starts", folder.path().display()));
+            let mut taken = 0;
+            let take = |_| {
+                taken += 1;
+                Ok(ControlFlow::Continue(()))
+            };
+            let end = run(&program, &allowance(40, jobs), &Interrupts::none(), take, || ());
+            assert_eq!((end.unwrap(), taken), (End::Limit, 40), "{jobs} jobs");
+            let starts = std::fs::read(folder.path().join("starts")).unwrap();
+            assert_eq!(starts.len(), 40, "{jobs} jobs");
+        }
+    }
+
+    #[test]
+    fn slow_runs_are_not_overtaken() {
+        for jobs in [1, 2, 7] {
+            let program = shell("[ $((MILLSTREAM_RUN % 4)) = 1 ] && sleep 0.1; echo $MILLSTREAM_RUN");
+            let mut numbers = Vec::new();
+            let take = |run: Run| {
+                numbers.push(String::from_utf8(run.output).unwrap().trim().parse::<u64>().unwrap());
+                Ok(ControlFlow::Continue(()))
+            };
+            run(&program, &allowance(24, jobs), &Interrupts::none(), take, || ()).unwrap();
+            assert_eq!(numbers, (1..=24).collect::<Vec<_>>(), "{jobs} jobs");
+        }
+    }
+
+    #[test]
+    fn nothing_is_handed_out_after_enough() {
+        for jobs in [1, 3] {
+            let mut seen = 0;
+            let end = run(
+                &shell("sleep 0.01"),
+                &allowance(1000, jobs),
+                &Interrupts::none(),
+                |_| {
+                    seen += 1;
+                    Ok(if seen == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                },
+                || (),
+            );
+            assert_eq!((end.unwrap(), seen), (End::Enough, 5), "{jobs} jobs");
+        }
+    }
+
+    #[test]
+    fn what_was_started_before_the_time_was_over_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        // How many of the jobs were started before the time was over.
+        let started = |jobs: usize, time_ms: u64, run_s: &str| {
+            let file = folder.path().join(format!("starts-{jobs}-{time_ms}"));
+            let program = shell(&format!("echo >>{}; sleep {run_s}", file.display()));
+            let until = Some(Instant::now() + Duration::from_millis(time_ms));
+            let mut seen = 0;
+            let take = |_| {
+                seen += 1;
+                Ok(ControlFlow::Continue(()))
+            };
+            let end = run(&program, &Allowance { runs: 1000, until, jobs, first: 1 }, &Interrupts::none(), take, || ());
+            let starts = std::fs::read(file).map_or(0, |starts| starts.len());
+            assert_eq!((end.unwrap(), seen), (End::Time, starts), "all that were started are seen");
+            seen
+        };
+        for jobs in [1, 2] {
+            // A machine that has much to do may take its time until it has started them.
+            let all = [(50, "0.3"), (1000, "1.5"), (10_000, "12")]
+                .iter()
+                .any(|(time, run)| started(jobs, *time, run) == jobs);
+            assert!(all, "{jobs} jobs");
+        }
+    }
+
+    #[test]
+    fn interrupts_wait_once_and_stop_twice() {
+        for jobs in [1, 2] {
+            let interrupts = Interrupts::none();
+            interrupts.count.store(1, Ordering::Relaxed);
+            let end = run(&shell("exit 0"), &allowance(9, jobs), &interrupts, |_| Ok(ControlFlow::Continue(())), || ());
+            assert_eq!(end.unwrap(), End::Interrupted);
+            let interrupts = Interrupts::none();
+            interrupts.unwanted.store(true, Ordering::Relaxed);
+            let end =
+                run(&shell("sleep 60"), &allowance(9, jobs), &interrupts, |_| Ok(ControlFlow::Continue(())), || ());
+            assert_eq!(end.unwrap(), End::Abandoned);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `millstream slo`, `compare` and `csm`: decisions whose probability of being wrong is known.
+//!
+//! From the command line to the exit status:
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | [`args`] | the command lines |
+//! | `claim`, `criterion` | what is claimed, and what a success is |
+//! | `lines`, `reader`, `flow_report` | observations from files |
+//! | `launch`, `program`, `jobs` | observations from a command that is run again and again |
+//! | `source` | which of these it is, and what a success is in it |
+//! | `decide` | the mathematics of `millstream_csm` behind one face |
+//! | `state` | evidence carried from one run to the next |
+//! | `answer`, `report` | the answer, and its forms: text, JSON, JUnit, SVG |
+//! | `bar` | progress |
+//! | [`slo`](mod@slo), [`compare`](mod@compare), [`plan`](mod@plan), [`functions`], `bins`, [`permutation`](mod@permutation) | the commands |
+//!
+//! [`error`] has the exit statuses, and [`number`] how numbers are read and written.
+
+mod answer;
+pub mod args;
+mod bar;
+mod bins;
+mod claim;
+pub mod compare;
+mod criterion;
+mod decide;
+pub mod error;
+pub mod flow_report;
+pub mod functions;
+mod jobs;
+mod json;
+mod launch;
+mod lines;
+pub mod number;
+pub mod permutation;
+pub mod plan;
+mod program;
+mod reader;
+mod report;
+pub mod slo;
+mod source;
+mod state;
+
+use std::process::ExitCode;
+
+use millstream_command::program::supervise::Supervisor;
+use millstream_command::screen::out;
+
+use self::error::EvidenceError;
+
+/// Does `work`, whose programs die with this process, even by `kill -9`.
+fn supervised<T>(work: impl FnOnce() -> T) -> T {
+    Supervisor::around(|problem| out::complain(format!("millstream: {problem}")), work)
+}
+
+/// Says what went wrong, and turns what came out into the exit status.
+fn ended(outcome: Result<u8, EvidenceError>) -> ExitCode {
+    ExitCode::from(outcome.unwrap_or_else(|error| {
+        out::complain(format!("error: {error}"));
+        error.status()
+    }))
+}
+
+fn print(text: &str) -> Result<(), EvidenceError> {
+    out::print(text).map_err(EvidenceError::system("writing to standard output"))
+}

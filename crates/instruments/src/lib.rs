@@ -1,0 +1,22 @@
+//! The instruments of `millstream`: commands that measure and check, and run no flow.
+//!
+//! | module | commands |
+//! | --- | --- |
+//! | `evidence` | `slo`, `compare`, `csm` |
+//! | `history` | `history` |
+//! | `slab` | `slab` |
+//! | `doctor` | `doctor` |
+//! | `command` | all of them, and `barrierd`, as one [`Command`] |
+//!
+//! `crates/cli` reads the command line, and runs what it finds.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+mod command;
+mod doctor;
+mod evidence;
+mod history;
+mod slab;
+
+pub use self::command::Command;
+pub use self::evidence::flow_report;

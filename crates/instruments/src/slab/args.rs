@@ -1,0 +1,137 @@
+//! The command line of `millstream slab`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use millstream_command::size;
+
+/// What `millstream slab --help` says after the options.
+const EXIT_STATUS: &str = "\
+Examples:
+  millstream slab create /dev/shm/sessions --object 256 --objects 1000000
+  millstream slab stat /dev/shm/sessions
+  millstream slab dump /dev/shm/sessions --json | jq .handle
+  millstream slab dump /dev/shm/sessions --owner 4711
+  millstream slab recover /dev/shm/sessions
+
+`stat`, `check` and `dump` change nothing and need no right to write: they show what is there, also what a crash has left, and of a \
+slab that is too damaged to be opened. `recover` opens it as any of its users does.
+
+Exit status:
+  0  done, and nothing is wrong
+  1  check: something is wrong; it is printed
+  2  the arguments are wrong, or the file can't be made, or is no slab";
+
+/// `millstream slab`.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub struct SlabArgs {
+    /// What to do with the slab.
+    #[command(subcommand)]
+    pub command: SlabCommand,
+}
+
+/// The subcommands of `millstream slab`.
+#[derive(Debug, Subcommand)]
+pub enum SlabCommand {
+    /// Make a slab in a new file.
+    Create(CreateArgs),
+    /// Tell what a slab is like and how its objects are used.
+    Stat(StatArgs),
+    /// Check that every object is in exactly one pair of hands.
+    Check(CheckArgs),
+    /// Print every allocated object: number, generation, handle, holder, owner, bytes.
+    Dump(DumpArgs),
+    /// Return what dead processes had free, make orphans of what they held, and tell how much that was.
+    Recover(RecoverArgs),
+}
+
+/// `millstream slab create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// The file, which must not exist; in /dev/shm it is memory that outlives its processes.
+    pub file: PathBuf,
+    /// The size of an object: 64, 4KiB, …
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub object: u64,
+    /// The most objects.
+    #[arg(long, value_name = "N")]
+    pub objects: u64,
+    /// How many objects may be used before it grows [default: all].
+    #[arg(long, value_name = "N")]
+    pub capacity: Option<u64>,
+    /// How many caches (threads) can use it at once.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub caches: u64,
+    /// How many objects move between a cache and the others at once [default: up to 64].
+    #[arg(long, value_name = "N")]
+    pub chain: Option<u64>,
+    /// A number that tells your objects from others.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub tag: u64,
+    /// Keep the last owner of each object; see `RawCache::set_owner`.
+    #[arg(long)]
+    pub owners: bool,
+    /// The file's permissions, in octal; the umask is taken away.
+    #[arg(long, value_name = "MODE", default_value = "600", value_parser = mode)]
+    pub mode: u32,
+    /// Ask for huge pages.
+    #[arg(long)]
+    pub huge_pages: bool,
+    /// Have the file system set aside the space of objects before they are used.
+    #[arg(long)]
+    pub reserve: bool,
+}
+
+/// `millstream slab stat`.
+#[derive(Debug, Args)]
+pub struct StatArgs {
+    /// The slab.
+    pub file: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `millstream slab check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The slab.
+    pub file: PathBuf,
+}
+
+/// `millstream slab dump`.
+#[derive(Debug, Args)]
+pub struct DumpArgs {
+    /// The slab.
+    pub file: PathBuf,
+    /// Print a JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Only objects with this owner.
+    #[arg(long, value_name = "N")]
+    pub owner: Option<u64>,
+    /// Only orphans: what dead processes held, once it is recovered.
+    #[arg(long)]
+    pub orphans: bool,
+}
+
+/// `millstream slab recover`.
+#[derive(Debug, Args)]
+pub struct RecoverArgs {
+    /// The slab.
+    pub file: PathBuf,
+    /// Recover it although it belongs to another user, or others may write to it.
+    #[arg(long)]
+    pub trust_others: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        _ => Err("permissions are three octal digits, as in 660".to_owned()),
+    }
+}
