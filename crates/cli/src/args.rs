@@ -51,7 +51,7 @@ Exit status:
     propagate_version = true,
     after_help = "`millstream COMMAND --help` shows a command's examples and its exit statuses."
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -59,7 +59,7 @@ pub struct Cli {
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run a flow to the end of its source.
     ///
     /// Progress and the report go to standard error; standard output belongs to the stages. `millstream plan --help` shows how a
@@ -94,7 +94,7 @@ pub enum Command {
 
 /// A flow file and what is filled into it.
 #[derive(Debug, Args)]
-pub struct FlowArgs {
+pub(crate) struct FlowArgs {
     /// The flow file (TOML).
     pub flow: PathBuf,
     /// Set a parameter of the flow, in place of its default under `[params]`.
@@ -116,7 +116,7 @@ impl FlowArgs {
     ///
     /// # Errors
     /// The file cannot be read or is not a flow.
-    pub fn load(&self) -> Result<FlowFile, FlowError> {
+    pub(crate) fn load(&self) -> Result<FlowFile, FlowError> {
         let mut flow = file::load(&self.flow, &self.param)?;
         flow.inflight = self.inflight.unwrap_or(flow.inflight);
         flow.memory = self.memory.or(flow.memory);
@@ -143,7 +143,7 @@ Exit status:
   2  the flow file or the arguments are wrong
   3  the run was interrupted
   4  the report, dead letters or what a stage gathers could not be written")]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// The flow.
     #[command(flatten)]
     pub flow: FlowArgs,
@@ -159,7 +159,7 @@ pub struct RunArgs {
 
 /// What a run and a retry show, and where they can be reached.
 #[derive(Debug, Clone, Args)]
-pub struct OutputArgs {
+pub(crate) struct OutputArgs {
     /// Write the report to a file, as JSON or HTML by its ending.
     #[arg(long, value_name = "FILE", value_parser = report)]
     pub report: Option<PathBuf>,
@@ -176,7 +176,7 @@ pub struct OutputArgs {
 
 /// `millstream plan`.
 #[derive(Debug, Args)]
-pub struct PlanArgs {
+pub(crate) struct PlanArgs {
     /// The flow.
     #[command(flatten)]
     pub flow: FlowArgs,
@@ -198,7 +198,7 @@ Exit status:
   2  the letters, the flow file or the arguments are wrong: nothing was run
   3  the retry was interrupted
   4  the report, dead letters or what a stage gathers could not be written")]
-pub struct RetryArgs {
+pub(crate) struct RetryArgs {
     /// The file of dead letters [default: the only FLOW.dead-letters.jsonl here].
     pub letters: Option<PathBuf>,
     /// Retry although the flow file has changed since the letters were written.
@@ -214,7 +214,7 @@ pub struct RetryArgs {
 
 /// `millstream status`.
 #[derive(Debug, Args)]
-pub struct StatusArgs {
+pub(crate) struct StatusArgs {
     /// The run: its name, or the control socket's path, as `millstream run` printed it [default: the only one; of several, a
     /// list].
     pub run: Option<PathBuf>,
@@ -241,7 +241,7 @@ Exit status:
   0  everything was set
   2  nothing was set: a setting is wrong, or there is no such run, or it does not answer
   4  what was set could not be printed")]
-pub struct SetArgs {
+pub(crate) struct SetArgs {
     /// The run: its name, or the control socket's path, as `millstream run` printed it.
     pub run: PathBuf,
     /// What to change; all of it is checked before any of it is done.
@@ -253,7 +253,7 @@ pub struct SetArgs {
 ///
 /// # Errors
 /// It is wrong, or asks for help: what is to be said about it has been said, and this is the exit status.
-pub fn parse() -> Result<Cli, ExitCode> {
+pub(crate) fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
         // clap quotes words of the command line between colours of its own. The same words, shown, are wrong in the same way.
         let words: Vec<String> =

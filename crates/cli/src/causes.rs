@@ -26,13 +26,13 @@ const MIN_HEX: usize = 16;
 
 /// The dead letters of one run, by cause.
 #[derive(Debug, Default)]
-pub struct Causes {
+pub(crate) struct Causes {
     groups: Mutex<Groups>,
 }
 
 /// What came of [`Causes`]: the groups, the largest first, and the letters beyond them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Groups {
+pub(crate) struct Groups {
     /// The groups.
     pub groups: Vec<Group>,
     /// Letters of causes that came after too many others.
@@ -41,7 +41,7 @@ pub struct Groups {
 
 /// Dead letters of one cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Group {
+pub(crate) struct Group {
     /// The stage that gave the units up.
     pub stage: String,
     /// The kind of failure.
@@ -56,7 +56,7 @@ pub struct Group {
 
 impl Causes {
     /// Counts a letter; any thread may.
-    pub fn add(&self, letter: &DeadLetter) {
+    pub(crate) fn add(&self, letter: &DeadLetter) {
         let record = letter.input::<Record>();
         let message = without_unit(&letter.message, record);
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ impl Causes {
     }
 
     /// The groups so far.
-    pub fn groups(&self) -> Groups {
+    pub(crate) fn groups(&self) -> Groups {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner).clone();
         groups.groups.sort_by_key(|group| std::cmp::Reverse(group.units));
         groups

@@ -52,7 +52,7 @@ const OWN: u32 = 0o600;
 
 /// Takes the dead letters of one run.
 #[derive(Debug)]
-pub struct DeadLetters {
+pub(crate) struct DeadLetters {
     run: String,
     started: u64,
     origin: Origin,
@@ -71,7 +71,7 @@ struct State {
 
 /// What became of a run's dead letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Letters in the file.
     pub written: u64,
     /// Letters that could not be written and went to standard error.
@@ -79,7 +79,7 @@ pub struct Tally {
 }
 
 /// The file for a flow's dead letters where none was named: beside the report, or in the current folder.
-pub fn default_path(flow: &str, report: Option<&Path>) -> PathBuf {
+pub(crate) fn default_path(flow: &str, report: Option<&Path>) -> PathBuf {
     match report {
         Some(report) => report.with_extension("dead-letters.jsonl"),
         None => {
@@ -94,7 +94,7 @@ impl DeadLetters {
     ///
     /// # Errors
     /// [`NotWritable`], if a letter could not be written there.
-    pub fn check(path: PathBuf, run: String, origin: Origin) -> Result<Self, NotWritable> {
+    pub(crate) fn check(path: PathBuf, run: String, origin: Origin) -> Result<Self, NotWritable> {
         writable::check(&path, Way::Append)?;
         let state = Mutex::new(State { path, tally: Tally { written: 0, refused: 0 } });
         let (started, file) = (unix_time().floor() as u64, Turn::new(None));
@@ -105,7 +105,7 @@ impl DeadLetters {
     ///
     /// # Errors
     /// [`NotWritable`], if they cannot be.
-    pub fn begin(&self) -> Result<(), NotWritable> {
+    pub(crate) fn begin(&self) -> Result<(), NotWritable> {
         let path = self.path();
         if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
             return Ok(());
@@ -128,19 +128,19 @@ impl DeadLetters {
     }
 
     /// The file.
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.state().path.clone()
     }
 
     /// Writes a letter; any thread may. One that cannot be written goes to standard error, with the reason.
-    pub fn take(&self, letter: &DeadLetter) {
+    pub(crate) fn take(&self, letter: &DeadLetter) {
         let line = self.line(letter);
         self.write(line.as_bytes());
     }
 
     /// Keeps a letter of an earlier run, whose unit this run did not come to; `rest` is what follows its
     /// [`head`](letters::head). It is a letter of this run from now on.
-    pub fn keep(&self, rest: &[u8]) {
+    pub(crate) fn keep(&self, rest: &[u8]) {
         let head = letters::head(&self.run, self.started);
         self.write(&[head.as_bytes(), rest, b"\n"].concat());
     }
@@ -200,7 +200,7 @@ impl DeadLetters {
     }
 
     /// How many letters were taken so far.
-    pub fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         self.state().tally
     }
 

@@ -115,7 +115,7 @@ fn in_use() -> u64 {
 mod tests {
     use super::{needed, share};
     use crate::file::model::FlowFile;
-    use crate::file::parse;
+    use crate::file::parse::parse;
 
     fn flow(stages: &str) -> FlowFile {
         let text = format!("[resources]\nnet = 16\n[source]\nlines = \"-\"\n{stages}");

@@ -6,7 +6,7 @@
 //! never contains a lone surrogate, so the two cannot be confused.
 
 /// Appends `bytes` to `out` as a JSON string, quotes included.
-pub fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -30,7 +30,7 @@ pub fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
 /// A JSON string's bytes: what [`write_string`] wrote, or any other JSON string. Use with `serde_json`:
 /// `serde_json::from_str::<JsonBytes>(text)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JsonBytes(pub Vec<u8>);
+pub(crate) struct JsonBytes(pub Vec<u8>);
 
 impl<'de> serde::Deserialize<'de> for JsonBytes {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

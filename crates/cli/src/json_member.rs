@@ -14,7 +14,7 @@ use crate::json_bytes::JsonBytes;
 /// of a million small members would take twenty times its text if each were an allocation of its own, and takes less than
 /// [twice](most_bytes) its text so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Members(Vec<u8>);
+pub(crate) struct Members(Vec<u8>);
 
 /// One of them.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ const IS_JSON: u32 = 1 << 31;
 
 /// The most that the members of an object take whose text has `text` bytes. The shortest member, `"":0,`, is 5 bytes of
 /// text and takes 9; longer names and values take at most what they are in the text.
-pub fn most_bytes(text: usize) -> usize {
+pub(crate) fn most_bytes(text: usize) -> usize {
     text.saturating_mul(2)
 }
 
@@ -41,7 +41,7 @@ impl Members {
     ///
     /// # Errors
     /// The text is no JSON object.
-    pub fn read(text: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(crate) fn read(text: &[u8]) -> Result<Self, serde_json::Error> {
         let mut members = Self::default();
         let mut deserializer = serde_json::Deserializer::from_slice(text);
         deserializer.deserialize_map(Collect { members: &mut members, most: most_bytes(text.len()) })?;
@@ -51,13 +51,13 @@ impl Members {
     }
 
     /// The bytes they take.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.0.len()
     }
 
     /// The value of the member called `path`, the last one where the name occurs twice. Where there is none, `a.b` is the
     /// member `b` of the object `a`.
-    pub fn find(&self, path: &str) -> Option<Cow<'_, [u8]>> {
+    pub(crate) fn find(&self, path: &str) -> Option<Cow<'_, [u8]>> {
         let named = |name: &str| self.iter().filter(|member| member.name == name.as_bytes()).last();
         if let Some(member) = named(path) {
             return Some(Cow::Borrowed(member.value));

@@ -28,7 +28,7 @@ const STEP: usize = 8 << 20;
 
 /// See the [module](self).
 #[derive(Debug, Clone)]
-pub enum Payload {
+pub(crate) enum Payload {
     /// In memory.
     Bytes(Vec<u8>),
     /// Made whenever it is wanted.
@@ -37,7 +37,7 @@ pub enum Payload {
 
 /// Content that is not in memory.
 #[derive(Debug, Clone)]
-pub struct Stream {
+pub(crate) struct Stream {
     base: Base,
     codings: Vec<Coding>,
     /// The content's bytes, where they are known.
@@ -88,7 +88,7 @@ impl From<Vec<u8>> for Payload {
 
 impl Payload {
     /// What it takes of the byte budget.
-    pub fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Stream(stream) => stream.weight(),
@@ -96,7 +96,7 @@ impl Payload {
     }
 
     /// The content's bytes, where they are known without making it.
-    pub fn known_len(&self) -> Option<u64> {
+    pub(crate) fn known_len(&self) -> Option<u64> {
         match self {
             Self::Bytes(bytes) => Some(bytes.len() as u64),
             Self::Stream(stream) => stream.len,

@@ -20,7 +20,7 @@ const COLUMNS: usize = 80;
 const NAME_COLUMNS: usize = 24;
 
 /// Checks the flow, prints its plan or why it was refused, and gives the exit status.
-pub fn plan(args: &PlanArgs) -> ExitCode {
+pub(crate) fn plan(args: &PlanArgs) -> ExitCode {
     let described = args.flow.load().and_then(|file| {
         let wired = wire::wire(&file, |_| {}, None)?;
         if let Some(warnings) = file.render_warnings() {
@@ -42,7 +42,7 @@ pub fn plan(args: &PlanArgs) -> ExitCode {
 }
 
 /// The plan as text.
-pub fn describe(file: &FlowFile, plan: &Plan) -> String {
+pub(crate) fn describe(file: &FlowFile, plan: &Plan) -> String {
     let mut page = Page::default();
     head(&mut page, file, plan);
     page.heading("graph");

@@ -29,7 +29,7 @@ const UNCOUNTED: usize = 1 << 10;
 /// Paths and lines are bytes and need not be UTF-8. Stages change a record in place; what a stage cannot know stays
 /// `None` and makes a template that asks for it fail with the field's name.
 #[derive(Debug, Clone, Default)]
-pub struct Record {
+pub(crate) struct Record {
     /// The file's path, the line, or the argument.
     text: Vec<u8>,
     /// Where in `text` the part relative to the walk's root starts.
@@ -84,7 +84,7 @@ impl Record {
     ///
     /// # Panics
     /// When `rel_at` lies behind the path's end.
-    pub fn file(path: Vec<u8>, rel_at: usize) -> Self {
+    pub(crate) fn file(path: Vec<u8>, rel_at: usize) -> Self {
         assert!(rel_at <= path.len(), "the relative part of a path lies within it");
         Self { text: path, rel_at, ..Self::default() }
     }
@@ -116,12 +116,12 @@ impl Record {
     }
 
     /// A line, without its ending.
-    pub fn line(line: Vec<u8>) -> Self {
+    pub(crate) fn line(line: Vec<u8>) -> Self {
         Self { text: line, origin: Origin::Line, ..Self::default() }
     }
 
     /// An argument of the command line.
-    pub fn argument(argument: Vec<u8>) -> Self {
+    pub(crate) fn argument(argument: Vec<u8>) -> Self {
         Self { text: argument, origin: Origin::Argument, ..Self::default() }
     }
 
@@ -133,51 +133,51 @@ impl Record {
 
     /// The same record, which the source could not produce.
     #[must_use]
-    pub fn with_fault(mut self, fault: impl Into<String>) -> Self {
+    pub(crate) fn with_fault(mut self, fault: impl Into<String>) -> Self {
         self.fault = Some(fault.into());
         self
     }
 
     /// What identifies the unit to a reader: the path, the line or the argument.
-    pub fn text(&self) -> &[u8] {
+    pub(crate) fn text(&self) -> &[u8] {
         &self.text
     }
 
     /// The unit's text as a path.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         Path::new(OsStr::from_bytes(&self.text))
     }
 
     /// The line, when the unit is one (or an argument, which serves as one).
-    pub fn line_text(&self) -> Option<&[u8]> {
+    pub(crate) fn line_text(&self) -> Option<&[u8]> {
         (self.origin != Origin::File).then_some(&self.text)
     }
 
     /// For a file of a walk: where in its path the part relative to the walk's root starts.
-    pub fn rel_from(&self) -> Option<usize> {
+    pub(crate) fn rel_from(&self) -> Option<usize> {
         (self.origin == Origin::File).then_some(self.rel_at)
     }
 
     /// What the unit weighs: what it [holds](Self::held), and payload that it will hold once it has been read.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.held() + self.declared
     }
 
     /// The bytes it holds: payload and headroom, and its own words where they are more than a kilobyte.
-    pub fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         let words = self.text.len() + self.json.bytes() + self.fault.as_ref().map_or(0, String::len);
         let words = if words <= UNCOUNTED { 0 } else { words as u64 };
         words + self.payload.weight() + self.headroom
     }
 
     /// The value of a [member](Members::find) of the parsed object, or of an object within it.
-    pub fn json_member(&self, path: &str) -> Option<Cow<'_, [u8]>> {
+    pub(crate) fn json_member(&self, path: &str) -> Option<Cow<'_, [u8]>> {
         self.json.find(path)
     }
 
     /// The size, `{size}`: the file's, which is asked for here when no stage has needed it before; otherwise the
     /// payload's.
-    pub fn known_size(&self) -> u64 {
+    pub(crate) fn known_size(&self) -> u64 {
         self.size
             .or_else(|| u64::try_from(self.own_file()?.st_size).ok())
             .or_else(|| self.payload.known_len())
@@ -215,7 +215,7 @@ impl Record {
     }
 
     /// The text as it may be shown to others: a URL without its credentials.
-    pub fn shown_text(&self) -> Cow<'_, [u8]> {
+    pub(crate) fn shown_text(&self) -> Cow<'_, [u8]> {
         match self.line_text() {
             Some(line) => web_url::without_credentials(line),
             None => Cow::Borrowed(&self.text),

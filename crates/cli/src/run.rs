@@ -9,7 +9,7 @@
 //! with `stdout = "inherit"`, and to what appends to `/dev/stdout`.
 
 mod ending;
-pub mod identity;
+pub(crate) mod identity;
 mod interrupt;
 mod stdout;
 mod watch;
@@ -29,7 +29,7 @@ use millstream_command::screen::{shown, text};
 use millstream_command::writable::NotWritable;
 use millstream_flow::{Control, DeadLetter, Service};
 
-pub use self::ending::{ALL_RETIRED, INTERRUPTED, NOT_WRITTEN, SOME_DEAD, WRONG};
+pub(crate) use self::ending::{ALL_RETIRED, NOT_WRITTEN, WRONG};
 use self::ending::{Closing, unfinished};
 use self::identity::Identity;
 use self::interrupt::Interrupts;
@@ -56,7 +56,7 @@ use crate::wire::{Ops, wire};
 
 /// Why a flow was not run. No unit was admitted.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub(crate) enum RunError {
     /// The flow file cannot be used, or not with these INPUTs.
     #[error(transparent)]
     Flow(#[from] FlowError),
@@ -83,12 +83,12 @@ pub enum RunError {
 }
 
 /// Runs a flow to its end and gives the exit status.
-pub fn run(args: &RunArgs) -> ExitCode {
+pub(crate) fn run(args: &RunArgs) -> ExitCode {
     exit(try_run(args, None))
 }
 
 /// Runs a flow on the units of dead letters, in place of its source.
-pub fn run_again(args: &RunArgs, letters: &Letters) -> ExitCode {
+pub(crate) fn run_again(args: &RunArgs, letters: &Letters) -> ExitCode {
     exit(try_run(args, Some(letters)))
 }
 

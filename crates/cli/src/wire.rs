@@ -16,7 +16,7 @@ use crate::ops::{self, Gathered, Op, RunEnd};
 use crate::record::Record;
 
 /// An engine flow with the ops that its stages run.
-pub struct Wired {
+pub(crate) struct Wired {
     /// The flow; its units are the source's records.
     pub flow: Flow<Record, Record>,
     /// What to call when it is over.
@@ -24,7 +24,7 @@ pub struct Wired {
 }
 
 /// The ops of a flow's stages, which outlive it: some have something to finish when the last unit has left.
-pub struct Ops {
+pub(crate) struct Ops {
     stages: Vec<(String, Arc<dyn Op>)>,
 }
 
@@ -43,20 +43,20 @@ impl fmt::Debug for Ops {
 impl Ops {
     /// Finishes every op, in the order of the stages: what became of each stage's gathered file, or why it could not be put
     /// in place.
-    pub fn finish(&self, end: &RunEnd<'_>) -> Vec<(String, Result<Gathered, Failure>)> {
+    pub(crate) fn finish(&self, end: &RunEnd<'_>) -> Vec<(String, Result<Gathered, Failure>)> {
         let finished = self.stages.iter().map(|(stage, op)| Some((stage.clone(), op.finish(end).transpose()?)));
         finished.flatten().collect()
     }
 }
 
 /// Is told of each unit that is retired with a result.
-pub type OnRetire = Box<dyn Fn(Record) + Send + Sync>;
+pub(crate) type OnRetire = Box<dyn Fn(Record) + Send + Sync>;
 
 /// Builds the engine flow that `file` describes; `on_dead_letter` takes the units that were given up on.
 ///
 /// # Errors
 /// An op that cannot run here, or what the engine's static checks refuse, shown in the flow file.
-pub fn wire(
+pub(crate) fn wire(
     file: &FlowFile,
     on_dead_letter: impl Fn(DeadLetter) + Send + Sync + 'static,
     on_retire: Option<OnRetire>,

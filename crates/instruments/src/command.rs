@@ -30,7 +30,7 @@ pub enum Command {
     /// Decide whether an objective holds: 99 % of runs succeed, or take less than 50 ms. The exit status is the verdict.
     Slo(Box<SloArgs>),
     /// Decide which of two commands, or two files of numbers, is smaller. The exit status is the verdict.
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// The functions beneath: stopping rules, bounds and intervals whose errors are on the safe side.
     Csm(CsmArgs),
     /// Check recorded histories of concurrent operations.

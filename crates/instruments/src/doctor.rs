@@ -7,7 +7,7 @@ use millstream_fence::probe::{Finding, findings};
 
 /// Prints the findings.
 #[must_use]
-pub fn doctor() -> ExitCode {
+pub(crate) fn doctor() -> ExitCode {
     match out::print(&render(&findings())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -21,7 +21,7 @@ impl FlowFile {
     ///
     /// # Errors
     /// An INPUT is missing, or one is given that the flow has no use for.
-    pub fn bind_inputs(&mut self, inputs: &[OsString]) -> Result<(), FlowError> {
+    pub(crate) fn bind_inputs(&mut self, inputs: &[OsString]) -> Result<(), FlowError> {
         if let SourceSpec::Lines { from: from @ LinesFrom::Stdin, .. } = &mut self.source
             && self.input_span.is_none()
             && !inputs.is_empty()
@@ -166,7 +166,7 @@ mod tests {
     use std::ffi::OsString;
 
     use super::super::model::{FlowFile, LinesFrom, OpSpec, SourceSpec};
-    use super::super::parse;
+    use super::super::parse::parse;
     use super::Field;
 
     fn bound(source: &str, path: &str, inputs: &[&str]) -> Result<FlowFile, String> {

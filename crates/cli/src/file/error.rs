@@ -16,7 +16,7 @@ const MAX_LINE: usize = 400;
 
 /// One thing that is wrong with a flow file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// What was expected and what was found.
     pub message: String,
     /// What to do.
@@ -27,20 +27,20 @@ pub struct Problem {
 
 impl Problem {
     /// A problem without a place yet.
-    pub fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), help: None, labels: Vec::new() }
     }
 
     /// Points at a place, with a word on what it is.
     #[must_use]
-    pub fn at(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
+    pub(crate) fn at(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
         self.labels.push((span, label.into()));
         self
     }
 
     /// Says what to do.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -48,7 +48,7 @@ impl Problem {
 
 /// Why a flow file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum FlowError {
+pub(crate) enum FlowError {
     /// The file cannot be read.
     #[error("cannot read the flow file {}: {error}", shown::path(path))]
     Unreadable {
@@ -82,7 +82,7 @@ pub enum FlowError {
 
 impl FlowError {
     /// The error as it is shown on a terminal, with carets where there is a place to point at.
-    pub fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal.render(),
             plain => format!("error: {plain}\n"),
@@ -92,7 +92,7 @@ impl FlowError {
 
 /// A flow file's text with what is wrong with it; never empty.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     path: PathBuf,
     text: Arc<str>,
     problems: Vec<Problem>,
@@ -103,16 +103,11 @@ impl Refusal {
     ///
     /// # Panics
     /// `problems` is empty.
-    pub fn new(path: &Path, text: Arc<str>, mut problems: Vec<Problem>) -> Self {
+    pub(crate) fn new(path: &Path, text: Arc<str>, mut problems: Vec<Problem>) -> Self {
         assert!(!problems.is_empty(), "a refusal needs a reason");
         problems.sort_by_key(|problem| problem.labels.first().map(|(span, _)| span.start));
         problems.dedup();
         Self { path: path.to_owned(), text, problems }
-    }
-
-    /// What is wrong, in the order of the text.
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
     }
 
     fn render(&self) -> String {

@@ -16,11 +16,11 @@ use super::template::{Field, Template};
 use crate::payload::PIECE;
 
 /// The engine's limits, which hold for flow files, too.
-pub use millstream_flow::{DEFAULT_INFLIGHT, MAX_WORKERS};
+pub(crate) use millstream_flow::{DEFAULT_INFLIGHT, MAX_WORKERS};
 
 /// A checked flow file.
 #[derive(Debug, Clone)]
-pub struct FlowFile {
+pub(crate) struct FlowFile {
     /// Where the file was read from, as it was given.
     pub path: PathBuf,
     /// The whole text, which every `span` indexes.
@@ -52,12 +52,12 @@ pub struct FlowFile {
 impl FlowFile {
     /// The largest payload that is brought into memory where an op can do without: an eighth of the byte budget, so that
     /// several units are in flight however large they are. Where the budget is small, what streaming itself takes.
-    pub fn most_in_memory(&self) -> u64 {
+    pub(crate) fn most_in_memory(&self) -> u64 {
         self.memory.map_or(u64::MAX, |memory| (memory / 8).max(PIECE as u64))
     }
 
     /// The warnings as they are shown on a terminal, if there are any.
-    pub fn render_warnings(&self) -> Option<String> {
+    pub(crate) fn render_warnings(&self) -> Option<String> {
         if self.warnings.is_empty() {
             return None;
         }
@@ -67,7 +67,7 @@ impl FlowFile {
 
 /// Where units come from.
 #[derive(Debug, Clone)]
-pub enum SourceSpec {
+pub(crate) enum SourceSpec {
     /// `walk = "ROOT"`: one unit a regular file below a folder (or the file itself).
     Walk {
         /// The folder; when it is exactly `{input}`, every INPUT of the command line is walked.
@@ -95,7 +95,7 @@ pub enum SourceSpec {
 
 /// Where lines are read from.
 #[derive(Debug, Clone)]
-pub enum LinesFrom {
+pub(crate) enum LinesFrom {
     /// Standard input, `"-"`.
     Stdin,
     /// A file.
@@ -104,7 +104,7 @@ pub enum LinesFrom {
 
 /// One entry of `[resources]`.
 #[derive(Debug, Clone)]
-pub struct ResourceSpec {
+pub(crate) struct ResourceSpec {
     /// The name without `:*`.
     pub name: String,
     /// What it is and how much of it there is.
@@ -119,7 +119,7 @@ pub struct ResourceSpec {
 
 /// The kinds of resource a flow file can declare.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ResourceKind {
+pub(crate) enum ResourceKind {
     /// `net = 16`: this number of tokens.
     Tokens(u64),
     /// `"host:*" = 2`: this number of tokens for each key.
@@ -132,17 +132,17 @@ pub enum ResourceKind {
 
 impl ResourceKind {
     /// Whether needs for it name a key.
-    pub fn is_keyed(&self) -> bool {
+    pub(crate) fn is_keyed(&self) -> bool {
         matches!(self, Self::KeyedTokens(_) | Self::KeyedRate(_))
     }
 
     /// Whether it is a rate, which is spent and never given back.
-    pub fn is_rate(&self) -> bool {
+    pub(crate) fn is_rate(&self) -> bool {
         matches!(self, Self::Rate(_) | Self::KeyedRate(_))
     }
 
     /// The largest amount one need can ever be granted: tokens, or a rate's burst.
-    pub fn capacity(&self) -> u64 {
+    pub(crate) fn capacity(&self) -> u64 {
         match self {
             Self::Tokens(tokens) | Self::KeyedTokens(tokens) => *tokens,
             Self::Rate(rate) | Self::KeyedRate(rate) => rate.burst,
@@ -152,7 +152,7 @@ impl ResourceKind {
 
 /// `{ rate = "50/s", burst = 10 }`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RateSpec {
+pub(crate) struct RateSpec {
     /// Grants a second; greater than zero.
     pub per_second: f64,
     /// Grants that may come at once after a pause; at least 1, the default.
@@ -161,7 +161,7 @@ pub struct RateSpec {
 
 /// Who takes a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub(crate) enum Hold {
     /// `hold = "unit"`, the default: every unit takes its own.
     Unit,
     /// `hold = "batch"`: taken once for a whole batch of units, as a database connection is.
@@ -170,7 +170,7 @@ pub enum Hold {
 
 /// One `[[stage]]`.
 #[derive(Debug, Clone)]
-pub struct StageSpec {
+pub(crate) struct StageSpec {
     /// Unique in the flow.
     pub name: String,
     /// What the stage does to a unit.
@@ -210,7 +210,7 @@ pub struct StageSpec {
 
 /// An end of `workers = "1..cores"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkersBound {
+pub(crate) enum WorkersBound {
     /// A number.
     Count(usize),
     /// `cores`: as many as the flow has workers.
@@ -219,7 +219,7 @@ pub enum WorkersBound {
 
 impl WorkersBound {
     /// The number it stands for in a flow of `workers` threads.
-    pub fn resolve(self, workers: usize) -> usize {
+    pub(crate) fn resolve(self, workers: usize) -> usize {
         match self {
             Self::Count(count) => count,
             Self::Cores => workers,
@@ -229,7 +229,7 @@ impl WorkersBound {
 
 /// One entry of a stage's `needs`.
 #[derive(Debug, Clone)]
-pub struct NeedSpec {
+pub(crate) struct NeedSpec {
     /// The resource's name, which exists.
     pub resource: String,
     /// For a keyed resource: what names the key, `{host}` in `"host:{host}"`.
@@ -244,7 +244,7 @@ pub struct NeedSpec {
 
 /// `retry = { times = 3, backoff = "100ms..5s" }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RetrySpec {
+pub(crate) struct RetrySpec {
     /// Attempts after the first; at least 1.
     pub times: u32,
     /// The first pause and the longest; it doubles in between. Default 100 ms to 5 s.
@@ -253,7 +253,7 @@ pub struct RetrySpec {
 
 /// `batch = { size = 16, wait = "5ms" }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchSpec {
+pub(crate) struct BatchSpec {
     /// Most units a worker takes at once; at least 1.
     pub size: usize,
     /// How long a worker waits for a batch to fill; zero, the default, takes what is there.
@@ -262,7 +262,7 @@ pub struct BatchSpec {
 
 /// `after_failure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AfterFailure {
+pub(crate) enum AfterFailure {
     /// `"dead-letter"`: the unit is kept with its reason.
     #[default]
     DeadLetter,
@@ -274,7 +274,7 @@ pub enum AfterFailure {
 
 /// What a stage does.
 #[derive(Debug, Clone)]
-pub enum OpSpec {
+pub(crate) enum OpSpec {
     /// `read`: the file becomes the payload; its memory is reserved first.
     Read {
         /// The file; default `{path}`.
@@ -349,7 +349,7 @@ pub enum OpSpec {
 
 impl OpSpec {
     /// The op's name in a flow file.
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Read { .. } => "read",
             Self::Write { .. } => "write",
@@ -366,12 +366,12 @@ impl OpSpec {
     }
 
     /// Whether every unit has a payload after it, though that may be empty.
-    pub fn gives_payload(&self) -> bool {
+    pub(crate) fn gives_payload(&self) -> bool {
         matches!(self, Self::Read { .. } | Self::HttpGet(_) | Self::Exec { stdout: ExecStdout::Payload, .. })
     }
 
     /// Whether a unit's payload may be larger after it than before.
-    pub fn grows_payload(&self) -> bool {
+    pub(crate) fn grows_payload(&self) -> bool {
         match self {
             Self::Read { .. } | Self::Zstd { .. } | Self::HttpGet(_) => true,
             Self::Exec { stdout, .. } => matches!(stdout, ExecStdout::Payload),
@@ -382,7 +382,7 @@ impl OpSpec {
 
 /// The keys of the `http-get` op.
 #[derive(Debug, Clone)]
-pub struct HttpGetSpec {
+pub(crate) struct HttpGetSpec {
     /// What to get, `http://` or `https://`.
     pub url: Template,
     /// The largest body taken; the op's default when absent.
@@ -399,7 +399,7 @@ pub struct HttpGetSpec {
 
 /// `mode` and `level` of the `zstd` op.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ZstdMode {
+pub(crate) enum ZstdMode {
     /// `mode = "compress"`, the default.
     Compress {
         /// 1 (fastest) to 22 (smallest); default 3.
@@ -414,7 +414,7 @@ pub enum ZstdMode {
 
 /// The `max_bytes` of a `zstd` stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MaxBytes {
+pub(crate) enum MaxBytes {
     /// `"64MiB"`: the same for every unit.
     Size(u64),
     /// `"{json.size}"`: what a field of the unit says, in bytes.
@@ -423,7 +423,7 @@ pub enum MaxBytes {
 
 /// Standard input of an `exec`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExecStdin {
+pub(crate) enum ExecStdin {
     /// `"payload"`, the default: the payload, empty when there is none.
     Payload,
     /// `"null"`: nothing.
@@ -432,7 +432,7 @@ pub enum ExecStdin {
 
 /// Standard output of an `exec`.
 #[derive(Debug, Clone)]
-pub enum ExecStdout {
+pub(crate) enum ExecStdout {
     /// `"payload"`, the default: it becomes the payload.
     Payload,
     /// `{ file = "PATH" }`: it goes to a file, which is put in place when the program has succeeded.
@@ -445,7 +445,7 @@ pub enum ExecStdout {
 
 /// `when` of the `filter` op.
 #[derive(Debug, Clone)]
-pub enum Condition {
+pub(crate) enum Condition {
     /// `{ exists = "PATH" }`: something has this name.
     Exists(Template),
     /// `{ missing = "PATH" }`: nothing has this name.
@@ -481,7 +481,7 @@ pub enum Condition {
 
 /// How a [`Condition::Text`] compares; bytes, case-sensitive.
 #[derive(Debug, Clone)]
-pub enum TextTest {
+pub(crate) enum TextTest {
     /// `equals`.
     Equals(Template),
     /// `one_of`.
@@ -497,7 +497,7 @@ pub enum TextTest {
 /// `fresh` of the `append` op. Lines of a fresh file are gathered under a temporary name and take its place at the end of
 /// a complete run; an interrupted run leaves the earlier file as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fresh {
+pub(crate) enum Fresh {
     /// `false`, the default: lines are added to the file.
     No,
     /// `true`: an earlier file is replaced only if the run had units and none of them died.
@@ -508,7 +508,7 @@ pub enum Fresh {
 
 /// What the `check` op compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckField {
+pub(crate) enum CheckField {
     /// `"blake3"`: the hash that a `blake3` stage has set.
     Blake3,
     /// `"sha256"`: the hash that a `sha256` stage has set.
@@ -519,7 +519,7 @@ pub enum CheckField {
 
 /// What the `parse` op reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParseFormat {
+pub(crate) enum ParseFormat {
     /// `"json"`: an object; its members become the fields `{json.MEMBER}`.
     Json,
 }

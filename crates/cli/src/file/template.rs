@@ -18,7 +18,7 @@ use super::suggest;
 
 /// Something a unit, or the run, has a value for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Field {
+pub(crate) enum Field {
     /// `{path}`: the file's path, as the walk or the argument gave it.
     Path,
     /// `{name}`: the path's last component; of a URL its path's, or `index.html` when that ends with a slash.
@@ -117,14 +117,14 @@ impl fmt::Display for Field {
 }
 
 /// Something that has values for fields: a unit's record.
-pub trait Fields {
+pub(crate) trait Fields {
     /// The field's value, or `None` when this unit has none (no `blake3` stage has run, the line is not a URL, …).
     fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>>;
 }
 
 /// A parsed template; see the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub(crate) struct Template {
     pieces: Vec<Piece>,
 }
 
@@ -149,7 +149,7 @@ struct Placeholder {
 /// Why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct TemplateError {
+pub(crate) struct TemplateError {
     /// What is wrong, in bytes of the template's text.
     pub range: Range<usize>,
     /// What is wrong, in words.
@@ -161,7 +161,7 @@ pub struct TemplateError {
 /// Why a template could not be rendered for a unit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the unit has no value for `{{{field}}}`")]
-pub struct RenderError {
+pub(crate) struct RenderError {
     /// The field without a value.
     pub field: Field,
 }
@@ -171,7 +171,7 @@ impl Template {
     ///
     /// # Errors
     /// An unknown field, an empty or unclosed `{`, or a `}` that closes nothing.
-    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut pieces = Vec::new();
         let mut literal = Vec::new();
         let mut at = 0;
@@ -223,18 +223,13 @@ impl Template {
     }
 
     /// A template of one field and nothing else.
-    pub fn of(field: Field) -> Self {
+    pub(crate) fn of(field: Field) -> Self {
         let placeholder = Placeholder { field, json: false, prefix: None, range: 0..0 };
         Self { pieces: vec![Piece::Field(placeholder)] }
     }
 
-    /// A template that is `text` for every unit.
-    pub fn of_bytes(text: &[u8]) -> Self {
-        Self { pieces: vec![Piece::Text(text.to_vec())] }
-    }
-
     /// The fields it uses, each with its place in the template's text.
-    pub fn fields(&self) -> impl Iterator<Item = (&Field, Range<usize>)> {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&Field, Range<usize>)> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Field(placeholder) => Some((&placeholder.field, placeholder.range.clone())),
             Piece::Text(_) => None,
@@ -242,12 +237,12 @@ impl Template {
     }
 
     /// Whether it is exactly this field, so that a caller may treat the field itself (all INPUTs, not only the first).
-    pub fn is_only(&self, field: &Field) -> bool {
+    pub(crate) fn is_only(&self, field: &Field) -> bool {
         matches!(self.pieces.as_slice(), [Piece::Field(only)] if only.field == *field && !only.json && only.prefix.is_none())
     }
 
     /// The text, when it is the same for every unit: nothing but text and bound fields.
-    pub fn constant(&self) -> Option<&[u8]> {
+    pub(crate) fn constant(&self) -> Option<&[u8]> {
         match self.pieces.as_slice() {
             [] => Some(b""),
             [Piece::Text(text)] => Some(text),
@@ -256,7 +251,7 @@ impl Template {
     }
 
     /// Fills in the fields that `params` and `input` have values for; others stay.
-    pub fn bind(&mut self, params: &BTreeMap<String, String>, input: Option<&[u8]>) {
+    pub(crate) fn bind(&mut self, params: &BTreeMap<String, String>, input: Option<&[u8]>) {
         let mut bound = Vec::with_capacity(self.pieces.len());
         for piece in self.pieces.drain(..) {
             let text = match piece {
@@ -283,7 +278,7 @@ impl Template {
     ///
     /// # Errors
     /// The unit has no value for a field.
-    pub fn render(&self, fields: &dyn Fields) -> Result<Vec<u8>, RenderError> {
+    pub(crate) fn render(&self, fields: &dyn Fields) -> Result<Vec<u8>, RenderError> {
         let mut rendered = Vec::new();
         self.render_into(fields, &mut rendered)?;
         Ok(rendered)
@@ -293,7 +288,7 @@ impl Template {
     ///
     /// # Errors
     /// The unit has no value for a field; `out` then holds what came before it.
-    pub fn render_into(&self, fields: &dyn Fields, out: &mut Vec<u8>) -> Result<(), RenderError> {
+    pub(crate) fn render_into(&self, fields: &dyn Fields, out: &mut Vec<u8>) -> Result<(), RenderError> {
         self.render_marked(fields, out, |_, _| {})
     }
 
@@ -302,7 +297,7 @@ impl Template {
     ///
     /// # Errors
     /// The unit has no value for a field; `out` then holds what came before it.
-    pub fn render_marked(
+    pub(crate) fn render_marked(
         &self,
         fields: &dyn Fields,
         out: &mut Vec<u8>,

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use super::assert_printable;
-use crate::file::{self, FlowFile};
+use crate::file::FlowFile;
+use crate::file::parse::parse;
 use crate::steer::protocol::{ANSWER_BYTES, Answer, read_line};
 use crate::steer::{client, server, setting};
 use crate::wire;
@@ -48,7 +49,7 @@ pub fn control(bytes: &[u8]) -> bool {
 /// Whether a request among them was carried out.
 fn serve(requests: &[u8]) -> bool {
     static FILE: OnceLock<FlowFile> = OnceLock::new();
-    let file = FILE.get_or_init(|| file::parse(Path::new("fuzz.toml"), FLOW, &[]).expect("it is a flow"));
+    let file = FILE.get_or_init(|| parse(Path::new("fuzz.toml"), FLOW, &[]).expect("it is a flow"));
     // It is not started: threads that a request asks for are counted and not made.
     let flow = wire::wire(file, |_| {}, None).expect("it can be wired").flow;
     let before = setting::settable(&flow.control().snapshot());

@@ -5,7 +5,8 @@ use std::path::Path;
 use millstream_command::{size, time};
 
 use super::assert_printable;
-use crate::file::{self, Template};
+use crate::file::parse::parse;
+use crate::file::template::Template;
 use crate::{plan, wire};
 
 /// Reads bytes as a flow file and plans it; says whether it is one.
@@ -19,16 +20,15 @@ pub fn flow_file(bytes: &[u8]) -> bool {
     for piece in text.split(['"', '\'']) {
         comes_back(piece);
     }
-    let planned =
-        file::parse(Path::new("fuzz.toml"), &text, &[("out".to_owned(), "x".to_owned())]).and_then(|mut flow| {
-            if let Some(warnings) = flow.render_warnings() {
-                assert_printable(&warnings);
-            }
-            // A flow may have other sources than INPUTs; then the refusal is right.
-            let _ = flow.bind_inputs(&["in".into()]).map_err(|error| error.render());
-            let wired = wire::wire(&flow, |_| {}, None)?;
-            Ok(plan::describe(&flow, wired.flow.plan()))
-        });
+    let planned = parse(Path::new("fuzz.toml"), &text, &[("out".to_owned(), "x".to_owned())]).and_then(|mut flow| {
+        if let Some(warnings) = flow.render_warnings() {
+            assert_printable(&warnings);
+        }
+        // A flow may have other sources than INPUTs; then the refusal is right.
+        let _ = flow.bind_inputs(&["in".into()]).map_err(|error| error.render());
+        let wired = wire::wire(&flow, |_| {}, None)?;
+        Ok(plan::describe(&flow, wired.flow.plan()))
+    });
     match planned {
         Ok(page) => {
             assert_printable(&page);

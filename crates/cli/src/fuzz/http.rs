@@ -16,8 +16,8 @@ use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBu
 
 use super::assert_taken;
 use super::stage::in_stage;
-use crate::file::Template;
 use crate::file::model::HttpGetSpec;
+use crate::file::template::Template;
 use crate::ops::http_get_over;
 use crate::record::Record;
 

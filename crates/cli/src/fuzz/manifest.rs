@@ -8,9 +8,8 @@ use millstream_instruments::flow_report;
 
 use super::stage::in_stage;
 use super::{MemoryFile, assert_taken};
-use crate::file::Template;
 use crate::file::model::{MaxBytes, OpSpec, ParseFormat, ZstdMode};
-use crate::file::template::{Field, Fields as _};
+use crate::file::template::{Field, Fields as _, Template};
 use crate::ops::{self, Op};
 use crate::record::Record;
 use crate::retry::letters::{Again, Letters, head};

@@ -26,7 +26,7 @@ const UNFINISHED_NAME: &str = "unfinished";
 
 /// How a run ended, as far as gathered files depend on it.
 #[derive(Debug, Clone, Copy)]
-pub struct RunEnd<'a> {
+pub(crate) struct RunEnd<'a> {
     /// The source was read to its end, and every unit of it has left the flow.
     pub complete: bool,
     /// Units that were admitted.
@@ -43,7 +43,7 @@ pub struct RunEnd<'a> {
 
 /// A file that was gathered over a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gathered {
+pub(crate) struct Gathered {
     /// Its name.
     pub path: PathBuf,
     /// Lines that this run wrote.
@@ -54,7 +54,7 @@ pub struct Gathered {
 
 /// What became of the lines of a gathered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub(crate) enum Fate {
     /// They have the file's name.
     Placed {
         /// Where the earlier file is, if there was one.
@@ -71,7 +71,7 @@ pub enum Fate {
 
 /// Why an earlier file was not replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Because {
+pub(crate) enum Because {
     /// The run was interrupted or stopped.
     Interrupted,
     /// The run retries letters of one that was interrupted.

@@ -38,14 +38,14 @@ pub(crate) use self::{http_get::http_get_over, safe_path::rendered_path};
 use millstream_flow::{Cx, Failure};
 
 pub(crate) use self::failing::io_failure;
-pub use self::gathered::{Fate, Gathered, RunEnd};
+pub(crate) use self::gathered::{Fate, Gathered, RunEnd};
 pub(crate) use self::redirect::Hop;
 pub(crate) use self::zstd::most_growth;
 use crate::file::model::OpSpec;
 use crate::record::Record;
 
 /// What a stage does.
-pub trait Op: Send + Sync {
+pub(crate) trait Op: Send + Sync {
     /// Runs on one unit.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ pub trait Op: Send + Sync {
 /// Why an [`OpSpec`] that parsed cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct OpError {
+pub(crate) struct OpError {
     /// What is wrong.
     pub message: String,
     /// What to do about it.
@@ -98,7 +98,7 @@ impl OpError {
 /// # Errors
 /// What can be known before the first unit: a program that is not on the path, a header that is not one, an `append`
 /// whose file would differ from unit to unit.
-pub fn build(spec: &OpSpec, most_in_memory: u64) -> Result<Box<dyn Op>, OpError> {
+pub(crate) fn build(spec: &OpSpec, most_in_memory: u64) -> Result<Box<dyn Op>, OpError> {
     let op: Box<dyn Op> = match spec {
         OpSpec::Read { path, max_bytes } => Box::new(read::Read::new(path, *max_bytes, most_in_memory)),
         OpSpec::Write { path, overwrite, skip_existing } => {

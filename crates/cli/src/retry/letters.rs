@@ -19,7 +19,7 @@ use super::origin::Origin;
 
 /// Why a file of dead letters cannot be retried. Nothing has been run.
 #[derive(Debug, thiserror::Error)]
-pub enum LettersError {
+pub(crate) enum LettersError {
     /// The file cannot be read.
     #[error("cannot read {}: {error}", shown::path(path))]
     Unreadable {
@@ -79,7 +79,7 @@ struct Letter {
 
 /// A unit to run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Again {
+pub(crate) struct Again {
     /// Which letter it is, from 0.
     pub letter: usize,
     /// The path or line.
@@ -90,8 +90,7 @@ pub struct Again {
 
 /// Letters that can be retried: at least one, and all of one run and its retries.
 #[derive(Debug)]
-pub struct Letters {
-    path: PathBuf,
+pub(crate) struct Letters {
     source: File,
     rest: File,
     count: usize,
@@ -107,7 +106,7 @@ impl Letters {
     ///
     /// # Errors
     /// [`LettersError`].
-    pub fn open(path: &Path) -> Result<Option<Self>, LettersError> {
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, LettersError> {
         let unreadable = |error| LettersError::Unreadable { path: path.to_owned(), error };
         let open = || -> io::Result<File> {
             let file = File::open(path)?;
@@ -138,32 +137,27 @@ impl Letters {
         }
         let done = (0..count).map(|_| AtomicBool::new(false)).collect();
         let (source, rest) = (source?, rest?);
-        Ok(first.map(|origin| Self { path: path.to_owned(), source, rest, count, faults, runs, origin, done }))
-    }
-
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
+        Ok(first.map(|origin| Self { source, rest, count, faults, runs, origin, done }))
     }
 
     /// How many units there are to run again.
-    pub fn units(&self) -> usize {
+    pub(crate) fn units(&self) -> usize {
         self.count - self.faults
     }
 
     /// How many letters are of what a source could not give, such as a folder that could not be read: of these there is
     /// no unit.
-    pub fn faults(&self) -> usize {
+    pub(crate) fn faults(&self) -> usize {
         self.faults
     }
 
     /// The runs that the letters are of.
-    pub fn runs(&self) -> &[String] {
+    pub(crate) fn runs(&self) -> &[String] {
         &self.runs
     }
 
     /// What they are of.
-    pub fn origin(&self) -> &Origin {
+    pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }
 
@@ -171,14 +165,14 @@ impl Letters {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn source(&self) -> io::Result<impl Iterator<Item = Again> + Send + use<>> {
+    pub(crate) fn source(&self) -> io::Result<impl Iterator<Item = Again> + Send + use<>> {
         let lines = BufReader::new(self.source.try_clone()?).split(b'\n').enumerate();
         // All lines were read and understood before.
         Ok(lines.filter_map(|(index, line)| again(&parse(&line.ok()?).ok()?, index).ok().flatten()))
     }
 
     /// Says of each letter that its unit was retired, or has died again.
-    pub fn marker(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
+    pub(crate) fn marker(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
         let done = Arc::clone(&self.done);
         // Relaxed: the flow's end, which comes before `rest`, orders it.
         move |letter| done[letter].store(true, Ordering::Relaxed)
@@ -189,7 +183,7 @@ impl Letters {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn rest(&self, complete: bool) -> io::Result<impl Iterator<Item = Vec<u8>>> {
+    pub(crate) fn rest(&self, complete: bool) -> io::Result<impl Iterator<Item = Vec<u8>>> {
         let lines = BufReader::new(self.rest.try_clone()?).split(b'\n').enumerate();
         Ok(lines.filter_map(move |(index, line)| {
             let line = line.ok()?;
@@ -203,7 +197,7 @@ impl Letters {
 }
 
 /// How a letter of that run begins.
-pub fn head(run: &str, started: u64) -> String {
+pub(crate) fn head(run: &str, started: u64) -> String {
     format!("{{\"run\":{},\"started\":{started},", serde_json::Value::from(run))
 }
 

@@ -4,8 +4,8 @@
 //! INPUTs, caps and folder. Units start over at the first stage. What dies again is in the file of dead letters afterwards,
 //! and so is what a retry that was interrupted did not come to; the file that was retried is kept beside it as `FILE.old`.
 
-pub mod letters;
-pub mod origin;
+pub(crate) mod letters;
+pub(crate) mod origin;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const ENDING: &str = ".dead-letters.jsonl";
 
 /// Why nothing was retried.
 #[derive(Debug, thiserror::Error)]
-pub enum RetryError {
+pub(crate) enum RetryError {
     /// The letters cannot be used.
     #[error(transparent)]
     Letters(#[from] LettersError),
@@ -61,7 +61,7 @@ fn listed(files: &[PathBuf]) -> String {
 }
 
 /// Retries letters and gives the exit status.
-pub fn retry(args: &RetryArgs) -> ExitCode {
+pub(crate) fn retry(args: &RetryArgs) -> ExitCode {
     match prepare(args) {
         Ok(Some((run, letters))) => run::run_again(&run, &letters),
         Ok(None) => ExitCode::from(run::ALL_RETIRED),

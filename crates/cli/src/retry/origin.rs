@@ -13,7 +13,7 @@ use crate::args::{FlowArgs, RunArgs};
 
 /// A flow with all that the command line filled into it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// The [first run](first_of), which retries of its letters and of theirs have in common.
     pub first: String,
     /// The flow file's absolute path.
@@ -42,7 +42,7 @@ pub struct Origin {
 /// A path or argument, which need not be UTF-8: in JSON a string, or `{"hex":"…"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Bytes {
+pub(crate) enum Bytes {
     /// What is UTF-8.
     Text(String),
     /// What is not.
@@ -61,7 +61,7 @@ impl Bytes {
     }
 
     /// The bytes; `None` if what should be hexadecimal is not.
-    pub fn to_os(&self) -> Option<OsString> {
+    pub(crate) fn to_os(&self) -> Option<OsString> {
         match self {
             Self::Text(text) => Some(text.into()),
             Self::Hex { hex } => hex::decode(hex).ok().map(OsString::from_vec),
@@ -69,7 +69,7 @@ impl Bytes {
     }
 
     /// The same as a path.
-    pub fn to_path(&self) -> Option<PathBuf> {
+    pub(crate) fn to_path(&self) -> Option<PathBuf> {
         self.to_os().map(PathBuf::from)
     }
 }
@@ -79,7 +79,7 @@ impl Origin {
     ///
     /// # Errors
     /// The working folder cannot be found out.
-    pub fn of(run: &str, args: &RunArgs, text: &str) -> io::Result<Self> {
+    pub(crate) fn of(run: &str, args: &RunArgs, text: &str) -> io::Result<Self> {
         let bytes = |path: &Path| Bytes::of(path.as_os_str().as_bytes());
         Ok(Self {
             first: first_of(run),
@@ -95,7 +95,7 @@ impl Origin {
     }
 
     /// The flow's arguments on the command line; `None` if a path in it is damaged.
-    pub fn flow_args(&self) -> Option<FlowArgs> {
+    pub(crate) fn flow_args(&self) -> Option<FlowArgs> {
         Some(FlowArgs {
             flow: self.flow.to_path()?,
             param: self.params.clone().into_iter().collect(),
@@ -106,24 +106,24 @@ impl Origin {
     }
 
     /// The same for a retry with the flow file's text as it is now.
-    pub fn retried(&self, text: &str) -> Self {
+    pub(crate) fn retried(&self, text: &str) -> Self {
         Self { flow_blake3: hash(text), ..self.clone() }
     }
 
     /// Whether both are of one run or of retries of it, whose flow file may have changed in between.
-    pub fn is_same_run(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_run(&self, other: &Self) -> bool {
         let Self { first, flow, flow_blake3: _, dir, params, inputs, inflight: _, memory: _, workers: _ } = self;
         (first, flow, dir, params, inputs) == (&other.first, &other.flow, &other.dir, &other.params, &other.inputs)
     }
 
     /// Whether this is the flow file's text.
-    pub fn is_of(&self, text: &str) -> bool {
+    pub(crate) fn is_of(&self, text: &str) -> bool {
         self.flow_blake3 == hash(text)
     }
 }
 
 /// A run of this process, told apart from all others: process numbers, and names with them, come again.
-pub fn first_of(run: &str) -> String {
+pub(crate) fn first_of(run: &str) -> String {
     format!("{run}-{}", token())
 }
 

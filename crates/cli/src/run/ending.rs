@@ -13,16 +13,16 @@ use crate::screen::run_report::RunReport;
 use crate::screen::table;
 
 /// Every unit was retired.
-pub const ALL_RETIRED: u8 = 0;
+pub(crate) const ALL_RETIRED: u8 = 0;
 /// Some units were dead-lettered.
-pub const SOME_DEAD: u8 = 1;
+pub(crate) const SOME_DEAD: u8 = 1;
 /// The flow file or the arguments are wrong.
-pub const WRONG: u8 = 2;
+pub(crate) const WRONG: u8 = 2;
 /// The run was interrupted.
-pub const INTERRUPTED: u8 = 3;
+pub(crate) const INTERRUPTED: u8 = 3;
 /// The flow ran, and something it was to leave behind could not be written: the report, dead letters, or what a stage
 /// gathers.
-pub const NOT_WRITTEN: u8 = 4;
+pub(crate) const NOT_WRITTEN: u8 = 4;
 
 /// What the end of a run is told with.
 pub(super) struct Closing<'a> {

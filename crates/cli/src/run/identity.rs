@@ -13,7 +13,7 @@ use crate::web_url;
 
 /// Which run a report is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// The name by which `millstream status` reached it: flow and process id.
     pub name: String,
     /// The flow file.
@@ -34,7 +34,7 @@ pub struct Identity {
 
 impl Identity {
     /// A run of `file` that begins now.
-    pub fn new(name: &str, file: &FlowFile, inputs: &[OsString]) -> Self {
+    pub(crate) fn new(name: &str, file: &FlowFile, inputs: &[OsString]) -> Self {
         let path = absolute(&file.path).unwrap_or_else(|_| file.path.clone());
         Self {
             name: name.to_owned(),

@@ -28,7 +28,7 @@ const NAME_COLUMNS: usize = 12;
 const NAME_COLUMNS_MOST: usize = 24;
 
 /// Draws the flow for a place that looks like `look`.
-pub fn frame(snapshot: &Snapshot, pace: &Pace, look: Look) -> Vec<String> {
+pub(crate) fn frame(snapshot: &Snapshot, pace: &Pace, look: Look) -> Vec<String> {
     // The last column stays empty: writing there makes some terminals wrap.
     let columns = look.columns.saturating_sub(1);
     let mut lines = vec![title(snapshot, pace, Line::new(columns, look))];
@@ -42,7 +42,7 @@ pub fn frame(snapshot: &Snapshot, pace: &Pace, look: Look) -> Vec<String> {
 }
 
 /// A word for the phase a flow is in.
-pub fn phase(phase: Phase) -> &'static str {
+pub(crate) fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Ready => "ready",
         Phase::Running => "running",

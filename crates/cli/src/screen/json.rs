@@ -20,7 +20,7 @@ use super::run_report::RunReport;
 use crate::ops::{Fate, Gathered};
 
 /// The report as indented JSON with a line end after it.
-pub fn json(run: &RunReport<'_>) -> String {
+pub(crate) fn json(run: &RunReport<'_>) -> String {
     let report = run.report;
     let mut object = serde_json::to_value(report).expect("a report has only string keys and plain numbers");
     if let Value::Object(members) = &mut object {

@@ -33,7 +33,7 @@ impl Sample {
 
 /// What a [`Meter`] read off: units a second, and the time left if it can be known.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Pace {
+pub(crate) struct Pace {
     /// Units that leave the flow, a second.
     pub gone_per_s: f64,
     /// Units that leave each stage, a second, in the flow's order.
@@ -46,7 +46,7 @@ pub struct Pace {
 
 impl Pace {
     /// The mean pace since the flow's start, for a reader with a single snapshot.
-    pub fn mean(snapshot: &Snapshot) -> Self {
+    pub(crate) fn mean(snapshot: &Snapshot) -> Self {
         let start = Sample { wall_ns: 0, gone: 0, stages: vec![0; snapshot.stages.len()] };
         Self::between(&start, &Sample::of(snapshot))
     }
@@ -65,13 +65,13 @@ impl Pace {
 
 /// Turns successive snapshots of one flow into a [`Pace`].
 #[derive(Debug, Default)]
-pub struct Meter {
+pub(crate) struct Meter {
     samples: VecDeque<Sample>,
 }
 
 impl Meter {
     /// Takes the next snapshot in; `total` is the number of units that will have been admitted in all, if known.
-    pub fn read(&mut self, snapshot: &Snapshot, total: Option<u64>) -> Pace {
+    pub(crate) fn read(&mut self, snapshot: &Snapshot, total: Option<u64>) -> Pace {
         let now = Sample::of(snapshot);
         // The front sample stays until the one after it is old enough to serve: the window never gets shorter than
         // asked.

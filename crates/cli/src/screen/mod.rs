@@ -10,17 +10,17 @@
 //! All of them are pure functions from a [`Snapshot`] or a [`Report`](millstream_flow::Report) to text; [`Screen`]
 //! decides which progress is shown. What is written goes through [`out`].
 
-pub mod frame;
-pub mod html;
-pub mod json;
-pub mod meter;
-pub mod plain;
-pub mod report_file;
-pub mod run_report;
+pub(crate) mod frame;
+pub(crate) mod html;
+pub(crate) mod json;
+pub(crate) mod meter;
+pub(crate) mod plain;
+pub(crate) mod report_file;
+pub(crate) mod run_report;
 #[cfg(test)]
 pub(crate) mod sample;
-pub mod table;
-pub mod throughput;
+pub(crate) mod table;
+pub(crate) mod throughput;
 
 use std::io::Stderr;
 
@@ -36,7 +36,7 @@ const PLAIN_EVERY_NS: u64 = 2_000_000_000;
 
 /// Shows the progress of one flow on standard error.
 #[derive(Debug)]
-pub struct Screen {
+pub(crate) struct Screen {
     mode: Mode,
     meter: Meter,
 }
@@ -58,7 +58,7 @@ enum Begins {
 
 /// What else happens on the terminal while a flow runs. A picture that is drawn over itself would be torn by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beside {
+pub(crate) enum Beside {
     /// Nothing.
     Nothing,
     /// A stage's programs write there: plain lines mix with that.
@@ -70,7 +70,7 @@ pub enum Beside {
 impl Screen {
     /// The progress that fits standard error: a live frame on a terminal that shows nothing else, else plain lines, or
     /// nothing if `quiet`.
-    pub fn open(quiet: bool, beside: Beside) -> Self {
+    pub(crate) fn open(quiet: bool, beside: Beside) -> Self {
         let mode = if quiet {
             Mode::Quiet
         } else if beside == Beside::Nothing && Look::of_stderr().is_some() {
@@ -83,7 +83,7 @@ impl Screen {
     }
 
     /// Shows the flow as it is now. `total` is the number of units that will have been admitted in all, if known.
-    pub fn show(&mut self, snapshot: &Snapshot, total: Option<u64>) {
+    pub(crate) fn show(&mut self, snapshot: &Snapshot, total: Option<u64>) {
         let pace = self.meter.read(snapshot, total);
         let shown = match &mut self.mode {
             Mode::Quiet => Ok(()),
@@ -106,7 +106,7 @@ impl Screen {
     }
 
     /// Writes a line about what happens to the run; unless quiet.
-    pub fn say(&mut self, message: &str) {
+    pub(crate) fn say(&mut self, message: &str) {
         if !matches!(self.mode, Mode::Quiet) {
             self.clear();
             out::complain(message);
@@ -114,7 +114,7 @@ impl Screen {
     }
 
     /// Writes lines that belong together; unless quiet.
-    pub fn say_page(&mut self, page: &str) {
+    pub(crate) fn say_page(&mut self, page: &str) {
         if !matches!(self.mode, Mode::Quiet) {
             self.clear();
             out::complain_page(page);
@@ -122,7 +122,7 @@ impl Screen {
     }
 
     /// Takes a live frame away, so that other text can follow.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if let Mode::Live(terminal) = &mut self.mode {
             let columns = Look::of_stderr().map_or(80, |look| look.columns);
             let _ = terminal.clear(columns);

@@ -13,7 +13,7 @@ use super::meter::Pace;
 /// ```text
 /// archive running 0:42 · 12,185 retired · 2 dead-lettered · 213 in flight · 12.5 MiB · 293/s · held by disk: …
 /// ```
-pub fn line(snapshot: &Snapshot, pace: &Pace) -> String {
+pub(crate) fn line(snapshot: &Snapshot, pace: &Pace) -> String {
     let mut line = Line::new(usize::MAX, Look::FILE);
     line.part(
         None,

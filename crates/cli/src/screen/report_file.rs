@@ -13,7 +13,7 @@ use crate::ops::place::{Existing, Placing};
 
 /// Why a report cannot go where it was asked to.
 #[derive(Debug, thiserror::Error)]
-pub enum ReportFileError {
+pub(crate) enum ReportFileError {
     /// The ending does not say which form is meant.
     #[error("--report {}: its name ends in {found}; expected .json or .html", shown::path(path))]
     Ending {
@@ -35,7 +35,7 @@ enum Form {
 
 /// A report file that can be written, as far as one can know before.
 #[derive(Debug, Clone)]
-pub struct ReportFile {
+pub(crate) struct ReportFile {
     path: PathBuf,
     form: Form,
 }
@@ -45,7 +45,7 @@ impl ReportFile {
     ///
     /// # Errors
     /// [`ReportFileError`], which says what to do.
-    pub fn check(path: &Path) -> Result<Self, ReportFileError> {
+    pub(crate) fn check(path: &Path) -> Result<Self, ReportFileError> {
         let ending = path.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
         let form = match ending.as_deref() {
             Some("json") => Form::Json,
@@ -59,16 +59,11 @@ impl ReportFile {
         Ok(Self { path: path.to_owned(), form })
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Writes the report: a reader sees the old file or the whole new one.
     ///
     /// # Errors
     /// Those of the file system; the old file, if there was one, is as it was.
-    pub fn write(&self, run: &RunReport<'_>) -> Result<(), NotWritable> {
+    pub(crate) fn write(&self, run: &RunReport<'_>) -> Result<(), NotWritable> {
         let text = match self.form {
             Form::Json => json::json(run),
             Form::Html => html::html(run),

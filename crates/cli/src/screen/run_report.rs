@@ -12,7 +12,7 @@ use crate::run::identity::Identity;
 
 /// See the [module](self).
 #[derive(Debug, Clone, Copy)]
-pub struct RunReport<'a> {
+pub(crate) struct RunReport<'a> {
     /// What the flow did.
     pub report: &'a Report,
     /// Which run it was.
@@ -28,7 +28,7 @@ pub struct RunReport<'a> {
 }
 
 /// How a run ended, in words that are not better than it was.
-pub fn outcome(report: &Report) -> String {
+pub(crate) fn outcome(report: &Report) -> String {
     let ended = match report.outcome {
         Outcome::Complete => "complete",
         Outcome::Stopped => "stopped",
@@ -45,6 +45,6 @@ pub fn outcome(report: &Report) -> String {
 }
 
 /// Whether every unit that there was left the flow, done.
-pub fn is_good(report: &Report) -> bool {
+pub(crate) fn is_good(report: &Report) -> bool {
     report.outcome == Outcome::Complete && report.dead_lettered == 0
 }

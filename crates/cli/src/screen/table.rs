@@ -24,7 +24,7 @@ use super::run_report::outcome;
 /// latency     p50 5 ms, p99 25 ms, max 45 ms
 /// units       admitted 12,400 = retired 12,398 + dead-lettered 2 + left 0
 /// ```
-pub fn table(report: &Report, look: Look) -> String {
+pub(crate) fn table(report: &Report, look: Look) -> String {
     let mut out = format!("{}\n\n{}\n", headline(report), trimmed(&stages(report, look)));
     if !report.resources.is_empty() {
         out += &format!("{}\n", trimmed(&resources(report, look)));
@@ -36,7 +36,7 @@ pub fn table(report: &Report, look: Look) -> String {
 }
 
 /// What came of the run, in one line.
-pub fn headline(report: &Report) -> String {
+pub(crate) fn headline(report: &Report) -> String {
     let mean = if report.wall_s > 0.0 { report.retired as f64 / report.wall_s } else { 0.0 };
     format!(
         "{}: {} in {}, {} retired, {}",
@@ -49,7 +49,7 @@ pub fn headline(report: &Report) -> String {
 }
 
 /// The equation that holds for every run.
-pub fn conservation(report: &Report) -> String {
+pub(crate) fn conservation(report: &Report) -> String {
     format!(
         "admitted {} = retired {} + dead-lettered {} + left {}",
         text::count(report.admitted),
@@ -60,19 +60,19 @@ pub fn conservation(report: &Report) -> String {
 }
 
 /// What a stage's units waited for most, with how long they did in all.
-pub fn mostly_for(stage: &StageReport) -> String {
+pub(crate) fn mostly_for(stage: &StageReport) -> String {
     stage.waited_for.iter().find(|waited| waited.total_ns > 0).map_or_else(String::new, |waited| {
         format!("{} {}", text::printable(&waited.resource), text::span(waited.total_ns))
     })
 }
 
 /// A quantile, or a dash where nothing was measured.
-pub fn measured(quantiles: &Quantiles, of: fn(&Quantiles) -> u64) -> String {
+pub(crate) fn measured(quantiles: &Quantiles, of: fn(&Quantiles) -> u64) -> String {
     if quantiles.count == 0 { "–".to_owned() } else { text::span(of(quantiles)) }
 }
 
 /// What is to be said about the whole run, as names and values.
-pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let mut facts = vec![("bottleneck", text::printable(&report.bottleneck).into_owned())];
     let memory = match report.memory_cap {
         u64::MAX => text::bytes(report.peak_bytes_in_flight),

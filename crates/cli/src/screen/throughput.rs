@@ -13,7 +13,7 @@ const MAX_SPANS: usize = 60;
 
 /// Totals at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// Seconds since the start.
     pub at_s: f64,
     /// Units retired by then.
@@ -24,7 +24,7 @@ pub struct Sample {
 
 /// The samples of one run.
 #[derive(Debug, Clone, Default)]
-pub struct Throughput {
+pub(crate) struct Throughput {
     samples: Vec<Sample>,
     /// The least time between two samples.
     spacing_s: f64,
@@ -32,7 +32,7 @@ pub struct Throughput {
 
 /// What left the flow in a span of its time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Span {
+pub(crate) struct Span {
     /// Its begin, in seconds since the start.
     pub from_s: f64,
     /// Its end.
@@ -45,7 +45,7 @@ pub struct Span {
 
 impl Throughput {
     /// Takes a sample, unless the last one is too young.
-    pub fn note(&mut self, sample: Sample) {
+    pub(crate) fn note(&mut self, sample: Sample) {
         if self.samples.last().is_some_and(|last| sample.at_s < last.at_s + self.spacing_s) {
             return;
         }
@@ -62,7 +62,7 @@ impl Throughput {
     }
 
     /// Takes the totals of the end, whenever the last sample was.
-    pub fn end(&mut self, sample: Sample) {
+    pub(crate) fn end(&mut self, sample: Sample) {
         while self.samples.last().is_some_and(|last| last.at_s >= sample.at_s) {
             self.samples.pop();
         }
@@ -70,12 +70,12 @@ impl Throughput {
     }
 
     /// The samples, oldest first.
-    pub fn samples(&self) -> &[Sample] {
+    pub(crate) fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
     /// The rates between the samples, in at most `MAX_SPANS` spans; the first begins at the start.
-    pub fn spans(&self) -> Vec<Span> {
+    pub(crate) fn spans(&self) -> Vec<Span> {
         let step = self.samples.len().div_ceil(MAX_SPANS).max(1);
         let mut ends: Vec<&Sample> = self.samples.iter().skip(step - 1).step_by(step).collect();
         ends.extend(self.samples.last().filter(|last| ends.last() != Some(last)));

@@ -24,11 +24,11 @@ use crate::record::Record;
 use crate::retry::letters::Again;
 
 /// The units of a run, in order.
-pub type Source = Box<dyn Iterator<Item = Record> + Send>;
+pub(crate) type Source = Box<dyn Iterator<Item = Record> + Send>;
 
 /// Why a source cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum SourceError {
+pub(crate) enum SourceError {
     /// The flow walks or reads what is given on the command line, and nothing was given.
     #[error("the flow's source needs an INPUT, and none was given")]
     NoInput,
@@ -58,7 +58,7 @@ pub enum SourceError {
 ///
 /// # Errors
 /// An INPUT is missing, or what the source begins with cannot be opened.
-pub fn open(flow: &FlowFile, inputs: &[OsString]) -> Result<Source, SourceError> {
+pub(crate) fn open(flow: &FlowFile, inputs: &[OsString]) -> Result<Source, SourceError> {
     match &flow.source {
         SourceSpec::Walk { root, except, .. } => {
             let options = walk_options(flow);
@@ -98,7 +98,7 @@ pub fn open(flow: &FlowFile, inputs: &[OsString]) -> Result<Source, SourceError>
 }
 
 /// The units of dead letters, as the flow's source would give them.
-pub fn again(
+pub(crate) fn again(
     flow: &FlowFile,
     inputs: &[OsString],
     units: impl Iterator<Item = Again> + Send + 'static,

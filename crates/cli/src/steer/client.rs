@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Why a run could not be asked or did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-pub enum SteerError {
+pub(crate) enum SteerError {
     /// It is not clear which run is meant.
     #[error(transparent)]
     NoRun(#[from] NoRun),
@@ -91,13 +91,13 @@ fn listed(settable: &[String]) -> String {
 }
 
 /// `millstream status [RUN] [--json]`: shows a run; without RUN the only one, or a list of all. Gives the exit status.
-pub fn status(run: Option<&Path>, json: bool) -> ExitCode {
+pub(crate) fn status(run: Option<&Path>, json: bool) -> ExitCode {
     exit(try_status(run, json))
 }
 
 /// `millstream set RUN KEY=VALUE…`: changes a run, all settings or none, and prints what each is and was. Gives the
 /// exit status.
-pub fn set(run: &Path, settings: &[(String, String)]) -> ExitCode {
+pub(crate) fn set(run: &Path, settings: &[(String, String)]) -> ExitCode {
     exit(try_set(run, settings))
 }
 

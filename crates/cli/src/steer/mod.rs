@@ -21,12 +21,12 @@
 //!
 //! The snapshot has the members of [`millstream_flow::Snapshot`]; the settings are those of [`setting`], all or none.
 
-pub mod client;
+pub(crate) mod client;
 mod connection;
-pub mod place;
-pub mod protocol;
-pub mod server;
-pub mod setting;
+pub(crate) mod place;
+pub(crate) mod protocol;
+pub(crate) mod server;
+pub(crate) mod setting;
 mod socket;
 
 pub(crate) use self::socket::SocketFile;

@@ -30,7 +30,7 @@ const NO_NUMBER: u32 = 65_534;
 const NAME_BYTES: usize = 40;
 
 /// The folders a control socket may lie in, the preferred first.
-pub fn folders() -> Vec<PathBuf> {
+pub(crate) fn folders() -> Vec<PathBuf> {
     let shared = PathBuf::from(format!("/tmp/millstream-{}", getuid().as_raw()));
     match env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute()) {
         Some(folder) => vec![folder.join("millstream"), shared],
@@ -42,7 +42,7 @@ pub fn folders() -> Vec<PathBuf> {
 ///
 /// # Errors
 /// Those of the last folder tried.
-pub fn make_folder() -> io::Result<PathBuf> {
+pub(crate) fn make_folder() -> io::Result<PathBuf> {
     let mut refused = None;
     for folder in folders() {
         match private(&folder) {
@@ -114,7 +114,7 @@ pub(crate) fn remove_dead_sockets() {
 }
 
 /// The name of this process's run of a flow.
-pub fn run_name(flow: &str, pid: u32) -> String {
+pub(crate) fn run_name(flow: &str, pid: u32) -> String {
     let mut name: String =
         flow.chars().map(|c| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }).collect();
     while name.len() > NAME_BYTES {
@@ -129,7 +129,7 @@ pub fn run_name(flow: &str, pid: u32) -> String {
 
 /// A control socket in one of the folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub(crate) struct Run {
     /// Flow name and process id.
     pub name: String,
     /// The socket.
@@ -172,7 +172,7 @@ impl Run {
 ///
 /// # Errors
 /// No run listens, or ([`WouldBlock`](io::ErrorKind::WouldBlock)) the run that listens has a full backlog.
-pub fn connect(path: &Path) -> io::Result<UnixStream> {
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -183,7 +183,7 @@ pub fn connect(path: &Path) -> io::Result<UnixStream> {
 }
 
 /// The runs that answer now, by name.
-pub fn runs() -> Vec<Run> {
+pub(crate) fn runs() -> Vec<Run> {
     folders().iter().flat_map(|folder| runs_in(folder)).collect()
 }
 
@@ -206,7 +206,7 @@ fn sockets_in(folder: &Path) -> impl Iterator<Item = Run> + use<> {
 
 /// Why a RUN means no run, or several.
 #[derive(Debug, thiserror::Error)]
-pub enum NoRun {
+pub(crate) enum NoRun {
     /// Nothing runs at all.
     #[error("no flow is running{}", asked.as_ref().map_or_else(String::new, |run| format!(": there is no run {}", text::printable(run))))]
     None {
@@ -236,7 +236,7 @@ pub enum NoRun {
 ///
 /// # Errors
 /// [`NoRun`], which names the runs there are.
-pub fn find(asked: &Path) -> Result<Run, NoRun> {
+pub(crate) fn find(asked: &Path) -> Result<Run, NoRun> {
     let text = asked.to_string_lossy();
     if text.contains('/') {
         let name = asked.file_name().map_or_else(|| text.clone().into_owned(), |n| n.to_string_lossy().into_owned());

@@ -7,14 +7,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The longest request, its newline included.
-pub const REQUEST_BYTES: usize = 64 * 1024;
+pub(crate) const REQUEST_BYTES: usize = 64 * 1024;
 /// The longest answer a client reads: a snapshot of a flow with very many stages.
-pub const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+pub(crate) const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
+pub(crate) enum Request {
     /// A snapshot of the flow.
     Status,
     /// A change of all these settings or of none.
@@ -26,7 +26,7 @@ pub enum Request {
 
 /// What the run answers. Members that do not belong to the request are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Whether the request was carried out.
     pub ok: bool,
     /// To `status`: the flow as it is now.
@@ -45,7 +45,7 @@ pub struct Answer {
 
 impl Answer {
     /// A refusal.
-    pub fn error(message: impl Into<String>) -> Self {
+    pub(crate) fn error(message: impl Into<String>) -> Self {
         Self { error: Some(message.into()), ..Self::default() }
     }
 }
@@ -54,7 +54,7 @@ impl Answer {
 ///
 /// # Errors
 /// Those of the stream; `UnexpectedEof` for half a line, `InvalidData` for one that is too long or is not what was expected.
-pub fn read_line<T: DeserializeOwned>(stream: &mut impl BufRead, most: u64) -> io::Result<Option<T>> {
+pub(crate) fn read_line<T: DeserializeOwned>(stream: &mut impl BufRead, most: u64) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     if stream.take(most).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
@@ -70,7 +70,7 @@ pub fn read_line<T: DeserializeOwned>(stream: &mut impl BufRead, most: u64) -> i
 ///
 /// # Errors
 /// `InvalidData` for what was not expected.
-pub fn read<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
+pub(crate) fn read<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
     serde_json::from_slice(line).map_err(|error| wrong(format!("not understood: {error}")))
 }
 
@@ -82,7 +82,7 @@ fn wrong(message: String) -> io::Error {
 ///
 /// # Panics
 /// The value has a map whose keys are no strings.
-pub fn line(value: &impl Serialize) -> Vec<u8> {
+pub(crate) fn line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("requests and answers have only string keys and plain values");
     line.push(b'\n');
     line

@@ -33,7 +33,7 @@ const FRESH: Duration = Duration::from_millis(10);
 
 /// Serves one flow's control socket until it is dropped, which removes the socket.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     /// Dropped first: no newcomer finds the run from then on.
     socket: Option<Socket>,
     /// The other end is polled beside the socket: dropping this end wakes the thread.
@@ -46,7 +46,7 @@ impl Server {
     ///
     /// # Errors
     /// The path is taken by a live run or by something that is no socket, or the system refuses.
-    pub fn start(path: &Path, control: Control) -> io::Result<Self> {
+    pub(crate) fn start(path: &Path, control: Control) -> io::Result<Self> {
         let (socket, listener) = Socket::listen(path)?;
         let (wake, woken) = UnixStream::pair()?;
         let thread = thread::Builder::new()
@@ -59,7 +59,7 @@ impl Server {
     ///
     /// # Panics
     /// Never: the socket is there as long as the server.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.socket().path()
     }
 

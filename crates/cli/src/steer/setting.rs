@@ -22,7 +22,7 @@ use crate::file::model::MAX_WORKERS;
 
 /// Why a change was refused. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SettingError {
+pub(crate) enum SettingError {
     /// There is nothing of that name in this flow.
     #[error("`{key}` cannot be set in this flow")]
     Unknown {
@@ -51,7 +51,7 @@ pub enum SettingError {
 
 /// One change, with the names it uses known to exist.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Setting {
+pub(crate) enum Setting {
     /// The cap on units in flight.
     InFlight(u64),
     /// The cap on bytes in flight; `u64::MAX` is none.
@@ -90,7 +90,7 @@ impl Setting {
     ///
     /// # Errors
     /// [`SettingError`], which says what is wrong with which of them.
-    pub fn parse(key: &str, value: &str, now: &Snapshot) -> Result<Self, SettingError> {
+    pub(crate) fn parse(key: &str, value: &str, now: &Snapshot) -> Result<Self, SettingError> {
         let wrong = |message: String| SettingError::Value { key: key.to_owned(), value: value.to_owned(), message };
         let unknown = || SettingError::Unknown { key: key.to_owned() };
         if key == "inflight" {
@@ -239,7 +239,7 @@ impl fmt::Display for Setting {
 ///
 /// # Errors
 /// The first [`SettingError`]; then nothing has changed.
-pub fn apply_all(settings: &[String], control: &Control) -> Result<Vec<String>, SettingError> {
+pub(crate) fn apply_all(settings: &[String], control: &Control) -> Result<Vec<String>, SettingError> {
     let now = control.snapshot();
     let then = with_workers(&now, settings);
     let settings = settings
@@ -290,7 +290,7 @@ impl Setting {
 }
 
 /// What can be set in a flow that looks like `now`, with what it is, one a line.
-pub fn settable(now: &Snapshot) -> Vec<String> {
+pub(crate) fn settable(now: &Snapshot) -> Vec<String> {
     let mut lines = vec![format!("inflight={}", now.inflight_cap), Setting::Memory(now.memory_cap).to_string()];
     if now.stages.iter().any(|stage| !stage.blocking) {
         lines.push(format!("workers={}", now.workers));

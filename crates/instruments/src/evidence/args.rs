@@ -12,8 +12,8 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::criterion::ExitRule;
 use super::number::{self, Quantity};
 
-pub use super::compare::args::CompareArgs;
-pub use super::functions::args::{CsmArgs, CsmCommand};
+pub(crate) use super::compare::args::CompareArgs;
+pub(crate) use super::functions::args::CsmArgs;
 
 /// What `millstream slo --help` says after the options.
 const SLO_HELP: &str = "\

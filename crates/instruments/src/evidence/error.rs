@@ -7,15 +7,15 @@ use millstream_command::screen::shown;
 use millstream_command::writable::NotWritable;
 
 /// It holds: the claim, or that the first is smaller.
-pub const HOLDS: u8 = 0;
+pub(crate) const HOLDS: u8 = 0;
 /// It fails to hold.
-pub const FAILS: u8 = 1;
+pub(crate) const FAILS: u8 = 1;
 /// The arguments are wrong; nothing was observed.
-pub const USAGE: u8 = 2;
+pub(crate) const USAGE: u8 = 2;
 /// The data ended, or a limit was reached, before there was evidence enough.
-pub const UNDECIDED: u8 = 3;
+pub(crate) const UNDECIDED: u8 = 3;
 /// The data are no outcomes or numbers, or something could not be run, read or written.
-pub const INVALID: u8 = 4;
+pub(crate) const INVALID: u8 = 4;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

@@ -18,27 +18,27 @@
 //! [`error`] has the exit statuses, and [`number`] how numbers are read and written.
 
 mod answer;
-pub mod args;
+pub(crate) mod args;
 mod bar;
 mod bins;
 mod claim;
-pub mod compare;
+pub(crate) mod compare;
 mod criterion;
 mod decide;
-pub mod error;
+pub(crate) mod error;
 pub mod flow_report;
-pub mod functions;
+pub(crate) mod functions;
 mod jobs;
 mod json;
 mod launch;
 mod lines;
-pub mod number;
-pub mod permutation;
-pub mod plan;
+pub(crate) mod number;
+pub(crate) mod permutation;
+pub(crate) mod plan;
 mod program;
 mod reader;
 mod report;
-pub mod slo;
+pub(crate) mod slo;
 mod source;
 mod state;
 

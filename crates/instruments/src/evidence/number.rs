@@ -41,7 +41,7 @@ impl Quantity {
 ///
 /// # Errors
 /// What is wrong, and how a number is written.
-pub fn parse(text: &str) -> Result<f64, String> {
+pub(crate) fn parse(text: &str) -> Result<f64, String> {
     let malformed =
         || format!("`{text}` is not a number: expected a decimal such as 0.99 or a hex float such as 0x1p-3");
     let (sign, magnitude) = match text.strip_prefix('-') {
@@ -65,7 +65,7 @@ pub fn parse(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// What is wrong with either, or that they are the wrong way round.
-pub fn parse_pair(text: &str) -> Result<(Quantity, Quantity), String> {
+pub(crate) fn parse_pair(text: &str) -> Result<(Quantity, Quantity), String> {
     let (low, high) = text
         .split_once("..")
         .or_else(|| text.split_once(','))
@@ -81,7 +81,7 @@ pub fn parse_pair(text: &str) -> Result<(Quantity, Quantity), String> {
 }
 
 /// The number with 17 significant digits, less zeros at their end: reading it back gives the same double.
-pub fn exact(value: f64) -> String {
+pub(crate) fn exact(value: f64) -> String {
     let scientific = format!("{value:.16e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
@@ -105,7 +105,7 @@ pub fn exact(value: f64) -> String {
 }
 
 /// The number for people: as few digits as keep six significant ones.
-pub fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().expect("a number that was just written");
     if rounded != 0.0 && (rounded.abs() < 1e-4 || rounded.abs() >= 1e15) {
         format!("{rounded:e}")
@@ -115,7 +115,7 @@ pub fn short(value: f64) -> String {
 }
 
 /// The lower end of an interval for people: [`short`], and not above the number.
-pub fn short_low(value: f64) -> String {
+pub(crate) fn short_low(value: f64) -> String {
     let shown = short(value);
     match shown.parse::<f64>() {
         Ok(rounded) if rounded > value => short(value - unit(value)),
@@ -124,7 +124,7 @@ pub fn short_low(value: f64) -> String {
 }
 
 /// The upper end of an interval for people: [`short`], and not below the number.
-pub fn short_high(value: f64) -> String {
+pub(crate) fn short_high(value: f64) -> String {
     let shown = short(value);
     match shown.parse::<f64>() {
         Ok(rounded) if rounded < value => short(value + unit(value)),

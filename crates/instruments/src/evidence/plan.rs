@@ -19,7 +19,7 @@ use super::{ended, number, print};
 const TIMES: [f64; 8] = [0.01, 0.1, 0.3, 0.6, 1.0, 1.5, 3.0, 10.0];
 
 /// Shows what a decision will take for several true rates.
-pub fn plan(args: &SloPlanArgs) -> ExitCode {
+pub(crate) fn plan(args: &SloPlanArgs) -> ExitCode {
     ended(try_plan(args).and_then(|text| print(&text)).map(|()| HOLDS))
 }
 

@@ -20,7 +20,7 @@ use super::state::{StateFile, Terms};
 use super::{ended, number, plan, print, report};
 
 /// Decides a claim and gives the exit status.
-pub fn slo(args: &SloArgs) -> ExitCode {
+pub(crate) fn slo(args: &SloArgs) -> ExitCode {
     match &args.other {
         Some(SloCommand::Plan(args)) => plan::plan(args),
         None => ended(decide(args)),

@@ -5,7 +5,7 @@
 //! - `error`: what keeps it from being given, and the exit statuses.
 
 mod answer;
-pub mod args;
+pub(crate) mod args;
 mod error;
 
 use std::fs::{self, File, Metadata};
@@ -30,7 +30,7 @@ use self::error::HistoryError;
 const BUFFER: usize = 1 << 18;
 
 /// `millstream history`.
-pub fn history(args: &HistoryArgs) -> ExitCode {
+pub(crate) fn history(args: &HistoryArgs) -> ExitCode {
     let HistoryCommand::Check(check) = &args.command;
     ExitCode::from(run(check).unwrap_or_else(|error| {
         out::complain(format!("error: {error}"));

@@ -2,7 +2,7 @@
 //!
 //! - [`args`]: the command line.
 
-pub mod args;
+pub(crate) mod args;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ const UNSOUND: u8 = 1;
 const REFUSED: u8 = 2;
 
 /// `millstream slab`.
-pub fn slab(args: &SlabArgs) -> ExitCode {
+pub(crate) fn slab(args: &SlabArgs) -> ExitCode {
     let outcome = match &args.command {
         SlabCommand::Create(args) => create(args),
         SlabCommand::Stat(args) => stat(args),

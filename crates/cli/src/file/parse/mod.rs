@@ -28,7 +28,7 @@ const MAX_FILE: u64 = 1 << 20;
 ///
 /// # Errors
 /// The file cannot be read, is not text, or is not a flow: all of its slips at once, as far as one does not hide another.
-pub fn load(path: &Path, given: &[(String, String)]) -> Result<FlowFile, FlowError> {
+pub(crate) fn load(path: &Path, given: &[(String, String)]) -> Result<FlowFile, FlowError> {
     let unreadable = |error| FlowError::Unreadable { path: path.to_owned(), error };
     let mut bytes = Vec::new();
     std::fs::File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
@@ -49,7 +49,7 @@ pub fn load(path: &Path, given: &[(String, String)]) -> Result<FlowFile, FlowErr
 ///
 /// # Errors
 /// [`FlowError::Refused`] with all slips found.
-pub fn parse(path: &Path, text: &str, given: &[(String, String)]) -> Result<FlowFile, FlowError> {
+pub(crate) fn parse(path: &Path, text: &str, given: &[(String, String)]) -> Result<FlowFile, FlowError> {
     // A byte order mark would shift every span by its three bytes.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let shared: Arc<str> = text.into();

@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 use super::HttpGet;
 use crate::file::model::HttpGetSpec;
-use crate::file::parse;
+use crate::file::parse::parse;
 use crate::file::template::{Field, Fields, Template};
 use crate::ops::one_stage::{run, run_all, run_within};
 use crate::record::Record;

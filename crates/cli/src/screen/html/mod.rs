@@ -18,7 +18,7 @@ use super::run_report::{RunReport, is_good, outcome};
 use super::table::{conservation, facts};
 
 /// The page.
-pub fn html(run: &RunReport<'_>) -> String {
+pub(crate) fn html(run: &RunReport<'_>) -> String {
     let report = run.report;
     let flow = escape(&report.flow);
     let mut page = format!(

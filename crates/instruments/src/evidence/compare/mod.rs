@@ -8,7 +8,7 @@
 //! | `times` | what runs take |
 //! | `report`, `export` | the answer and the times, as text, JSON and CSV |
 
-pub mod args;
+pub(crate) mod args;
 mod commands;
 mod export;
 mod files;
@@ -31,7 +31,7 @@ use super::error::EvidenceError;
 const SHELL: &[u8] = b"|&;<>()$`\\\"'*?[]#~=%{}!\n";
 
 /// Compares and gives the exit status.
-pub fn compare(args: &CompareArgs) -> ExitCode {
+pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
     ended(if args.run { commands::compare_commands(args) } else { files::compare_files(args) })
 }
 

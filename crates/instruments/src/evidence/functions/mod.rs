@@ -1,6 +1,6 @@
 //! `millstream csm`: the bare functions, for scripts.
 
-pub mod args;
+pub(crate) mod args;
 
 use std::process::ExitCode;
 
@@ -22,7 +22,7 @@ use super::{bins, ended, permutation, print};
 const MOST_VALUES: usize = 1 << 28;
 
 /// Answers one question.
-pub fn csm(args: &CsmArgs) -> ExitCode {
+pub(crate) fn csm(args: &CsmArgs) -> ExitCode {
     let answer = match &args.command {
         CsmCommand::Stop(args) => stop(args),
         CsmCommand::Beta(args) => beta(args),
