@@ -1,8 +1,6 @@
 //! Values whose receivers have left, and destructors and wakers that misbehave, one property per test.
 #![cfg(not(loom))]
 
-mod support;
-
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -13,7 +11,7 @@ use std::task::{Context, Wake, Waker};
 use millstream_ring::channel::{self, Receiver, Sender};
 use millstream_ring::sequencer::{Multi, Sequencer};
 use millstream_ring::{Options, WaitSet};
-use support::{Random, stress};
+use millstream_verify_random::{Random, stress};
 
 type Ends<T, P, C> = (Sender<T, P, C>, Receiver<T, P, C>);
 

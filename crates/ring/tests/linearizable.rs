@@ -10,7 +10,6 @@ mod graphs;
 #[cfg(target_os = "linux")]
 #[path = "linearizable/shared.rs"]
 mod shared;
-mod support;
 #[path = "linearizable/twins.rs"]
 mod twins;
 
@@ -23,7 +22,7 @@ use millstream_recorder::Recorder;
 use millstream_ring::channel::{self, Receiver, Sender};
 use millstream_ring::graph::{Builder, Polled, Poller};
 use millstream_ring::sequencer::Sequencer;
-use support::{Random, stress};
+use millstream_verify_random::{Random, stress};
 
 fn senders<P: Sequencer + 'static, C: Sequencer + 'static>(
     sender: Sender<u64, P, C>,

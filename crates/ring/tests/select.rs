@@ -3,14 +3,13 @@
 
 #[path = "support/block_on.rs"]
 mod block_on;
-mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use block_on::block_on;
 use millstream_ring::channel::{self, Select, TryRecvError};
-use support::{Random, stress};
+use millstream_verify_random::{Random, stress};
 
 #[test]
 fn ready_operations_are_found() {

@@ -1,17 +1,14 @@
 //! A ring between processes: this test runs itself as the other process.
 #![cfg(all(target_os = "linux", not(loom)))]
 
-#[path = "support/length.rs"]
-mod length;
-
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use length::stress;
 use millstream_ring::shared::{AttachError, Consumer, Producer};
+use millstream_verify_random::stress;
 
 const SLOTS: usize = 64;
 

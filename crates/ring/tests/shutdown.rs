@@ -4,7 +4,6 @@
 
 #[path = "support/block_on.rs"]
 mod block_on;
-mod support;
 #[path = "support/watchdog.rs"]
 mod watchdog;
 
@@ -16,7 +15,7 @@ use block_on::block_on;
 use millstream_ring::channel::{self, Disconnected, RecvTimeoutError, TryRecvError, TrySendError};
 use millstream_ring::graph::{Builder, Polled};
 use millstream_ring::{Options, WaitSet, WaitStrategy};
-use support::{Random, stress};
+use millstream_verify_random::{Random, stress};
 use watchdog::in_time;
 
 /// Lets the other threads get anywhere between "not yet asleep" and "asleep".

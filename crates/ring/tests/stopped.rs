@@ -5,8 +5,6 @@
 //! signal whose handler does not return before it is told to.
 #![cfg(all(target_os = "linux", not(loom)))]
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::SeqCst};
 use std::thread;
@@ -14,7 +12,7 @@ use std::time::Duration;
 
 use millstream_ring::graph::Builder;
 use millstream_ring::{Options, WaitStrategy, channel};
-use support::{Random, stress};
+use millstream_verify_random::{Random, stress};
 
 const PRODUCERS: u64 = 3;
 

@@ -2,8 +2,6 @@
 //! arrives. `MILLSTREAM_STRESS=n` makes the runs n times longer.
 #![cfg(not(loom))]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +10,7 @@ use millstream_ring::channel::{self, Receiver, Sender};
 use millstream_ring::graph::{Builder, Polled};
 use millstream_ring::sequencer::Sequencer;
 use millstream_ring::{Options, WaitStrategy};
-use support::{Random, stress};
+use millstream_verify_random::{Random, stress};
 
 const PRODUCERS: u64 = 3;
 

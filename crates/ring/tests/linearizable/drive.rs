@@ -11,7 +11,7 @@ use millstream_history::timeline::Timeline;
 use millstream_history::{History, Model, Op, Options, Verdict, check};
 use millstream_recorder::{Log, Preemption, Recorder};
 
-use crate::support::Random;
+use millstream_verify_random::Random;
 
 /// The operation of one thread.
 pub(crate) enum End<'a> {

@@ -10,8 +10,8 @@ use millstream_ring::graph::{Builder, Place, Producer};
 use millstream_ring::sequencer::Sequencer;
 
 use crate::drive::{Conditions, disturb, holds, holds_once_decided};
-use crate::support::{Random, stress};
 use crate::{Cell64, must_be_caught};
+use millstream_verify_random::{Random, stress};
 
 /// A handler that records its work on an event, and is disturbed.
 fn recorded(

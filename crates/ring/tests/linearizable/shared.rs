@@ -10,7 +10,7 @@ use millstream_ring::shared::{Consumer, Producer};
 
 use crate::drive::{Conditions, End, Refused, hand_over, holds, holds_once_decided};
 use crate::must_be_caught;
-use crate::support::{Random, stress};
+use millstream_verify_random::{Random, stress};
 
 /// Both ends; after `turns` turns each gives up its role and takes it again.
 fn ends(file: &File, slots: usize, turns: u64) -> Vec<End<'_>> {
