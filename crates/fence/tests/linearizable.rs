@@ -20,10 +20,7 @@ use millstream_fence::{Fence, heavy, is_asymmetric, light, shared};
 use millstream_history::timeline::Timeline;
 use millstream_history::{History, Kind, Op, Options, Verdict, check};
 use millstream_recorder::{Preemption, Recorder};
-
-fn stress() -> u64 {
-    std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
-}
+use millstream_verify_random::stress;
 
 /// The owner stores "I am in" and checks whether the lock is closed; others close it and check whether the owner is in.
 /// If their fences are a pair, one of the two sees the other.

@@ -13,16 +13,13 @@ use millstream_history::timeline::Timeline;
 use millstream_history::{History, Kind, Op, Options, Verdict, check};
 use millstream_recorder::{Log, Preemption, Recorder};
 use millstream_slab::{Handle, Parcel, Slab};
+use millstream_verify_random::stress;
 
 /// The default number of threads; the other cases are a single thread, one per core, and several per core.
 const THREADS: usize = 4;
 const EACH_THREADS: [usize; 4] = [1, 2, THREADS, 8];
 /// The maximum number of objects in a parcel.
 const PARCEL: usize = 4;
-
-fn stress() -> u64 {
-    std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
-}
 
 /// Records a history of `work` in each thread, with random preemptions. A thread has as many logs as a parcel has
 /// objects.

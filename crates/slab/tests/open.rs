@@ -8,27 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use millstream_slab::{Error, Inspection, RawSlab, Slab, Work};
-
-/// xorshift64*, by Marsaglia and Vigna.
-struct Random(u64);
-
-impl Random {
-    fn seeded() -> Self {
-        let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-            now.as_nanos() as u64 | 1
-        });
-        println!("MILLSTREAM_SEED={seed}");
-        Random(seed)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % bound
-    }
-}
+use millstream_verify_random::{Random, stress};
 
 /// The bytes of a slab in which some objects are published, some freed, some orphaned.
 fn sound(path: &Path) -> Vec<u8> {
@@ -85,9 +65,8 @@ fn flipped_bits_are_errors_or_harmless() {
     let path = folder.path().join("slab");
     let whole = sound(&path);
     let mut random = Random::seeded();
-    let stress: u64 = std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let (mut refused, mut used) = (0, 0);
-    for _ in 0..1500 * stress {
+    for _ in 0..1500 * stress() {
         let mut bytes = whole.clone();
         for _ in 0..1 + random.below(4) {
             // Half of the flips hit the metadata: the header, the slots, the words and the links.

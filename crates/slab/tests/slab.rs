@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use millstream_slab::{Error, Handle, Holder, Inspection, Private, RawSlab, Recovered, Slab};
+use millstream_verify_random::stress;
 
 fn sound(slab: &RawSlab) {
     let report = slab.verify();
@@ -239,7 +240,7 @@ fn a_memfd_is_opened_by_its_descriptor() {
 
 #[test]
 fn threads_hand_objects_to_each_other_and_none_is_lost() {
-    let rounds = 20_000 * std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let rounds = 20_000 * stress();
     let slab = Slab::<[u64; 2]>::options(3000).chain(16).private().unwrap();
     let (sender, receiver) = std::sync::mpsc::sync_channel::<Handle>(1000);
     std::thread::scope(|scope| {

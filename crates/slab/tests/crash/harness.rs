@@ -29,8 +29,3 @@ pub(crate) fn run() {
     let killed = share(&jobs);
     println!("{killed} kills in {:.1?}", began.elapsed());
 }
-
-/// The factor by which `MILLSTREAM_STRESS` extends the run.
-pub(crate) fn stress() -> usize {
-    std::env::var("MILLSTREAM_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
-}

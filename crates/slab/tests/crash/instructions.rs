@@ -1,6 +1,7 @@
 //! Kills a child at every instruction of a scene; a traced run of another child yields the instructions.
 
-use crate::harness::stress;
+use millstream_verify_random::stress;
+
 use crate::scenes::{ALL, RECOVERIES, Recovery, Scene};
 use crate::stage::{Death, Stage, Survivor, aftermath};
 use crate::tracer::{Child, Point, points, spread};
@@ -71,7 +72,7 @@ fn killed_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
         };
         instructions = instructions.max(trace.len());
         for &survivor in recovery.survivors {
-            for point in spread(&points(&trace), RECOVERY_POINTS * stress() / recovery.survivors.len()) {
+            for point in spread(&points(&trace), RECOVERY_POINTS * stress() as usize / recovery.survivors.len()) {
                 let stage = fallen();
                 Child::start(|mark| (recovery.play)(&stage, mark)).kill_at(point);
                 let context = format!("{name}, first killed at {death:?}, then at {point:?}, {survivor:?}");

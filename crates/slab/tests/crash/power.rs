@@ -9,10 +9,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use millstream_slab::{Error, Handle, RawSlab, Slab};
+use millstream_verify_random::{Random, stress};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-use crate::harness::stress;
-use crate::random::Random;
 use crate::stage::{Contents, Stage, contents};
 use crate::tracer::Child;
 
@@ -21,7 +20,7 @@ const SECTOR: usize = 512;
 const OBJECTS: u64 = 200;
 /// The number of random devices for each state of the file, times the stress, besides the two that have every version
 /// or none.
-const DEVICES: usize = 2;
+const DEVICES: u64 = 2;
 /// The maximum number of objects promised at once.
 const MAX_PROMISED: usize = 16;
 
@@ -97,7 +96,7 @@ impl Device {
 
 /// Lets power fail after every instruction of the workload; returns the number of failures.
 pub(crate) fn failures() -> usize {
-    let mut random = Random::seeded("power failures");
+    let mut random = Random::seeded();
     let stage = Stage::of(OBJECTS, 8);
     let promised = Promised::new();
     let bytes = stage.slab.raw().file().unwrap().try_clone_to_owned().map(File::from).unwrap();

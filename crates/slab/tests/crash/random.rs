@@ -3,47 +3,25 @@
 use std::time::{Duration, Instant};
 
 use millstream_slab::Private;
+use millstream_verify_random::{Random, seed, stress};
 
-use crate::harness::stress;
 use crate::stage::{Death, Stage, Survivor, aftermath, contents};
 use crate::workers::fork;
 
 const KILLS: usize = 1500;
 
-/// xorshift64*, by Marsaglia and Vigna.
-pub(crate) struct Random(u64);
-
-impl Random {
-    /// Prints the seed, so that a run can be repeated.
-    pub(crate) fn seeded(name: &str) -> Self {
-        let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-            now.as_nanos() as u64 | 1
-        });
-        println!("{name}: MILLSTREAM_SEED={seed}");
-        Random(seed)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % bound
-    }
-}
-
 /// Forks one or two children that randomly allocate, free, publish, claim and pack parcels, and kills them after a
 /// while.
 pub(crate) fn kills() -> usize {
-    let mut random = Random::seeded("random kills");
-    let Random(seed) = random;
+    let seed = seed();
+    let mut random = Random::new(seed);
     let mut killed = 0;
-    while killed < KILLS * stress() {
+    while killed < KILLS * stress() as usize {
         let stage = Stage::new(8 + random.below(17));
         let children: Vec<_> = (0..1 + random.below(2))
             .map(|_| {
-                let seed = random.below(u64::MAX) | 1;
-                fork(|| work(&stage, seed))
+                let random = random.fork();
+                fork(|| work(&stage, random))
             })
             .collect();
         let moment = Instant::now() + Duration::from_nanos(random.below(400_000));
@@ -67,8 +45,7 @@ pub(crate) fn kills() -> usize {
 }
 
 /// Returns only when a check has failed.
-fn work(stage: &Stage, seed: u64) {
-    let mut random = Random(seed);
+fn work(stage: &Stage, mut random: Random) {
     loop {
         let cache = stage.slab.cache().unwrap();
         let mut parcel = stage.slab.parcel().unwrap();

@@ -1,8 +1,8 @@
 //! Stops a child at instructions of a recovery, uses the slab beside it, and lets the child continue.
 
 use millstream_slab::{Error, Slab, Work};
+use millstream_verify_random::stress;
 
-use crate::harness::stress;
 use crate::instructions::begin;
 use crate::scenes::{ALL, RECOVERIES, Recovery, Scene};
 use crate::stage::{Contents, Death, Stage, aftermath, contents};
@@ -40,7 +40,7 @@ fn stopped_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
         };
         let start = |stage: &Stage| Child::start(|mark| (recovery.play)(stage, mark));
         let trace = start(&fallen()).trace();
-        for point in spread(&points(&trace), POINTS * stress()) {
+        for point in spread(&points(&trace), POINTS * stress() as usize) {
             let stage = fallen();
             let child = start(&stage);
             let context = format!("{name}, first killed at {death:?}, then stopped at {point:?}");
