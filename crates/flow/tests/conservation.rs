@@ -1,8 +1,7 @@
 //! Flows whose stages fail, panic and run late at random, with caps and workers changing throughout: nothing is lost,
 //! nothing hangs, and every dead letter is complete.
 //!
-//! `MILLSTREAM_SEEDS=200` runs that many seeds of 100 000 units (the default runs fewer, for every day);
-//! `MILLSTREAM_SEED=n` repeats one.
+//! `MILLSTREAM_STRESS=n` runs n times as many seeds, of 100 000 units each; `MILLSTREAM_SEED=n` begins at that seed.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,33 +11,11 @@ use std::time::{Duration, Instant};
 use millstream_flow::{
     AfterFailure, Batch, Cause, Control, DeadLetter, Failure, Flow, Need, Outcome, Rate, Report, Retry, select,
 };
-
-/// A small generator with a printed seed (xorshift64*).
-#[derive(Clone)]
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
+use millstream_verify_random::{Random, seed, stress};
 
 /// The fate of a unit in a stage, by its number, the stage and the attempt: the same in every run of a seed.
 fn fate(seed: u64, unit: u64, stage: u64, attempt: u64) -> u64 {
-    let mut random = Random::new(seed ^ unit.rotate_left(24) ^ (stage << 8) ^ attempt);
-    random.next();
-    random.below(1000)
+    Random::new(seed ^ unit.rotate_left(24) ^ (stage << 8) ^ attempt).below(1000)
 }
 
 /// One run in 97, whichever it is, sends its unit back to the queue, every other time after a pause: that changes nothing of what
@@ -223,12 +200,6 @@ fn watch_for_hang(seed: u64) -> Arc<AtomicBool> {
     done
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name)
-        .ok()
-        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text:?}")))
-}
-
 #[test]
 fn nothing_is_lost_in_a_storm() {
     // The panics are part of the test; their messages would hide everything else.
@@ -238,12 +209,9 @@ fn nothing_is_lost_in_a_storm() {
             eprintln!("{info}");
         }
     }));
-    if let Some(seed) = number("MILLSTREAM_SEED") {
-        return check(seed, 100_000);
-    }
-    let (seeds, units) = number("MILLSTREAM_SEEDS").map_or((12, 5_000), |seeds| (seeds, 100_000));
-    let from = u64::from(std::process::id()) * 1000;
-    for seed in (0..seeds / 2).chain(from..from + seeds - seeds / 2) {
+    let units = if stress() == 1 { 5_000 } else { 100_000 };
+    let first = seed();
+    for seed in first..first + 12 * stress() {
         println!("seed {seed}");
         check(seed, units);
     }

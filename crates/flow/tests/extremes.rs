@@ -9,6 +9,7 @@ mod watchdog;
 use std::time::{Duration, Instant};
 
 use millstream_flow::{Batch, BuildError, Flow, MAX_AMOUNT, Need, Rate, Retry, Unfinished};
+use millstream_verify_random::cases;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use time::ms;
@@ -88,7 +89,7 @@ fn an_idle_flow_has_nothing_in_use() {
     in_time(|| {
         let units = prop::collection::vec(unit(), 1..24);
         let caps = (extreme(), extreme(), 1..8_u64, any::<bool>());
-        let mut runner = TestRunner::new(ProptestConfig { cases: 48, ..ProptestConfig::default() });
+        let mut runner = TestRunner::new(cases(48));
         let outcome = runner.run(&(units, caps), |(units, (memory, capacity, inflight, idempotent))| {
             run(&units, memory.max(1), capacity.max(1), inflight, idempotent);
             Ok(())

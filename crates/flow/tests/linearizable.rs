@@ -23,10 +23,7 @@ use millstream_flow::{Flow, Need};
 use millstream_history::timeline::Timeline;
 use millstream_history::{History, Kind, Model, Op, Options, Verdict, check};
 use millstream_recorder::{Log, Preemption, Recorder};
-
-fn stress() -> u64 {
-    std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
-}
+use millstream_verify_random::stress;
 
 fn assert_holds(history: &History, model: &Model) {
     let options = Options { time: Some(Duration::from_secs(60)), ..Options::default() };

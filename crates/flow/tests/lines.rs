@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use millstream_flow::{
     Batch, BuildError, Control, Either, Failure, Flow, Inlet, Need, Rate, Report, Resource, Retry, Snapshot, select,
 };
+use millstream_verify_random::cases;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use support::{Gate, in_time, ms};
@@ -569,8 +570,7 @@ fn run(plan: &FlowPlan) -> Option<Result<(Report, Snapshot), Box<Snapshot>>> {
 
 #[test]
 fn every_checked_flow_finishes_within_capacity_and_returns_all() {
-    let config =
-        ProptestConfig { cases: 600, max_shrink_time: 30_000, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig { max_shrink_time: 30_000, ..cases(600) };
     let mut runner = TestRunner::new(config);
     let started = Instant::now();
     let finished = std::cell::Cell::new(0);

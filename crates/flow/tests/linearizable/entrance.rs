@@ -9,8 +9,9 @@ use std::time::Duration;
 use millstream_flow::Flow;
 use millstream_history::{History, Kind, Op};
 use millstream_recorder::Recorder;
+use millstream_verify_random::stress;
 
-use crate::{Logs, assert_caught, assert_holds, busy, stress};
+use crate::{Logs, assert_caught, assert_holds, busy};
 
 #[test]
 fn submitters_put_their_units_into_a_queue() {

@@ -8,8 +8,9 @@ use std::thread;
 use millstream_flow::{Flow, Need};
 use millstream_history::{Kind, Model, Op};
 use millstream_recorder::Recorder;
+use millstream_verify_random::stress;
 
-use crate::{Logs, assert_caught, assert_holds, busy, stress, workers};
+use crate::{Logs, assert_caught, assert_holds, busy, workers};
 
 /// The flow has more keys than may be in use, so they are forgotten and made again all the time.
 #[test]

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use millstream_flow::{Flow, Need, Rate};
 use millstream_history::{Builder, Call, History, Op, Operation, Options, Spec, Value, Verdict, check_spec};
 use millstream_recorder::{Log, Preemption, Recorder};
+use millstream_verify_random::stress;
 
-use crate::{busy, must_be_caught, stress};
+use crate::{busy, must_be_caught};
 
 /// A bucket of tokens.
 ///
