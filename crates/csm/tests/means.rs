@@ -3,6 +3,7 @@
 use millstream_csm::means::{MeanDriver, MeanSetup, Moments};
 use millstream_csm::random::Random;
 use millstream_csm::{Claim, Error, Progress, Verdict, report_due};
+use millstream_verify_random::cases;
 use proptest::prelude::*;
 
 /// Distributions on [0, 1] with a mean of one half, and one of 1/11.
@@ -18,7 +19,7 @@ fn draw(kind: usize, random: &mut Random) -> f64 {
 const MEANS: [f64; 4] = [0.5, 0.5, 0.5, 1.0 / 11.0];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20))]
+    #![proptest_config(cases(20))]
 
     #[test]
     fn a_driver_decides_after_the_same_value_as_its_sums(

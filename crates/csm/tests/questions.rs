@@ -3,6 +3,7 @@
 use millstream_csm::power;
 use millstream_csm::process::{Method, Test, Threshold};
 use millstream_csm::{Claim, Driver, Error, MOST_TRIALS, Setup, interval, quantile};
+use millstream_verify_random::cases;
 use proptest::prelude::*;
 
 fn any_number() -> impl Strategy<Value = f64> {
@@ -14,7 +15,7 @@ fn any_number() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn any_numbers_give_an_interval_around_the_rate_or_an_error(n: u64, s: u64, small: bool, error in any_number()) {

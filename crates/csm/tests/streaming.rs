@@ -3,6 +3,7 @@
 use millstream_csm::process::{Method, Test, Threshold, Watch};
 use millstream_csm::random::Random;
 use millstream_csm::{Claim, Direction, Driver, Progress, Setup, Verdict, interval, report_due};
+use millstream_verify_random::cases;
 use proptest::prelude::*;
 
 fn a_test(p: f64, log_eps: f64, method: Method) -> Test {
@@ -23,7 +24,7 @@ fn first_stop(test: &Test, outcomes: &[bool]) -> Option<(usize, Direction)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(cases(150))]
 
     #[test]
     fn a_watch_stops_after_the_same_trial_as_its_test(

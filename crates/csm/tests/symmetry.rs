@@ -2,6 +2,7 @@
 
 use millstream_csm::robbins::{self, Direction};
 use millstream_csm::{Error, MOST_TRIALS, Side, beta_bound, log_choose};
+use millstream_verify_random::cases;
 use proptest::prelude::*;
 
 /// Counts of all sizes, small ones as often as large ones.
@@ -33,6 +34,8 @@ fn rate() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn choosing_some_or_the_others_is_the_same((n, k) in counts()) {
         prop_assert_eq!(log_choose(n, k), log_choose(n, n - k));

@@ -169,6 +169,7 @@ fn cubic(v: [f64; 2]) -> [f64; 2] {
 
 #[cfg(test)]
 mod tests {
+    use millstream_verify_random::cases;
     use num_rational::BigRational;
     use num_traits::Signed;
     use proptest::prelude::*;
@@ -177,6 +178,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn a_deviance_is_covered_near_and_far(
             x in 0.001f64..0.999, bits in 0.0f64..53.0, off in -1.5f64..1.5, small in 0.0f64..60.0

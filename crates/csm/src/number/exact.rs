@@ -75,11 +75,14 @@ pub(crate) fn power_of_two(e: i32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use millstream_verify_random::cases;
     use proptest::prelude::*;
 
     use super::*;
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn splitting_finds_the_error_that_a_fused_multiply_add_finds(a in -1e150..1e150, b in -1e150..1e150) {
             let error = f64::mul_add(a, b, -(a * b));

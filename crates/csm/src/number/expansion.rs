@@ -233,6 +233,7 @@ fn coefficients<const PAIRS: usize>(w: f64) -> [[f64; 2]; PAIRS] {
 
 #[cfg(test)]
 mod tests {
+    use millstream_verify_random::cases;
     use num_rational::BigRational;
     use num_traits::{One, Signed, ToPrimitive, Zero};
     use proptest::prelude::*;
@@ -380,6 +381,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// Both methods enclose the same tail, narrowly on request.
         #[test]
         fn the_fraction_agrees(

@@ -161,6 +161,7 @@ fn from_third(x: f64, y: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use millstream_verify_random::cases;
     use num_bigint::BigInt;
     use num_rational::BigRational;
     use num_traits::One;
@@ -216,6 +217,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn the_logarithm_of_any_float_is_covered(bits in 1u64..0x7ff0_0000_0000_0000) {
             let x = f64::from_bits(bits);

@@ -48,6 +48,7 @@ fn round(parts: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use millstream_verify_random::cases;
     use num_rational::BigRational;
     use proptest::prelude::*;
 
@@ -80,6 +81,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn the_sum_is_the_nearest_float_in_any_order(
             mut values in prop::collection::vec((-1.0f64..1.0, -80i32..80).prop_map(|(m, e)| m * f64::from(e).exp2()), 0..40)

@@ -99,6 +99,7 @@ fn whole_share(a: f64, b: f64, rate: &Rate, divergence: f64, width: f64) -> Roug
 
 #[cfg(test)]
 mod tests {
+    use millstream_verify_random::cases;
     use num_bigint::BigInt;
     use num_rational::BigRational;
     use num_traits::One;
@@ -170,6 +171,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// Whole shapes of all sizes: a sum of positive terms or an expansion is always found.
         #[test]
         fn the_share_of_whole_shapes_needs_no_fraction(
