@@ -154,12 +154,8 @@ fn coarsen(acts: &mut [Act], tick: u64) {
 }
 
 fn seeded(model: &Model) -> Random {
-    let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        now.map_or(1, |now| now.as_nanos() as u64)
-    });
-    println!("{model}: MILLSTREAM_SEED={seed}");
-    Random(seed)
+    println!("{model}:");
+    Random(millstream_verify_random::seed())
 }
 
 fn agree(model: &Model, cases: u64, longest: usize) {

@@ -1,5 +1,7 @@
 //! Random numbers from a seed that a failing test prints.
 
+pub(crate) use millstream_verify_random::seed;
+
 /// SplitMix64.
 pub(crate) struct Random(u64);
 
@@ -24,17 +26,6 @@ impl Random {
     pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
-}
-
-/// The seed of this run: `MILLSTREAM_SEED`, or the clock.
-pub(crate) fn seed() -> u64 {
-    let given = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        now.map_or(1, |now| now.as_nanos() as u64)
-    });
-    println!("MILLSTREAM_SEED={seed}");
-    seed
 }
 
 /// The factor by which the run is longer than usual: `MILLSTREAM_STRESS`.
