@@ -2,29 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-/// A small generator of random numbers (splitmix64), so that a seed replays a case.
-pub(super) struct Random(pub(super) u64);
+use millstream_verify_random::Random;
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
+/// A number in `0..bound`, or 0.
+fn below(bound: usize, random: &mut Random) -> usize {
+    random.below(bound.max(1) as u64) as usize
+}
 
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
+pub(super) fn pick<'a, T>(items: &'a [T], random: &mut Random) -> &'a T {
+    &items[below(items.len(), random)]
+}
 
-    pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
-    }
-
-    pub(super) fn bytes(&mut self, most: usize) -> Vec<u8> {
-        (0..self.below(most)).map(|_| self.next() as u8).collect()
-    }
+/// Random bytes, fewer than `bound`.
+pub(super) fn noise(bound: usize, random: &mut Random) -> Vec<u8> {
+    (0..below(bound, random)).map(|_| random.next() as u8).collect()
 }
 
 fn repository() -> PathBuf {
@@ -65,23 +56,23 @@ fn word(line: &str) -> Option<Vec<u8>> {
 /// A few changes to `seed`: pieces go, come twice or change places, and words of the dictionary come in.
 pub(super) fn mutate(seed: &[u8], words: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = seed.to_vec();
-    for _ in 0..1 + random.below(6) {
-        let at = random.below(bytes.len() + 1);
-        let end = (at + random.below(24)).min(bytes.len());
-        match random.below(6) {
+    for _ in 0..1 + below(6, random) {
+        let at = below(bytes.len() + 1, random);
+        let end = (at + below(24, random)).min(bytes.len());
+        match below(6, random) {
             0 => drop(bytes.drain(at..end)),
-            1 => drop(bytes.splice(at..end, random.pick(words).iter().copied())),
-            2 => drop(bytes.splice(at..at, random.pick(words).iter().copied())),
+            1 => drop(bytes.splice(at..end, pick(words, random).iter().copied())),
+            2 => drop(bytes.splice(at..at, pick(words, random).iter().copied())),
             3 => {
                 let copy = bytes[at..end].to_vec();
-                let to = random.below(bytes.len() + 1);
+                let to = below(bytes.len() + 1, random);
                 bytes.splice(to..to, copy);
             }
             4 if at < bytes.len() => bytes[at] = random.next() as u8,
             _ => {
                 // Whole lines change places, which makes keys land in other tables.
                 let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-                let (from, to) = (random.below(lines.len()), random.below(lines.len()));
+                let (from, to) = (below(lines.len(), random), below(lines.len(), random));
                 lines.swap(from, to);
                 bytes = lines.join(&b'\n');
             }

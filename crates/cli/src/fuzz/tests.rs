@@ -1,15 +1,15 @@
 //! Every entry point over its seeds, mutations of them, and noise.
 //!
-//! The number of a case that fails is printed and replays it; `MILLSTREAM_FUZZ_CASES` sets how many cases run.
+//! `MILLSTREAM_SEED=n` begins at that case, and a failing test prints its case; `MILLSTREAM_STRESS=n` tries n times as many.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::mutation::{Random, dictionary, files, mutate};
+use millstream_verify_random::{Random, seed, stress};
+
+use super::mutation::{dictionary, files, mutate, noise, pick};
 use super::{control, flow_file, http, manifest};
 
-fn cases() -> u64 {
-    std::env::var("MILLSTREAM_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
-}
+const CASES: u64 = 2_000;
 
 /// Tries a target; `seeds` are taken, mutations of them are sometimes taken and sometimes refused, and nothing panics.
 fn try_all(name: &str, target: fn(&[u8]) -> bool, seeds: &[Vec<u8>]) {
@@ -21,15 +21,16 @@ fn try_all(name: &str, target: fn(&[u8]) -> bool, seeds: &[Vec<u8>]) {
         read(&format!("seed {index}"), seed);
     }
     let words = dictionary(name);
+    let (first, cases) = (seed(), CASES * stress());
     let mut taken = 0;
-    for case in 0..cases() {
-        let mut random = Random(case);
-        let seed: &Vec<u8> = random.pick(seeds);
+    for case in first..first + cases {
+        let mut random = Random::new(case);
+        let seed: &Vec<u8> = pick(seeds, &mut random);
         taken += u64::from(read(&format!("case {case}"), &mutate(seed, &words, &mut random)));
-        read(&format!("noise {case}"), &random.bytes(300));
+        read(&format!("noise {case}"), &noise(300, &mut random));
     }
     // Otherwise the mutations are so wild, or so tame, that one half of the reader is never tried.
-    assert!(taken > cases() / 100 && taken < cases() * 9 / 10, "{name}: {taken} of {} were taken", cases());
+    assert!(taken > cases / 100 && taken < cases * 9 / 10, "{name}: {taken} of {cases} were taken");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::process::{Output, Stdio};
 use std::time::Instant;
 
 use crate::support::{Room, ended, text};
+use millstream_verify_random::Random;
 use serde_json::Value;
 
 fn room() -> Room {
@@ -423,12 +424,8 @@ fn hostile_input_gives_an_error_and_never_a_panic() {
         &["--match", "."],
         &["--mean", "--range", "-1..1"],
     ];
-    let mut seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_u64);
-    println!("MILLSTREAM_SEED={seed}");
-    let mut draw = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % below
-    };
+    let mut random = Random::seeded();
+    let mut draw = |below: usize| random.below(below as u64) as usize;
     for _ in 0..150 {
         let input: String = (0..draw(6)).map(|_| format!("{}\n", words[draw(words.len())])).collect();
         let output =
