@@ -92,13 +92,13 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).map_err(Error::at(path))
 }
 
-/// Builds the command in release mode (instantly when it is up to date) and returns its path.
+/// Builds the command as packages have it (instantly when it is up to date) and returns its path.
 ///
 /// Without cargo, the existing binary beside this program serves instead.
 fn build_millstream() -> Result<PathBuf, Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(&cargo)
-        .args(["build", "--release", "--package=millstream-cli", "--bin=millstream"])
+        .args(["build", "--profile=dist", "--package=millstream-cli", "--bin=millstream"])
         .arg("--message-format=json-render-diagnostics")
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())

@@ -20,7 +20,7 @@
 //! | [`lock`] | how many critical sections a second, and how long does entering one take? | std, parking_lot |
 //! | [`exec`] | what does one process per unit cost? | `xargs -P2` |
 //!
-//! `cargo run --release -p millstream-benches -- --help` lists the options.
+//! `cargo xtask bench --help` lists the options.
 
 pub mod archive;
 pub mod args;

@@ -1,4 +1,4 @@
-//! `cargo run --release -p millstream-benches -- [WORKLOAD] [OPTIONS]`.
+//! `cargo xtask bench [WORKLOAD] [OPTIONS]`.
 
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@ PACKAGE = "millstream-ring"
 FOLDER = "crates/ring"
 # The tests to build and run, with their RUSTFLAGS: the models, and tests on the machine for mistakes that no model finds.
 RUNS = [
-    (["--profile=loom", "--lib"], "--cfg loom"),
+    (["--release", "--lib"], "--cfg loom"),
     (["--lib", "--test", "channel", "--test", "graph", "--test", "pool", "--test", "shutdown", "--test", "shared", "--test", "linearizable"], ""),
 ]
 

@@ -48,7 +48,7 @@ pub(crate) fn all() -> Vec<Step> {
 /// The loom models; they have their own target folder, as `--cfg loom` rebuilds everything.
 fn loom() -> Option<Step> {
     let mut packages = LOOM_PACKAGES.iter().map(|models| {
-        let args = ["test", "--profile=loom", "--target-dir=target/loom", "--package", models.package, "--lib"];
+        let args = ["test", "--release", "--target-dir=target/loom", "--package", models.package, "--lib"];
         args.into_iter().chain(models.tests.iter().flat_map(|test| ["--test", test]))
     });
     let flags = ("RUSTFLAGS", "--cfg loom");

@@ -86,7 +86,7 @@ fn bench(mut args: Vec<String>) -> Result<(), String> {
         return measured::write(root(), &args);
     }
     let mut command =
-        vec!["run".to_owned(), "--release".to_owned(), "--package=millstream-benches".to_owned(), "--".to_owned()];
+        vec!["run".to_owned(), "--profile=dist".to_owned(), "--package=millstream-benches".to_owned(), "--".to_owned()];
     command.extend(args);
     Step::cargo("bench", "ours beside its peers", command).run(root())
 }

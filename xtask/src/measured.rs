@@ -67,7 +67,7 @@ pub(crate) fn write(root: &Path, args: &[String]) -> Result<(), String> {
 
 /// Runs the bench program, shows its output as it arrives, and returns it.
 fn run(root: &Path, workload: &str, options: &[String]) -> Result<String, String> {
-    let args = ["run", "--release", "--quiet", "--package=millstream-benches", "--", workload];
+    let args = ["run", "--profile=dist", "--quiet", "--package=millstream-benches", "--", workload];
     let mut child = Command::new(cargo())
         .args(args)
         .args(options)
