@@ -4,28 +4,24 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::step::cargo;
+use crate::step::{Passed, cargo, run};
+use crate::tools::Tool;
 
 /// A target without a standard library, so that no use of it can go unnoticed.
-const TARGET: &str = "x86_64-unknown-none";
+pub(crate) const TARGET: &str = "x86_64-unknown-none";
 
 const PARTS: [&str; 2] = ["--package=millstream-sync", "--no-default-features"];
 
-/// Runs the test of the parts, and builds them for [`TARGET`] or says why this machine cannot.
-pub(crate) fn check(root: &Path) -> Result<(), String> {
-    run(root, Command::new(cargo()).arg("test").args(PARTS).arg("--test=reclaim_bare"))?;
-    let has_target =
-        Command::new("rustup").args(["target", "add", TARGET]).status().is_ok_and(|status| status.success());
-    if !has_target {
-        println!("   skipped for {TARGET}: `rustup target add {TARGET}` does not install it");
-        return Ok(());
+/// Runs the test of the parts, and builds them for [`TARGET`] if that is installed.
+pub(crate) fn check(root: &Path) -> Result<Passed, String> {
+    run(Command::new(cargo()).arg("test").args(PARTS).arg("--test=reclaim_bare").current_dir(root))?;
+    let target = Tool::bare_target();
+    if !target.is_there() {
+        return Ok(Passed::Without(target.missing()));
     }
     let target = format!("--target={TARGET}");
-    run(root, Command::new(cargo()).arg("check").args(PARTS).arg(target).env("RUSTFLAGS", "-D warnings"))
-}
-
-fn run(root: &Path, command: &mut Command) -> Result<(), String> {
-    println!("   $ {command:?}");
-    let status = command.current_dir(root).status().map_err(|error| format!("could not start {command:?}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}")) }
+    let mut build = Command::new(cargo());
+    build.arg("check").args(PARTS).arg(target).env("RUSTFLAGS", "-D warnings").current_dir(root);
+    run(&mut build)?;
+    Ok(Passed::Whole)
 }

@@ -1,22 +1,47 @@
-//! The steps of `cargo xtask test`, cheapest first.
+//! The steps of `cargo xtask test`, cheapest first, for the whole workspace or for some packages.
 
 use crate::bare;
+use crate::fast;
+use crate::members::Member;
 use crate::models::{self, LOOM_PACKAGES};
+use crate::msrv;
 use crate::promises;
 use crate::python;
+use crate::seeds;
 use crate::step::Step;
+use crate::tools::Tool;
 
-/// Every step, in the order they run.
-pub(crate) fn all() -> Vec<Step> {
+/// What a run is about.
+pub(crate) struct Scope<'a> {
+    /// The chosen packages, or every package of the workspace.
+    pub(crate) members: &'a [Member],
+    pub(crate) is_workspace: bool,
+    /// Whether the tests that take long are left out.
+    pub(crate) is_fast: bool,
+}
+
+impl Scope<'_> {
+    /// The words that tell cargo the packages.
+    fn packages(&self) -> Vec<String> {
+        if self.is_workspace {
+            return vec!["--workspace".to_owned()];
+        }
+        self.members.iter().map(|member| format!("--package={}", member.package)).collect()
+    }
+
+    fn has(&self, short: &str) -> bool {
+        self.members.iter().any(|member| member.short == short)
+    }
+}
+
+/// Every step of the scope, in the order they run.
+pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
     let mut steps = vec![
-        Step::cargo("fmt", "the layout is that of rustfmt", ["fmt", "--all", "--check"]),
-        Step::inspect("models", "the loom steps run every loom model", models::check_listed),
-        Step::inspect("promises", "every test that docs/security.md names exists", promises::check),
-        Step::cargo(
-            "clippy",
-            "no lint fires in any target",
-            ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
-        ),
+        fmt(scope).needs(Tool::rustfmt()).narrowed().fast(),
+        Step::inspect("models", "the loom step runs every loom model", models::check_listed).fast(),
+        Step::inspect("promises", "every test that docs/security.md names exists", promises::check).fast(),
+        Step::inspect("seeds", "every randomised test draws from the seed of the run", seeds::check).fast(),
+        Step::cargo("clippy", "no lint fires in any target", clippy(scope)).needs(Tool::clippy()).narrowed().fast(),
         // In the workspace build the command turns optional features on; in a user's build they are off.
         Step::cargo(
             "features",
@@ -24,30 +49,60 @@ pub(crate) fn all() -> Vec<Step> {
             ["check", "--package=millstream-flow"],
         )
         .then_cargo(["check", "--package=millstream", "--no-default-features"]),
-        Step::inspect("bare", "hazard pointers build and hold without the standard library", bare::check),
-        Step::cargo(
-            "test",
-            "unit, property and integration tests, the examples in the docs; examples compile",
-            ["test", "--workspace"],
-        )
-        // Overflow checks are off, as in a release build, where an overflow wraps instead of panicking.
-        .then_cargo([
-            "test",
-            "--config=profile.dev.package.millstream-flow.overflow-checks=false",
-            "--package=millstream-flow",
-            "--test=extremes",
-        ]),
-        Step::cargo("doc", "the docs build without a warning", ["doc", "--workspace", "--no-deps", "--lib"])
-            .env("RUSTDOCFLAGS", "-D warnings"),
-        Step::inspect("python", "the Python package builds, and its docs and tests run", python::check),
+        Step::partial("bare", "hazard pointers build and hold without the standard library", bare::check),
+        unit(scope).narrowed().fast(),
     ];
-    steps.extend(loom());
+    steps.extend(doc(scope).map(Step::narrowed));
+    steps.push(Step::partial("msrv", "the libraries build with the oldest promised toolchain", msrv::check));
+    steps.push(Step::partial("python", "the Python package builds, and its docs and tests run", python::check));
+    steps.extend(loom(scope).map(Step::narrowed));
     steps
 }
 
-/// The loom models; they have their own target folder, as `--cfg loom` rebuilds everything.
-fn loom() -> Option<Step> {
-    let mut packages = LOOM_PACKAGES.iter().map(|models| {
+fn fmt(scope: &Scope<'_>) -> Step {
+    let mut args = vec!["fmt".to_owned(), "--check".to_owned()];
+    args.extend(if scope.is_workspace { vec!["--all".to_owned()] } else { scope.packages() });
+    Step::cargo("fmt", "the layout is that of rustfmt", args)
+}
+
+fn clippy(scope: &Scope<'_>) -> Vec<String> {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    [words("clippy"), scope.packages(), words("--all-targets -- -D warnings")].concat()
+}
+
+fn unit(scope: &Scope<'_>) -> Step {
+    let test = |about, args: Vec<String>| Step::cargo("unit", about, ["test".to_owned()].into_iter().chain(args));
+    if scope.is_fast {
+        let args = [scope.packages(), fast::targets(scope.members)].concat();
+        return test("unit and property tests, and the quick integration tests", args);
+    }
+    let all =
+        test("unit, property and integration tests, the examples in the docs; examples compile", scope.packages());
+    if !scope.has("flow") {
+        return all;
+    }
+    // Overflow checks are off, as in a release build, where an overflow wraps instead of panicking.
+    all.then_cargo([
+        "test",
+        "--config=profile.dev.package.millstream-flow.overflow-checks=false",
+        "--package=millstream-flow",
+        "--test=extremes",
+    ])
+}
+
+/// The docs of the libraries, if the scope has one.
+fn doc(scope: &Scope<'_>) -> Option<Step> {
+    let libraries: Vec<Member> = scope.members.iter().filter(|member| member.has_library()).cloned().collect();
+    let scope = Scope { members: &libraries, ..*scope };
+    let args = [vec!["doc".to_owned()], scope.packages(), vec!["--no-deps".to_owned(), "--lib".to_owned()]].concat();
+    let step = Step::cargo("doc", "the docs build without a warning", args).env("RUSTDOCFLAGS", "-D warnings");
+    (!libraries.is_empty()).then_some(step)
+}
+
+/// The loom models of the scope, if it has some; they have their own target folder, as `--cfg loom` rebuilds everything.
+fn loom(scope: &Scope<'_>) -> Option<Step> {
+    let chosen = LOOM_PACKAGES.iter().filter(|models| scope.has(models.folder));
+    let mut packages = chosen.map(|models| {
         let args = ["test", "--release", "--target-dir=target/loom", "--package", models.package, "--lib"];
         args.into_iter().chain(models.tests.iter().flat_map(|test| ["--test", test]))
     });
@@ -57,49 +112,56 @@ fn loom() -> Option<Step> {
     Some(packages.fold(first, |step, args| step.then_cargo(args).env(flags.0, flags.1)))
 }
 
-/// The steps in `names`, in the order of `steps`; all steps when `names` is empty.
-pub(crate) fn select(steps: Vec<Step>, names: &[String]) -> Result<Vec<Step>, String> {
-    if let Some(unknown) = names.iter().find(|name| steps.iter().all(|step| step.name != **name)) {
-        let known: Vec<&str> = steps.iter().map(|step| step.name).collect();
-        return Err(format!("unknown step `{unknown}`; the steps are {}", known.join(", ")));
-    }
-    Ok(steps.into_iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{members, minutes};
 
-    fn names(steps: &[Step]) -> Vec<&str> {
-        steps.iter().map(|step| step.name).collect()
+    fn steps_of(shorts: &[&str], is_fast: bool) -> Vec<Step> {
+        let mut chosen = members::all(crate::root()).unwrap();
+        chosen.retain(|member| shorts.is_empty() || shorts.contains(&member.short.as_str()));
+        all(&Scope { members: &chosen, is_workspace: shorts.is_empty(), is_fast })
+    }
+
+    fn lines(steps: &[Step], name: &str) -> Vec<String> {
+        steps.iter().find(|step| step.name == name).map(Step::lines).unwrap_or_default()
     }
 
     #[test]
-    fn no_names_select_every_step() {
-        let all_names = names(&all()).join(" ");
-        assert_eq!(names(&select(all(), &[]).unwrap()).join(" "), all_names);
+    fn step_names_are_unique_and_no_packages() {
+        let steps = steps_of(&[], false);
+        let mut names: Vec<String> = steps.iter().map(|step| step.name.to_owned()).collect();
+        names.extend(members::all(crate::root()).unwrap().into_iter().map(|member| member.short));
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
     }
 
     #[test]
-    fn named_steps_run_in_the_listed_order() {
-        let asked = ["doc".to_owned(), "fmt".to_owned()];
-        assert_eq!(names(&select(all(), &asked).unwrap()), ["fmt", "doc"]);
+    fn every_step_has_its_minutes() {
+        for step in steps_of(&[], false) {
+            assert!(minutes::of(step.name).is_some(), "{} is not in xtask/src/minutes.rs", step.name);
+        }
     }
 
     #[test]
-    fn an_unknown_step_lists_the_known_ones() {
-        let Err(error) = select(all(), &["lint".to_owned()]) else {
-            panic!("`lint` is not a step");
-        };
-        assert!(error.contains("`lint`") && error.contains("clippy"), "{error}");
+    fn commands_name_the_chosen_packages() {
+        let steps = steps_of(&["ring"], false);
+        assert_eq!(lines(&steps, "fmt"), ["cargo fmt --check --package=millstream-ring"]);
+        assert_eq!(lines(&steps, "unit"), ["cargo test --package=millstream-ring"]);
+        assert_eq!(lines(&steps, "clippy"), ["cargo clippy --package=millstream-ring --all-targets -- -D warnings"]);
+        assert_eq!(lines(&steps, "loom").len(), 1);
+        assert_eq!(lines(&steps_of(&["flow"], false), "unit").len(), 2);
+        assert!(lines(&steps_of(&["flow"], false), "loom").is_empty());
+        assert!(lines(&steps_of(&["xtask"], false), "doc").is_empty());
+        assert_eq!(lines(&steps_of(&[], false), "loom").len(), LOOM_PACKAGES.len());
     }
 
     #[test]
-    fn step_names_are_unique() {
-        let steps = all();
-        let mut sorted = names(&steps);
-        sorted.sort_unstable();
-        sorted.dedup();
-        assert_eq!(sorted.len(), steps.len());
+    fn a_fast_run_leaves_out_the_examples_in_the_docs_and_slow_programs() {
+        let line = lines(&steps_of(&["ring"], true), "unit").remove(0);
+        assert!(line.starts_with("cargo test --package=millstream-ring --lib --bins"), "{line}");
+        assert!(line.contains("--test=channel") && !line.contains("--test=linearizable"), "{line}");
     }
 }

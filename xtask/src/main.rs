@@ -1,21 +1,29 @@
 //! The workspace's tasks, behind the alias `cargo xtask`.
 //!
-//! `cargo xtask test` is the one command that decides whether the tree is good: continuous integration runs it and
-//! nothing else.
+//! `cargo xtask test` is the one command that decides whether the tree is good: continuous integration runs it, after
+//! `cargo xtask setup`.
 
 mod bare;
 mod checks;
+mod choice;
+mod fast;
 mod measured;
+mod members;
+mod minutes;
 mod models;
+mod msrv;
+mod names;
 mod promises;
 mod python;
+mod seeds;
 mod soak;
 mod step;
-mod toolchain;
+mod tools;
 
 use std::path::Path;
 use std::process::ExitCode;
 
+use choice::Choice;
 use step::Step;
 
 const HELP: &str = "\
@@ -24,30 +32,32 @@ The workspace's tasks.
 Usage: cargo xtask <COMMAND>
 
 Commands:
-  test [STEP]...    Run every check, or only the named steps; stop at the first that fails
+  test [--fast] [CRATE]... [STEP]...
+                    Run every check; with names, only those of the crates, or only the steps; stop at the first
+                    that fails. `--fast` leaves out what takes long, and says what that was
+  setup [--soak]    Install the tools that the checks need; with `--soak` also those of `soak`
+  soak [PART]...    Search longer: fresh seeds, planted mistakes, ThreadSanitizer, fuzz targets
+                    (`cargo xtask soak --help` lists the parts)
   bench [ARG]...    Print the benchmark report; the arguments go to the bench program
                     (`cargo xtask bench --help` lists them); `bench --write [WORKLOAD] [ARG]...`
                     also writes docs/measured.md
-  soak [TARGET]...  Fuzz the readers of foreign bytes, every target or the named ones, for `--minutes N`
-                    each (default 1); needs a nightly toolchain and cargo-fuzz
   help              Show this text
-
-Steps of `test`, in order:
 ";
+
+const COMMANDS: [&str; 5] = ["test", "setup", "soak", "bench", "help"];
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let command = args.next();
     let rest: Vec<String> = args.collect();
     let outcome = match command.as_deref() {
-        None | Some("help" | "--help" | "-h") => {
-            print!("{}", help());
-            Ok(())
-        }
-        Some("test") => test(&rest),
+        None | Some("help" | "--help" | "-h") => help(),
+        Some("test") if rest.iter().any(|arg| arg == "--help" || arg == "-h") => help(),
+        Some("test") => Choice::parse(&rest, root()).and_then(|choice| choice.run(root())),
+        Some("setup") => tools::setup(&rest, root()),
         Some("bench") => bench(rest),
         Some("soak") => soak::soak(&rest, root()),
-        Some(other) => Err(format!("unknown command `{other}`; `cargo xtask help` lists the commands")),
+        Some(other) => Err(names::unknown("command", other, &COMMANDS)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -58,25 +68,19 @@ fn main() -> ExitCode {
     }
 }
 
-fn help() -> String {
-    let mut text = HELP.to_owned();
-    for step in checks::all() {
-        text.push_str(&format!("  {:<11} {}\n", step.name, step.about));
+/// Prints the commands, and the steps and crates of `test`.
+fn help() -> Result<(), String> {
+    let members = members::all(root())?;
+    let minutes = |name| minutes::of(name).map_or(String::new(), |minutes| format!("{minutes:4.1} min"));
+    print!("{HELP}\nSteps of `test`, in order, on {}:\n", minutes::MEASURED_ON);
+    for step in choice::every_step(&members) {
+        println!("  {:<9} {}  {}", step.name, minutes(step.name), step.about);
     }
-    text
-}
-
-/// Runs the checks named in `names`, or all of them when none is named.
-fn test(names: &[String]) -> Result<(), String> {
-    if let [flag] = names
-        && matches!(flag.as_str(), "--help" | "-h")
-    {
-        print!("{}", help());
-        return Ok(());
-    }
-    let steps = checks::select(checks::all(), names)?;
-    toolchain::ensure_components()?;
-    step::run_all(&steps, root())
+    println!("  {:<9} {}", "all", minutes("all"));
+    println!("  {:<9} {}  after a build", "--fast", minutes("fast"));
+    let shorts: Vec<&str> = members.iter().map(|member| member.short.as_str()).collect();
+    println!("\nCrates: {}\nMILLSTREAM_SEED=N runs the randomised tests from another seed.", shorts.join(", "));
+    Ok(())
 }
 
 /// Builds the bench program and hands it `args`.
@@ -85,10 +89,9 @@ fn bench(mut args: Vec<String>) -> Result<(), String> {
         args.remove(place);
         return measured::write(root(), &args);
     }
-    let mut command =
-        vec!["run".to_owned(), "--profile=dist".to_owned(), "--package=millstream-benches".to_owned(), "--".to_owned()];
+    let mut command = ["run", "--profile=dist", "--package=millstream-benches", "--"].map(str::to_owned).to_vec();
     command.extend(args);
-    Step::cargo("bench", "ours beside its peers", command).run(root())
+    Step::cargo("bench", "ours beside its peers", command).run(root()).map(drop)
 }
 
 /// The workspace root: xtask is a member folder directly below it.

@@ -13,7 +13,7 @@ use std::path::Path;
 pub(crate) struct Models {
     pub(crate) package: &'static str,
     /// The package's folder under `crates/`.
-    folder: &'static str,
+    pub(crate) folder: &'static str,
     /// The test programs with models.
     pub(crate) tests: &'static [&'static str],
 }

@@ -5,12 +5,19 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::tools::Tool;
+
 /// A named check.
 pub(crate) struct Step {
     /// The word on the command line and in the report.
     pub(crate) name: &'static str,
     /// The statement that a pass of this step proves.
     pub(crate) about: &'static str,
+    /// Whether `--fast` runs the step.
+    pub(crate) is_fast: bool,
+    /// Whether the step narrows to single packages.
+    pub(crate) narrows: bool,
+    needs: Option<Tool>,
     work: Work,
 }
 
@@ -19,11 +26,20 @@ enum Work {
     Cargo(Vec<Invocation>),
     /// A check in Rust, given the workspace root.
     Inspect(fn(&Path) -> Result<(), String>),
+    /// A check in Rust, which may lack a tool.
+    Partial(fn(&Path) -> Result<Passed, String>),
 }
 
 struct Invocation {
     args: Vec<String>,
     env: Vec<(&'static str, String)>,
+}
+
+/// How much of a step ran and passed.
+pub(crate) enum Passed {
+    Whole,
+    /// A part, or all, was left out for this reason.
+    Without(String),
 }
 
 impl Step {
@@ -33,14 +49,36 @@ impl Step {
         about: &'static str,
         args: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
-        let work = Work::Cargo(Vec::new());
-        Self { name, about, work }.then_cargo(args)
+        Self::new(name, about, Work::Cargo(Vec::new())).then_cargo(args)
     }
 
     /// A step that inspects the tree itself.
     pub(crate) fn inspect(name: &'static str, about: &'static str, check: fn(&Path) -> Result<(), String>) -> Self {
-        let work = Work::Inspect(check);
-        Self { name, about, work }
+        Self::new(name, about, Work::Inspect(check))
+    }
+
+    /// A step that leaves out the parts for which the machine lacks a tool, and says so.
+    pub(crate) fn partial(name: &'static str, about: &'static str, check: fn(&Path) -> Result<Passed, String>) -> Self {
+        Self::new(name, about, Work::Partial(check))
+    }
+
+    fn new(name: &'static str, about: &'static str, work: Work) -> Self {
+        Self { name, about, is_fast: false, narrows: false, needs: None, work }
+    }
+
+    /// Includes the step in `--fast`.
+    pub(crate) fn fast(self) -> Self {
+        Self { is_fast: true, ..self }
+    }
+
+    /// Marks a step whose commands name the chosen packages.
+    pub(crate) fn narrowed(self) -> Self {
+        Self { narrows: true, ..self }
+    }
+
+    /// Makes the step fail, and name the tool's command, where the tool is missing.
+    pub(crate) fn needs(self, tool: Tool) -> Self {
+        Self { needs: Some(tool), ..self }
     }
 
     /// Appends a `cargo` invocation to this step.
@@ -65,30 +103,37 @@ impl Step {
     fn invocations(&mut self) -> &mut Vec<Invocation> {
         match &mut self.work {
             Work::Cargo(invocations) => invocations,
-            Work::Inspect(_) => panic!("step `{}` is an inspection", self.name),
+            Work::Inspect(_) | Work::Partial(_) => panic!("step `{}` is an inspection", self.name),
+        }
+    }
+
+    /// The step's commands as one would type them; none for an inspection.
+    #[cfg(test)]
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match &self.work {
+            Work::Cargo(invocations) => invocations.iter().map(Invocation::shell_line).collect(),
+            Work::Inspect(_) | Work::Partial(_) => Vec::new(),
         }
     }
 
     /// Runs the step in `root`; the error says which command failed and how to repeat it.
-    pub(crate) fn run(&self, root: &Path) -> Result<(), String> {
+    pub(crate) fn run(&self, root: &Path) -> Result<Passed, String> {
+        if let Some(tool) = self.needs.as_ref().filter(|tool| !tool.is_there()) {
+            return Err(tool.missing());
+        }
         match &self.work {
-            Work::Inspect(check) => check(root),
-            Work::Cargo(invocations) => invocations.iter().try_for_each(|i| i.run(root)),
+            Work::Inspect(check) => check(root).map(|()| Passed::Whole),
+            Work::Partial(check) => check(root),
+            Work::Cargo(invocations) => invocations.iter().try_for_each(|i| i.run(root)).map(|()| Passed::Whole),
         }
     }
 }
 
 impl Invocation {
     fn run(&self, root: &Path) -> Result<(), String> {
-        let line = self.shell_line();
-        println!("   $ {line}");
-        let status = Command::new(cargo())
-            .args(&self.args)
-            .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .current_dir(root)
-            .status()
-            .map_err(|error| format!("could not start `{line}`: {error}"))?;
-        if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}")) }
+        let mut command = Command::new(cargo());
+        command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value))).current_dir(root);
+        run_as(&mut command, &self.shell_line())
     }
 
     /// The invocation as a shell command, to repeat it by hand.
@@ -111,35 +156,62 @@ pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-/// Runs `steps` in order, prints each with its time, and stops at the first failure.
-pub(crate) fn run_all(steps: &[Step], root: &Path) -> Result<(), String> {
+/// Runs a command whose failure fails the step, and prints it as one would type it.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let line = line.join(" ");
+    run_as(command, &line)
+}
+
+fn run_as(command: &mut Command, line: &str) -> Result<(), String> {
+    println!("   $ {line}");
+    let status = command.status().map_err(|error| format!("could not start `{line}`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}")) }
+}
+
+/// Runs `steps` in order, prints each with its time, and stops at the first failure; `chosen` are the arguments of
+/// `cargo xtask test` that repeat a step with the same packages.
+pub(crate) fn run_all(steps: &[Step], chosen: &str, root: &Path) -> Result<(), String> {
     let began = Instant::now();
     let mut times = Vec::with_capacity(steps.len());
+    let mut left_out = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         println!("== {}/{} {}: {}", index + 1, steps.len(), step.name, step.about);
         let step_began = Instant::now();
-        step.run(root).map_err(|reason| {
+        let passed = step.run(root).map_err(|reason| {
             format!(
                 "step `{name}` failed after {time}: {reason}\n      \
-                 {left} step(s) not run; `cargo xtask test {name}` repeats this one",
+                 {left} step(s) not run; `cargo xtask test {chosen}{name}` repeats this one",
                 name = step.name,
-                time = seconds(step_began.elapsed()),
+                time = shown(step_began.elapsed()),
                 left = steps.len() - index - 1,
             )
         })?;
         let took = step_began.elapsed();
-        println!("   ok, {}", seconds(took));
+        match passed {
+            Passed::Whole => println!("   ok, {}", shown(took)),
+            Passed::Without(reason) => {
+                println!("   ok, {}, but a part is left out: {reason}", shown(took));
+                left_out.push(format!("{}: {reason}", step.name));
+            }
+        }
         times.push((step.name, took));
     }
-    println!("== all {} steps passed in {}", steps.len(), seconds(began.elapsed()));
+    println!("== all {} steps passed in {}", steps.len(), shown(began.elapsed()));
     for (name, took) in times {
-        println!("   {name:<11} {:>9}", seconds(took));
+        println!("   {name:<11} {:>8}", shown(took));
+    }
+    for line in left_out {
+        println!("   left out of {line}");
     }
     Ok(())
 }
 
-fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
+/// A time in the unit in which one thinks of it.
+fn shown(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 60.0 { format!("{seconds:.1} s") } else { format!("{:.1} min", seconds / 60.0) }
 }
 
 #[cfg(test)]
@@ -159,17 +231,27 @@ mod tests {
         }
         let steps =
             [Step::inspect("first", "", pass), Step::inspect("second", "", fail), Step::inspect("third", "", pass)];
-        let error = run_all(&steps, Path::new(".")).unwrap_err();
+        let error = run_all(&steps, "ring ", Path::new(".")).unwrap_err();
         assert!(error.contains("`second` failed"), "{error}");
         assert!(error.contains("the reason"), "{error}");
-        assert!(error.contains("1 step(s) not run"), "{error}");
+        assert!(error.contains("1 step(s) not run; `cargo xtask test ring second`"), "{error}");
         assert_eq!(RUNS.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_step_that_lacks_a_part_lets_the_run_go_on() {
+        fn partial(_: &Path) -> Result<Passed, String> {
+            Ok(Passed::Without("a tool is missing".to_owned()))
+        }
+        run_all(&[Step::partial("only", "", partial)], "", Path::new(".")).unwrap();
     }
 
     #[test]
     fn a_failing_command_is_shown_in_a_repeatable_form() {
         let step = Step::cargo("x", "", ["no-such-subcommand"]).env("NAME", "value");
-        let error = step.run(Path::new(".")).unwrap_err();
+        let Err(error) = step.run(Path::new(".")) else {
+            panic!("cargo has no such subcommand");
+        };
         assert!(error.contains("NAME='value' cargo no-such-subcommand"), "{error}");
     }
 }

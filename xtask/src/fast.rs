@@ -1,0 +1,59 @@
+//! The quick part of the tests: what finds most mistakes in the time of a coffee.
+
+use crate::members::Member;
+
+/// Test programs that take more than three seconds, or whose strength is the number of their rounds.
+pub(crate) const SLOW_PROGRAMS: &[&str] = &[
+    "calibration",
+    "checker",
+    "command",
+    "conservation",
+    "counter_linearizable",
+    "crash",
+    "daemon",
+    "eventcount_processes",
+    "eventcount_race",
+    "eventcount_stress",
+    "linearizable",
+    "lock_linearizable",
+    "percpu_linearizable",
+    "percpu_preempted",
+    "percpu_stepped",
+    "reclaim_linearizable",
+    "reclaim_torture",
+    "shutdown",
+    "snapshot_linearizable",
+    "stopped",
+    "stress",
+];
+
+/// Unit tests that take long, by a part of their names.
+pub(crate) const SLOW_TESTS: &[&str] = &["monitor::agreement"];
+
+/// The words that tell `cargo test` the quick tests of the packages.
+pub(crate) fn targets(members: &[Member]) -> Vec<String> {
+    let mut programs: Vec<String> = members.iter().flat_map(Member::test_programs).collect();
+    programs.retain(|program| !SLOW_PROGRAMS.contains(&program.as_str()));
+    programs.sort();
+    programs.dedup();
+    let mut words = vec!["--lib".to_owned(), "--bins".to_owned()];
+    words.extend(programs.iter().map(|program| format!("--test={program}")));
+    words.push("--".to_owned());
+    words.extend(SLOW_TESTS.iter().flat_map(|test| ["--skip".to_owned(), (*test).to_owned()]));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::members;
+
+    #[test]
+    fn slow_programs_exist() {
+        let programs: Vec<String> =
+            members::all(crate::root()).unwrap().iter().flat_map(Member::test_programs).collect();
+        for slow in SLOW_PROGRAMS {
+            assert!(programs.iter().any(|program| program == slow), "there is no test program `{slow}`");
+        }
+    }
+}

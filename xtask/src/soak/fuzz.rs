@@ -1,0 +1,60 @@
+//! The targets of `fuzz/` under libFuzzer.
+
+use std::fs;
+use std::process::Command;
+
+use super::{Bench, Part};
+use crate::tools::Tool;
+
+/// A target and, beside its seeds, the folders whose files it begins with.
+const TARGETS: [(&str, &[&str]); 4] = [("control", &[]), ("flow_file", &["flows"]), ("http", &[]), ("manifest", &[])];
+
+/// No input may take longer, in seconds.
+const MAX_SECONDS: u64 = 10;
+
+/// No target may hold more, in MiB.
+const MAX_MEMORY_MIB: u64 = 512;
+
+/// A part for each target.
+pub(super) fn parts() -> impl Iterator<Item = Part> {
+    TARGETS.into_iter().map(|(target, folders)| Part {
+        name: target.to_owned(),
+        group: "fuzz",
+        about: "no bytes crash this fuzz target, hang it, or make it hold too much",
+        tools: vec![Tool::nightly(), Tool::cargo_fuzz()],
+        work: Box::new(|bench| run(bench, target, folders)),
+    })
+}
+
+fn run(bench: &Bench<'_>, target: &str, folders: &[&str]) -> Result<(), String> {
+    let corpus = format!("fuzz/corpus/{target}");
+    fs::create_dir_all(bench.root.join(&corpus)).map_err(|error| format!("cannot make {corpus}: {error}"))?;
+    // Through rustup's `cargo`: the one that runs this program knows no other toolchain.
+    let mut command = Command::new("cargo");
+    command.args(["+nightly", "fuzz", "run", "--sanitizer=none", target, &corpus, &format!("fuzz/seeds/{target}")]);
+    command.args(folders).args(["--", &format!("-dict=fuzz/dictionaries/{target}")]);
+    command.arg(format!("-max_total_time={}", bench.time.as_secs()));
+    command.args([format!("-timeout={MAX_SECONDS}"), format!("-rss_limit_mb={MAX_MEMORY_MIB}")]);
+    bench.run(&mut command).map_err(|reason| format!("{reason}; the input is in fuzz/artifacts/{target}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_target_of_the_folder_is_soaked_and_has_seeds_and_words() {
+        let fuzz = crate::root().join("fuzz");
+        let found: BTreeSet<String> = fs::read_dir(fuzz.join("fuzz_targets"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(found, TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect());
+        for (name, folders) in TARGETS {
+            assert!(fuzz.join("dictionaries").join(name).is_file() && fuzz.join("seeds").join(name).is_dir(), "{name}");
+            assert!(folders.iter().all(|folder| crate::root().join(folder).is_dir()), "{name}");
+        }
+    }
+}

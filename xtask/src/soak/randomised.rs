@@ -1,0 +1,41 @@
+//! The randomised tests, from fresh seeds.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use super::Part;
+use crate::members;
+use crate::seeds;
+use crate::step::cargo;
+
+/// The tests of every package that draws from a seed, again and again until the time is over.
+pub(super) fn part(root: &Path) -> Result<Part, String> {
+    let members = members::all(root)?.into_iter().filter(|member| member.depends_on(seeds::PACKAGE));
+    let packages: Vec<String> = members.map(|member| format!("--package={}", member.package)).collect();
+    Ok(Part {
+        name: "seeds".to_owned(),
+        group: "seeds",
+        about: "the randomised tests hold from fresh seeds, too",
+        tools: Vec::new(),
+        work: Box::new(move |bench| {
+            let end = Instant::now() + bench.time;
+            loop {
+                let seed = fresh().to_string();
+                bench.say(&format!("   MILLSTREAM_SEED={seed}"));
+                let mut test = Command::new(cargo());
+                test.arg("test").args(&packages).arg("--tests").env("MILLSTREAM_SEED", &seed);
+                bench.run(&mut test).map_err(|reason| format!("{reason}; MILLSTREAM_SEED={seed} repeats it"))?;
+                if Instant::now() >= end {
+                    return Ok(());
+                }
+            }
+        }),
+    })
+}
+
+/// A random number with room for the tests that count up from their seed.
+fn fresh() -> u64 {
+    RandomState::new().build_hasher().finish() >> 1
+}
