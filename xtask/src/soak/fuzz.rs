@@ -7,7 +7,14 @@ use super::{Bench, Part};
 use crate::tools::Tool;
 
 /// A target and, beside its seeds, the folders whose files it begins with.
-const TARGETS: [(&str, &[&str]); 4] = [("control", &[]), ("flow_file", &["flows"]), ("http", &[]), ("manifest", &[])];
+const TARGETS: [(&str, &[&str]); 6] = [
+    ("control", &[]),
+    ("flow_file", &["flows"]),
+    ("history", &[]),
+    ("http", &[]),
+    ("manifest", &[]),
+    ("slab", &[]),
+];
 
 /// No input may take longer, in seconds.
 const MAX_SECONDS: u64 = 10;
