@@ -7,14 +7,8 @@ use super::{Bench, Part};
 use crate::tools::Tool;
 
 /// A target and, beside its seeds, the folders whose files it begins with.
-const TARGETS: [(&str, &[&str]); 6] = [
-    ("control", &[]),
-    ("flow_file", &["flows"]),
-    ("history", &[]),
-    ("http", &[]),
-    ("manifest", &[]),
-    ("slab", &[]),
-];
+const TARGETS: [(&str, &[&str]); 6] =
+    [("control", &[]), ("flow_file", &["flows"]), ("history", &[]), ("http", &[]), ("manifest", &[]), ("slab", &[])];
 
 /// No input may take longer, in seconds.
 const MAX_SECONDS: u64 = 10;

@@ -25,8 +25,10 @@ struct Part {
     group: &'static str,
     about: &'static str,
     tools: Vec<Tool>,
-    work: Box<dyn Fn(&Bench<'_>) -> Result<(), String> + Send>,
+    work: Box<Work>,
 }
+
+type Work = dyn Fn(&Bench<'_>) -> Result<(), String> + Send;
 
 /// Where a part runs, for how long, and where its output goes.
 struct Bench<'a> {
