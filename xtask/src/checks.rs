@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_fast_run_leaves_out_the_examples_in_the_docs_and_slow_programs() {
         let line = lines(&steps_of(&["ring"], true), "unit").remove(0);
-        assert!(line.starts_with("cargo test --package=millstream-ring --lib --bins"), "{line}");
+        assert!(line.starts_with("cargo test --package=millstream-ring --bins --lib"), "{line}");
         assert!(line.contains("--test=channel") && !line.contains("--test=linearizable"), "{line}");
     }
 }

@@ -10,6 +10,7 @@ pub(crate) const SLOW_PROGRAMS: &[&str] = &[
     "conservation",
     "counter_linearizable",
     "crash",
+    "exact_small",
     "daemon",
     "eventcount_processes",
     "eventcount_race",
@@ -24,6 +25,7 @@ pub(crate) const SLOW_PROGRAMS: &[&str] = &[
     "shutdown",
     "snapshot_linearizable",
     "stopped",
+    "streaming",
     "stress",
 ];
 
@@ -36,7 +38,9 @@ pub(crate) fn targets(members: &[Member]) -> Vec<String> {
     programs.retain(|program| !SLOW_PROGRAMS.contains(&program.as_str()));
     programs.sort();
     programs.dedup();
-    let mut words = vec!["--lib".to_owned(), "--bins".to_owned()];
+    let mut words = vec!["--bins".to_owned()];
+    // Cargo refuses the word where no package has a library.
+    words.extend(members.iter().any(Member::has_library).then(|| "--lib".to_owned()));
     words.extend(programs.iter().map(|program| format!("--test={program}")));
     words.push("--".to_owned());
     words.extend(SLOW_TESTS.iter().flat_map(|test| ["--skip".to_owned(), (*test).to_owned()]));
@@ -47,6 +51,14 @@ pub(crate) fn targets(members: &[Member]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::members;
+
+    #[test]
+    fn a_package_without_a_library_is_not_asked_for_it() {
+        let mut members = members::all(crate::root()).unwrap();
+        assert!(targets(&members).contains(&"--lib".to_owned()));
+        members.retain(|member| member.short == "xtask");
+        assert_eq!(targets(&members)[..2], ["--bins", "--"]);
+    }
 
     #[test]
     fn slow_programs_exist() {
