@@ -41,7 +41,7 @@ pub fn verdicts(samples: &Samples, load: Load) -> Result<Vec<String>, Error> {
         let name = NAMES[method];
         let mut mean =
             MeanDriver::new(&MeanSetup::new(Claim::AtLeast(FACTOR.ln()), ERROR, -WIDEST, WIDEST)).map_err(failed)?;
-        let mut median = Paired::new(ERROR).map_err(failed)?;
+        let mut median = Paired::new(ERROR, 1.0).map_err(failed)?;
         let (mut sum, mut as_fast) = (0.0, 0_usize);
         for (ours, global) in samples[method].iter().zip(&samples[GLOBAL]) {
             let log = (global / ours).ln();

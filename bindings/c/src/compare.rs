@@ -91,7 +91,7 @@ pub unsafe extern "C" fn millstream_csm_compare_pairs(
     let compute = || {
         // SAFETY: the caller guarantees that `first` and `second` point to `pairs` numbers each.
         let (first, second) = unsafe { (slice("first", first, pairs)?, slice("second", second, pairs)?) };
-        let mut paired = Paired::new(error)?;
+        let mut paired = Paired::new(error, 1.0)?;
         for (&first, &second) in first.iter().zip(second) {
             if paired.observe(first, second)?.is_some() {
                 break;

@@ -8,7 +8,6 @@
 //! value that it does not list.
 #![allow(non_camel_case_types)]
 
-pub mod bins;
 pub mod compare;
 pub mod driver;
 pub mod interval;

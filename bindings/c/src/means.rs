@@ -27,8 +27,13 @@ pub struct millstream_csm_mean_setup {
 
 impl millstream_csm_mean_setup {
     fn read(&self) -> Result<MeanSetup, crate::status::Failure> {
-        let setup = MeanSetup::new(claim(self.claim, self.low, self.high)?, self.error, self.least, self.most);
-        Ok(if self.limit == 0 { setup } else { setup.limit(self.limit) })
+        Ok(MeanSetup {
+            claim: claim(self.claim, self.low, self.high)?,
+            error: self.error,
+            low: self.least,
+            high: self.most,
+            limit: (self.limit > 0).then_some(self.limit),
+        })
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::ffi::c_char;
 
-use millstream_csm::process::{Decision, Method, Test, Threshold};
-use millstream_csm::{BetaBound, Bounds, Direction, Side};
+use millstream_csm::{BetaBound, Decision, Direction, Interval, Method, Side, Test};
 
 use crate::status::{Failure, answer, text};
 
@@ -28,8 +27,8 @@ pub struct millstream_csm_bounds {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_log_choose(n: u64, k: u64, out: *mut millstream_csm_bounds) -> i32 {
     let compute = || {
-        let Bounds { lower, upper } = millstream_csm::log_choose(n, k)?;
-        Ok(millstream_csm_bounds { lower, upper })
+        let Interval { low, high } = millstream_csm::log_choose(n, k)?;
+        Ok(millstream_csm_bounds { lower: low, upper: high })
     };
     // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }
@@ -71,8 +70,7 @@ pub unsafe extern "C" fn millstream_csm_stop(
             Some(name) => name.parse()?,
             None => Method::Robbins,
         };
-        let Decision { stop, level } =
-            Test::shared(Threshold::new(threshold)?, log_eps, method)?.stop(trials, successes)?;
+        let Decision { stop, level } = Test::new(threshold, log_eps, method)?.stop(trials, successes)?;
         let direction = match stop {
             Some(Direction::Above) => 1,
             Some(Direction::Below) => -1,

@@ -1,6 +1,6 @@
 //! The cost of a decision, before any trial.
 
-use millstream_csm::power::{self, Power};
+use millstream_csm::Power;
 
 use crate::driver::millstream_csm_setup;
 use crate::status::{answer, borrow};
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn millstream_csm_power(
     let compute = || {
         // SAFETY: the caller guarantees that `setup` is NULL or a setup whose `method` is NULL or a C string.
         let setup = unsafe { borrow("setup", setup)?.read() }?;
-        let Power { holds, fails, undecided, mean_trials, .. } = power::power(&setup, rate, limit)?;
+        let Power { holds, fails, undecided, mean_trials, .. } = setup.power(rate, limit)?;
         Ok(millstream_csm_power_result { holds, fails, undecided, mean_trials })
     };
     // SAFETY: the caller guarantees that `out` is NULL or valid for a write.

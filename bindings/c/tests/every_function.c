@@ -94,18 +94,6 @@ static void driver(void) {
     EXPECT(millstream_csm_power(&setup, 2, 1000, &power) == MILLSTREAM_OUT_OF_RANGE);
 }
 
-static void bins(void) {
-    millstream_csm_bins *bins = NULL;
-    double fill = -1;
-    EXPECT(millstream_csm_bins_new(1000, 30000, 7, &bins) == MILLSTREAM_OK);
-    EXPECT(millstream_csm_bins_fill(bins, &fill) == MILLSTREAM_OK);
-    EXPECT(0.95 < fill && fill < 1);
-    millstream_csm_bins_free(bins);
-    EXPECT(millstream_csm_bins_new(0, 30000, 7, &bins) == MILLSTREAM_OUT_OF_RANGE);
-    EXPECT(millstream_csm_bins_fill(NULL, &fill) == MILLSTREAM_NULL);
-    millstream_csm_bins_free(NULL);
-}
-
 static void means(void) {
     millstream_csm_mean_setup setup = {
         .claim = MILLSTREAM_CSM_AT_MOST, .high = 0.3, .least = 0, .most = 1, .error = 0.001, .limit = 5000};
@@ -174,7 +162,6 @@ int main(void) {
     numbers();
     intervals();
     driver();
-    bins();
     means();
     comparisons();
     return failures != 0;

@@ -56,7 +56,7 @@ pub(crate) fn compare(
             let problem = format!("paired samples must have the same size, found {} and {}", first.len(), second.len());
             return Err(PyValueError::new_err(problem));
         }
-        let mut pairs = Paired::new(error).map_err(question)?;
+        let mut pairs = Paired::new(error, 1.0).map_err(question)?;
         for (&first, &second) in first.iter().zip(&second) {
             if pairs.observe(first, second).map_err(question)?.is_some() {
                 break;

@@ -90,7 +90,7 @@ impl Driver {
             let due = {
                 let driver = &mut slf.borrow_mut().driver;
                 driver.observe(success);
-                driver.progress() == Progress::Running && report_due(driver.trials())
+                driver.progress() == Progress::Running && report_due(driver.counts().0)
             };
             if let (true, Some(progress)) = (due, progress) {
                 let status = slf.borrow().status();
@@ -119,13 +119,13 @@ impl Driver {
     /// The number of trials observed.
     #[getter]
     fn trials(&self) -> u64 {
-        self.driver.trials()
+        self.driver.counts().0
     }
 
     /// The number of successes among them.
     #[getter]
     fn successes(&self) -> u64 {
-        self.driver.successes()
+        self.driver.counts().1
     }
 }
 

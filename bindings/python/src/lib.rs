@@ -5,7 +5,6 @@
 
 mod arguments;
 mod arrays;
-mod bins;
 mod compare;
 mod driver;
 mod error;
@@ -30,8 +29,6 @@ mod values;
 /// Functions of many outcomes or numbers accept numpy arrays, `array.array`, lists and all other iterables.
 #[pyo3::pymodule]
 mod csm {
-    #[pymodule_export]
-    use crate::bins::Bins;
     #[pymodule_export]
     use crate::compare::{Comparison, compare};
     #[pymodule_export]

@@ -1,7 +1,6 @@
 //! The low-level functions.
 
-use millstream_csm::process::{Test, Threshold};
-use millstream_csm::{Direction, Side, interval as intervals, quantile};
+use millstream_csm::{Direction, Side, Test, interval as intervals, quantile};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -17,7 +16,7 @@ use crate::values::{BetaBound, Bounds, Interval, Ranks, Stop};
 #[pyfunction]
 pub(crate) fn log_choose(n: u64, k: u64) -> PyResult<Bounds> {
     let bounds = millstream_csm::log_choose(n, k).map_err(question)?;
-    Ok(Bounds { lower: bounds.lower, upper: bounds.upper })
+    Ok(Bounds { lower: bounds.low, upper: bounds.high })
 }
 
 /// Decides whether the rate of success differs from a threshold.
@@ -30,7 +29,7 @@ pub(crate) fn log_choose(n: u64, k: u64) -> PyResult<Bounds> {
 #[pyfunction]
 #[pyo3(signature = (trials, successes, threshold, log_eps, method = "robbins"))]
 pub(crate) fn stop(trials: u64, successes: u64, threshold: f64, log_eps: f64, method: &str) -> PyResult<Stop> {
-    let test = Threshold::new(threshold).and_then(|threshold| Test::shared(threshold, log_eps, method.parse()?));
+    let test = method.parse().and_then(|method| Test::new(threshold, log_eps, method));
     let decision = test.and_then(|test| test.stop(trials, successes)).map_err(question)?;
     let direction = decision.stop.map(|direction| match direction {
         Direction::Above => "above",

@@ -55,7 +55,7 @@ pub(crate) fn power(
     method: Option<&str>,
 ) -> PyResult<Power> {
     let setup = setup(claim(at_least, at_most, between)?, error, method, None)?;
-    let power = py.detach(|| millstream_csm::power::power(&setup, rate, limit)).map_err(question)?;
+    let power = py.detach(|| setup.power(rate, limit)).map_err(question)?;
     Ok(Power {
         holds: power.holds,
         fails: power.fails,

@@ -73,7 +73,6 @@ class Numbers(unittest.TestCase):
             lambda: csm.compare([], [1.0]),
             lambda: csm.compare([-1.0], [1.0]),
             lambda: csm.permutation_test([], [1.0], "mean", seed=1),
-            lambda: csm.Bins(0, 1, seed=1),
             lambda: csm.quantile_interval([math.nan, 1.0], 0.5, 0.1),
         ]:
             with self.subTest(inspect.getsource(question)), self.assertRaises(csm.CsmError):
@@ -192,11 +191,6 @@ class Samples(unittest.TestCase):
     def test_exceptions_of_a_statistic_are_passed_on(self):
         with self.assertRaises(ZeroDivisionError):
             csm.permutation_test([1.0], [2.0], lambda first, second: 1 / 0, seed=1)
-
-    def test_bins_fill_to_the_known_mean_and_repeat_for_a_seed(self):
-        fills = csm.Bins(1000, 30_000, seed=1).fills(2000)
-        self.assertAlmostEqual(sum(fills) / len(fills), 0.98140, delta=0.0003)
-        self.assertEqual(fills[0], csm.Bins(1000, 30_000, seed=1).fill())
 
 
 class Arrays(unittest.TestCase):

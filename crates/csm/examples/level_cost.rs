@@ -12,7 +12,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
-use millstream_csm::process::{Method, Test, Threshold};
+use millstream_csm::{Method, Test};
 
 const METHODS: [Method; 4] = [Method::Robbins, Method::Centred, Method::OneSided, Method::Balanced];
 const THRESHOLDS: [f64; 7] = [0.5, 0.7, 0.9, 0.95, 0.98, 0.99, 0.999];
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for method in METHODS {
         let mut cells = Vec::new();
         for threshold in THRESHOLDS {
-            let test = Test::new(Threshold::new(threshold)?, 1e-6f64.ln(), method)?;
+            let test = Test::new(threshold, 1e-6f64.ln(), method)?;
             for trials in TRIALS {
                 for deviations in DEVIATIONS {
                     if let Some(cost) = cost(&test, threshold, trials, deviations) {

@@ -8,8 +8,7 @@ mod beta_binomial;
 
 use std::error::Error;
 
-use millstream_csm::power::test_power;
-use millstream_csm::process::{Method, Test, Threshold};
+use millstream_csm::{Method, Test};
 
 const METHODS: [Method; 5] = [Method::Robbins, Method::Centred, Method::OneSided, Method::Balanced, Method::Mixture];
 
@@ -51,8 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for rate in [0.93, 0.95, 0.96, 0.965, 0.97, 0.975, 0.98, 0.99] {
         print!("{rate:>6}");
         for method in [Method::Robbins, Method::OneSided, Method::Sprt, Method::Blend] {
-            let test = Test::between(Threshold::new(0.96)?, Threshold::new(0.98)?, 1e-3f64.ln(), method)?;
-            print!("{:>10.0}", test_power(&test, rate, 60_000)?.mean_trials);
+            let test = Test::between(0.96, 0.98, 1e-3f64.ln(), method)?;
+            print!("{:>10.0}", test.power(rate, 60_000)?.mean_trials);
         }
         println!();
     }
@@ -63,9 +62,9 @@ fn row(threshold: f64, rate: f64, error: f64, worst: &mut (f64, String)) -> Resu
     print!("{threshold:>9} {rate:>6.4} {error:>6.0e}");
     let mut means = [0.0; METHODS.len()];
     for (method, mean) in METHODS.into_iter().zip(&mut means) {
-        let test = Test::new(Threshold::new(threshold)?, error.ln(), method)?;
-        let power = test_power(&test, rate, 40_000)?;
-        let at_threshold = test_power(&test, threshold, 4000)?;
+        let test = Test::new(threshold, error.ln(), method)?;
+        let power = test.power(rate, 40_000)?;
+        let at_threshold = test.power(threshold, 4000)?;
         *mean = power.mean_trials;
         let lost = if power.undecided > 1e-3 { "!" } else { "" };
         print!("{mean:>9.1}{lost} ({:.3})", (at_threshold.holds + at_threshold.fails) / error);

@@ -7,9 +7,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use millstream_csm::means::{MeanDriver, MeanSetup};
-use millstream_csm::process::{Method, Test, Threshold};
 use millstream_csm::random::Random;
-use millstream_csm::{Claim, Driver, Setup, interval, quantile};
+use millstream_csm::{Claim, Driver, Method, Setup, Test, interval, quantile};
 
 const TRIALS: usize = 20_000_000;
 
@@ -35,12 +34,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mean = nanoseconds(TRIALS, || values.iter().for_each(|&value| drop(black_box(driver.observe(value)))));
     println!("     mean: observe {mean:.2} ns ({:?})", driver.status().progress);
 
-    let build = || Test::new(Threshold::new(0.99).unwrap(), -13.8, Method::Balanced).unwrap();
+    // Each with an error of its own, as the latest tests are kept.
+    let build = |i: usize| Test::new(0.99, -13.8 - i as f64 * 1e-6, Method::Balanced).unwrap();
     println!(
         "building a balanced test: {:.0} us",
-        nanoseconds(20, || (0..20).for_each(|_| drop(black_box(build())))) / 1e3
+        nanoseconds(20, || (1..=20).for_each(|i| drop(black_box(build(i))))) / 1e3
     );
-    let test = build();
+    let test = build(0);
     let level = nanoseconds(10_000, || (0..10_000).for_each(|i| drop(black_box(test.stop(20_000, 19_800 + i % 100)))));
     println!("a level, balanced: {level:.0} ns");
     for (trials, successes) in [(1000, 990), (1_000_000, 990_000)] {

@@ -23,15 +23,15 @@
 //! | question | take |
 //! | --- | --- |
 //! | Is a success rate above, below, within or between these? Tell me as soon as it can be known. | [`Driver`] with a [`Claim`] |
-//! | How many trials will that take, and how surely? | [`power`] |
+//! | How many trials will that take, and how surely? | [`Setup::power`] |
 //! | What is the rate, as far as is known now? | [`interval::watched`]; [`interval::fixed`] for a single look at a
 //! fixed number of trials |
 //! | Is a mean of bounded numbers (a latency, a ratio) above or below this? | [`means`] |
 //! | What is a quantile, with the numbers still coming in? | [`quantile`] |
 //! | Which of two is smaller, and by what ratio? | [`compare`] |
 //! | Do two samples come from one distribution, by a statistic of my own? | [`permutation`] |
-//! | My data are not independent draws from one distribution. | [`resample`] |
-//! | One look, one number: is the evidence enough? | [`robbins::stop`], or a [`process::Test`] with another [`Method`] |
+//! | My data are not independent draws from one distribution. | [`Driver::run_sets`] |
+//! | One look, one number: is the evidence enough? | [`robbins::stop`], or a [`Test`] with another [`Method`] |
 //! | A quantile of a Beta distribution, or a binomial coefficient, on a known side of the truth | [`beta_bound`], [`log_choose`] |
 //! | How full are the bins when the first one overflows? | [`bins`] |
 //!
@@ -52,25 +52,30 @@ pub mod compare;
 pub mod interval;
 pub mod means;
 pub mod permutation;
-pub mod power;
-pub mod process;
 pub mod quantile;
 pub mod random;
-pub mod resample;
 pub mod robbins;
 
 mod beta;
-mod bounds;
 mod choose;
 mod driver;
 mod error;
+#[cfg(test)]
+#[path = "../tests/exact"]
+mod exactly {
+    pub(crate) mod binomial;
+    pub(crate) mod ln;
+    pub(crate) mod rational;
+    pub(crate) mod size;
+}
 mod number;
+mod power;
+mod process;
 
 pub use beta::{BetaBound, Side, beta_bound};
-pub use bounds::Bounds;
-pub use choose::{MOST_TRIALS, log_choose};
+pub use choose::{MAX_TRIALS, log_choose};
 pub use driver::{Claim, Driver, Progress, Setup, Status, Verdict, report_due};
 pub use error::Error;
 pub use interval::Interval;
-pub use process::Method;
-pub use robbins::Direction;
+pub use power::Power;
+pub use process::{Decision, Direction, Method, Test};

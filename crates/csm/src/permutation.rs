@@ -3,7 +3,7 @@
 //! If both samples come from the same distribution, then the assignment of values to samples is arbitrary: any division
 //! of all values into samples of the same sizes is as likely as the observed one. So divide them again at random, and
 //! count how often the statistic is at least as extreme as observed. That rate is the p-value; whether it is below a
-//! threshold is a question for a [`Driver`], which draws as many divisions as the answer needs and no more. The
+//! threshold is a question for a [`Driver`](crate::Driver), which draws as many divisions as the answer needs and no more. The
 //! statistic may be any pure function of two sets of values. (The test is R. A. Fisher's; its union with confidence
 //! sequences is Paul Khuong's.)
 //!
@@ -17,19 +17,21 @@
 //!
 //! ```
 //! use millstream_csm::permutation::{Null, Permutation, Tail, mean_difference};
-//! use millstream_csm::{Claim, Progress, Setup, Verdict, random::Random};
+//! use millstream_csm::{Claim, Driver, Progress, Setup, Verdict, random::Random};
 //!
 //! let before: Vec<f64> = (0..50).map(|i| 10.0 + f64::from(i % 7)).collect();
 //! let after: Vec<f64> = (0..40).map(|i| 12.0 + f64::from(i % 7)).collect();
-//! let mut test = Permutation::new(&before, &after, mean_difference, Tail::Less, Null::SAME)?;
-//! let status = test.decide(&Setup::new(Claim::AtMost(0.01), 1e-6), &mut Random::seeded(1), |_| ())?;
+//! let mut test = Permutation::new(&before, &after, mean_difference, Tail::Less, Null::default())?;
+//! let mut random = Random::seeded(1);
+//! let mut driver = Driver::new(&Setup::new(Claim::AtMost(0.01), 1e-6))?;
+//! let status = driver.run(|| test.draw(&mut random), |_| ());
 //! assert_eq!(status.progress, Progress::Decided(Verdict::Holds)); // p < 0.01: the difference is real
 //! # Ok::<(), millstream_csm::Error>(())
 //! ```
 
+use crate::Error;
 use crate::number::sum::sum;
 use crate::random::Random;
-use crate::{Driver, Error, Setup, Status};
 
 /// The direction in which a statistic counts as at least as extreme as the observed one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -55,18 +57,22 @@ pub struct Null {
     pub scale: f64,
 }
 
-impl Null {
+impl Default for Null {
     /// Both samples are distributed alike.
-    pub const SAME: Null = Null { shift: 0.0, scale: 1.0 };
+    fn default() -> Self {
+        Null { shift: 0.0, scale: 1.0 }
+    }
+}
 
+impl Null {
     /// A value of the second sample, translated to the first.
     fn back(self, x: f64) -> f64 {
-        if self == Null::SAME { x } else { (x - self.shift) / self.scale }
+        if self == Null::default() { x } else { (x - self.shift) / self.scale }
     }
 
     /// A value of the first sample, translated to the second.
     fn forth(self, x: f64) -> f64 {
-        if self == Null::SAME { x } else { x * self.scale + self.shift }
+        if self == Null::default() { x } else { x * self.scale + self.shift }
     }
 }
 
@@ -136,20 +142,6 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
         };
         extreme || drawn.is_nan()
     }
-
-    /// Draws until the claim about the p-value is decided.
-    ///
-    /// # Errors
-    /// See [`Setup::check`].
-    pub fn decide(
-        &mut self,
-        setup: &Setup,
-        random: &mut Random,
-        progress: impl FnMut(&Status),
-    ) -> Result<Status, Error> {
-        let mut driver = Driver::new(setup)?;
-        Ok(driver.run(|| self.draw(random), progress))
-    }
 }
 
 /// The excess of the first sample's mean over the second's: [`Tail::Greater`] asks whether the first sample has the
@@ -174,7 +166,7 @@ pub fn median_difference(first: &[f64], second: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Claim, Progress, Verdict};
+    use crate::{Claim, Driver, Progress, Setup, Verdict};
 
     /// The p-value, by all divisions.
     fn exact(first: &[f64], second: &[f64], tail: Tail) -> f64 {
@@ -205,7 +197,7 @@ mod tests {
         let (first, second) = ([1.0, 4.0, 2.0, 8.0], [16.0, 3.0, 9.0, 5.0]);
         for tail in [Tail::Greater, Tail::Less, Tail::Both] {
             let expected = exact(&first, &second, tail);
-            let mut test = Permutation::new(&first, &second, mean_difference, tail, Null::SAME).unwrap();
+            let mut test = Permutation::new(&first, &second, mean_difference, tail, Null::default()).unwrap();
             let mut random = Random::seeded(5);
             let draws = 40_000;
             let extreme = (0..draws).filter(|_| test.draw(&mut random)).count() as u64;
@@ -218,7 +210,7 @@ mod tests {
     fn a_division_into_the_same_values_is_extreme_whatever_their_order() {
         // One in twenty divisions is the one observed.
         let (first, second) = ([0.3, 0.2, 0.1], [0.5, 0.7, 0.9]);
-        for null in [Null::SAME, Null { shift: 0.1, scale: 1.0 }] {
+        for null in [Null::default(), Null { shift: 0.1, scale: 1.0 }] {
             let mut random = Random::seeded(1);
             let mut test = Permutation::new(&first, &second, mean_difference, Tail::Less, null).unwrap();
             let extreme = (0..20_000).filter(|_| test.draw(&mut random)).count();
@@ -231,7 +223,7 @@ mod tests {
         let (first, second) = ([1.0, 1.0, 1.0], [2.0, 2.0, 2.0]);
         let only_as_observed = |a: &[f64], b: &[f64]| if a[0] + a[1] + a[2] == 3.0 { b[0] } else { f64::NAN };
         let mut random = Random::seeded(1);
-        let mut test = Permutation::new(&first, &second, only_as_observed, Tail::Greater, Null::SAME).unwrap();
+        let mut test = Permutation::new(&first, &second, only_as_observed, Tail::Greater, Null::default()).unwrap();
         assert!((0..1000).all(|_| test.draw(&mut random)));
     }
 
@@ -257,14 +249,14 @@ mod tests {
         let setup = Setup::new(Claim::AtMost(0.01), 1e-4).limit(20_000);
         let decide = |null, random: &mut Random| {
             let mut test = Permutation::new(&first, &second, mean_difference, Tail::Both, null).unwrap();
-            test.decide(&setup, random, |_| ()).unwrap().progress
+            Driver::new(&setup).unwrap().run(|| test.draw(random), |_| ()).progress
         };
-        assert_eq!(decide(Null::SAME, &mut random), Progress::Decided(Verdict::Holds));
+        assert_eq!(decide(Null::default(), &mut random), Progress::Decided(Verdict::Holds));
         // Under this null hypothesis the statistic is around -1.5, and the second sample satisfies it.
         let centred = |first: &[f64], second: &[f64]| mean_difference(first, second) + 1.5;
         let null = Null { shift: 3.0, scale: -2.0 };
         let mut test = Permutation::new(&first, &second, centred, Tail::Both, null).unwrap();
-        let status = test.decide(&setup, &mut random, |_| ()).unwrap();
+        let status = Driver::new(&setup).unwrap().run(|| test.draw(&mut random), |_| ());
         assert_eq!(status.progress, Progress::Decided(Verdict::Fails), "{status:?}");
     }
 
@@ -273,8 +265,8 @@ mod tests {
         let new = |first: &[f64], second: &[f64], null| {
             Permutation::new(first, second, mean_difference, Tail::Both, null).map(drop).unwrap_err()
         };
-        assert!(matches!(new(&[], &[1.0], Null::SAME), Error::TooFew { .. }));
-        assert!(matches!(new(&[1.0], &[f64::NAN], Null::SAME), Error::NotFinite { .. }));
+        assert!(matches!(new(&[], &[1.0], Null::default()), Error::TooFew { .. }));
+        assert!(matches!(new(&[1.0], &[f64::NAN], Null::default()), Error::NotFinite { .. }));
         assert!(matches!(new(&[1.0], &[1.0], Null { shift: 0.0, scale: 0.0 }), Error::OutOfRange { .. }));
     }
 }

@@ -4,8 +4,8 @@
 //! number below it one whose rate is at most `q`, whatever the distribution. So a confidence sequence for a quantile
 //! depends on ranks alone (S. Howard and A. Ramdas, "Sequential estimation of quantiles with applications to A/B
 //! testing and best-arm identification", 2022): the quantile is at least the `low`-th smallest value, or too few values
-//! were at most the quantile; and at most the `high`-th. Each of the two is a [one-sided
-//! test](crate::process::UniformTail) of the rate `q` with half of the error.
+//! were at most the quantile; and at most the `high`-th. Each of the two is a one-sided
+//! test of the rate `q`, as of [`Method::OneSided`](crate::Method::OneSided), with half of the error.
 //!
 //! ```
 //! use millstream_csm::quantile;
@@ -17,11 +17,9 @@
 //! # Ok::<(), millstream_csm::Error>(())
 //! ```
 
-use std::sync::Arc;
-
 use crate::driver::log_part;
-use crate::process::{EProcess, Test, Threshold, UniformTail, check_counts};
-use crate::{Direction, Error, Interval};
+use crate::process::check_counts;
+use crate::{Direction, Error, Interval, Method, Test};
 
 /// The ranks of the sorted values between which a quantile lies. Ranks count from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,10 +71,7 @@ pub fn interval(sorted: &[f64], q: f64, error: f64) -> Result<Interval, Error> {
 
 /// The test behind [`ranks`]: half of the error for each direction.
 pub(crate) fn test(q: f64, error: f64) -> Result<Test, Error> {
-    let threshold = Threshold::new(q)?;
-    let processes = [Direction::Above, Direction::Below]
-        .map(|direction| Arc::new(UniformTail::new(threshold, direction)) as Arc<dyn EProcess>);
-    Test::of(processes, log_part(error, 2.0)?)
+    Test::new(q, log_part(error, 2.0)?, Method::OneSided)
 }
 
 /// The first number below `end` from which on a condition holds; `end` if there is none.

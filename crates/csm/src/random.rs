@@ -10,8 +10,8 @@
 /// let mut random = Random::seeded(7);
 /// let mut cards = [1, 2, 3, 4, 5];
 /// random.shuffle(&mut cards);
-/// assert!(random.below(6) < 6 && (0.0..1.0).contains(&random.uniform()));
-/// assert_eq!(Random::seeded(7).next_u64(), Random::seeded(7).next_u64());
+/// assert!((0.0..1.0).contains(&random.uniform()));
+/// assert_eq!(Random::seeded(7).uniform(), Random::seeded(7).uniform());
 /// ```
 #[derive(Debug, Clone)]
 pub struct Random {
@@ -35,7 +35,7 @@ impl Random {
 
     /// 64 random bits.
     #[inline]
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
         let result = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
         let (c, d) = (c ^ a, d ^ b);
@@ -49,7 +49,7 @@ impl Random {
     /// # Panics
     /// If `n` is zero.
     #[inline]
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "there is no number below zero");
         let mut product = u128::from(self.next_u64()) * u128::from(n);
         if (product as u64) < n {
@@ -76,7 +76,7 @@ impl Random {
     ///
     /// # Panics
     /// If the slice has fewer elements.
-    pub fn shuffle_front<T>(&mut self, slice: &mut [T], count: usize) {
+    pub(crate) fn shuffle_front<T>(&mut self, slice: &mut [T], count: usize) {
         assert!(count <= slice.len(), "cannot choose {count} of {}", slice.len());
         for i in 0..count {
             let j = i + self.below((slice.len() - i) as u64) as usize;

@@ -1,24 +1,18 @@
 //! The promised error, by exact computation without simulation.
 
-use millstream_csm::power::{self, test_power};
-use millstream_csm::process::{Method, Test, Threshold};
-use millstream_csm::{Claim, Direction, Driver, Interval, Progress, Setup, Verdict, interval, quantile};
+use millstream_csm::{Claim, Direction, Driver, Interval, Method, Progress, Setup, Test, Verdict, interval, quantile};
 
 const THRESHOLDS: [f64; 8] = [0.001, 0.02, 0.1, 0.5, 0.7, 0.9, 0.98, 0.99];
 const ERRORS: [f64; 3] = [0.2, 0.05, 1e-4];
 const ALONE: [Method; 5] = [Method::Mixture, Method::Balanced, Method::Robbins, Method::Centred, Method::OneSided];
-
-fn threshold(p: f64) -> Threshold {
-    Threshold::new(p).unwrap()
-}
 
 #[test]
 fn at_the_threshold_a_test_stops_no_more_often_than_promised() {
     for p in THRESHOLDS {
         for error in ERRORS {
             for method in ALONE {
-                let test = Test::new(threshold(p), error.ln(), method).unwrap();
-                let power = test_power(&test, p, 3000).unwrap();
+                let test = Test::new(p, error.ln(), method).unwrap();
+                let power = test.power(p, 3000).unwrap();
                 let promised = if method == Method::OneSided { 2.0 * error } else { error };
                 let stopped = power.holds + power.fails;
                 assert!(stopped <= promised, "{method} at {p}, {error}: stops with {stopped}");
@@ -34,8 +28,8 @@ fn at_the_threshold_a_test_stops_no_more_often_than_promised() {
 fn a_one_sided_test_stops_at_its_threshold_with_up_to_twice_its_error() {
     // Each direction keeps the error, and no more is promised: the two add up.
     let stopped = |p: f64, error: f64, trials| {
-        let test = Test::new(threshold(p), error.ln(), Method::OneSided).unwrap();
-        let power = test_power(&test, p, trials).unwrap();
+        let test = Test::new(p, error.ln(), Method::OneSided).unwrap();
+        let power = test.power(p, trials).unwrap();
         assert!(power.holds <= error && power.fails <= error, "{p}: {power:?}");
         (power.holds + power.fails) / error
     };
@@ -51,9 +45,9 @@ fn a_test_proves_the_wrong_side_no_more_often_than_promised() {
         for factor in [0.98, 0.8, 0.3] {
             for method in ALONE {
                 let error = 0.05;
-                let test = Test::new(threshold(p), f64::ln(error), method).unwrap();
-                let below = test_power(&test, p * factor, 1500).unwrap();
-                let above = test_power(&test, 1.0 - (1.0 - p) * factor, 1500).unwrap();
+                let test = Test::new(p, f64::ln(error), method).unwrap();
+                let below = test.power(p * factor, 1500).unwrap();
+                let above = test.power(1.0 - (1.0 - p) * factor, 1500).unwrap();
                 assert!(below.holds <= error, "{method} at {p}: above by mistake {}", below.holds);
                 assert!(above.fails <= error, "{method} at {p}: below by mistake {}", above.fails);
             }
@@ -69,9 +63,9 @@ fn between_two_thresholds_each_mistake_is_as_rare_as_promised() {
                 if matches!(method, Method::Balanced | Method::Mixture) {
                     continue;
                 }
-                let test = Test::between(threshold(low), threshold(high), error.ln(), method).unwrap();
-                let at_low = test_power(&test, low, 2000).unwrap();
-                let at_high = test_power(&test, high, 2000).unwrap();
+                let test = Test::between(low, high, error.ln(), method).unwrap();
+                let at_low = test.power(low, 2000).unwrap();
+                let at_high = test.power(high, 2000).unwrap();
                 assert!(at_low.holds <= error, "{method} {low}: {}", at_low.holds);
                 assert!(at_high.fails <= error, "{method} {high}: {}", at_high.fails);
             }
@@ -83,7 +77,7 @@ fn between_two_thresholds_each_mistake_is_as_rare_as_promised() {
 fn a_drivers_verdict_is_wrong_no_more_often_than_promised() {
     let error = 0.1;
     let wrong = |claim, rate, fails: bool| {
-        let power = power::power(&Setup::new(claim, error), rate, 2000).unwrap();
+        let power = Setup::new(claim, error).power(rate, 2000).unwrap();
         if fails { power.fails } else { power.holds }
     };
     let within = Claim::Within { low: 0.9, high: 0.95 };
@@ -252,8 +246,8 @@ fn a_quantiles_ranks_miss_no_more_often_than_promised() {
 fn power_agrees_with_the_boundary_walked_by_hand() {
     // Three trials, stopping by Robbins with eps = 0.3: (n+1) C(n,s) / 2^n is 1 at n = 1, 3/4 and 3/2 at n = 2, 1/2
     // at n = 3, 5/16 at n = 4, 6/32 at n = 5, all for s = n.
-    let test = Test::new(threshold(0.5), 0.3f64.ln(), Method::Robbins).unwrap();
-    let power = test_power(&test, 0.5, 5).unwrap();
+    let test = Test::new(0.5, 0.3f64.ln(), Method::Robbins).unwrap();
+    let power = test.power(0.5, 5).unwrap();
     assert_eq!((power.holds, power.fails), (1.0 / 32.0, 1.0 / 32.0));
     assert_eq!(power.mean_trials, 5.0);
     assert_eq!(test.stop(5, 5).unwrap().stop, Some(Direction::Above));

@@ -4,14 +4,11 @@ mod peers {
     pub(crate) mod beta_binomial;
 }
 
-use millstream_csm::power::{power, test_power};
-use millstream_csm::process::{Method, Test, Threshold};
-use millstream_csm::{Claim, Setup};
+use millstream_csm::{Claim, Method, Setup, Test};
 use peers::beta_binomial::tuned_trials;
 
 fn mean_trials(method: Method, threshold: f64, rate: f64, error: f64) -> f64 {
-    let test = Test::new(Threshold::new(threshold).unwrap(), error.ln(), method).unwrap();
-    let power = test_power(&test, rate, 30_000).unwrap();
+    let power = Test::new(threshold, error.ln(), method).unwrap().power(rate, 30_000).unwrap();
     assert!(power.undecided < 1e-6, "{method} {threshold} {rate} {error}: {power:?}");
     power.mean_trials
 }
@@ -52,7 +49,7 @@ fn the_default_needs_no_more_trials_than_a_beta_binomial_mixture_tuned_to_the_an
         (0.95, 0.99, 1e-6),
         (0.9, 0.99, 0.05),
     ] {
-        let ours = power(&Setup::new(Claim::AtLeast(threshold), error), rate, 12_000).unwrap().mean_trials;
+        let ours = Setup::new(Claim::AtLeast(threshold), error).power(rate, 12_000).unwrap().mean_trials;
         let tuned = tuned_trials(threshold, rate, error, 12_000);
         println!("{threshold} {rate} {error:e}: {ours:.1} {tuned:.1} {:.3}", ours / tuned);
         assert!(ours <= tuned, "{threshold}, {rate}, {error}: {ours} and {tuned}");

@@ -1,58 +1,19 @@
 //! Trial by trial, in slices or by the counts: the same answer after the same trial.
 
-use millstream_csm::process::{Method, Test, Threshold, Watch};
 use millstream_csm::random::Random;
-use millstream_csm::{Claim, Direction, Driver, Progress, Setup, Verdict, interval, report_due};
+use millstream_csm::{Claim, Direction, Driver, Method, Progress, Setup, Test, Verdict, interval, report_due};
 use millstream_verify_random::cases;
 use proptest::prelude::*;
 
 fn a_test(p: f64, log_eps: f64, method: Method) -> Test {
-    let low = Threshold::new(p).unwrap();
-    if method.needs_two_thresholds() {
-        return Test::between(low, Threshold::new(p + (1.0 - p) / 2.0).unwrap(), log_eps, method).unwrap();
+    if matches!(method, Method::Sprt | Method::Blend) {
+        return Test::between(p, p + (1.0 - p) / 2.0, log_eps, method).unwrap();
     }
-    Test::new(low, log_eps, method).unwrap()
-}
-
-/// The trial after which the test first stops, looked at after each.
-fn first_stop(test: &Test, outcomes: &[bool]) -> Option<(usize, Direction)> {
-    let mut successes = 0;
-    outcomes.iter().enumerate().find_map(|(i, &success)| {
-        successes += u64::from(success);
-        test.stop(i as u64 + 1, successes).unwrap().stop.map(|direction| (i + 1, direction))
-    })
+    Test::new(p, log_eps, method).unwrap()
 }
 
 proptest! {
     #![proptest_config(cases(150))]
-
-    #[test]
-    fn a_watch_stops_after_the_same_trial_as_its_test(
-        method in prop::sample::select(&Method::ALL[..]),
-        p in prop_oneof![0.001..0.999f64, Just(0.5), Just(0.99), Just(1e-6)],
-        shift in -0.2..0.2f64,
-        log_eps in prop_oneof![-20.0..-0.01f64, Just(0.0)],
-        seed: u64,
-        slice in 1usize..700,
-    ) {
-        let test = a_test(p, log_eps, method);
-        let mut random = Random::seeded(seed);
-        let rate = (p + shift).clamp(0.0, 1.0);
-        let outcomes: Vec<bool> = (0..1500).map(|_| random.uniform() < rate).collect();
-        let expected = first_stop(&test, &outcomes);
-
-        let mut watch = Watch::new(test.clone());
-        let single = outcomes.iter().position(|&success| watch.observe(success).is_some());
-        prop_assert_eq!(single.map(|i| (i + 1, watch.stopped().unwrap())), expected);
-
-        let mut sliced = Watch::new(test);
-        for chunk in outcomes.chunks(slice) {
-            let (used, stopped) = sliced.observe_slice(chunk);
-            prop_assert!(used == chunk.len() || stopped.is_some());
-        }
-        let stopped = sliced.stopped().map(|direction| (sliced.trials() as usize, direction));
-        prop_assert_eq!(stopped, expected);
-    }
 
     #[test]
     fn a_driver_gives_the_same_status_trial_by_trial_and_in_slices(
@@ -97,7 +58,8 @@ proptest! {
         let s = (part * n as f64) as u64;
         let one = a_test(p, -5.0, method).stop(n, s).unwrap();
         let other = a_test(1.0 - p, -5.0, method).stop(n, n - s).unwrap();
-        prop_assert_eq!(one.stop, other.stop.map(Direction::opposite));
+        prop_assert_eq!(one.stop.is_some(), other.stop.is_some());
+        prop_assert!(one.stop.is_none() || one.stop != other.stop);
         prop_assert!((one.level - other.level).abs() <= 1e-12 * (1.0 + one.level.abs()), "{:?} {:?}", one, other);
         // Exactly at the threshold as well.
         let (n, s) = (n * 8, n * u64::from(eighths));
@@ -136,7 +98,7 @@ fn robbins_method_has_robbins_level() {
     for (n, s) in [(0, 0), (1, 0), (1, 1), (1000, 995), (4000, 3972), (1_000_000_000, 980_000_001)] {
         let direct = millstream_csm::robbins::stop(n, p, s, -6.9).unwrap();
         let decision = test.stop(n, s).unwrap();
-        assert_eq!((decision.stop.is_some(), decision.level), (direct.stop, direct.level), "{s} of {n}");
+        assert_eq!(decision, direct, "{s} of {n}");
     }
 }
 
@@ -182,7 +144,8 @@ fn a_drivers_interval_has_the_error_left_by_the_wrong_verdict() {
     let width = |successes, method| {
         let mut driver = Driver::new(&Setup::new(Claim::AtLeast(0.9), 0.03).method(method)).unwrap();
         driver.observe_set(400, successes).unwrap();
-        driver.status().interval.width()
+        let interval = driver.status().interval;
+        interval.high - interval.low
     };
     assert!(width(392, Method::Mixture) < width(392, Method::Balanced));
     assert!(width(200, Method::Mixture) < 1.1 * width(200, Method::Balanced));

@@ -1,7 +1,6 @@
 //! Properties for all numbers: symmetry, monotonicity, and typed errors for every other input.
 
-use millstream_csm::robbins::{self, Direction};
-use millstream_csm::{Error, MOST_TRIALS, Side, beta_bound, log_choose};
+use millstream_csm::{Direction, Error, MAX_TRIALS, Side, beta_bound, log_choose, robbins};
 use millstream_verify_random::cases;
 use proptest::prelude::*;
 
@@ -95,13 +94,15 @@ proptest! {
     }
 
     #[test]
-    fn a_look_towards_one_side_stops_only_there((n, s) in counts(), alpha in rate(), log_eps in -50.0..0.0) {
-        let both = robbins::stop(n, alpha, s, log_eps)?;
-        let above = robbins::stop_towards(n, alpha, s, log_eps, Direction::Above)?;
-        let below = robbins::stop_towards(n, alpha, s, log_eps, Direction::Below)?;
-        prop_assert_eq!(above.level, both.level);
-        prop_assert!(!(above.stop && below.stop));
-        prop_assert_eq!(above.stop || below.stop, both.stop && s as f64 != n as f64 * alpha);
+    fn the_direction_is_that_of_the_observed_rate((n, s) in counts(), alpha in rate(), log_eps in -50.0..0.0) {
+        let look = robbins::stop(n, alpha, s, log_eps)?;
+        prop_assert_eq!(look.stop.is_some(), look.level < log_eps);
+        let part = s as f64 / n as f64;
+        match look.stop {
+            Some(Direction::Above) => prop_assert!(part >= alpha),
+            Some(Direction::Below) => prop_assert!(part <= alpha),
+            None => {}
+        }
     }
 
     #[test]
@@ -109,7 +110,7 @@ proptest! {
         n in any::<u64>(), s in any::<u64>(), x in any_float(), y in any_float(), z in any_float(),
     ) {
         for (n, s) in [(n, s), (n >> 12, s >> 13), (n % 100, s % 100)] {
-            let valid = s <= n && n <= MOST_TRIALS;
+            let valid = s <= n && n <= MAX_TRIALS;
             prop_assert_eq!(log_choose(n, s).is_ok(), valid);
             let look = robbins::stop(n, x, s, y);
             prop_assert_eq!(look.is_ok(), valid && (0.0..=1.0).contains(&x) && y <= 0.0);
@@ -149,8 +150,8 @@ fn the_ends_of_the_scale_are_exact() {
         assert!((level(10, alpha, s) - 11f64.ln()).abs() < 1e-15);
     }
     assert!(level(0, 0.3, 0).abs() < 1e-300);
-    assert!(!robbins::stop(0, 0.3, 0, 0.0).expect("a valid question").stop, "no data stop nothing");
+    assert_eq!(robbins::stop(0, 0.3, 0, 0.0).expect("a valid question").stop, None, "no data stop nothing");
     let impossible = robbins::stop(10, 0.0, 1, f64::NEG_INFINITY).expect("a valid question");
-    assert!(!impossible.stop, "an error of 0 stops nothing, and the comparison is strict: {impossible:?}");
-    assert!(!robbins::stop(1 << 40, 0.3, 0, f64::NEG_INFINITY).expect("a valid question").stop);
+    assert!(impossible.stop.is_none(), "an error of 0 stops nothing, and the comparison is strict: {impossible:?}");
+    assert_eq!(robbins::stop(1 << 40, 0.3, 0, f64::NEG_INFINITY).expect("a valid question").stop, None);
 }

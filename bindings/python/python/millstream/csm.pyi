@@ -185,14 +185,6 @@ class Comparison:
     @property
     def error(self) -> float: ...
 
-@final
-class Bins:
-    """Draws the fill of all bins at the moment when the first bin is full."""
-
-    def __new__(cls, bins: int, capacity: int, *, seed: int) -> Bins: ...
-    def fill(self) -> float: ...
-    def fills(self, trials: int) -> list[float]: ...
-
 def log_choose(n: int, k: int) -> Bounds:
     """Bounds the natural logarithm of the number of ways to choose k of n, from below and from above."""
 

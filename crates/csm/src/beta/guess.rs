@@ -4,8 +4,7 @@
 //! Kullback-Leibler divergence from the mean is `z`, Temme's first approximation, which holds far out in the tail, too.
 
 use super::odds::{Odds, rough_exp};
-use crate::number::fraction::lead;
-use crate::number::kernel::minus_divergence;
+use crate::number::deviance::minus_deviances;
 use crate::number::ln::ln;
 
 /// A limit on the steps: they are of about 1 where the divergence is exponential in the logarithm of the odds, which
@@ -30,12 +29,12 @@ fn below_mean(a: f64, b: f64, eps: f64) -> Odds {
     let gamma = (a - z * a.sqrt()) / (b + z * b.sqrt() + 0.5 * z * z);
     let mut odds = Odds::new(normal.max(gamma));
     for _ in 0..MAX_STEPS {
-        let rate = odds.rate();
-        let missing = target - minus_divergence(a, b, &rate);
+        let deviances = minus_deviances(a, b, &odds.rate());
+        let missing = target - deviances.minus.mid.hi;
         if missing.abs() <= 0.02 {
             break;
         }
-        let Some(moved) = odds.moved(missing / lead(a, b, &rate)) else { break };
+        let Some(moved) = odds.moved(missing / deviances.lead) else { break };
         if moved == odds {
             break;
         }

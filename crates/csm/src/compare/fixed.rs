@@ -147,7 +147,7 @@ fn exactly(n: usize, m: usize, log_eps: f64) -> Option<u64> {
 /// E e^(-t U) = product over i = 1 … n of (1 - e^(-t (m+i))) / (1 - e^(-t i)), over C(n + m, n)
 /// ```
 fn by_chernoff(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
-    let choose = Ball::from(log_choose(n + m, n)?.lower);
+    let choose = Ball::from(log_choose(n + m, n)?.low);
     let most = |t: f64| {
         let term = |i: f64| ln_1p(-exp(Ball::from(-t * i)));
         let product = (1..=n).fold(-choose, |sum, i| sum + (term((m + i) as f64) - term(i as f64)));

@@ -6,13 +6,14 @@ use crate::{Direction, Error, Interval, quantile};
 
 /// Compares pairs by the median of their ratios, `second / first`.
 ///
-/// After every pair it knows whether the median's [confidence sequence](quantile) has excluded 1; it does so exactly
-/// when too few ratios were at most 1, or too many below. Ratios of exactly 1 are evidence for neither.
+/// After every pair it knows whether the median's [confidence sequence](quantile) has excluded the ratio it is compared
+/// with, which is 1 or another; it does so exactly when too few ratios were at most that, or too many below. Ratios of
+/// exactly that are evidence for neither.
 ///
 /// ```
 /// use millstream_csm::compare::{Paired, Smaller};
 ///
-/// let mut times = Paired::new(1e-3)?;
+/// let mut times = Paired::new(1e-3, 1.0)?;
 /// let mut verdict = None;
 /// for i in 0..100 {
 ///     let noise = f64::from(i * 37 % 10);
@@ -31,37 +32,22 @@ pub struct Paired {
     /// The ratio with which the median is compared.
     against: f64,
     ratios: Vec<f64>,
-    at_most_one: Watch,
-    below_one: Watch,
+    at_most: Watch,
+    below: Watch,
 }
 
 impl Paired {
-    /// A comparison without pairs that is wrong with a probability of at most `error`.
+    /// A comparison without pairs, which is wrong with a probability of at most `error`: is the median of the ratios
+    /// above `ratio` ([`Smaller::First`]) or below it ([`Smaller::Second`])? A `ratio` of 1 asks which is smaller, and
+    /// never tells equals apart. With 1.05, "the second is at most 5 % slower" is decided soon even for equals.
     ///
     /// # Errors
-    /// The error is not between 0 and 1.
-    pub fn new(error: f64) -> Result<Self, Error> {
-        let test = quantile::test(0.5, error)?;
-        Ok(Paired {
-            error,
-            against: 1.0,
-            ratios: Vec::new(),
-            at_most_one: Watch::new(test.clone().towards(Direction::Below)),
-            below_one: Watch::new(test.towards(Direction::Above)),
-        })
-    }
-
-    /// A comparison with a multiple of the first: is the median of the ratios above `ratio` ([`Smaller::First`]) or
-    /// below it ([`Smaller::Second`])? With 1.05, "the second is at most 5 % slower" is decided soon even for equals,
-    /// which [`new`](Self::new) never tells apart.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new); a ratio that is not a finite number above zero.
+    /// The error is not between 0 and 1; the ratio is not a finite number above zero.
     ///
     /// ```
     /// use millstream_csm::compare::{Paired, Smaller};
     ///
-    /// let mut times = Paired::against(1e-3, 1.05)?;
+    /// let mut times = Paired::new(1e-3, 1.05)?;
     /// let mut verdict = None;
     /// while verdict.is_none() {
     ///     verdict = times.observe(20.0, 20.0)?;
@@ -69,9 +55,16 @@ impl Paired {
     /// assert_eq!(verdict, Some(Smaller::Second)); // less than 1.05 times the first
     /// # Ok::<(), millstream_csm::Error>(())
     /// ```
-    pub fn against(error: f64, ratio: f64) -> Result<Self, Error> {
+    pub fn new(error: f64, ratio: f64) -> Result<Self, Error> {
         check_positive("the ratio to compare with", ratio)?;
-        Ok(Paired { against: ratio, ..Paired::new(error)? })
+        let test = quantile::test(0.5, error)?;
+        Ok(Paired {
+            error,
+            against: ratio,
+            ratios: Vec::new(),
+            at_most: Watch::new(test.clone().towards(Direction::Below)),
+            below: Watch::new(test.towards(Direction::Above)),
+        })
     }
 
     /// Adds a pair; returns which is smaller, once that is certain. A verdict stays; more pairs continue to narrow the
@@ -85,15 +78,15 @@ impl Paired {
         self.ratios.push(second / first);
         // Compared directly, because their ratio may round to 1.
         let first = first * self.against;
-        self.at_most_one.observe(second <= first);
-        self.below_one.observe(second < first);
+        self.at_most.observe(second <= first);
+        self.below.observe(second < first);
         Ok(self.verdict())
     }
 
     fn verdict(&self) -> Option<Smaller> {
-        if self.at_most_one.stopped().is_some() {
+        if self.at_most.stopped().is_some() {
             Some(Smaller::First)
-        } else if self.below_one.stopped().is_some() {
+        } else if self.below.stopped().is_some() {
             Some(Smaller::Second)
         } else {
             None

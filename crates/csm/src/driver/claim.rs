@@ -51,22 +51,13 @@ pub struct Setup {
     pub limit: Option<u64>,
 }
 
-impl Method {
-    /// The best safe choice for a claim.
-    #[must_use]
-    pub fn default_for(claim: &Claim) -> Self {
-        match claim {
-            Claim::Between { .. } => Method::Blend,
-            _ => Method::Mixture,
-        }
-    }
-}
-
 impl Setup {
-    /// The claim, decided by its [default method](Method::default_for), without a limit.
+    /// The claim, decided by [`Method::Mixture`], or, with a gap between two thresholds, by [`Method::Blend`]; without a
+    /// limit.
     #[must_use]
     pub fn new(claim: Claim, error: f64) -> Self {
-        Setup { claim, error, method: Method::default_for(&claim), limit: None }
+        let method = if let Claim::Between { .. } = claim { Method::Blend } else { Method::Mixture };
+        Setup { claim, error, method, limit: None }
     }
 
     /// The same question with another method.
@@ -82,11 +73,7 @@ impl Setup {
     }
 
     /// Checks that the question makes sense.
-    ///
-    /// # Errors
-    /// A threshold or the error is not between 0 and 1, thresholds are not in order, the method needs two thresholds,
-    /// or the limit is zero.
-    pub fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), Error> {
         if self.limit == Some(0) {
             return Err(Error::OutOfRange { what: "the limit", expected: "at least one trial", found: 0.0 });
         }
@@ -125,14 +112,12 @@ impl Setup {
             _ => 2.0 / 3.0,
         };
         let log_eps = log_share(self.error, share)?;
-        let test = |p| Ok::<_, Error>((*Test::shared(Threshold::new(p)?, log_eps, self.method)?).clone());
+        let test = |p| Test::new(p, log_eps, self.method);
         let (floor, ceiling) = match self.claim {
             Claim::AtLeast(p) => (Some(test(p)?), None),
             Claim::AtMost(p) => (None, Some(test(p)?)),
             Claim::Within { low, high } => (Some(test(low)?), Some(test(high)?)),
-            Claim::Between { low, high } => {
-                (Some(Test::between(Threshold::new(low)?, Threshold::new(high)?, log_eps, self.method)?), None)
-            }
+            Claim::Between { low, high } => (Some(Test::between(low, high, log_eps, self.method)?), None),
         };
         Ok(Tests { interval: self.left_for_interval(&floor, &ceiling, share)?, floor, ceiling })
     }

@@ -74,7 +74,8 @@ impl Driver {
     /// A driver without trials.
     ///
     /// # Errors
-    /// See [`Setup::check`].
+    /// A threshold or the error is not between 0 and 1, thresholds are not in order, the method needs two thresholds, or
+    /// the limit is zero.
     pub fn new(setup: &Setup) -> Result<Self, Error> {
         let tests = setup.tests()?;
         Ok(Driver {
@@ -82,7 +83,7 @@ impl Driver {
             ceiling: tests.ceiling.clone().map(Watch::new),
             tests,
             claim: setup.claim,
-            limit: setup.limit.unwrap_or(crate::MOST_TRIALS),
+            limit: setup.limit.unwrap_or(crate::MAX_TRIALS),
             trials: 0,
             successes: 0,
             verdict: None,
@@ -96,7 +97,7 @@ impl Driver {
     /// [`Claim::Within`]: super::Claim::Within
     ///
     /// # Errors
-    /// See [`Setup::check`]; more successes than trials, or too many trials.
+    /// As [`new`](Self::new); more successes than trials, or too many trials.
     pub fn resume(setup: &Setup, trials: u64, successes: u64) -> Result<Self, Error> {
         let mut driver = Driver::new(setup)?;
         driver.observe_set(trials, successes)?;
@@ -145,7 +146,7 @@ impl Driver {
     /// Ignored after the verdict and at the limit; the last set may exceed it.
     ///
     /// # Errors
-    /// More successes than trials, or more than [`MOST_TRIALS`](crate::MOST_TRIALS) in all.
+    /// More successes than trials, or more than [`MAX_TRIALS`](crate::MAX_TRIALS) in all.
     pub fn observe_set(&mut self, trials: u64, successes: u64) -> Result<Option<Verdict>, Error> {
         if self.verdict.is_some() || self.trials >= self.limit {
             return Ok(self.verdict);
@@ -177,16 +178,10 @@ impl Driver {
         }
     }
 
-    /// Trials so far.
+    /// Trials so far, and the successes among them: with the set-up, all that needs to be kept between runs.
     #[must_use]
-    pub fn trials(&self) -> u64 {
-        self.trials
-    }
-
-    /// Successes among them.
-    #[must_use]
-    pub fn successes(&self) -> u64 {
-        self.successes
+    pub fn counts(&self) -> (u64, u64) {
+        (self.trials, self.successes)
     }
 
     /// The progress; unlike [`status`](Self::status) this costs nothing.

@@ -1,13 +1,12 @@
 //! The interval that may be watched: a confidence sequence.
 
 use super::Interval;
-use crate::Error;
 use crate::driver::{Region, log_part};
 use crate::number::Ball;
 use crate::number::kernel::{Rate, ln_beta};
-use crate::number::ln::ln_scaled;
+use crate::number::ln::ln;
 use crate::process::check_counts;
-use crate::{MOST_TRIALS, Side};
+use crate::{Error, MAX_TRIALS};
 
 /// Both parameters of the prior.
 const PRIOR: f64 = 0.5;
@@ -15,8 +14,8 @@ const PRIOR: f64 = 0.5;
 /// The rates that a test of them would not have ruled out: a confidence sequence. Over an endless sequence of looks,
 /// the true rate is ever outside with a probability of at most `error`.
 ///
-/// **Why.** For each rate `p`, the likelihood ratio averaged over one and the same Beta(1/2, 1/2) prior is an e-process
-/// (see [`process`](crate::process)), and the interval has the rates for which it is below `1/error`. The true rate
+/// **Why.** For each rate `p`, the likelihood ratio averaged over one and the same Beta(1/2, 1/2) prior is an e-process,
+/// a bet against `p` at fair odds, and the interval has the rates for which it is below `1/error`. The true rate
 /// leaves it only if its own e-process exceeds `1/error`, once. As a function of `p` the evidence falls until the
 /// observed rate and rises from there, so the set is an interval; each end is the last float that is ruled out.
 ///
@@ -40,21 +39,6 @@ pub fn watched(trials: u64, successes: u64, error: f64) -> Result<Interval, Erro
     Ok(invert(trials, successes, log_part(error, 1.0)?))
 }
 
-/// One end of the interval that may be watched, the other being 0 or 1: the true rate is ever beyond it with a
-/// probability of at most `error`.
-///
-/// It equals that end of [`watched`] for the same error, whose two ends share it without a fixed division.
-///
-/// # Errors
-/// As [`watched`].
-pub fn watched_one_sided(trials: u64, successes: u64, error: f64, side: Side) -> Result<f64, Error> {
-    let interval = watched(trials, successes, error)?;
-    Ok(match side {
-        Side::Low => interval.low,
-        Side::High => interval.high,
-    })
-}
-
 /// The interval of all rates that are not ruled out with the error of their region.
 pub(crate) fn invert_by_regions(trials: u64, successes: u64, regions: &[Region]) -> Interval {
     let mut from = 0.0;
@@ -73,7 +57,7 @@ pub(crate) fn invert_by_regions(trials: u64, successes: u64, regions: &[Region])
 /// The rates whose evidence is below `e^-log_eps`.
 fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
     // Halves are exact beside counts of up to 2^52. Beyond, the function claims nothing.
-    if trials == 0 || trials >= MOST_TRIALS / 2 {
+    if trials == 0 || trials >= MAX_TRIALS / 2 {
         return Interval { low: 0.0, high: 1.0 };
     }
     let (s, f) = (successes as f64, (trials - successes) as f64);
@@ -118,8 +102,6 @@ impl Evidence {
     /// loses nothing of note.
     fn level(&self, s: f64, f: f64, p: f64) -> f64 {
         let rate = Rate::new(p);
-        let ln_x = ln_scaled(rate.x.m.into(), rate.x.e);
-        let ln_y = ln_scaled(rate.y.m.into(), rate.y.e);
-        (ln_x * s + ln_y * f + self.constant).upper()
+        (ln(rate.x.into()) * s + ln(rate.y.into()) * f + self.constant).upper()
     }
 }

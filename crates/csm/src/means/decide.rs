@@ -3,7 +3,8 @@
 use super::bernstein::Bernstein;
 use super::{MeanSetup, Moments};
 use crate::driver::log_part;
-use crate::{Claim, Direction, Error, Interval, MOST_TRIALS, Progress, Verdict};
+use crate::process::Looks;
+use crate::{Claim, Direction, Error, Interval, MAX_TRIALS, Progress, Verdict};
 
 /// Decides a claim about a mean, value by value, and keeps an interval for it that may be looked at all the while.
 ///
@@ -20,9 +21,7 @@ pub struct MeanDriver {
     tests: Vec<MeanTest>,
     interval_log_eps: f64,
     limit: u64,
-    /// The number of values before which no look is needed; and the number that the last look skipped.
-    next_look: u64,
-    stride: u64,
+    looks: Looks,
     verdict: Option<Verdict>,
 }
 
@@ -62,7 +61,8 @@ impl MeanDriver {
     /// A driver without values.
     ///
     /// # Errors
-    /// See [`MeanSetup::check`].
+    /// The error is not between 0 and 1, the bounds are not finite or not in order, or too far apart or too close for
+    /// floats; a threshold is not strictly between them; thresholds are not in order; or the limit is zero.
     pub fn new(setup: &MeanSetup) -> Result<Self, Error> {
         setup.check()?;
         Ok(MeanDriver {
@@ -72,9 +72,8 @@ impl MeanDriver {
             moments: Moments::default(),
             tests: tests(setup)?,
             interval_log_eps: log_part(setup.error, 6.0)?,
-            limit: setup.limit.unwrap_or(MOST_TRIALS),
-            next_look: 0,
-            stride: 0,
+            limit: setup.limit.unwrap_or(MAX_TRIALS),
+            looks: Looks::default(),
             verdict: None,
         })
     }
@@ -82,7 +81,7 @@ impl MeanDriver {
     /// A driver that continues from the [state](Self::state) of another one of the same set-up.
     ///
     /// # Errors
-    /// See [`MeanSetup::check`]; sums that cannot come from that many values between the bounds.
+    /// As [`new`](Self::new); sums that cannot come from that many values between the bounds.
     pub fn resume(setup: &MeanSetup, state: Moments) -> Result<Self, Error> {
         let mut driver = MeanDriver::new(setup)?;
         let n = state.trials as f64;
@@ -98,8 +97,8 @@ impl MeanDriver {
                 return Err(Error::OutOfRange { what, expected: "what so many values can add up to", found });
             }
         }
-        if state.trials > MOST_TRIALS {
-            return Err(Error::TooMany { what: "values", found: state.trials, most: MOST_TRIALS });
+        if state.trials > MAX_TRIALS {
+            return Err(Error::TooMany { what: "values", found: state.trials, most: MAX_TRIALS });
         }
         driver.moments = state;
         driver.look();
@@ -125,7 +124,7 @@ impl MeanDriver {
         }
         if self.verdict.is_none() && self.moments.trials < self.limit {
             self.moments.add(((value - self.setup.low) * self.per_width).min(1.0));
-            if self.moments.trials >= self.next_look {
+            if self.moments.trials >= self.looks.next {
                 self.look();
             }
         }
@@ -190,12 +189,9 @@ impl MeanDriver {
     }
 
     fn plan_next_look(&mut self) {
-        let mut stride = (2 * self.stride + 1).min(MOST_TRIALS - self.moments.trials);
-        while stride > 0 && !self.is_clear(stride) {
-            stride /= 2;
-        }
-        self.stride = stride;
-        self.next_look = self.moments.trials + stride + 1;
+        let mut looks = self.looks;
+        looks.plan(self.moments.trials, |trials| self.is_clear(trials));
+        self.looks = looks;
     }
 
     /// Whether the next values cannot decide: not even if all of them were extreme, and added no spread. Before the

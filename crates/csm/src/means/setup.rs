@@ -25,18 +25,8 @@ impl MeanSetup {
         MeanSetup { claim, error, low, high, limit: None }
     }
 
-    /// The same question with a limit to the number of values.
-    #[must_use]
-    pub fn limit(self, values: u64) -> Self {
-        MeanSetup { limit: Some(values), ..self }
-    }
-
     /// Checks that the question makes sense.
-    ///
-    /// # Errors
-    /// The error is not between 0 and 1, the bounds are not finite or not in order, or too far apart or too close for
-    /// floats; a threshold is not strictly between them; thresholds are not in order; or the limit is zero.
-    pub fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), Error> {
         let in_order = |what, low: f64, high: f64| -> Result<(), Error> {
             if let Some(found) = [low, high].into_iter().find(|x| !x.is_finite()) {
                 return Err(Error::NotFinite { what, found });

@@ -5,13 +5,12 @@
 //! rounding: the formulas below take at most ten operations on values that are not negative, each with a relative error
 //! of at most `2^-53`, and the loss by underflow is far below [`Dd::UNDERFLOW`].
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::{Add, Mul, Neg, Sub};
 
 use super::Dd;
-use crate::Bounds;
 
 /// Covers the rounding of ten operations and of taking `|hi|` for `|hi + lo|`: `1 + 2^-48`.
-pub(super) const ROUNDING: f64 = 1.0 + 3.552_713_678_800_501e-15;
+const ROUNDING: f64 = 1.0 + 3.552_713_678_800_501e-15;
 
 /// All numbers within `radius` of `mid`; the true value is one of them.
 #[derive(Debug, Clone, Copy)]
@@ -71,12 +70,6 @@ impl Ball {
         let (sum, error) = super::exact::two_sum(self.mid.hi, rest);
         if error > 0.0 { sum.next_up() } else { sum + 0.0 }
     }
-
-    /// Both bounds.
-    #[inline]
-    pub(crate) fn bounds(self) -> Bounds {
-        Bounds { lower: self.lower(), upper: self.upper() }
-    }
 }
 
 const LN2_HI: f64 = std::f64::consts::LN_2;
@@ -104,71 +97,64 @@ impl Neg for Ball {
     }
 }
 
-impl Add for Ball {
+impl<T: Into<Ball>> Add<T> for Ball {
     type Output = Self;
     #[inline(always)]
-    fn add(self, y: Self) -> Self {
+    fn add(self, y: T) -> Self {
+        let y = y.into();
         let mid = self.mid + y.mid;
         Ball { mid, radius: (self.radius + y.radius + mid.hi.abs() * Dd::RELATIVE_ERROR) * ROUNDING }
     }
 }
 
-impl Sub for Ball {
+impl<T: Into<Ball>> Sub<T> for Ball {
     type Output = Self;
     #[inline(always)]
-    fn sub(self, y: Self) -> Self {
-        self.add(-y)
+    fn sub(self, y: T) -> Self {
+        self + -y.into()
     }
 }
 
-impl Add<f64> for Ball {
+impl<T: Into<Ball>> Mul<T> for Ball {
     type Output = Self;
     #[inline(always)]
-    fn add(self, y: f64) -> Self {
-        let mid = self.mid + y;
-        Ball { mid, radius: (self.radius + mid.hi.abs() * Dd::RELATIVE_ERROR) * ROUNDING }
-    }
-}
-
-impl Mul for Ball {
-    type Output = Self;
-    #[inline(always)]
-    fn mul(self, y: Self) -> Self {
+    fn mul(self, y: T) -> Self {
+        let y = y.into();
         let mid = self.mid * y.mid;
         let spread = self.mid.hi.abs() * y.radius + (y.mid.hi.abs() + y.radius) * self.radius;
         Ball { mid, radius: (spread + mid.hi.abs() * Dd::RELATIVE_ERROR + Dd::UNDERFLOW) * ROUNDING }
     }
 }
 
-impl Mul<f64> for Ball {
-    type Output = Self;
-    #[inline(always)]
-    fn mul(self, y: f64) -> Self {
-        let mid = self.mid * y;
-        let spread = y.abs() * self.radius + mid.hi.abs() * Dd::RELATIVE_ERROR;
-        Ball { mid, radius: (spread + Dd::UNDERFLOW) * ROUNDING }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use num_rational::BigRational;
+    use proptest::prelude::*;
 
-impl Div for Ball {
-    type Output = Self;
-    /// `y` stays away from zero by at least half its own size, and the quotient from underflow.
-    #[inline(always)]
-    fn div(self, y: Self) -> Self {
-        let mid = self.mid / y.mid;
-        // |x'/y' - x/y| <= (rx + |x/y| ry) / |y'| for all x', y' in the balls.
-        let least = (y.mid.hi.abs() - y.radius) / ROUNDING;
-        debug_assert!(y.radius <= 0.5 * y.mid.hi.abs(), "a divisor may be zero: {y:?}");
-        let spread = (self.radius + mid.hi.abs() * y.radius) / least;
-        Ball { mid, radius: (spread + mid.hi.abs() * Dd::RELATIVE_ERROR) * ROUNDING }
-    }
-}
+    use super::*;
+    use crate::exactly::rational::of;
 
-impl Div<f64> for Ball {
-    type Output = Self;
-    #[inline(always)]
-    fn div(self, y: f64) -> Self {
-        let mid = self.mid / y;
-        Ball { mid, radius: (self.radius / y.abs() + mid.hi.abs() * Dd::RELATIVE_ERROR) * ROUNDING }
+    fn covers(found: Ball, truth: &BigRational) -> bool {
+        let off = of(found.mid.hi) + of(found.mid.lo) - truth;
+        off <= of(found.radius)
+            && -off <= of(found.radius)
+            && of(found.lower()) <= *truth
+            && *truth <= of(found.upper())
+    }
+
+    proptest! {
+        #[test]
+        fn every_operation_propagates_its_arguments_errors(
+            x in -2.0f64..2.0, y in -2.0f64..2.0, (off_x, off_y) in (-1.0f64..1.0, -1.0f64..1.0), size in 0i32..60
+        ) {
+            let error = 2f64.powi(-size);
+            let (one, other) = (Ball::new(x, 0.0, error * off_x.abs()), Ball::new(y, 0.0, error * off_y.abs()));
+            let (truth_x, truth_y) = (of(x) + of(error * off_x), of(y) + of(error * off_y));
+            prop_assert!(covers(one + other, &(&truth_x + &truth_y)));
+            prop_assert!(covers(one - other, &(&truth_x - &truth_y)));
+            prop_assert!(covers(one * other, &(&truth_x * &truth_y)));
+            prop_assert!(covers(one * y, &(&truth_x * of(y))));
+            prop_assert!(covers(Ball::from(x).widen(one.radius) + other, &(truth_x + truth_y)));
+        }
     }
 }

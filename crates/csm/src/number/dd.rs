@@ -2,22 +2,12 @@
 //!
 //! The algorithms are those of Joldes, Muller and Popescu, "Tight and rigorous error bounds for basic building
 //! blocks of double-word arithmetic" (ACM TOMS 44, 2017), whose bounds were since checked by machine (Muller and
-//! Rideau 2022). With `u = 2^-53`, the relative errors are at most:
-//!
-//! | operation | their algorithm | bound |
-//! | --- | --- | --- |
-//! | `Dd + f64` | 4, DWPlusFP | `2u^2` |
-//! | `Dd + Dd` | 6, AccurateDWPlusDW | `3u^2 / (1 - 4u)` |
-//! | `Dd * f64` | 7, DWTimesFP1 | `2u^2` |
-//! | `Dd * Dd` | 10, DWTimesDW1 | `7u^2` |
-//! | `Dd / f64` | 15, DWDivFP3 | `3u^2` |
-//! | `Dd / Dd` | 17, DWDivDW2 | `15u^2 + 56u^3` |
-//!
-//! so that one number, [`Dd::RELATIVE_ERROR`], covers them all, with a margin for using the relative error of the
-//! result as that of the exact value. They hold without under- and overflow; underflow adds at most [`Dd::UNDERFLOW`]
-//! to a product. A quotient's parts must stay above `2^-900`.
+//! Rideau 2022). With `u = 2^-53`, the relative error of a sum (their algorithm 6, AccurateDWPlusDW) is at most `3u^2 /
+//! (1 - 4u)`, that of a product (10, DWTimesDW1) at most `7u^2`. One number, [`Dd::RELATIVE_ERROR`], covers both, with
+//! a margin for using the relative error of the result as that of the exact value. The bounds hold without under- and
+//! overflow; underflow adds at most [`Dd::UNDERFLOW`] to a product.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::{Add, Mul, Neg, Sub};
 
 use super::exact::{fast_two_sum, two_prod, two_sum};
 
@@ -29,6 +19,8 @@ pub(crate) struct Dd {
 }
 
 impl Dd {
+    pub(crate) const ZERO: Dd = Dd { hi: 0.0, lo: 0.0 };
+
     /// More than the relative error of any operation: `2^-102 = 16 u^2`.
     pub(crate) const RELATIVE_ERROR: f64 = 1.972_152_263_052_529_5e-31;
 
@@ -37,15 +29,34 @@ impl Dd {
 
     /// `a + b`, exactly.
     #[inline(always)]
-    pub(crate) fn sum(a: f64, b: f64) -> Self {
+    pub(crate) const fn sum(a: f64, b: f64) -> Self {
         let (hi, lo) = two_sum(a, b);
         Dd { hi, lo }
     }
 
     /// The number times a power of two, exactly unless it underflows.
     #[inline(always)]
-    pub(crate) fn scale(self, power_of_two: f64) -> Self {
+    pub(crate) const fn scale(self, power_of_two: f64) -> Self {
         Dd { hi: self.hi * power_of_two, lo: self.lo * power_of_two }
+    }
+
+    /// The sum, as `+` has it outside of constants.
+    #[inline(always)]
+    pub(crate) const fn plus(self, y: Self) -> Self {
+        let (high, high_error) = two_sum(self.hi, y.hi);
+        let (low, low_error) = two_sum(self.lo, y.lo);
+        let (high, rest) = fast_two_sum(high, high_error + low);
+        let (hi, lo) = fast_two_sum(high, low_error + rest);
+        Dd { hi, lo }
+    }
+
+    /// The product, as `*` has it outside of constants.
+    #[inline(always)]
+    pub(crate) const fn times(self, y: Self) -> Self {
+        let (high, error) = two_prod(self.hi, y.hi);
+        let cross = self.hi * y.lo + self.lo * y.hi;
+        let (hi, lo) = fast_two_sum(high, error + cross);
+        Dd { hi, lo }
     }
 }
 
@@ -60,17 +71,7 @@ impl Neg for Dd {
     type Output = Self;
     #[inline(always)]
     fn neg(self) -> Self {
-        Dd { hi: -self.hi, lo: -self.lo }
-    }
-}
-
-impl Add<f64> for Dd {
-    type Output = Self;
-    #[inline(always)]
-    fn add(self, y: f64) -> Self {
-        let (sum, error) = two_sum(self.hi, y);
-        let (hi, lo) = fast_two_sum(sum, self.lo + error);
-        Dd { hi, lo }
+        self.scale(-1.0)
     }
 }
 
@@ -78,11 +79,7 @@ impl Add for Dd {
     type Output = Self;
     #[inline(always)]
     fn add(self, y: Self) -> Self {
-        let (high, high_error) = two_sum(self.hi, y.hi);
-        let (low, low_error) = two_sum(self.lo, y.lo);
-        let (high, rest) = fast_two_sum(high, high_error + low);
-        let (hi, lo) = fast_two_sum(high, low_error + rest);
-        Dd { hi, lo }
+        self.plus(y)
     }
 }
 
@@ -90,18 +87,7 @@ impl Sub for Dd {
     type Output = Self;
     #[inline(always)]
     fn sub(self, y: Self) -> Self {
-        self.add(-y)
-    }
-}
-
-impl Mul<f64> for Dd {
-    type Output = Self;
-    #[inline(always)]
-    fn mul(self, y: f64) -> Self {
-        let (high, error) = two_prod(self.hi, y);
-        let (high, rest) = fast_two_sum(high, self.lo * y);
-        let (hi, lo) = fast_two_sum(high, rest + error);
-        Dd { hi, lo }
+        self + -y
     }
 }
 
@@ -109,33 +95,6 @@ impl Mul for Dd {
     type Output = Self;
     #[inline(always)]
     fn mul(self, y: Self) -> Self {
-        let (high, error) = two_prod(self.hi, y.hi);
-        let cross = self.hi * y.lo + self.lo * y.hi;
-        let (hi, lo) = fast_two_sum(high, error + cross);
-        Dd { hi, lo }
-    }
-}
-
-impl Div<f64> for Dd {
-    type Output = Self;
-    #[inline(always)]
-    fn div(self, y: f64) -> Self {
-        let quotient = self.hi / y;
-        let (product, error) = two_prod(quotient, y);
-        let rest = (self.hi - product) - error + self.lo;
-        let (hi, lo) = fast_two_sum(quotient, rest / y);
-        Dd { hi, lo }
-    }
-}
-
-impl Div for Dd {
-    type Output = Self;
-    #[inline(always)]
-    fn div(self, y: Self) -> Self {
-        let quotient = self.hi / y.hi;
-        let product = y * quotient;
-        let rest = (self.hi - product.hi) + (self.lo - product.lo);
-        let (hi, lo) = fast_two_sum(quotient, rest / y.hi);
-        Dd { hi, lo }
+        self.times(y)
     }
 }

@@ -14,19 +14,12 @@
 //! binomial probabilities", 2000). So plain floats suffice, and the error is relative to the deviance itself, whatever
 //! `a`.
 
-use super::exact::power_of_two;
-use super::kernel::{Rate, Scaled};
-use super::ln::{ln_quotient, ln_to_a_float};
-use super::{Ball, Dd, Rough};
+use super::kernel::Rate;
+use super::ln::ln;
+use super::{Ball, Dd};
 
 /// The largest `|v|` for which the series is used.
 const MAX_V: f64 = 1.0 / 3.0;
-
-/// Up to here, an error relative to the deviance is good enough: `2^14`.
-pub(super) const MAX_DEVIANCE: f64 = 16384.0;
-
-/// Up to here, so is one relative to the logarithm: evidence of one in `10^27`.
-const MODERATE: f64 = 64.0;
 
 /// `2^-49 = 16u`.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
@@ -36,135 +29,67 @@ const UNDERFLOW: f64 = 1e-290;
 
 /// The deviances of two counts from the expected parts of their sum.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Deviances {
-    /// The sum of both, with a negative sign.
-    pub(super) minus: Ball,
+pub(crate) struct Deviances {
+    /// The sum of both, with a negative sign. Off by less than `33u` of itself, `u = 2^-53`.
+    pub(crate) minus: Ball,
     /// The excess of the first count over its expected value: `a - x n = (1-x) n - b`. Off by `2^-52` of itself and
     /// `2^-102` of the smaller expected count.
-    pub(super) lead: f64,
+    pub(crate) lead: f64,
 }
 
 /// `a ln(x n / a) + b ln((1-x) n / b)` for `n = a + b`: `-n` times the Kullback-Leibler divergence of `x` from `a / n`.
 ///
 /// The differences of the two counts from their expected values add up to zero, so one suffices: that of the smaller
 /// rate, whose expected count is the more exact one.
-#[inline(always)]
-pub(super) fn minus_deviances(a: f64, b: f64, n: Dd, rate: &Rate) -> Deviances {
+#[inline]
+pub(crate) fn minus_deviances(a: f64, b: f64, rate: &Rate) -> Deviances {
+    let n = Dd::sum(a, b);
     let (part, count) = if rate.x_is_smaller { (rate.x, a) } else { (rate.y, b) };
-    // A product that underflows here is below 2^-900, beside a count.
-    let expected = part.m.scale(power_of_two(part.e.max(-1000))) * n;
+    let expected = part * n;
     let difference = (expected.hi - count) + expected.lo;
     let d = if rate.x_is_smaller { difference } else { -difference };
-    let [one, other] = near([a, b], [d, -d]);
-    let minus = if one.holds() && other.holds() {
-        (one.minus() + other.minus()).into()
-    } else {
-        let exact = expected + -count;
-        let exact = if rate.x_is_smaller { exact } else { -exact };
-        let [x_expected, y_expected] = if rate.x_is_smaller { [expected.hi, b - d] } else { [a + d, expected.hi] };
-        one.minus_or_far(a, x_expected, rate.x, n, exact) + other.minus_or_far(b, y_expected, rate.y, n, -exact)
-    };
+    let minus = minus_deviance(a, d, rate.x, n.hi) + minus_deviance(b, -d, rate.y, n.hi);
     // A zero is a positive one.
     Deviances { minus, lead: 0.0 - d }
 }
 
-/// The result of the series for a count.
-#[derive(Clone, Copy)]
-struct Near {
-    v: f64,
-    deviance: f64,
-    difference: f64,
-}
-
-/// The deviances of two counts from expected values that exceed them by these differences, `d v - 2 a v^3 (1/3 + v^2/5
-/// + ...)`, where `v = d / (2 a + d)`.
+/// `a ln(m / a) - d` for a count `a` and its expected value `m = x n = a + d`.
 ///
 /// **Rounding.** `d` is off by `2u` of itself, `u = 2^-53`, as subtracting a count rounds and adding the rest does; and
-/// by up to `2^-102 m`, which moves the deviance by `|z|` times that. The former affects the deviance itself, whose
-/// logarithm moves at most 2.4 times as much as that of `d` where `|v| <= 1/3`: less than `5u`. From the rounded `d`
-/// on, `v` is off by less than `3u`, the first term by less than `5u`, and the second, a sixth of it at most, by less
-/// than `24u`: less than `(5 + 24/6) 6/5 u < 11u`. That is less than `16u` together.
-#[inline(always)]
-fn near(counts: [f64; 2], differences: [f64; 2]) -> [Near; 2] {
-    let v: [f64; 2] = std::array::from_fn(|i| differences[i] / (counts[i] + (counts[i] + differences[i])));
-    let cubic = cubic(v);
-    std::array::from_fn(|i| {
-        let deviance = differences[i] * v[i] - counts[i] * cubic[i];
-        Near { v: v[i], deviance, difference: differences[i] }
-    })
-}
-
-impl Near {
-    /// Whether the series may be used.
-    #[inline(always)]
-    fn holds(self) -> bool {
-        self.v.abs() <= MAX_V && self.deviance <= MAX_DEVIANCE
-    }
-
-    #[inline(always)]
-    fn minus(self) -> Rough {
-        let error = ROUNDING * self.deviance + self.difference.abs() * (2.0 * Dd::RELATIVE_ERROR) + UNDERFLOW;
-        Rough { value: 0.0 - self.deviance, error }
-    }
-
-    /// The deviance from this expected count, `x n`, with a negative sign, by the series or otherwise.
-    #[inline]
-    fn minus_or_far(self, count: f64, expected: f64, x: Scaled, n: Dd, difference: Dd) -> Ball {
-        if self.holds() {
-            return self.minus().into();
-        }
-        middling(count, expected, difference.hi).map_or_else(|| far(count, x, n, difference), Ball::from)
-    }
-}
-
-/// `a ln(m / a) - (m - a)` in floats, beyond the series and where that is good enough. `m` may be off by `5u` of
-/// itself.
+/// by up to `2^-102 m`, which moves the deviance by `|z|` times that.
 ///
-/// The quotient is off by `6u`, the logarithm by `8u` of itself and that, the product and the sum are rounded once
-/// each, and the difference is off by `2u`. As the result is at least 0.19 times the count and 0.2 times the
-/// logarithm's product, that is less than `70u` of it.
-#[inline]
-fn middling(a: f64, m: f64, difference: f64) -> Option<Rough> {
-    let ln = ln_to_a_float(m / a);
-    let value = a * ln.value - difference;
-    let error =
-        a * (ln.error + (3.5 + ln.value.abs()) * f64::EPSILON) + (difference.abs() + value.abs()) * f64::EPSILON;
-    (a >= 1.0 && -value <= MODERATE).then_some(Rough { value, error })
-}
-
-/// `a ln(m / a) - (m - a)`, `m = x n`, where either does not cancel or is large: the logarithm itself, in
-/// double-double.
-#[inline(never)]
-fn far(a: f64, x: Scaled, n: Dd, difference: Dd) -> Ball {
-    let ln = ln_quotient(x.m, n, a, x.e);
-    let mid = ln.mid * a - difference;
-    let size = ln.mid.hi.abs() * a + difference.hi.abs() + a;
-    Ball::from(mid).widen(ln.radius * a + size * (4.0 * Dd::RELATIVE_ERROR) + UNDERFLOW)
+/// Near the count, the deviance is `d v - 2 a v^3 (1/3 + v^2/5 + ...)` with `v = d / (2 a + d)`. The error of `d`
+/// affects the deviance itself, whose logarithm moves at most 2.4 times as much as that of `d` where `|v| <= 1/3`: less
+/// than `5u`. From the rounded `d` on, `v` is off by less than `3u`, the first term by less than `5u`, and the second, a
+/// sixth of it at most, by less than `24u`: less than `(5 + 24/6) 6/5 u < 11u`. That is less than `16u` together.
+///
+/// Elsewhere, the logarithm does not cancel. `n / a` is off by `2u` of itself, so that `a` times the logarithm is off by
+/// `2u a`. The deviance is at least 0.19 times the count and 0.3 times `|d|`; hence that is less than `33u` of it.
+fn minus_deviance(a: f64, d: f64, x: Dd, n: f64) -> Ball {
+    let v = d / (a + (a + d));
+    if v.abs() <= MAX_V {
+        let deviance = d * v - a * cubic(v);
+        let error = ROUNDING * deviance + d.abs() * (2.0 * Dd::RELATIVE_ERROR) + UNDERFLOW;
+        return Ball::new(0.0 - deviance, 0.0, error);
+    }
+    let ln = ln(x.into()) + ln((n / a).into()).widen(1.5 * f64::EPSILON);
+    (ln * a - d).widen(d.abs() * (1.5 * f64::EPSILON) + UNDERFLOW)
 }
 
 /// `2 v^3 (1/3 + v^2/5 + ... + v^32/35)`, off by less than `14u` of itself and `3` times the error of `v`. The
 /// truncation is below `2^-59` of `v^2`; up to `v^2 = 1/64`, eight terms suffice, with a truncation below `2^-54`.
 #[inline(always)]
-fn cubic(v: [f64; 2]) -> [f64; 2] {
-    const SMALL: f64 = 1.0 / 64.0;
-    let w = v.map(|v| v * v);
-    let fourth = w.map(|w| w * w);
-    let eighth = fourth.map(|w| w * w);
-    // Four terms, from c on.
-    let four = |i: usize, c: f64| {
-        let term = |k: f64| 1.0 / (c + 2.0 * k);
-        (term(0.0) + w[i] * term(1.0)) + fourth[i] * (term(2.0) + w[i] * term(3.0))
-    };
-    let low: [f64; 2] = std::array::from_fn(|i| four(i, 3.0) + eighth[i] * four(i, 11.0));
-    let sum = if w[0] <= SMALL && w[1] <= SMALL {
-        low
-    } else {
-        std::array::from_fn(|i| {
-            let high = four(i, 19.0) + eighth[i] * (four(i, 27.0) + eighth[i] * (1.0 / 35.0));
-            low[i] + eighth[i] * eighth[i] * high
-        })
-    };
-    std::array::from_fn(|i| (v[i] + v[i]) * w[i] * sum[i])
+fn cubic(v: f64) -> f64 {
+    let w = v * v;
+    let sum = if w <= 1.0 / 64.0 { odd_reciprocals::<8>(w) } else { odd_reciprocals::<17>(w) };
+    (v + v) * w * sum
+}
+
+/// `1/3 + w/5 + w^2/7 + ...`. As all terms are positive and fall by more than `w`, up to 1/9, the sum is off by less
+/// than `3u` of itself, and `w` by `u`.
+#[inline(always)]
+fn odd_reciprocals<const TERMS: usize>(w: f64) -> f64 {
+    (0..TERMS).rev().fold(0.0, |sum, k| sum * w + 1.0 / (2 * k + 3) as f64)
 }
 
 #[cfg(test)]
@@ -174,8 +99,8 @@ mod tests {
     use num_traits::Signed;
     use proptest::prelude::*;
 
-    use super::super::exactly::{ln::ln, rational::of};
     use super::*;
+    use crate::exactly::{ln::ln, rational::of};
 
     proptest! {
         #![proptest_config(cases(256))]
@@ -189,7 +114,7 @@ mod tests {
             let a = (m * (1.0 + off.powi(3) * (-small * 0.3).exp2())).round().clamp(1.0, n);
             let b = n - a;
             prop_assume!(b > 0.0);
-            let found = minus_deviances(a, b, n.into(), &Rate::new(x));
+            let found = minus_deviances(a, b, &Rate::new(x));
             let part = |count: f64, rate: BigRational| {
                 let quotient = rate * of(n) / of(count);
                 let (least, greatest) = ln(quotient.numer(), quotient.denom());
@@ -202,7 +127,6 @@ mod tests {
             let size = ball.mid.hi.abs();
             let most = size * 5.0 * ROUNDING + n * 1e-22 + 1e-280;
             prop_assert!(ball.radius <= most, "{:?} is wide", ball);
-            prop_assert!(ball.radius <= 6e-11 + n * 1e-22, "{:?} is wide", ball);
             let lead = of(a) - of(x) * of(n);
             let off = (of(found.lead) - &lead).abs();
             prop_assert!(off <= lead.abs() * of(f64::EPSILON) + of(a.min(b) * 1e-30));

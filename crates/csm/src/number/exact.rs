@@ -3,11 +3,9 @@
 //! The rounding error of a sum or a product of two floats is itself a float, and a few further operations find
 //! it (Dekker 1971, Knuth's TAOCP 4.2.2). Nothing is lost: the two results add up to the exact answer.
 
-use super::fused;
-
 /// `a + b` rounded, and the rounding error. Exact for all finite inputs whose sum is finite.
 #[inline(always)]
-pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
+pub(crate) const fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let b_used = sum - a;
     let a_used = sum - b_used;
@@ -16,7 +14,7 @@ pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
 
 /// As [`two_sum`], for `|a| >= |b|` or `a == 0`, in half the operations.
 #[inline(always)]
-pub(crate) fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
+pub(crate) const fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     (sum, b - (sum - a))
 }
@@ -24,29 +22,19 @@ pub(crate) fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
 /// `a * b` rounded, and the rounding error. Exact when `2^-968 <= |a * b|` and both factors are below `2^996`; a
 /// smaller product is off by at most `2^-1070`.
 ///
-/// With a [fused multiply-add](fused), the error costs one operation; without one, each factor is split into halves
-/// whose products are exact (Veltkamp, Dekker). The results are the same, since both are exact.
+/// Each factor is split into halves whose products are exact (Veltkamp, Dekker). A fused multiply-add would find the
+/// same error, but not every processor has one.
 #[inline(always)]
-pub(crate) fn two_prod(a: f64, b: f64) -> (f64, f64) {
+pub(crate) const fn two_prod(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
-    if fused::is_at_hand() {
-        (product, fused::multiply_subtract(a, b, product))
-    } else {
-        (product, product_error(a, b, product))
-    }
-}
-
-/// The rounding error of `product = a * b`, by Dekker's splitting.
-#[inline(always)]
-fn product_error(a: f64, b: f64, product: f64) -> f64 {
     let (a_high, a_low) = halves(a);
     let (b_high, b_low) = halves(b);
-    a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+    (product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low))
 }
 
 /// The upper 26 and the lower 26 bits of the significand (the sign of the lower half is the 53rd bit).
 #[inline(always)]
-fn halves(x: f64) -> (f64, f64) {
+const fn halves(x: f64) -> (f64, f64) {
     const SPLITTER: f64 = 134_217_729.0; // 2^27 + 1
     let scaled = SPLITTER * x;
     let high = scaled - (scaled - x);
@@ -85,12 +73,7 @@ mod tests {
 
         #[test]
         fn splitting_finds_the_error_that_a_fused_multiply_add_finds(a in -1e150..1e150, b in -1e150..1e150) {
-            let error = f64::mul_add(a, b, -(a * b));
-            prop_assert_eq!(product_error(a, b, a * b), error);
-            prop_assert_eq!(two_prod(a, b), (a * b, error));
-            if fused::is_at_hand() {
-                prop_assert_eq!(fused::multiply_subtract(a, b, a * b), error);
-            }
+            prop_assert_eq!(two_prod(a, b), (a * b, f64::mul_add(a, b, -(a * b))));
         }
 
         #[test]

@@ -58,177 +58,102 @@
 //! |error of J| <= K A_N / sigma,   K = e^(D/6) sum of |rho_k| D^((k-N)/2) / (k-1)
 //! ```
 //!
-//! For each [`Order`], a test derives the coefficients and the residual's in exact rational numbers, bounds the latter
-//! for all `w` from 0 to 1/4, and checks that `K` does not exceed the value used here.
+//! A test derives the coefficients and the residual's in exact rational numbers, bounds the latter for all `w` from 0 to
+//! 1/4, and checks that `K` does not exceed [`REMAINDER`].
 //!
 //! **Rounding.** A moment `A_j` is the average of `((zeta + u) / sigma)^j` over a bell, so that relative errors of
-//! `sigma` and `zeta` enter it at most `j` times, and those of `zeta` at least once. `zeta` is off by `40u` of itself,
-//! as the divergence is off by `70u` at most, up to [`MAX_DEVIANCE`], and `1/sigma` by `4u`. With `A_j <= A_0 D^(j/2)`
-//! and `D <= 6.25`, the sum of `j |c_j A_j|` is less than `4 A_0`: less than `(1 + 4) 40u + 4 4u = 216u` of `A_0`.
-//! Mills' ratio, which is multiplied by less than 1.01, is off by less than `48u`, as `zeta < 10` wherever the error
-//! matters. The sum of the terms' sizes is less than `3 A_0`, and each takes fewer than 20 roundings. Together that is
-//! less than `325u` of `A_0`, which is at most 3 times the sum: less than `975u`.
+//! `sigma` and `zeta` enter it at most `j` times, and those of `zeta` at least once. `zeta` is off by `20u` of itself,
+//! as the divergence is off by `33u` at most, and `1/sigma` by `4u`. With `A_j <= A_0 D^(j/2)` and `D <= 2.25`, the sum
+//! of `j |c_j A_j|` is less than `4 A_0`: less than `(1 + 4) 20u + 4 4u = 116u` of `A_0`. Mills' ratio, which is
+//! multiplied by less than 1.01, is off by less than `60u`. The sum of the terms' sizes is less than `3 A_0`, and each
+//! takes fewer than 20 roundings. Together that is less than `240u` of `A_0`, which is at most 3 times the sum: less than
+//! `720u`.
 
-use super::Rough;
-use super::deviance::MAX_DEVIANCE;
+use super::Ball;
 use super::mills::mills;
 
-/// The coefficients `[c_(2k+2), c_(2k+1) / g]`, `k = 0, 1, ...`, as polynomials in `w`, the constants first. `c_16` is
-/// not used.
-#[rustfmt::skip]
-const COEFFICIENTS: [[[f64; 2]; 8]; 8] = [
-    [
-        [0.08333333333333333, 0.3333333333333333], [-0.08333333333333333, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0],
-        [0.0, 0.0], [0.0, 0.0], [0.0, 0.0],
-    ],
-    [
-        [0.0011574074074074073, 0.014814814814814815], [-0.0023148148148148147, 0.007407407407407408],
-        [0.0011574074074074073, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0],
-    ],
-    [
-        [-0.0001787551440329218, -0.0003527336860670194], [0.0005362654320987655, 0.0001763668430335097],
-        [1.9290123456790123e-5, 0.0001763668430335097], [0.0001787551440329218, 0.0], [0.0, 0.0], [0.0, 0.0],
-        [0.0, 0.0], [0.0, 0.0],
-    ],
-    [
-        [-2.185448510679992e-6, -3.919263178522438e-5], [8.741794042719968e-6, 5.878894767783657e-5],
-        [-6.4989344503233396e-6, 0.0], [2.1280374289633547e-6, -1.959631589261219e-5], [-2.185448510679992e-6, 0.0],
-        [0.0, 0.0], [0.0, 0.0], [0.0, 0.0],
-    ],
-    [
-        [8.296711340953087e-7, 1.85406221071516e-6], [-4.148355670476543e-6, -4.6351555267879e-6],
-        [4.128120036118395e-6, 2.8701674792209774e-7], [4.047126871629615e-8, -3.2000717871774115e-7],
-        [-2.0235634358148075e-8, -9.2703110535758e-7], [-8.296711340953087e-7, 0.0], [0.0, 0.0], [0.0, 0.0],
-    ],
-    [
-        [6.707853543401498e-9, 1.7665952736826078e-7], [-4.024712126040899e-8, -6.183083457889128e-7],
-        [6.66560692701234e-8, 3.466871322381153e-7], [-3.227186922533274e-8, 3.3159612492031333e-9],
-        [2.072882626384141e-9, 3.3159612492031333e-9], [-6.285387379509914e-9, 8.832976368413039e-8],
-        [6.707853543401498e-9, 0.0], [0.0, 0.0],
-    ],
-    [
-        [-4.382036018453353e-9, -1.0261809784240309e-8], [3.067425212917347e-8, 4.6178144029081385e-8],
-        [-6.13055051971713e-8, -4.3668615532660644e-8], [3.0502255884470866e-8, 1.3666121474890463e-9],
-        [1.2029438797897155e-10, 0.0], [-3.429626562767029e-11, 1.2547642482103691e-9],
-        [4.2999061175650634e-11, 5.130904892120154e-9], [4.382036018453353e-9, 0.0],
-    ],
-    [
-        [0.0, -9.14769958223679e-10], [0.0, 5.031234770230235e-9], [0.0, -7.2648956221081404e-9],
-        [0.0, 2.153764786355969e-9], [0.0, 7.281836167770802e-12], [0.0, -9.675092836437443e-12],
-        [0.0, -2.6632021840645688e-11], [0.0, -4.573849791118395e-10],
-    ],
-];
+/// Half of the number `N` of terms.
+const PAIRS: usize = 6;
 
-/// The conditions for the series with this many pairs of terms.
-struct Order<const PAIRS: usize> {
-    /// The smallest `sigma^2`, at least half the number of terms.
-    min_variance: f64,
-    /// The largest `D`.
-    spread: f64,
-    /// A bound on `K` up to there.
-    remainder: f64,
-}
+/// The smallest `sigma^2`, at least half the number of terms.
+const MIN_VARIANCE: f64 = 24.0;
 
-const SHORT: Order<4> = Order { min_variance: 50.0, spread: 1.0, remainder: 8.4e-6 };
-const MIDDLE: Order<6> = Order { min_variance: 24.0, spread: 2.25, remainder: 6.8e-8 };
-const LONG: Order<8> = Order { min_variance: 14.0, spread: 6.25, remainder: 1.62e-9 };
+/// The largest `D`.
+const MAX_SPREAD: f64 = 2.25;
+
+/// A bound on `K` up to there.
+const REMAINDER: f64 = 6.8e-8;
 
 /// `2^-43 = 1024u`.
 const ROUNDING: f64 = 1.136_868_377_216_160_3e-13;
 
-/// The quantities of the shapes and the rate that the series need.
-struct Bell {
-    w: f64,
-    g: f64,
-    variance: f64,
-    /// `1 / sigma`, and its square.
-    precision: f64,
-    square: f64,
-    zeta: f64,
-    /// Mills' ratio at `zeta`.
-    mills: f64,
-}
+/// The coefficients `[c_(2k+2), c_(2k+1) / g]`, `k = 0, 1, ...`, as polynomials in `w`, the constants first. The last
+/// even one, `c_12`, is not used.
+#[rustfmt::skip]
+const COEFFICIENTS: [[[f64; 2]; 6]; PAIRS] = [
+    [
+        [0.08333333333333333, 0.3333333333333333], [-0.08333333333333333, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0],
+        [0.0, 0.0],
+    ],
+    [
+        [0.0011574074074074073, 0.014814814814814815], [-0.0023148148148148147, 0.007407407407407408],
+        [0.0011574074074074073, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0],
+    ],
+    [
+        [-0.0001787551440329218, -0.0003527336860670194], [0.0005362654320987655, 0.0001763668430335097],
+        [1.9290123456790123e-5, 0.0001763668430335097], [0.0001787551440329218, 0.0], [0.0, 0.0], [0.0, 0.0],
+    ],
+    [
+        [-2.185448510679992e-6, -3.919263178522438e-5], [8.741794042719968e-6, 5.878894767783657e-5],
+        [-6.4989344503233396e-6, 0.0], [2.1280374289633547e-6, -1.959631589261219e-5], [-2.185448510679992e-6, 0.0],
+        [0.0, 0.0],
+    ],
+    [
+        [8.296711340953087e-7, 1.85406221071516e-6], [-4.148355670476543e-6, -4.6351555267879e-6],
+        [4.128120036118395e-6, 2.8701674792209774e-7], [4.047126871629615e-8, -3.2000717871774115e-7],
+        [-2.0235634358148075e-8, -9.2703110535758e-7], [-8.296711340953087e-7, 0.0],
+    ],
+    [
+        [0.0, 1.7665952736826078e-7], [0.0, -6.183083457889128e-7], [0.0, 3.466871322381153e-7],
+        [0.0, 3.3159612492031333e-9], [0.0, 3.3159612492031333e-9], [0.0, 8.832976368413039e-8],
+    ],
+];
 
 /// The lower tail over the density on the near side of the mean, where the divergence `zeta^2 / 2` is that of the rate
 /// from `a / (a + b)`; `None`, where the error is not proven to be below `most` of it. It is never below `2^-43`.
-#[inline(always)]
-pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<Rough> {
+#[inline]
+pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<Ball> {
     let one_over_n = 1.0 / (a + b);
     let q = b * one_over_n;
     let variance = a * q;
-    if variance < LONG.min_variance || divergence > MAX_DEVIANCE {
+    if variance < MIN_VARIANCE || 2.0 * divergence + (6 * PAIRS) as f64 > MAX_SPREAD * variance {
         return None;
     }
-    let precision = 1.0 / variance.sqrt();
     let (w, g) = (a * one_over_n * q, (b - a) * one_over_n);
+    let precision = 1.0 / variance.sqrt();
+    let per_variance = precision * precision;
     let zeta = (2.0 * divergence).sqrt();
-    let bell = Bell { w, g, variance, precision, square: precision * precision, zeta, mills: mills(zeta) };
-    if let Some(share) = SHORT.share(&bell, most) {
-        return Some(share);
+    let ratio = zeta * precision;
+    let mills = mills(zeta);
+    let coefficients = COEFFICIENTS
+        .map(|row| row.iter().rev().fold([0.0; 2], |sum, coefficient| [0, 1].map(|i| sum[i] * w + coefficient[i])));
+    // The part of A_(2k+2) beside its multiple of A_0, over zeta / sigma^2, and A_(2k+1), over 1 / sigma; their sums.
+    let (mut power, mut moments, mut sums) = (1.0, [1.0; 2], coefficients[0]);
+    // That multiple, and the sum.
+    let (mut multiple, mut multiples) = (1.0, 1.0);
+    for k in 1..PAIRS {
+        let steps = [(2 * k + 1) as f64 * per_variance, (2 * k) as f64 * per_variance];
+        multiple *= (2 * k - 1) as f64 * per_variance;
+        multiples += coefficients[k - 1][0] * multiple;
+        power *= ratio * ratio;
+        moments = [0, 1].map(|i| power + steps[i] * moments[i]);
+        sums = [0, 1].map(|i| sums[i] + coefficients[k][i] * moments[i]);
     }
-    if let Some(share) = MIDDLE.share(&bell, most) {
-        return Some(share);
-    }
-    LONG.share(&bell, most)
-}
-
-impl<const PAIRS: usize> Order<PAIRS> {
-    /// Whether the remainder is proven.
-    #[inline(always)]
-    fn is_proven(&self, bell: &Bell) -> bool {
-        bell.variance >= self.min_variance && bell.zeta * bell.zeta + (6 * PAIRS) as f64 <= self.spread * bell.variance
-    }
-
-    /// Whether the series is worth a try: `A_N / A_0` is about the product of `(k + zeta^2) / sigma^2`, `k = 1, 3, ...,
-    /// N - 1`, and the power of their mean is some one to ten times as much.
-    #[inline(always)]
-    fn is_promising(&self, bell: &Bell, most: f64) -> bool {
-        let mean = (bell.zeta * bell.zeta + PAIRS as f64) * bell.square;
-        let guess = (0..PAIRS).fold(self.remainder, |product, _| product * mean);
-        guess <= 4.0 * most
-    }
-
-    #[inline(always)]
-    fn share(&self, bell: &Bell, most: f64) -> Option<Rough> {
-        if !self.is_proven(bell) || !self.is_promising(bell, most) {
-            return None;
-        }
-        let coefficients = coefficients::<PAIRS>(bell.w);
-        let ratio = bell.zeta * bell.precision;
-        let square = ratio * ratio;
-        // The part of A_(2k+2) beside its multiple of A_0, over zeta / sigma^2, and A_(2k+1), over 1 / sigma; their
-        // sums.
-        let (mut power, mut moments, mut sums) = (1.0, [1.0; 2], coefficients[0]);
-        // That multiple, and the sum.
-        let (mut multiple, mut multiples) = (1.0, 1.0);
-        for k in 1..PAIRS {
-            let steps = [(2 * k + 1) as f64 * bell.square, (2 * k) as f64 * bell.square];
-            multiple *= (2 * k - 1) as f64 * bell.square;
-            multiples += coefficients[k - 1][0] * multiple;
-            power *= square;
-            moments = std::array::from_fn(|i| power + steps[i] * moments[i]);
-            sums = std::array::from_fn(|i| sums[i] + coefficients[k][i] * moments[i]);
-        }
-        let rest = ratio * bell.precision;
-        let sum = multiples * bell.mills + (rest * sums[0] + bell.g * bell.precision * sums[1]);
-        let beyond = (2 * PAIRS - 1) as f64 * bell.square * multiple * bell.mills + rest * moments[0];
-        let error = self.remainder * beyond + ROUNDING * sum;
-        (error <= most * sum).then_some(Rough { value: sum * bell.precision, error: error * bell.precision * 1.001 })
-    }
-}
-
-/// The polynomials of the table's first rows at `w`, all at a time; the last even one is not used and is zero.
-#[inline(always)]
-fn coefficients<const PAIRS: usize>(w: f64) -> [[f64; 2]; PAIRS] {
-    let mut sums = [[0.0; 2]; PAIRS];
-    for power in (0..8).rev() {
-        // An even row ends with the power after its number.
-        for row in power.max(1) - 1..PAIRS {
-            sums[row] = std::array::from_fn(|i| sums[row][i] * w + COEFFICIENTS[row][power][i]);
-        }
-    }
-    sums[PAIRS - 1][0] = 0.0;
-    sums
+    let rest = ratio * precision;
+    let sum = multiples * mills + (rest * sums[0] + g * precision * sums[1]);
+    let beyond = (2 * PAIRS - 1) as f64 * per_variance * multiple * mills + rest * moments[0];
+    let error = REMAINDER * beyond + ROUNDING * sum;
+    (error <= most * sum).then(|| Ball::new(sum * precision, 0.0, error * precision * 1.001))
 }
 
 #[cfg(test)]
@@ -238,11 +163,10 @@ mod tests {
     use num_traits::{One, Signed, ToPrimitive, Zero};
     use proptest::prelude::*;
 
-    use super::super::Ball;
-    use super::super::exactly::rational::of;
-    use super::super::fraction::{Fraction, NARROW, lead};
+    use super::super::fraction::{Fraction, NARROW};
     use super::super::kernel::{Rate, kernel};
     use super::*;
+    use crate::exactly::rational::of;
 
     /// A polynomial in `w`.
     type Polynomial = Vec<BigRational>;
@@ -334,8 +258,8 @@ mod tests {
 
     #[test]
     fn the_coefficients_are_those_of_the_solution() {
-        for (j, exact) in solution(16).iter().enumerate() {
-            for (k, found) in (0..8).map(|k| (k, coefficient(j, k))) {
+        for (j, exact) in solution(2 * PAIRS).iter().enumerate() {
+            for (k, found) in (0..6).map(|k| (k, coefficient(j, k))) {
                 let truth = exact.get(k).cloned().unwrap_or_else(BigRational::zero);
                 let off = (of(found) - &truth).abs();
                 assert!(off <= truth.abs() * of(f64::EPSILON / 2.0), "w^{k} V^{j}: {found:e}");
@@ -343,11 +267,12 @@ mod tests {
         }
     }
 
-    fn assert_remainder<const PAIRS: usize>(order: &Order<PAIRS>) {
+    #[test]
+    fn the_remainder_is_no_greater_than_claimed() {
         let terms = 2 * PAIRS;
         let series = solution(terms);
-        let root = of(order.spread.sqrt());
-        assert!(order.spread.sqrt() * order.spread.sqrt() == order.spread && order.min_variance >= PAIRS as f64);
+        let root = of(MAX_SPREAD.sqrt());
+        assert!(MAX_SPREAD.sqrt() * MAX_SPREAD.sqrt() == MAX_SPREAD && MIN_VARIANCE >= PAIRS as f64);
         let mut sum = BigRational::zero();
         let mut power = BigRational::one();
         for (k, right) in right_side(&series, 3 * terms).iter().enumerate() {
@@ -361,23 +286,16 @@ mod tests {
                 power *= &root;
             }
         }
-        let proven = sum.to_f64().expect("a moderate number") * (order.spread / 6.0).exp();
-        assert!(proven < order.remainder && order.remainder < 1.1 * proven, "{proven:e}");
-    }
-
-    #[test]
-    fn the_remainder_is_no_greater_than_claimed() {
-        assert_remainder(&SHORT);
-        assert_remainder(&MIDDLE);
-        assert_remainder(&LONG);
+        let proven = sum.to_f64().expect("a moderate number") * (MAX_SPREAD / 6.0).exp();
+        assert!(proven < REMAINDER && REMAINDER < 1.1 * proven, "{proven:e}");
     }
 
     #[test]
     fn unproven_cases_give_no_result() {
         // With any requested error: too far from the mean, and too small a shape.
-        assert!(near_share(20.0, 1e6, 20.0, f64::MAX).is_some());
-        assert!(near_share(20.0, 1e6, 50.0, f64::MAX).is_none());
-        assert!(near_share(13.0, 1e6, 0.0, f64::MAX).is_none());
+        assert!(near_share(40.0, 1e6, 20.0, f64::MAX).is_some());
+        assert!(near_share(40.0, 1e6, 50.0, f64::MAX).is_none());
+        assert!(near_share(23.0, 1e6, 0.0, f64::MAX).is_none());
     }
 
     proptest! {
@@ -395,11 +313,11 @@ mod tests {
                 Rate::complement_of((b / (a + b)) * (1.0 + deviations * (a / (b * (a + b))).sqrt()))
             };
             let width = 2f64.powi(-digits);
-            prop_assume!(lead(a, b, &rate) >= 0.0);
-            let Some(found) = near_share(a, b, kernel(a, b, &rate).divergence(), width) else { return Ok(()) };
-            prop_assert!(found.error <= 1.01 * width * found.value, "{:?} is wide", found);
-            let found = Ball::from(found);
-            let fraction = Fraction::new(a, b, &rate).enclose_to(NARROW);
+            let kernel = kernel(a, b, &rate);
+            prop_assume!(kernel.lead >= 0.0);
+            let Some(found) = near_share(a, b, kernel.divergence, width) else { return Ok(()) };
+            prop_assert!(found.radius <= 1.01 * width * found.mid.hi, "{:?} is wide", found);
+            let fraction = Fraction { a, b, x: rate.x.hi, lead: kernel.lead }.enclose_to(NARROW);
             let (lower, upper) = (fraction.lower / a * (1.0 - 1e-15), fraction.upper / a * (1.0 + 1e-15));
             prop_assert!(found.lower() <= upper && lower <= found.upper(), "{:?} and {:?}", found, fraction);
         }

@@ -18,18 +18,12 @@
 //! ends go to the ends; `m` only decides how narrow the enclosure gets, and is doubled until it is narrow
 //! enough.
 //!
-//! **Rounding.** In this form, with `x` on the near side of the mean (`L >= 0`) and `b > m + 1`, every term is
-//! positive. Then an end is carried as a numerator and a denominator, without a division: each takes fewer than 14
-//! roundings a step, and sums of positive terms pass relative errors on without enlarging them, so that the quotient is
-//! off by less than `32 u` a step ([`Fraction::positive_steps`]). Elsewhere the errors are below `16 u` times the sum
-//! of the absolute values of the terms, whatever the signs, and every step's quotient is widened by that
-//! ([`Fraction::step`]).
+//! **Rounding.** The errors of a step's numerator and denominator are below `16 u` times the sum of the absolute values of
+//! their terms, whatever the signs, and every step's quotient is widened by that.
 //!
 //! **Steps.** Far from the mean, or where a shape is small, sixteen suffice; near the mean about the root of the
 //! smaller shape, and from some dozens on an [expansion](super::expansion) is used there. So it takes at most a hundred
 //! or so; the search ends at [`MAX_STEPS`] in any case, with an enclosure that is as certain as any, only wider.
-
-use super::kernel::Rate;
 
 /// `2^-49 = 16 u`.
 const ROUNDING: f64 = 1.776_356_839_400_250_5e-15;
@@ -56,21 +50,15 @@ impl Enclosure {
 
 /// The fraction for one distribution and one `x`.
 pub(crate) struct Fraction {
-    a: f64,
-    b: f64,
-    x: f64,
-    /// `a (1-x) - b x`.
-    lead: f64,
-    /// The number of double steps that will probably suffice.
-    steps: u32,
+    pub(crate) a: f64,
+    pub(crate) b: f64,
+    pub(crate) x: f64,
+    /// `a (1-x) - b x`: positive on the near side of the mean. Off by `2^-52` of itself and `2^-102` of the smaller
+    /// expected count.
+    pub(crate) lead: f64,
 }
 
 impl Fraction {
-    pub(crate) fn new(a: f64, b: f64, rate: &Rate) -> Self {
-        let lead = lead(a, b, rate);
-        Fraction { a, b, x: rate.x.to_f64(), lead, steps: likely_steps(a, b, lead) }
-    }
-
     /// Encloses `F` so that the ends are at most `width` apart, relatively, or as near as rounding permits: until twice
     /// the steps do not halve the width any more, or the limit is reached.
     pub(crate) fn enclose_to(&self, width: f64) -> Enclosure {
@@ -80,9 +68,9 @@ impl Fraction {
         if ratio < NARROW / 8.0 {
             return Enclosure { lower: 1.0, upper: 1.0 + NARROW / 4.0 };
         }
-        let mut steps = self.steps;
+        let mut steps = self.likely_steps();
         let mut found = self.enclose(steps);
-        while found.relative_width() > width + 2.0 * rounding(steps) && steps < MAX_STEPS {
+        while found.relative_width() > width && steps < MAX_STEPS {
             steps *= 2;
             let next = self.enclose(steps);
             if next.relative_width() > 0.5 * found.relative_width() {
@@ -93,133 +81,68 @@ impl Fraction {
         found
     }
 
+    /// Near the mean of a distribution with large shapes it takes about as many steps as the complementary error
+    /// function that it resembles: more, the fewer standard deviations away.
+    fn likely_steps(&self) -> u32 {
+        let deviations = self.lead.abs() / (self.a / (self.a + self.b) * self.b).sqrt();
+        let near = 1.0 / deviations.max(1e-3);
+        let resembling = near * (100.0 + 50.0 * near);
+        12 + resembling.min(self.a.min(self.b).sqrt()) as u32
+    }
+
     /// Encloses `F`, from `start` double steps on.
-    pub(crate) fn enclose(&self, start: u32) -> Enclosure {
+    fn enclose(&self, start: u32) -> Enclosure {
         let m = f64::from(start);
-        let mut s = Enclosure { lower: m / (self.a + 2.0 * m) * (1.0 - ROUNDING), upper: 1.0 };
-        let mut m = start;
-        while m > 1 && !self.all_positive(m - 1) {
-            m -= 1;
-            s = self.step(f64::from(m), s);
-        }
-        if self.all_positive(0) {
-            let ends = [s.lower, s.upper].map(|end| self.positive_steps(m, end));
-            let error = rounding(m);
-            // F is at least 1, as all terms of its series are positive.
-            let lower = ends[0].min(ends[1]) * (1.0 - error);
-            return Enclosure { lower: lower.max(1.0), upper: ends[0].max(ends[1]) * (1.0 + error) };
-        }
-        self.first(s)
-    }
-
-    /// Whether all terms of the step to `S_m` are positive, and those of all further steps.
-    fn all_positive(&self, m: u32) -> bool {
-        self.lead >= 0.0 && self.b > f64::from(m + 1)
-    }
-
-    /// `F` from `S_m`, where all terms are positive; off by less than `32 u` for each of `m + 1` steps.
-    fn positive_steps(&self, m: u32, s: f64) -> f64 {
-        let (a, x, lead) = (self.a, self.x, self.lead);
-        let (mut top, mut bottom) = (s, 1.0);
-        for m in (1..m).rev() {
-            let weight = f64::from(m);
-            let width = (self.b - (weight + 1.0)) * x;
-            let last = a + 2.0 * weight;
-            let constant = (a + weight) * lead + (a * (1.0 + weight * (3.0 - x)) + weight * (2.0 + weight * (4.0 - x)));
-            let moved = width * top;
-            (top, bottom) = (weight * ((last + 1.0) * bottom + moved), constant * bottom + last * moved);
-            // A step multiplies by less than 2^112, and the top is not below the bottom by more than 2^54.
-            if m % 8 == 0 {
-                let scale = super::exact::power_of_two(-super::exact::split_exponent(bottom).1);
-                (top, bottom) = (top * scale, bottom * scale);
-            }
-        }
-        let moved = (self.b - 1.0) * x * top;
-        ((a + 1.0) * bottom + moved) / ((1.0 + lead) * bottom + moved)
+        let first = Enclosure { lower: m / (self.a + 2.0 * m) * (1.0 - ROUNDING), upper: 1.0 };
+        let next = (1..start).rev().fold(first, |next, m| self.step(f64::from(m), next));
+        // `F` from `S_1`. It is at least 1, as all terms of its series are positive.
+        let top = Linear { constant: self.a + 1.0, size: self.a + 1.0, slope: 1.0 };
+        let bottom = Linear { constant: 1.0 + self.lead, size: 1.0 + self.lead.abs(), slope: 1.0 };
+        let known = Enclosure { lower: 1.0, upper: f64::INFINITY };
+        quotient(top, bottom, (self.b - 1.0) * self.x, next, known)
     }
 
     /// `S_m` from `S_(m+1)`.
     #[inline(always)]
     fn step(&self, m: f64, next: Enclosure) -> Enclosure {
         let (a, x) = (self.a, self.x);
-        let width = (self.b - (m + 1.0)) * x;
         let last = a + 2.0 * m;
         let from_lead = (a + m) * self.lead;
         let rest = a * (1.0 + m * (3.0 - x)) + m * (2.0 + m * (4.0 - x));
-        let constant = Sum { value: from_lead + rest, size: from_lead.abs() + rest };
-        let known_lower = m / last * (1.0 - ROUNDING);
-        let end = |s: f64| {
-            let moved = width * s;
-            let top = Sum { value: m * (last + 1.0 + moved), size: m * (last + 1.0 + moved.abs()) };
-            let bottom = Sum { value: constant.value + last * moved, size: constant.size + last * moved.abs() };
-            top.over(bottom)
-        };
-        let (Some(one), Some(other)) = (end(next.lower), end(next.upper)) else {
-            return Enclosure { lower: known_lower, upper: 1.0 };
-        };
-        Enclosure { lower: one.lower.min(other.lower).max(known_lower), upper: one.upper.max(other.upper).min(1.0) }
-    }
-
-    /// `F` from `S_1`.
-    fn first(&self, next: Enclosure) -> Enclosure {
-        let (a, lead) = (self.a, self.lead);
-        let width = (self.b - 1.0) * self.x;
-        let end = |s: f64| {
-            let moved = width * s;
-            let top = Sum { value: a + 1.0 + moved, size: a + 1.0 + moved.abs() };
-            let bottom = Sum { value: 1.0 + lead + moved, size: 1.0 + lead.abs() + moved.abs() };
-            top.over(bottom)
-        };
-        // F is at least 1, as all terms of its series are positive.
-        match (end(next.lower), end(next.upper)) {
-            (Some(one), Some(other)) => {
-                Enclosure { lower: one.lower.min(other.lower).max(1.0), upper: one.upper.max(other.upper) }
-            }
-            _ => Enclosure { lower: 1.0, upper: f64::INFINITY },
-        }
+        let top = Linear { constant: m * (last + 1.0), size: m * (last + 1.0), slope: m };
+        let bottom = Linear { constant: from_lead + rest, size: from_lead.abs() + rest, slope: last };
+        let known = Enclosure { lower: m / last * (1.0 - ROUNDING), upper: 1.0 };
+        quotient(top, bottom, (self.b - (m + 1.0)) * x, next, known)
     }
 }
 
-/// The relative error of `steps` steps with only positive terms: `2^-48` for each.
-fn rounding(steps: u32) -> f64 {
-    f64::from(steps + 1) * 3.552_713_678_800_501e-15
-}
-
-/// Sixteen suffice far from the mean, or when a shape is small. Near the mean of a distribution with large shapes it
-/// takes about as many as the complementary error function that it resembles: more, the fewer standard deviations away.
-fn likely_steps(a: f64, b: f64, lead: f64) -> u32 {
-    let deviations = lead.abs() / (a / (a + b) * b).sqrt();
-    let near = 1.0 / deviations.max(1e-3);
-    let resembling = near * (100.0 + 50.0 * near);
-    16 + resembling.min(a.min(b).sqrt()) as u32
-}
-
-/// `a (1-x) - b x`: positive on the near side of the mean. Off by less than `2^-52 + 2^-52 |L|`, as the products are
-/// made in double-double, and are at most `2^53`. (A rate below `2^-1000` counts as one of about that size, which
-/// matters as little.)
-pub(crate) fn lead(a: f64, b: f64, rate: &Rate) -> f64 {
-    let product =
-        |weight: f64, part: super::kernel::Scaled| part.m.scale(super::exact::power_of_two(part.e.max(-1000))) * weight;
-    (product(a, rate.y) - product(b, rate.x)).hi
-}
-
-/// A computed sum, and the sum of its terms' absolute values.
+/// A linear function: its value at 0, the sum of the absolute values of that value's terms, and its slope.
 #[derive(Clone, Copy)]
-struct Sum {
-    value: f64,
+struct Linear {
+    constant: f64,
     size: f64,
+    slope: f64,
 }
 
-impl Sum {
-    /// Encloses the quotient; `None` when the divisor may be zero or negative.
+impl Linear {
+    /// The value, and its maximum error.
     #[inline(always)]
-    fn over(self, divisor: Sum) -> Option<Enclosure> {
-        let error = self.size * ROUNDING;
-        let divisor_error = divisor.size * ROUNDING;
-        let least = divisor.value - divisor_error;
-        (least > 0.0).then(|| Enclosure {
-            lower: ((self.value - error) / (divisor.value + divisor_error)).next_down(),
-            upper: ((self.value + error) / least).next_up(),
-        })
+    fn at(self, s: f64) -> (f64, f64) {
+        let moved = self.slope * s;
+        (self.constant + moved, (self.size + moved.abs()) * ROUNDING)
     }
+}
+
+/// Encloses the quotient of two functions of `w s` for all `s` of an enclosure, as far as it is not known better.
+#[inline(always)]
+fn quotient(top: Linear, bottom: Linear, w: f64, s: Enclosure, known: Enclosure) -> Enclosure {
+    let end = |s: f64| {
+        let ((value, error), (divisor, divisor_error)) = (top.at(w * s), bottom.at(w * s));
+        // A divisor that may be zero or negative says nothing.
+        let least = divisor - divisor_error;
+        (least > 0.0)
+            .then(|| [((value - error) / (divisor + divisor_error)).next_down(), ((value + error) / least).next_up()])
+    };
+    let (Some(one), Some(other)) = (end(s.lower), end(s.upper)) else { return known };
+    Enclosure { lower: one[0].min(other[0]).max(known.lower), upper: one[1].max(other[1]).min(known.upper) }
 }

@@ -52,8 +52,8 @@ mod tests {
     use num_rational::BigRational;
     use proptest::prelude::*;
 
-    use super::super::exactly::rational::of;
     use super::*;
+    use crate::exactly::rational::of;
 
     /// Whether no float is nearer, and of two equally near ones it is the even one.
     fn is_nearest(found: f64, truth: &BigRational) -> bool {

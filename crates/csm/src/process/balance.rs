@@ -31,8 +31,8 @@ const HORIZON: u64 = 2048;
 
 const ROUNDING: f64 = 1.0 + 1e-10;
 
-/// The logarithm of each direction's share of the error, at most zero: `(above, below)`.
-pub(super) fn ln_shares(threshold: Threshold, log_eps: f64) -> (f64, f64) {
+/// The logarithm of each direction's share of the error, at most zero: above, below.
+pub(super) fn ln_shares(threshold: Threshold, log_eps: f64) -> [f64; 2] {
     let wide = if threshold.value() >= 0.5 { Direction::Below } else { Direction::Above };
     let wide_process = UniformTail::new(threshold, wide);
     let narrow_process = UniformTail::new(threshold, wide.opposite());
@@ -44,8 +44,8 @@ pub(super) fn ln_shares(threshold: Threshold, log_eps: f64) -> (f64, f64) {
     let narrow_share = if rest > 0.0 { crate::number::ln::ln(rest.into()).lower() } else { f64::NEG_INFINITY };
     let narrow_share = narrow_share.max(narrow_process.ln_width().lower()).min(wide_share);
     match wide {
-        Direction::Below => (narrow_share, wide_share),
-        Direction::Above => (wide_share, narrow_share),
+        Direction::Below => [narrow_share, wide_share],
+        Direction::Above => [wide_share, narrow_share],
     }
 }
 
@@ -103,11 +103,8 @@ fn exp_up(x: Ball) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use super::super::Test;
+    use super::super::{Method, Test};
     use super::*;
-    use crate::power::test_power;
 
     /// Long after the horizon, too: at such a threshold, most of the probability comes then.
     #[test]
@@ -116,8 +113,8 @@ mod tests {
             let threshold = Threshold::new(value).expect("a threshold");
             let process = UniformTail::new(threshold, Direction::Below);
             let used = used(&process, 0.0, log_eps);
-            let test = Test::of([Arc::new(process) as Arc<dyn EProcess>], log_eps).expect("a test");
-            let stops = test_power(&test, value, 20_000).expect("a valid question").fails / log_eps.exp();
+            let test = Test::new(value, log_eps, Method::OneSided).expect("a test").towards(Direction::Below);
+            let stops = test.power(value, 20_000).expect("a valid question").fails / log_eps.exp();
             assert!(stops <= used && used <= 1.3 * stops, "{value}: {stops} and {used}");
         }
     }

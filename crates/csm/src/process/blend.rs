@@ -12,7 +12,7 @@ use crate::number::ln::ln_1p;
 ///
 /// Its level exceeds the better one's by at most `ln 2`, and is below it where both have evidence.
 #[derive(Debug, Clone)]
-pub struct Blend {
+pub(crate) struct Blend {
     first: Arc<dyn EProcess>,
     second: Arc<dyn EProcess>,
 }
@@ -20,8 +20,7 @@ pub struct Blend {
 impl Blend {
     /// # Panics
     /// If the processes prove different directions.
-    #[must_use]
-    pub fn new(first: Arc<dyn EProcess>, second: Arc<dyn EProcess>) -> Self {
+    pub(crate) fn new(first: Arc<dyn EProcess>, second: Arc<dyn EProcess>) -> Self {
         assert_eq!(first.direction(), second.direction(), "a blend of two directions proves neither");
         Blend { first, second }
     }

@@ -158,7 +158,6 @@ fn exp_up(x: Ball) -> f64 {
 mod tests {
     use super::super::{Method, Test};
     use super::*;
-    use crate::power::test_power;
 
     #[test]
     fn the_two_directions_use_up_the_error_and_no_more() {
@@ -169,8 +168,8 @@ mod tests {
             let used = shares.used();
             assert!((0.9..=1.0).contains(&used), "{value}, {eps}: {shares:?}");
             // Long after the trials that are computed.
-            let test = Test::new(threshold, eps.ln(), Method::Mixture).expect("a test");
-            let power = test_power(&test, value, 20_000).expect("a valid question");
+            let test = Test::new(value, eps.ln(), Method::Mixture).expect("a test");
+            let power = test.power(value, 20_000).expect("a valid question");
             for (side, stopped) in [power.holds, power.fails].into_iter().enumerate() {
                 let (stopped, bound) = (stopped / eps, shares.stops[side]);
                 assert!(stopped <= bound && bound <= 1.6 * stopped, "{value}, {eps}, {side}: {stopped} and {shares:?}");

@@ -31,27 +31,26 @@ use crate::Error;
 /// | 0.99 | 669 | 467 | 513 | 477 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Both directions with a [`TailMixture`](super::TailMixture) each, with shares of the error computed such that
-    /// together they stop with a probability of `eps` at the threshold. The default for one threshold: it takes about
+    /// A mixture of the alternatives on its side for each direction, with more weight near the threshold, and with shares
+    /// of the error computed such that together they stop with a probability of `eps` at the threshold. The default for one threshold: it takes about
     /// as many trials as a beta-binomial mixture tuned to the true rate.
     Mixture,
-    /// Both directions with a [`UniformTail`](super::UniformTail) each, and with shares of the error such that they
+    /// A uniform mixture of the alternatives on its side for each direction, with shares of the error such that they
     /// stop with a probability of at most `eps` at the threshold. As fast as Robbins' criterion towards the wider
     /// side and faster towards the narrower one.
     Balanced,
-    /// Robbins' criterion: a uniform [`BetaMixture`](super::BetaMixture).
+    /// Robbins' criterion: a uniform mixture of all alternatives; see [`robbins`](crate::robbins).
     Robbins,
-    /// A [`BetaMixture`](super::BetaMixture) with its mean at the threshold: fast for rates close to it, slow for
+    /// A Beta mixture with its mean at the threshold: fast for rates close to it, slow for
     /// others.
     Centred,
-    /// A [`UniformTail`](super::UniformTail) for each direction with the **whole** error each. A wrong direction
+    /// The mixtures of [`Balanced`](Method::Balanced), with the **whole** error each. A wrong direction
     /// still has a probability of at most `eps`, whatever the rate; but at exactly the threshold, where no direction
     /// is right, it stops with a probability of up to `2 eps`.
     OneSided,
-    /// Wald's sequential probability ratio test between two thresholds: a
-    /// [`LikelihoodRatio`](super::LikelihoodRatio) of each to the other. Needs two thresholds.
+    /// Wald's sequential probability ratio test between two thresholds: the likelihood ratio of each to the other. Needs two thresholds.
     Sprt,
-    /// Half Wald's test, half a [`UniformTail`](super::UniformTail): nearly as fast as the former where that is fast,
+    /// Half Wald's test, half the mixtures of [`OneSided`](Method::OneSided): nearly as fast as the former where that is fast,
     /// and without its long wait in the middle. The default for two thresholds.
     Blend,
 }
@@ -69,8 +68,7 @@ impl Method {
     ];
 
     /// The name that [`Display`](fmt::Display) writes and [`FromStr`] reads.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Method::Mixture => "mixture",
             Method::Balanced => "balanced",
@@ -82,23 +80,8 @@ impl Method {
         }
     }
 
-    /// A summary in one line.
-    #[must_use]
-    pub fn summary(self) -> &'static str {
-        match self {
-            Method::Mixture => "a mixture for each direction with more weight near the threshold, at computed limits",
-            Method::Balanced => "one-sided mixtures that share the error so that none is left over",
-            Method::Robbins => "Robbins' criterion, a uniform mixture of alternatives",
-            Method::Centred => "a Beta mixture centred at the threshold, for rates close to it",
-            Method::OneSided => "a one-sided mixture for each direction, each with the whole error",
-            Method::Sprt => "Wald's probability ratio test between two thresholds",
-            Method::Blend => "half Wald's test, half one-sided mixtures, between two thresholds",
-        }
-    }
-
     /// Whether it needs two thresholds, one of them as the alternative.
-    #[must_use]
-    pub fn needs_two_thresholds(self) -> bool {
+    pub(crate) fn needs_two_thresholds(self) -> bool {
         matches!(self, Method::Sprt | Method::Blend)
     }
 }

@@ -19,9 +19,9 @@ use crate::number::kernel::{kernel, level, ln_beta};
 /// or a failure, raises both the evidence and the mean's distance. Both directions together are one test with error
 /// `eps`, not two.
 ///
-/// Cost of a level: 70 to 105 ns, and up to 250.
+/// Cost of a level: some 100 ns.
 #[derive(Debug, Clone, Copy)]
-pub struct BetaMixture {
+pub(crate) struct BetaMixture {
     threshold: Threshold,
     direction: Direction,
     a: f64,
@@ -32,8 +32,7 @@ pub struct BetaMixture {
 
 impl BetaMixture {
     /// The uniform prior. The level is the logarithm of `(n+1) C(n, s) p^s (1-p)^(n-s)`, which is Robbins' criterion.
-    #[must_use]
-    pub fn robbins(threshold: Threshold, direction: Direction) -> Self {
+    pub(crate) fn robbins(threshold: Threshold, direction: Direction) -> Self {
         BetaMixture { threshold, direction, a: 1.0, b: 1.0, ln_prior: Ball::ZERO }
     }
 
@@ -41,8 +40,7 @@ impl BetaMixture {
     ///
     /// # Panics
     /// Unless `1 <= weight <= 1e6`.
-    #[must_use]
-    pub fn centred(threshold: Threshold, direction: Direction, weight: f64) -> Self {
+    pub(crate) fn centred(threshold: Threshold, direction: Direction, weight: f64) -> Self {
         assert!((1.0..=1e6).contains(&weight), "a prior's weight of {weight}");
         let eighths = |x: f64| (x * 8.0).round_ties_even().max(1.0) / 8.0;
         let a = eighths(threshold.value() * weight);
@@ -52,7 +50,7 @@ impl BetaMixture {
     }
 
     /// The weight that [`Method::Centred`](super::Method::Centred) uses, in trials.
-    pub const WEIGHT: f64 = 50.0;
+    pub(crate) const WEIGHT: f64 = 50.0;
 }
 
 impl EProcess for BetaMixture {
@@ -69,7 +67,7 @@ impl EProcess for BetaMixture {
         if self.a == 1.0 && self.b == 1.0 {
             return level(s, f, &self.threshold.rate).upper();
         }
-        (kernel(a, b, &self.threshold.rate).ln() + self.ln_prior).upper()
+        (kernel(a, b, &self.threshold.rate).ln + self.ln_prior).upper()
     }
 }
 

@@ -46,20 +46,19 @@ mod watch;
 
 use std::fmt::Debug;
 
-use crate::Direction;
-
-pub use blend::Blend;
+use blend::Blend;
 pub(crate) use boundary::Boundary;
-pub use method::Method;
-pub use mixture::BetaMixture;
-pub use ratio::LikelihoodRatio;
-pub use tail::UniformTail;
-pub use tail_mixture::TailMixture;
-pub use test::{Decision, Test};
-pub use threshold::Threshold;
-pub(crate) use threshold::{check_counts, check_log_eps};
-pub use watch::Watch;
-pub(crate) use watch::count;
+use mixture::BetaMixture;
+use ratio::LikelihoodRatio;
+use tail::UniformTail;
+use tail_mixture::TailMixture;
+pub(crate) use threshold::{Threshold, check_counts, check_log_eps};
+pub(crate) use watch::{Looks, Watch, count};
+
+pub use self::{
+    method::Method,
+    test::{Decision, Direction, Test},
+};
 
 /// Evidence that a success rate lies to one side of a threshold, as a function of the counts so far.
 ///
@@ -68,13 +67,13 @@ pub(crate) use watch::count;
 ///    independent with the threshold as their success rate;
 /// 2. wherever the level is below zero, one more favourable outcome (a success if the direction is above, a failure if
 ///    it is below) does not raise it, and an unfavourable one does not lower it, by more than its rounding. [`Watch`]
-///    skips ahead on the strength of that, and [`power`](crate::power) walks along boundaries;
+///    skips ahead on the strength of that, and [`Test::power`] walks along boundaries;
 /// 3. rounding moves the level up only, and by no more than a millionth of `1 + |level|`.
-pub trait EProcess: Debug + Send + Sync {
+pub(crate) trait EProcess: Debug + Send + Sync {
     /// The direction that a low level proves.
     fn direction(&self) -> Direction;
 
-    /// Minus the logarithm of the evidence, rounded up, after at most [`MOST_TRIALS`](crate::MOST_TRIALS) trials. It is
+    /// Minus the logarithm of the evidence, rounded up, after at most [`MAX_TRIALS`](crate::MAX_TRIALS) trials. It is
     /// infinite where the counts are no evidence for the direction at all.
     fn level(&self, trials: u64, successes: u64) -> f64;
 

@@ -11,7 +11,7 @@ use crate::number::Ball;
 ///
 /// Cost of a level: some 10 ns.
 #[derive(Debug, Clone, Copy)]
-pub struct LikelihoodRatio {
+pub(crate) struct LikelihoodRatio {
     direction: Direction,
     /// The amounts that a success and a failure add to the level.
     success: Ball,
@@ -21,8 +21,7 @@ pub struct LikelihoodRatio {
 impl LikelihoodRatio {
     /// Evidence against `threshold` that grows where `alternative` explains the outcomes better. It proves the
     /// direction from the threshold to the alternative.
-    #[must_use]
-    pub fn new(threshold: Threshold, alternative: Threshold) -> Self {
+    pub(crate) fn new(threshold: Threshold, alternative: Threshold) -> Self {
         let direction = if alternative.value() >= threshold.value() { Direction::Above } else { Direction::Below };
         LikelihoodRatio {
             direction,

@@ -6,7 +6,7 @@ use crate::number::Ball;
 use crate::number::exp::exp;
 use crate::number::kernel::{Rate, kernel, level};
 use crate::number::ln::{ln, ln_1p};
-use crate::number::tails::{ln_hazard, tails};
+use crate::number::tails::ln_hazard;
 
 /// The likelihood ratio averaged over alternatives on one side of the threshold: a fifth of them uniform, the others
 /// from a Beta distribution with its mean at the threshold that weighs as much as 5/8 of the rarer outcome.
@@ -22,7 +22,7 @@ use crate::number::tails::{ln_hazard, tails};
 ///
 /// Cost of a level: about a microsecond.
 #[derive(Debug, Clone, Copy)]
-pub struct TailMixture {
+pub(crate) struct TailMixture {
     threshold: Threshold,
     direction: Direction,
     /// The threshold and the favourable outcome's rate.
@@ -51,18 +51,17 @@ const MAX_TRIALS: u64 = 1 << 49;
 
 impl TailMixture {
     /// Evidence for a rate on this side of the threshold.
-    #[must_use]
-    pub fn new(threshold: Threshold, direction: Direction) -> Self {
+    pub(crate) fn new(threshold: Threshold, direction: Direction) -> Self {
         let rate = match direction {
             Direction::Above => threshold.rate,
             Direction::Below => threshold.rate.swap(),
         };
-        let (x, y) = (rate.x.to_f64(), rate.y.to_f64());
+        let (x, y) = (rate.x.hi, rate.y.hi);
         let shape = |share: f64| ((RARE * 8.0 * (share / x.min(y))).round_ties_even() / 8.0).min(MAX_SHAPE);
-        let part = |favourable: f64, other: f64, weight: f64| {
-            let part = Part { favourable, other, ln_prior: Ball::ZERO };
-            let hazard = part.ln_hazard(favourable, other, &rate);
-            Part { ln_prior: hazard + ln(weight.into()), ..part }
+        let part = |favourable: f64, other: f64, weight: f64| Part {
+            favourable,
+            other,
+            ln_prior: ln_hazard(favourable, other, &rate) + ln(weight.into()),
         };
         let parts = [part(shape(x), shape(y), 0.8), part(1.0, 1.0, 0.2)];
         TailMixture { threshold, direction, rate, parts }
@@ -80,27 +79,13 @@ impl TailMixture {
     pub(super) fn levels(&self, successes: f64, failures: f64) -> [Ball; 2] {
         self.parts.map(|part| {
             let (favourable, other) = self.shapes(&part, successes, failures);
-            part.ln_hazard(favourable, other, &self.rate) - part.ln_prior
+            ln_hazard(favourable, other, &self.rate) - part.ln_prior
         })
     }
 
     /// Robbins' level, for both directions.
     pub(super) fn whole(&self, successes: f64, failures: f64) -> Ball {
         level(successes, failures, &self.threshold.rate)
-    }
-}
-
-impl Part {
-    fn ln_hazard(&self, favourable: f64, other: f64, rate: &Rate) -> Ball {
-        if self.is_uniform() {
-            return ln_hazard(favourable, other, rate, &kernel(favourable, other, rate));
-        }
-        let tails = tails(favourable, other, rate);
-        tails.density - tails.upper
-    }
-
-    fn is_uniform(&self) -> bool {
-        (self.favourable, self.other) == (1.0, 1.0)
     }
 }
 
@@ -134,7 +119,7 @@ impl EProcess for TailMixture {
         // A tail is at most one, so that the hazard is at least the density.
         let [x, y] = self.parts.map(|part| {
             let (favourable, other) = self.shapes(&part, s, f);
-            (kernel(favourable, other, &self.rate).ln() - part.ln_prior).lower()
+            (kernel(favourable, other, &self.rate).ln - part.ln_prior).lower()
         });
         // What `add_up` leaves out is below e^-40.
         add_up(x, y).lower() - 1e-17

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::balance::ln_shares;
+use super::balance;
 use super::calibrate::calibrate;
 use super::{BetaMixture, Blend, EProcess, LikelihoodRatio, Method, TailMixture, Threshold, UniformTail};
 use super::{check_counts, check_log_eps};
-use crate::{Direction, Error};
+use crate::Error;
 
 /// A test of a success rate against a threshold that may be looked at any number of times: a pure function of the
 /// counts.
@@ -15,9 +15,9 @@ use crate::{Direction, Error};
 /// wrong direction with a probability of at most `eps`.
 ///
 /// ```
-/// use millstream_csm::{Direction, process::{Method, Test, Threshold}};
+/// use millstream_csm::{Direction, Method, Test};
 ///
-/// let test = Test::new(Threshold::new(0.98)?, 0.001f64.ln(), Method::Balanced)?;
+/// let test = Test::new(0.98, 0.001f64.ln(), Method::Balanced)?;
 /// assert_eq!(test.stop(1000, 995)?.stop, None);
 /// assert_eq!(test.stop(4000, 3972)?.stop, Some(Direction::Above));
 /// # Ok::<(), millstream_csm::Error>(())
@@ -25,7 +25,7 @@ use crate::{Direction, Error};
 #[derive(Debug, Clone)]
 pub struct Test {
     log_eps: f64,
-    arms: Vec<Arm>,
+    pub(super) arms: Arc<[Arm]>,
     /// Bounds on the probabilities to prove "above" and "below" at the threshold, relative to the error, where they are
     /// known.
     stops: Option<[f64; 2]>,
@@ -33,12 +33,31 @@ pub struct Test {
 
 /// A direction and its share of the error.
 #[derive(Debug, Clone)]
-struct Arm {
+pub(super) struct Arm {
     process: Arc<dyn EProcess>,
     ln_share: f64,
 }
 
-/// The result of one look of a [`Test`] at the data.
+/// The side of a threshold on which the success rate is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// The rate is above the threshold.
+    Above,
+    /// The rate is below the threshold.
+    Below,
+}
+
+impl Direction {
+    /// The other side.
+    pub(crate) fn opposite(self) -> Self {
+        match self {
+            Direction::Above => Direction::Below,
+            Direction::Below => Direction::Above,
+        }
+    }
+}
+
+/// The result of one look at the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decision {
     /// The direction that is proven, if any.
@@ -49,29 +68,27 @@ pub struct Decision {
 }
 
 impl Test {
-    /// A test in both directions. The methods that compute the division of the error take milliseconds for it, up to a
-    /// tenth of a second; [`shared`](Self::shared) does so once.
-    ///
-    /// # Errors
-    /// `log_eps` is positive or not finite, or the method needs two thresholds.
-    pub fn new(threshold: Threshold, log_eps: f64, method: Method) -> Result<Self, Error> {
+    /// A test in both directions, without a look at those computed before.
+    pub(super) fn compute(threshold: Threshold, log_eps: f64, method: Method) -> Result<Self, Error> {
         check_log_eps(log_eps)?;
-        let mut arms = [Direction::Above, Direction::Below]
-            .map(|direction| Arm { process: alone(threshold, direction, method), ln_share: 0.0 });
         if method.needs_two_thresholds() {
             return Err(Error::NeedsTwoThresholds { method });
         }
-        if method == Method::Balanced {
-            (arms[0].ln_share, arms[1].ln_share) = ln_shares(threshold, log_eps);
-        }
+        let directions = [Direction::Above, Direction::Below];
+        let mut ln_shares = [0.0; 2];
         let mut stops = None;
+        if method == Method::Balanced {
+            ln_shares = balance::ln_shares(threshold, log_eps);
+        }
         if method == Method::Mixture {
-            let mixtures = [Direction::Above, Direction::Below].map(|direction| TailMixture::new(threshold, direction));
+            let mixtures = directions.map(|direction| TailMixture::new(threshold, direction));
             let shares = calibrate(threshold, &mixtures, log_eps);
-            [arms[0].ln_share, arms[1].ln_share] = shares.ln_shares;
+            ln_shares = shares.ln_shares;
             stops = Some(shares.stops);
         }
-        Ok(Test { log_eps, arms: arms.into(), stops })
+        let arms = directions.into_iter().zip(ln_shares);
+        let arms = arms.map(|(direction, ln_share)| Arm { process: alone(threshold, direction, method), ln_share });
+        Ok(Test { log_eps, arms: arms.collect(), stops })
     }
 
     /// A test that tells a rate of at most `low` from one of at least `high`: [`Direction::Above`] means above `low`,
@@ -79,9 +96,10 @@ impl Test {
     /// most `eps`, and at no rate can both be wrong.
     ///
     /// # Errors
-    /// `log_eps` is positive or not finite, or `low >= high`.
-    pub fn between(low: Threshold, high: Threshold, log_eps: f64, method: Method) -> Result<Self, Error> {
+    /// A threshold is not between 0 and 1, `low >= high`, or `log_eps` is positive or not finite.
+    pub fn between(low: f64, high: f64, log_eps: f64, method: Method) -> Result<Self, Error> {
         check_log_eps(log_eps)?;
+        let (low, high) = (Threshold::new(low)?, Threshold::new(high)?);
         if low.value() >= high.value() {
             return Err(Error::NotInOrder { what: "two thresholds", low: low.value(), high: high.value() });
         }
@@ -94,26 +112,14 @@ impl Test {
             };
             Arm { process, ln_share: 0.0 }
         };
-        let arms = vec![arm(low, high, Direction::Above), arm(high, low, Direction::Below)];
-        Ok(Test { log_eps, arms, stops: None })
-    }
-
-    /// A test that watches e-processes of your own, all against the same threshold. At the threshold it stops with a
-    /// probability of at most `eps` times their number.
-    ///
-    /// # Errors
-    /// `log_eps` is positive or not finite.
-    pub fn of(processes: impl IntoIterator<Item = Arc<dyn EProcess>>, log_eps: f64) -> Result<Self, Error> {
-        check_log_eps(log_eps)?;
-        let arms = processes.into_iter().map(|process| Arm { process, ln_share: 0.0 }).collect();
-        Ok(Test { log_eps, arms, stops: None })
+        let arms = [arm(low, high, Direction::Above), arm(high, low, Direction::Below)];
+        Ok(Test { log_eps, arms: arms.into(), stops: None })
     }
 
     /// The same test, which can prove only this direction.
-    #[must_use]
-    pub fn towards(mut self, direction: Direction) -> Self {
-        self.arms.retain(|arm| arm.process.direction() == direction);
-        self
+    pub(crate) fn towards(self, direction: Direction) -> Self {
+        let arms = self.towards_arms(direction).cloned().collect();
+        Test { arms, ..self }
     }
 
     /// Bounds on the probabilities to prove "above" and "below" at the threshold itself, relative to the error: at most
@@ -123,15 +129,14 @@ impl Test {
     }
 
     /// The threshold below which the level must fall.
-    #[must_use]
-    pub fn log_eps(&self) -> f64 {
+    pub(crate) fn log_eps(&self) -> f64 {
         self.log_eps
     }
 
     /// Looks at the counts.
     ///
     /// # Errors
-    /// More successes than trials, or more than [`MOST_TRIALS`](crate::MOST_TRIALS) trials.
+    /// More successes than trials, or more than [`MAX_TRIALS`](crate::MAX_TRIALS) trials.
     pub fn stop(&self, trials: u64, successes: u64) -> Result<Decision, Error> {
         check_counts(trials, successes)?;
         Ok(self.look(trials, successes))
@@ -140,7 +145,7 @@ impl Test {
     /// As [`stop`](Self::stop), for counts that were checked.
     pub(crate) fn look(&self, trials: u64, successes: u64) -> Decision {
         let mut best = Decision { stop: None, level: f64::INFINITY };
-        for arm in &self.arms {
+        for arm in self.arms.iter() {
             let level = arm.level(trials, successes);
             if level < best.level {
                 let stop = (level < self.log_eps).then(|| arm.process.direction());

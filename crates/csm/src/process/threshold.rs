@@ -3,13 +3,13 @@
 use crate::choose::split;
 use crate::number::Ball;
 use crate::number::kernel::Rate;
-use crate::number::ln::ln_scaled;
+use crate::number::ln::ln;
 use crate::robbins::side;
 use crate::{Direction, Error};
 
 /// A success rate strictly between 0 and 1, exactly the float given.
 #[derive(Debug, Clone, Copy)]
-pub struct Threshold {
+pub(crate) struct Threshold {
     value: f64,
     pub(super) rate: Rate,
 }
@@ -17,7 +17,7 @@ pub struct Threshold {
 impl Threshold {
     /// # Errors
     /// [`Error::NotFinite`] and [`Error::OutOfRange`], unless `0 < value < 1`.
-    pub fn new(value: f64) -> Result<Self, Error> {
+    pub(crate) fn new(value: f64) -> Result<Self, Error> {
         let what = "a threshold";
         if !value.is_finite() {
             return Err(Error::NotFinite { what, found: value });
@@ -29,19 +29,18 @@ impl Threshold {
     }
 
     /// The success rate.
-    #[must_use]
-    pub fn value(self) -> f64 {
+    pub(crate) fn value(self) -> f64 {
         self.value
     }
 
     /// `ln p`.
     pub(super) fn ln(self) -> Ball {
-        ln_scaled(self.rate.x.m.into(), self.rate.x.e)
+        ln(self.rate.x.into())
     }
 
     /// `ln (1 - p)`.
     pub(super) fn ln_complement(self) -> Ball {
-        ln_scaled(self.rate.y.m.into(), self.rate.y.e)
+        ln(self.rate.y.into())
     }
 
     /// Whether `a / (a + b)` is not beyond the threshold on the other side, decided without error where `a + b` is
@@ -51,7 +50,7 @@ impl Threshold {
     }
 }
 
-/// Refuses more successes than trials, and more trials than [`MOST_TRIALS`](crate::MOST_TRIALS).
+/// Refuses more successes than trials, and more trials than [`MAX_TRIALS`](crate::MAX_TRIALS).
 pub(crate) fn check_counts(trials: u64, successes: u64) -> Result<(), Error> {
     split(trials, successes, "successes", "trials").map(drop)
 }

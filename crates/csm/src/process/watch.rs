@@ -1,7 +1,7 @@
 //! A watch: a test looked at after every trial, for little more than the cost of counting.
 
 use super::Test;
-use crate::{Direction, MOST_TRIALS};
+use crate::{Direction, MAX_TRIALS};
 
 /// A [`Test`] fed trial by trial. It stops at exactly the same trial as the test itself, looked at each time.
 ///
@@ -12,54 +12,31 @@ use crate::{Direction, MOST_TRIALS};
 /// are computed, with a margin for rounding, and the next `k` trials are only counted. The distance to a boundary grows
 /// as the square root of the number of trials, so the looks become rare.
 ///
-/// Cost: about a nanosecond a trial, less with [`observe_slice`](Self::observe_slice).
+/// Cost: about a nanosecond a trial, less where trials [until the next look](Self::until_look) are added as a set.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub(crate) struct Watch {
     test: Test,
     trials: u64,
     successes: u64,
-    /// The number of trials before which no look is needed.
-    next_look: u64,
-    /// The number of trials that the last look skipped.
-    stride: u64,
+    looks: Looks,
     stopped: Option<Direction>,
 }
 
 impl Watch {
     /// A watch without trials.
-    #[must_use]
-    pub fn new(test: Test) -> Self {
-        Watch { test, trials: 0, successes: 0, next_look: 0, stride: 0, stopped: None }
-    }
-
-    /// The test.
-    #[must_use]
-    pub fn test(&self) -> &Test {
-        &self.test
-    }
-
-    /// The number of trials so far, the one at which it stopped being the last.
-    #[must_use]
-    pub fn trials(&self) -> u64 {
-        self.trials
-    }
-
-    /// The number of successes so far.
-    #[must_use]
-    pub fn successes(&self) -> u64 {
-        self.successes
+    pub(crate) fn new(test: Test) -> Self {
+        Watch { test, trials: 0, successes: 0, looks: Looks::default(), stopped: None }
     }
 
     /// The proven direction, if any.
-    #[must_use]
-    pub fn stopped(&self) -> Option<Direction> {
+    pub(crate) fn stopped(&self) -> Option<Direction> {
         self.stopped
     }
 
-    /// Adds a trial. After it has stopped, or after [`MOST_TRIALS`], trials are ignored.
+    /// Adds a trial. After it has stopped, or after [`MAX_TRIALS`], trials are ignored.
     #[inline]
-    pub fn observe(&mut self, success: bool) -> Option<Direction> {
-        if self.trials + 1 < self.next_look {
+    pub(crate) fn observe(&mut self, success: bool) -> Option<Direction> {
+        if self.trials + 1 < self.looks.next {
             self.trials += 1;
             self.successes += u64::from(success);
             return None;
@@ -67,24 +44,11 @@ impl Watch {
         self.observe_and_look(1, u64::from(success))
     }
 
-    /// Adds trials in their order; returns the number used, which is all unless it stopped, and the direction. It stops
-    /// after exactly the trial after which [`observe`](Self::observe) would.
-    pub fn observe_slice(&mut self, outcomes: &[bool]) -> (usize, Option<Direction>) {
-        let mut used = 0;
-        while used < outcomes.len() && self.stopped.is_none() {
-            let chunk = &outcomes[used..][..self.until_look(outcomes.len() - used)];
-            let successes = count(chunk);
-            used += chunk.len();
-            self.observe_and_look(chunk.len() as u64, successes);
-        }
-        (used, self.stopped)
-    }
-
     /// Adds a set of trials that is looked at once, after its last one.
     ///
     /// # Panics
     /// If there are more successes than trials.
-    pub fn observe_set(&mut self, trials: u64, successes: u64) -> Option<Direction> {
+    pub(crate) fn observe_set(&mut self, trials: u64, successes: u64) -> Option<Direction> {
         assert!(successes <= trials, "{successes} successes in {trials} trials");
         self.observe_and_look(trials, successes)
     }
@@ -94,19 +58,19 @@ impl Watch {
         if self.stopped.is_some() {
             return most;
         }
-        let trials = self.next_look.saturating_sub(self.trials).max(1);
+        let trials = self.looks.next.saturating_sub(self.trials).max(1);
         usize::try_from(trials).unwrap_or(usize::MAX).min(most)
     }
 
     #[cold]
     #[inline(never)]
     fn observe_and_look(&mut self, trials: u64, successes: u64) -> Option<Direction> {
-        if self.stopped.is_some() || trials > MOST_TRIALS - self.trials {
+        if self.stopped.is_some() || trials > MAX_TRIALS - self.trials {
             return self.stopped;
         }
         self.trials += trials;
         self.successes += successes;
-        if self.trials >= self.next_look {
+        if self.trials >= self.looks.next {
             self.stopped = self.test.proof(self.trials, self.successes);
             if self.stopped.is_none() {
                 self.plan_next_look();
@@ -116,12 +80,9 @@ impl Watch {
     }
 
     fn plan_next_look(&mut self) {
-        let mut stride = (2 * self.stride + 1).min(MOST_TRIALS - self.trials);
-        while stride > 0 && !self.is_clear(stride) {
-            stride /= 2;
-        }
-        self.stride = stride;
-        self.next_look = self.trials + stride + 1;
+        let mut looks = self.looks;
+        looks.plan(self.trials, |trials| self.is_clear(trials));
+        self.looks = looks;
     }
 
     /// Whether the next `trials` trials cannot stop the test.
@@ -132,8 +93,79 @@ impl Watch {
     }
 }
 
+/// The schedule of the looks at evidence that grows by one trial at a time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Looks {
+    /// The number of trials before which no look is needed.
+    pub(crate) next: u64,
+    /// The number of trials that the last look skipped.
+    stride: u64,
+}
+
+impl Looks {
+    /// Plans the look after the one at `trials`, as late as it is clear that the trials before cannot decide. It tries
+    /// twice the last stride, so that few questions are asked.
+    pub(crate) fn plan(&mut self, trials: u64, is_clear: impl Fn(u64) -> bool) {
+        let mut stride = (2 * self.stride + 1).min(MAX_TRIALS - trials);
+        while stride > 0 && !is_clear(stride) {
+            stride /= 2;
+        }
+        *self = Looks { next: trials + stride + 1, stride };
+    }
+}
+
 /// The number of outcomes that are true.
 pub(crate) fn count(outcomes: &[bool]) -> u64 {
     // Bytes are added up as bytes, so that a vector register holds many of them.
     outcomes.chunks(255).map(|chunk| u64::from(chunk.iter().fold(0u8, |sum, &success| sum + u8::from(success)))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Method;
+    use crate::random::Random;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(150))]
+
+        #[test]
+        fn a_watch_stops_after_the_same_trial_as_its_test(
+            method in prop::sample::select(&Method::ALL[..]),
+            p in prop_oneof![0.001..0.999f64, Just(0.5), Just(0.99), Just(1e-6)],
+            shift in -0.2..0.2f64,
+            log_eps in prop_oneof![-20.0..-0.01f64, Just(0.0)],
+            seed: u64,
+        ) {
+            let test = match method.needs_two_thresholds() {
+                true => Test::between(p, p + (1.0 - p) / 2.0, log_eps, method).unwrap(),
+                false => Test::new(p, log_eps, method).unwrap(),
+            };
+            let mut random = Random::seeded(seed);
+            let rate = (p + shift).clamp(0.0, 1.0);
+            let outcomes: Vec<bool> = (0..1500).map(|_| random.uniform() < rate).collect();
+            let mut successes = 0;
+            let expected = outcomes.iter().zip(1..).find_map(|(&success, trials)| {
+                successes += u64::from(success);
+                test.look(trials, successes).stop.map(|direction| (trials, direction))
+            });
+
+            let mut watch = Watch::new(test.clone());
+            let single = outcomes.iter().zip(1..).find_map(|(&success, trials)| {
+                watch.observe(success).map(|direction| (trials, direction))
+            });
+            prop_assert_eq!(single, expected);
+
+            let mut skipping = Watch::new(test);
+            let mut rest = &outcomes[..];
+            while !rest.is_empty() && skipping.stopped().is_none() {
+                let (chunk, later) = rest.split_at(skipping.until_look(rest.len()));
+                skipping.observe_set(chunk.len() as u64, count(chunk));
+                rest = later;
+            }
+            prop_assert_eq!(skipping.stopped().map(|direction| (skipping.trials, direction)), expected);
+        }
+    }
 }

@@ -1,17 +1,10 @@
 //! The beta-binomial mixture of Howard, Ramdas, McAuliffe and Sekhon, as the library confseq has it, in floats.
 
-use std::sync::Arc;
-
-use millstream_csm::Direction;
-use millstream_csm::power::test_power;
-use millstream_csm::process::{EProcess, Test};
-
 /// A beta-binomial mixture: likelihood ratios averaged over a Beta distribution with its mean at the threshold.
-#[derive(Debug)]
 struct BetaBinomial {
     threshold: f64,
     weight: f64,
-    direction: Direction,
+    error: f64,
 }
 
 /// The logarithm of the Gamma function, by Stirling's series after some steps up.
@@ -26,19 +19,33 @@ fn ln_beta(a: f64, b: f64) -> f64 {
     ln_gamma(a) + ln_gamma(b) - ln_gamma(a + b)
 }
 
-impl EProcess for BetaBinomial {
-    fn direction(&self) -> Direction {
-        self.direction
-    }
-
-    fn level(&self, trials: u64, successes: u64) -> f64 {
+impl BetaBinomial {
+    /// Whether the evidence against the threshold is enough.
+    fn stops(&self, trials: u64, successes: u64) -> bool {
         let (s, f, p) = (successes as f64, (trials - successes) as f64, self.threshold);
         let (a, b) = (self.weight * p, self.weight * (1.0 - p));
-        let is_above = (a + s) / (a + b + s + f) >= p;
-        if is_above != (self.direction == Direction::Above) {
-            return f64::INFINITY;
+        s * p.ln() + f * (1.0 - p).ln() - ln_beta(a + s, b + f) + ln_beta(a, b) < self.error.ln()
+    }
+
+    /// The mean number of trials at this rate, up to a limit: the sum of the probabilities to be undecided before each.
+    fn mean_trials(&self, rate: f64, limit: u64) -> f64 {
+        // The probabilities of `first` successes and more without a decision.
+        let (mut first, mut alive, mut mean) = (0, vec![1.0], 0.0);
+        for trials in 1..=limit {
+            mean += alive.iter().sum::<f64>();
+            let failed = alive.iter().map(|mass| mass * (1.0 - rate)).chain([0.0]);
+            let succeeded = [0.0].into_iter().chain(alive.iter().map(|mass| mass * rate));
+            alive = failed.zip(succeeded).map(|(failed, succeeded)| failed + succeeded).collect();
+            // The counts that stop, and those that do not matter, are at the two ends.
+            let is_over = |mass: f64, successes| mass < 1e-20 || self.stops(trials, successes);
+            while alive.last().is_some_and(|&mass| is_over(mass, first + alive.len() as u64 - 1)) {
+                alive.pop();
+            }
+            let over = alive.iter().zip(first..).take_while(|&(&mass, successes)| is_over(mass, successes)).count();
+            alive.drain(..over);
+            first += over as u64;
         }
-        s * p.ln() + f * (1.0 - p).ln() - ln_beta(a + s, b + f) + ln_beta(a, b)
+        mean
     }
 }
 
@@ -48,9 +55,7 @@ pub(crate) fn tuned_trials(threshold: f64, rate: f64, error: f64, limit: u64) ->
     let l = -2.0 * error.ln();
     let (mut weight, mut mean) = (50.0f64, 0.0);
     for _ in 0..5 {
-        let both = [Direction::Above, Direction::Below]
-            .map(|direction| Arc::new(BetaBinomial { threshold, weight, direction }) as Arc<dyn EProcess>);
-        mean = test_power(&Test::of(both, error.ln()).unwrap(), rate, limit).unwrap().mean_trials;
+        mean = BetaBinomial { threshold, weight, error }.mean_trials(rate, limit);
         weight = (mean / (l + l.ln_1p()) - 1.0).max(1e-3);
     }
     mean

@@ -1,7 +1,7 @@
 //! What is claimed, from the command line to the mathematics and to words.
 
 use millstream_csm::means::MeanSetup;
-use millstream_csm::{Claim, Interval, Method, Setup, Verdict};
+use millstream_csm::{Claim, Driver, Interval, Method, Setup, Verdict};
 
 use super::args::ClaimArgs;
 use super::error::EvidenceError;
@@ -48,7 +48,8 @@ impl Stated {
         if let Some(method) = self.method {
             setup = setup.method(method);
         }
-        setup.check().map_err(EvidenceError::Question)?;
+        // A driver's set-up is checked, and its tests are kept for the next driver.
+        Driver::new(&setup).map_err(EvidenceError::Question)?;
         Ok(setup)
     }
 

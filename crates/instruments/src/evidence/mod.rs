@@ -13,14 +13,13 @@
 //! | `state` | evidence carried from one run to the next |
 //! | `answer`, `report` | the answer, and its forms: text, JSON, JUnit, SVG |
 //! | `bar` | progress |
-//! | [`slo`](mod@slo), [`compare`](mod@compare), [`plan`](mod@plan), [`functions`], `bins`, [`permutation`](mod@permutation) | the commands |
+//! | [`slo`](mod@slo), [`compare`](mod@compare), [`plan`](mod@plan), [`functions`], [`permutation`](mod@permutation) | the commands |
 //!
 //! [`error`] has the exit statuses, and [`number`] how numbers are read and written.
 
 mod answer;
 pub(crate) mod args;
 mod bar;
-mod bins;
 mod claim;
 pub(crate) mod compare;
 mod criterion;

@@ -10,7 +10,7 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use millstream_csm::permutation::{Null, Permutation, Tail, mean_difference, median_difference};
 use millstream_csm::random::Random;
-use millstream_csm::{Progress, Setup, Status, Verdict};
+use millstream_csm::{Driver, Progress, Setup, Status, Verdict};
 
 use super::args::{ColumnArgs, method};
 use super::compare::fresh_seed;
@@ -107,7 +107,7 @@ pub(super) fn permutation(args: &PermutationArgs) -> Result<u8, EvidenceError> {
     }
     let setup = Setup::new(millstream_csm::Claim::AtMost(args.p_below), args.error);
     let setup = setup.method(args.method).limit(args.limit);
-    setup.check().map_err(EvidenceError::Question)?;
+    let mut driver = Driver::new(&setup).map_err(EvidenceError::Question)?;
     let read = |name: &OsString| Fields::open(Path::new(name), &args.column).and_then(read_values);
     let (first, second) = (read(&args.a)?, read(&args.b)?);
     let statistic = match args.statistic {
@@ -122,7 +122,8 @@ pub(super) fn permutation(args: &PermutationArgs) -> Result<u8, EvidenceError> {
     let null = Null { shift: args.shift, scale: args.scale };
     let mut test = Permutation::new(&first, &second, statistic, tail, null).map_err(EvidenceError::Question)?;
     let seed = args.seed.unwrap_or_else(fresh_seed);
-    let status = test.decide(&setup, &mut Random::seeded(seed), |_| ()).map_err(EvidenceError::Question)?;
+    let mut random = Random::seeded(seed);
+    let status = driver.run(|| test.draw(&mut random), |_| ());
     print(&if args.json { json(&status, test.observed(), seed) } else { text(args, &status, test.observed(), seed) })?;
     Ok(match status.progress {
         Progress::Decided(Verdict::Holds) => HOLDS,

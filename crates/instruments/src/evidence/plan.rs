@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use millstream_command::screen::text;
-use millstream_csm::power::{Power, power};
+use millstream_csm::Power;
 
 use super::args::SloPlanArgs;
 use super::claim::Stated;
@@ -29,7 +29,7 @@ fn try_plan(args: &SloPlanArgs) -> Result<String, EvidenceError> {
     let rates = if args.rate.is_empty() { supposed(&stated.thresholds()) } else { args.rate.clone() };
     let mut rows = Vec::new();
     for rate in rates {
-        rows.push((rate, power(&setup, rate, args.limit).map_err(EvidenceError::Question)?));
+        rows.push((rate, setup.power(rate, args.limit).map_err(EvidenceError::Question)?));
     }
     if args.json {
         let rows: Vec<_> =

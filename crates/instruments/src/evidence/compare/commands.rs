@@ -195,7 +195,7 @@ impl Race<'_> {
             if let Some(end) = self.interrupts.stop(&allowance, self.rounds) {
                 break end;
             }
-            shuffle(&mut active, &mut random);
+            random.shuffle(&mut active);
             let mut took = vec![None; commands.len()];
             for &which in &active {
                 took[which] = self.take(which)?;
@@ -259,12 +259,6 @@ impl Race<'_> {
             system: after.1.saturating_sub(before.1),
             status: status.code(),
         }))
-    }
-}
-
-fn shuffle(places: &mut [usize], random: &mut Random) {
-    for last in (1..places.len()).rev() {
-        places.swap(last, random.below(last as u64 + 1) as usize);
     }
 }
 

@@ -37,11 +37,7 @@ pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
 
 /// A comparison of pairs, held against one or, with a claim, more than that.
 fn paired(error: f64, at_most_slower: Option<f64>) -> Result<Paired, EvidenceError> {
-    match at_most_slower {
-        None => Paired::new(error),
-        Some(part) => Paired::against(error, 1.0 + part),
-    }
-    .map_err(EvidenceError::Question)
+    Paired::new(error, 1.0 + at_most_slower.unwrap_or(0.0)).map_err(EvidenceError::Question)
 }
 
 /// What the `place`-th of those compared is called: A, B, … Z, A1, B1, …

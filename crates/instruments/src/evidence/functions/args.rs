@@ -6,7 +6,6 @@ use clap::{Args, Subcommand, ValueEnum};
 use millstream_csm::Method;
 
 use crate::evidence::args::{ClaimArgs, ColumnArgs, method};
-use crate::evidence::bins::BinsArgs;
 use crate::evidence::number;
 use crate::evidence::permutation::PermutationArgs;
 
@@ -19,7 +18,7 @@ Example:
   $ millstream csm stop --trials 4000 --successes 3972 --threshold 0.98 --log-eps -6.907755278982137 --json
   {\"stop\":true,\"level\":-17.238568532412884}
 
-Exit status (`permutation` and `bins` have their own):
+Exit status (`permutation` has its own):
   0  answered
   2  the arguments are wrong
   4  invalid data, or something could not be read or written";
@@ -38,10 +37,6 @@ pub struct CsmArgs {
 pub enum CsmCommand {
     /// Is there evidence enough that the rate differs from a threshold? The level, a logarithm, must be below --log-eps.
     Stop(StopArgs),
-    /// A bound on a success rate: a quantile of the Beta distribution, and its distance from one.
-    Beta(BetaArgs),
-    /// The logarithm of a binomial coefficient, between two bounds.
-    Choose(ChooseArgs),
     /// Where a success rate lies.
     Interval(IntervalArgs),
     /// Where a quantile of numbers lies, right at all times at once.
@@ -50,8 +45,6 @@ pub enum CsmCommand {
     Power(PowerArgs),
     /// Does chance make such a difference between two files of numbers? The exact (permutation) test.
     Permutation(PermutationArgs),
-    /// Balls and bins: how full are all bins when the first one is full?
-    Bins(BinsArgs),
 }
 
 /// `millstream csm stop`.
@@ -73,49 +66,6 @@ pub struct StopArgs {
     /// itself, ever, is at most e^X; with one-sided it is up to twice that, as each direction has e^X of its own.
     #[arg(long, value_name = "NAME", value_parser = method, default_value = "robbins")]
     pub method: Method,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `millstream csm beta`.
-#[derive(Debug, Args)]
-pub struct BetaArgs {
-    /// The first parameter: for a posterior, the successes and one.
-    #[arg(long, value_name = "A", value_parser = number::parse)]
-    pub a: f64,
-    /// The second parameter: for a posterior, the failures and one.
-    #[arg(long, value_name = "B", value_parser = number::parse)]
-    pub b: f64,
-    /// The probability that lies beyond the bound.
-    #[arg(long, value_name = "E", value_parser = number::parse)]
-    pub eps: f64,
-    /// Which end is bounded.
-    #[arg(long)]
-    pub side: End,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// An end of an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum End {
-    /// The lower one.
-    Lo,
-    /// The upper one.
-    Hi,
-}
-
-/// `millstream csm choose`.
-#[derive(Debug, Args)]
-pub struct ChooseArgs {
-    /// The number of things …
-    #[arg(value_name = "N", value_parser = count)]
-    pub n: u64,
-    /// … and the number chosen from them.
-    #[arg(value_name = "K", value_parser = count)]
-    pub k: u64,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -4,19 +4,15 @@ pub(crate) mod args;
 
 use std::process::ExitCode;
 
-use millstream_csm::power::{Power, power};
-use millstream_csm::process::{Test, Threshold};
-use millstream_csm::{Interval, Side, beta_bound, interval, log_choose, quantile, robbins};
+use millstream_csm::{Interval, Power, Test, interval, quantile, robbins};
 
-use self::args::{
-    BetaArgs, ChooseArgs, CsmArgs, CsmCommand, End, IntervalArgs, Kind, PowerArgs, QuantileArgs, StopArgs,
-};
+use self::args::{CsmArgs, CsmCommand, IntervalArgs, Kind, PowerArgs, QuantileArgs, StopArgs};
 use super::claim::Stated;
 use super::error::EvidenceError;
 use super::json::Object;
 use super::lines::{Fields, quantity};
 use super::number::exact;
-use super::{bins, ended, permutation, print};
+use super::{ended, permutation, print};
 
 /// The most numbers that are held to find a quantile of.
 const MOST_VALUES: usize = 1 << 28;
@@ -25,13 +21,10 @@ const MOST_VALUES: usize = 1 << 28;
 pub(crate) fn csm(args: &CsmArgs) -> ExitCode {
     let answer = match &args.command {
         CsmCommand::Stop(args) => stop(args),
-        CsmCommand::Beta(args) => beta(args),
-        CsmCommand::Choose(args) => choose(args),
         CsmCommand::Interval(args) => interval_of(args),
         CsmCommand::Quantile(args) => quantile_of(args),
         CsmCommand::Power(args) => power_of(args),
         CsmCommand::Permutation(args) => return ended(permutation::permutation(args)),
-        CsmCommand::Bins(args) => return bins::bins(args).unwrap_or_else(|error| ended(Err(error))),
     };
     ended(answer.and_then(|text| print(&text)).map(|()| super::error::HOLDS))
 }
@@ -46,34 +39,16 @@ fn tell(json: bool, object: &Object, lines: &[(&str, String)]) -> String {
 }
 
 fn stop(args: &StopArgs) -> Result<String, EvidenceError> {
-    let (stop, level) = if args.method == millstream_csm::Method::Robbins {
-        let found = robbins::stop(args.trials, args.threshold, args.successes, args.log_eps);
-        let found = found.map_err(EvidenceError::Question)?;
-        (found.stop, found.level)
+    let found = if args.method == millstream_csm::Method::Robbins {
+        robbins::stop(args.trials, args.threshold, args.successes, args.log_eps)
     } else {
-        let threshold = Threshold::new(args.threshold).map_err(EvidenceError::Question)?;
-        let test = Test::new(threshold, args.log_eps, args.method).map_err(EvidenceError::Question)?;
-        let decision = test.stop(args.trials, args.successes).map_err(EvidenceError::Question)?;
-        (decision.stop.is_some(), decision.level)
+        let test = Test::new(args.threshold, args.log_eps, args.method);
+        test.and_then(|test| test.stop(args.trials, args.successes))
     };
+    let found = found.map_err(EvidenceError::Question)?;
+    let (stop, level) = (found.stop.is_some(), found.level);
     let object = Object::new().flag("stop", stop).number("level", level);
     Ok(tell(args.json, &object, &[("stop", if stop { "yes" } else { "no" }.to_owned()), ("level", exact(level))]))
-}
-
-fn beta(args: &BetaArgs) -> Result<String, EvidenceError> {
-    let side = match args.side {
-        End::Lo => Side::Low,
-        End::Hi => Side::High,
-    };
-    let found = beta_bound(args.a, args.b, args.eps, side).map_err(EvidenceError::Question)?;
-    let object = Object::new().number("bound", found.bound).number("complement", found.complement);
-    Ok(tell(args.json, &object, &[("bound", exact(found.bound)), ("complement", exact(found.complement))]))
-}
-
-fn choose(args: &ChooseArgs) -> Result<String, EvidenceError> {
-    let found = log_choose(args.n, args.k).map_err(EvidenceError::Question)?;
-    let object = Object::new().number("lower", found.lower).number("upper", found.upper);
-    Ok(tell(args.json, &object, &[("lower", exact(found.lower)), ("upper", exact(found.upper))]))
 }
 
 fn interval_of(args: &IntervalArgs) -> Result<String, EvidenceError> {
@@ -133,7 +108,7 @@ pub(super) fn read_values(mut fields: Fields) -> Result<Vec<f64>, EvidenceError>
 
 fn power_of(args: &PowerArgs) -> Result<String, EvidenceError> {
     let setup = Stated::new(&args.claim)?.rate()?;
-    let found = power(&setup, args.rate, args.limit).map_err(EvidenceError::Question)?;
+    let found = setup.power(args.rate, args.limit).map_err(EvidenceError::Question)?;
     let count = |count: Option<u64>| count.map_or_else(|| "none".to_owned(), |count| count.to_string());
     let lines = [
         ("holds", exact(found.holds)),

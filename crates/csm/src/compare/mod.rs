@@ -14,9 +14,7 @@ mod fixed;
 mod paired;
 mod unpaired;
 
-pub use fixed::fixed_samples;
-pub use paired::Paired;
-pub use unpaired::samples;
+pub use self::{fixed::fixed_samples, paired::Paired, unpaired::samples};
 
 use crate::{Error, Interval};
 
@@ -35,7 +33,7 @@ pub struct Comparison {
     /// The number of pairs; for unpaired samples, the size of the smaller one.
     pub pairs: u64,
     /// The smaller one, if that is certain: if the interval has only ratios on one side of 1, or of the ratio that the
-    /// comparison is [made against](Paired::against).
+    /// comparison is [made with](Paired::new).
     pub smaller: Option<Smaller>,
     /// The second's size over the first's, as estimated; `None` without data.
     pub ratio: Option<f64>,

@@ -14,9 +14,12 @@
 mod fixed;
 mod watched;
 
-pub use fixed::{credible, fixed};
 pub(crate) use watched::invert_by_regions;
-pub use watched::{watched, watched_one_sided};
+
+pub use self::{
+    fixed::{credible, fixed},
+    watched::watched,
+};
 
 /// The numbers from `low` to `high`, both included.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,11 +35,5 @@ impl Interval {
     #[must_use]
     pub fn contains(&self, x: f64) -> bool {
         self.low <= x && x <= self.high
-    }
-
-    /// The distance of the ends.
-    #[must_use]
-    pub fn width(&self) -> f64 {
-        self.high - self.low
     }
 }

@@ -2,9 +2,13 @@
 
 mod claim;
 mod decide;
+mod resample;
 mod schedule;
 
-pub use claim::{Claim, Setup, Verdict};
 pub(crate) use claim::{Region, Tests, log_part};
-pub use decide::{Driver, Progress, Status};
-pub use schedule::report_due;
+
+pub use self::{
+    claim::{Claim, Setup, Verdict},
+    decide::{Driver, Progress, Status},
+    schedule::report_due,
+};

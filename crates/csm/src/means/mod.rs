@@ -30,6 +30,8 @@ mod decide;
 mod moments;
 mod setup;
 
-pub use decide::{MeanDriver, MeanStatus};
-pub use moments::Moments;
-pub use setup::MeanSetup;
+pub use self::{
+    decide::{MeanDriver, MeanStatus},
+    moments::Moments,
+    setup::MeanSetup,
+};

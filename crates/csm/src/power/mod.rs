@@ -3,15 +3,6 @@
 //! For a given true rate, the probability of every state of a test is computed trial by trial, and the probability that
 //! crosses a boundary is added to a verdict. That is exact, up to rounding in the fifteenth digit: no simulation, no
 //! seed.
-//!
-//! ```
-//! use millstream_csm::{Claim, Setup, power};
-//!
-//! // Is 99 % under 50 ms? If it is really 99.9 %, and we can spend 5000 requests:
-//! let power = power::power(&Setup::new(Claim::AtLeast(0.99), 1e-6), 0.999, 5000)?;
-//! assert!(power.holds > 0.95 && power.fails < 1e-6 && power.mean_trials < 2600.0);
-//! # Ok::<(), millstream_csm::Error>(())
-//! ```
 
 mod walk;
 
@@ -21,10 +12,10 @@ use crate::driver::Tests;
 use crate::process::{Test, Threshold};
 use crate::{Error, Setup, Verdict};
 
-/// The maximum number of trials that [`power`] looks ahead.
-pub const MOST_TRIALS: u64 = 1_000_000;
+/// The maximum number of trials to look ahead.
+const MAX_LIMIT: u64 = 1_000_000;
 
-/// The expected behaviour of a set-up.
+/// The expected behaviour of a set-up at a known rate, by [`Setup::power`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Power {
     /// The probability that it decides "holds" within the limit.
@@ -41,24 +32,37 @@ pub struct Power {
     pub p90_trials: Option<u64>,
 }
 
-/// The behaviour of the set-up if the true success rate is `rate`, within `limit` trials (and its own limit).
-///
-/// # Errors
-/// See [`Setup::check`]; a rate outside `[0, 1]`; a limit of zero or above [`MOST_TRIALS`].
-///
-/// # Cost
-/// Grows with `limit^1.5`: for 10 000 trials some 50 ms, for a million some seconds.
-pub fn power(setup: &Setup, rate: f64, limit: u64) -> Result<Power, Error> {
-    let tests = setup.tests()?;
-    walk(&tests, rate, limit.min(setup.limit.unwrap_or(u64::MAX)))
+impl Setup {
+    /// The behaviour if the true success rate is `rate`, within `limit` trials (and the set-up's own limit): exact, not
+    /// simulated.
+    ///
+    /// # Errors
+    /// As [`Driver::new`](crate::Driver::new); a rate outside `[0, 1]`; a limit of zero, or of more than a million trials.
+    ///
+    /// # Cost
+    /// Grows with `limit^1.5`: for 10 000 trials some 50 ms, for a million some seconds.
+    ///
+    /// ```
+    /// use millstream_csm::{Claim, Setup};
+    ///
+    /// // Is 99 % under 50 ms? If it is really 99.9 %, and we can spend 5000 requests:
+    /// let power = Setup::new(Claim::AtLeast(0.99), 1e-6).power(0.999, 5000)?;
+    /// assert!(power.holds > 0.95 && power.fails < 1e-6 && power.mean_trials < 2600.0);
+    /// # Ok::<(), millstream_csm::Error>(())
+    /// ```
+    pub fn power(&self, rate: f64, limit: u64) -> Result<Power, Error> {
+        walk(&self.tests()?, rate, limit.min(self.limit.unwrap_or(u64::MAX)))
+    }
 }
 
-/// The same for a single test: "holds" means that it proves [`Above`](crate::Direction::Above).
-///
-/// # Errors
-/// As [`power`].
-pub fn test_power(test: &Test, rate: f64, limit: u64) -> Result<Power, Error> {
-    walk(&Tests { floor: Some(test.clone()), ceiling: None, interval: Vec::new() }, rate, limit)
+impl Test {
+    /// As [`Setup::power`]: "holds" means that the test proves [`Above`](crate::Direction::Above).
+    ///
+    /// # Errors
+    /// As [`Setup::power`].
+    pub fn power(&self, rate: f64, limit: u64) -> Result<Power, Error> {
+        walk(&Tests { floor: Some(self.clone()), ceiling: None, interval: Vec::new() }, rate, limit)
+    }
 }
 
 fn walk(tests: &Tests, rate: f64, limit: u64) -> Result<Power, Error> {
@@ -73,8 +77,8 @@ fn walk(tests: &Tests, rate: f64, limit: u64) -> Result<Power, Error> {
     if limit == 0 {
         return Err(Error::OutOfRange { what: "the limit", expected: "at least one trial", found: 0.0 });
     }
-    if limit > MOST_TRIALS {
-        return Err(Error::TooMany { what: "trials to look ahead", found: limit, most: MOST_TRIALS });
+    if limit > MAX_LIMIT {
+        return Err(Error::TooMany { what: "trials to look ahead", found: limit, most: MAX_LIMIT });
     }
     let mut walk = Walk::new(tests, rate);
     let (mut mean_trials, mut median_trials, mut p90_trials) = (0.0, None, None);

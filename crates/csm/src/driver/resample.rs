@@ -11,32 +11,57 @@
 //! theorem 4). The likelihood ratio of an alternative is convex in the number of a set's successes, so the factor by
 //! which a set multiplies the evidence is at most one on average, as required.
 
+use super::{Driver, Progress, Status};
+use crate::Error;
 use crate::random::Random;
-use crate::{Driver, Error, Setup, Status};
+
+impl Driver {
+    /// Draws sets of `size` of these units, without replacement and in random order, and judges their units, until the
+    /// claim about the rate of success is decided, at the end of a set. Reports progress after each.
+    ///
+    /// The units need not be identically distributed; the claim is about their own rate, the share that succeeds.
+    ///
+    /// # Errors
+    /// A size of zero, or more than there are units; or more than [`MAX_TRIALS`](crate::MAX_TRIALS) trials.
+    ///
+    /// ```
+    /// use millstream_csm::{Claim, Driver, Progress, Setup, Verdict, random::Random};
+    ///
+    /// let latencies_ms: Vec<u32> = (0..500).map(|i| if i % 100 == 0 { 90 } else { 10 }).collect();
+    /// let mut driver = Driver::new(&Setup::new(Claim::AtLeast(0.9), 1e-6))?;
+    /// let status = driver.run_sets(&latencies_ms, 40, &mut Random::seeded(1), |&latency| latency < 50, |_| ())?;
+    /// assert_eq!(status.progress, Progress::Decided(Verdict::Holds));
+    /// # Ok::<(), millstream_csm::Error>(())
+    /// ```
+    pub fn run_sets<T>(
+        &mut self,
+        units: &[T],
+        size: usize,
+        random: &mut Random,
+        mut judge: impl FnMut(&T) -> bool,
+        mut progress: impl FnMut(&Status),
+    ) -> Result<Status, Error> {
+        let mut sets = Sets::new(units, size)?;
+        loop {
+            let successes = sets.next(random).filter(|unit| judge(unit)).count() as u64;
+            self.observe_set(size as u64, successes)?;
+            let status = self.status();
+            progress(&status);
+            if status.progress != Progress::Running {
+                return Ok(status);
+            }
+        }
+    }
+}
 
 /// Sets of a fixed size, drawn at random from a sample.
-///
-/// ```
-/// use millstream_csm::{random::Random, resample::Sets};
-///
-/// let requests = ["/", "/login", "/search?q=mill", "/search?q=stream"];
-/// let mut sets = Sets::new(&requests, 3)?;
-/// let set: Vec<&&str> = sets.next(&mut Random::seeded(1)).collect();
-/// assert!(set.len() == 3 && set[0] != set[1] && set[1] != set[2] && set[0] != set[2]);
-/// # Ok::<(), millstream_csm::Error>(())
-/// ```
-#[derive(Debug, Clone)]
-pub struct Sets<'a, T> {
+struct Sets<'a, T> {
     units: Vec<&'a T>,
     size: usize,
 }
 
 impl<'a, T> Sets<'a, T> {
-    /// Sets of `size` of these units.
-    ///
-    /// # Errors
-    /// A size of zero, or more than there are units.
-    pub fn new(units: &'a [T], size: usize) -> Result<Self, Error> {
+    fn new(units: &'a [T], size: usize) -> Result<Self, Error> {
         if size == 0 {
             return Err(Error::OutOfRange { what: "a set's size", expected: "at least one", found: 0.0 });
         }
@@ -47,41 +72,16 @@ impl<'a, T> Sets<'a, T> {
     }
 
     /// A fresh set: different units of the sample, in random order.
-    pub fn next(&mut self, random: &mut Random) -> impl Iterator<Item = &'a T> {
+    fn next(&mut self, random: &mut Random) -> impl Iterator<Item = &'a T> {
         random.shuffle_front(&mut self.units, self.size);
         self.units[..self.size].iter().copied()
-    }
-}
-
-/// Draws sets and judges their units until a claim about the rate of success is decided, at the end of a set.
-///
-/// # Errors
-/// See [`Setup::check`] and [`Sets::new`].
-pub fn decide<T>(
-    setup: &Setup,
-    units: &[T],
-    size: usize,
-    random: &mut Random,
-    mut judge: impl FnMut(&T) -> bool,
-    mut progress: impl FnMut(&Status),
-) -> Result<Status, Error> {
-    let mut driver = Driver::new(setup)?;
-    let mut sets = Sets::new(units, size)?;
-    loop {
-        let successes = sets.next(random).filter(|unit| judge(unit)).count() as u64;
-        driver.observe_set(size as u64, successes)?;
-        let status = driver.status();
-        progress(&status);
-        if status.progress != crate::Progress::Running {
-            return Ok(status);
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Claim, Progress, Verdict};
+    use crate::{Claim, Setup, Verdict};
 
     #[test]
     fn a_claim_about_the_sample_is_decided_at_the_end_of_a_set() {
@@ -89,7 +89,8 @@ mod tests {
         let setup = Setup::new(Claim::AtLeast(0.9), 1e-6);
         let mut reports = 0;
         let fast = |&latency: &u32| latency < 50;
-        let status = decide(&setup, &latencies, 40, &mut Random::seeded(2), fast, |_| reports += 1).unwrap();
+        let mut driver = Driver::new(&setup).unwrap();
+        let status = driver.run_sets(&latencies, 40, &mut Random::seeded(2), fast, |_| reports += 1).unwrap();
         assert_eq!(status.progress, Progress::Decided(Verdict::Holds));
         assert_eq!(status.trials, 40 * reports);
     }
