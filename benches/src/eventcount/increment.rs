@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use millstream_sync::eventcount::{Count, EventCount, EventCount64, Sole, SoleKind, TwoWord};
+use millstream_sync::eventcount::parameters::{Sole, SoleKind, TwoWord};
+use millstream_sync::eventcount::{Count, EventCount, EventCount64};
 
 use super::clock;
 use crate::args::Args;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use millstream_sync::eventcount::{Count, Kind, Patience};
+use millstream_sync::eventcount::parameters::Kind;
+use millstream_sync::eventcount::{Count, SpinPolicy};
 
 use super::clock;
 
@@ -28,12 +29,12 @@ impl<K: Kind> Default for Counted<K> {
 
 impl<K: Kind> Bed for Counted<K> {
     fn sleep(&self, seen: u64) {
-        let _ = self.0.wait_patiently(self.0.key_of(seen), None, &Patience::NONE);
+        let _ = self.0.wait_with(self.0.key_of(seen), None, SpinPolicy::NONE);
     }
 
     fn wake(&self) {
         // SAFETY: only one thread calls `wake`, so no two increments run at the same time.
-        unsafe { self.0.add_unchecked(1) }
+        unsafe { self.0.add_waking_unchecked(1, usize::MAX) }
     }
 }
 
@@ -106,7 +107,7 @@ pub fn wakes<B: Bed>(times: u64) -> Wakes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_sync::eventcount::{Many, Sole};
+    use millstream_sync::eventcount::parameters::{Many, Sole};
 
     #[test]
     fn every_wake_wakes_the_sleeper_once() {

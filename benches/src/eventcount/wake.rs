@@ -1,6 +1,6 @@
 //! Increments that wake a sleeper.
 
-use millstream_sync::eventcount::{Many, Sole, TwoWord};
+use millstream_sync::eventcount::parameters::{Many, Sole, TwoWord};
 
 use super::clock;
 use super::sleeper::{BareFutex, Counted, Wakes, wakes};

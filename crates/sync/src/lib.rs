@@ -45,13 +45,5 @@ pub mod reclaim;
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod model {
-    /// The light fence.
-    pub fn light() {
-        crate::primitive::light();
-    }
-
-    /// The heavy fence.
-    pub fn heavy() {
-        crate::primitive::heavy();
-    }
+    pub use crate::primitive::asymmetric::{heavy, light};
 }

@@ -4,7 +4,21 @@
 pub(crate) use std::sync::PoisonError;
 
 #[cfg(loom)]
-mod asymmetric;
+pub(crate) mod asymmetric;
+
+/// Defines a function that is `const`, except in a model: loom's atomics can't be made at compile time.
+macro_rules! const_fn {
+    ($(#[$attribute:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty)?) -> $result:ty $body:block) => {
+        $(#[$attribute])*
+        #[cfg(not(loom))]
+        $visibility const fn $name($($argument: $type)?) -> $result $body
+
+        $(#[$attribute])*
+        #[cfg(loom)]
+        $visibility fn $name($($argument: $type)?) -> $result $body
+    };
+}
+pub(crate) use const_fn;
 
 #[cfg(not(loom))]
 mod real {

@@ -14,7 +14,8 @@ use loom::future::block_on;
 use loom::model::Builder;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
-use millstream_sync::eventcount::{Count, Kind, Many, Patience, TwoWord};
+use millstream_sync::eventcount::parameters::{Kind, Many, TwoWord};
+use millstream_sync::eventcount::{Count, SpinPolicy};
 
 /// An event count and the data whose changes it announces: the data are accessed without any ordering of their own.
 struct Subject<K: Kind> {
@@ -30,26 +31,26 @@ impl<K: Kind> Subject<K> {
     /// Puts an item and wakes all waiters.
     ///
     /// # Safety
-    /// The contract of [`Count::add_unchecked`].
+    /// The contract of [`Count::add_waking_unchecked`].
     unsafe fn put(&self) {
         self.items.fetch_add(1, Relaxed);
-        // SAFETY: this function has the contract of `add_unchecked`.
-        unsafe { self.count.add_unchecked(1) }
+        // SAFETY: the caller promises that no other increment of a single-incrementer kind runs meanwhile.
+        unsafe { self.count.add_waking_unchecked(1, usize::MAX) }
     }
 
     /// Puts an item and wakes one waiter.
     ///
     /// # Safety
-    /// The contract of [`Count::add_unchecked`].
+    /// The contract of [`Count::add_waking_unchecked`].
     unsafe fn put_waking_one(&self) {
         self.items.fetch_add(1, Relaxed);
-        // SAFETY: this function has the contract of `add_waking_unchecked`.
+        // SAFETY: the caller promises that no other increment of a single-incrementer kind runs meanwhile.
         unsafe { self.count.add_waking_unchecked(1, 1) }
     }
 
     /// Waits until `items` have been put.
     fn wait_until(&self, items: usize) {
-        self.count.wait_for_patiently(|| (self.items.load(Relaxed) >= items).then_some(()), None, &Patience::NONE);
+        self.count.wait_for_with(|| (self.items.load(Relaxed) >= items).then_some(()), None, SpinPolicy::NONE);
     }
 
     fn take(&self) -> Option<usize> {
@@ -57,7 +58,7 @@ impl<K: Kind> Subject<K> {
     }
 
     fn wait_and_take(&self) {
-        self.count.wait_for_patiently(|| self.take(), None, &Patience::NONE);
+        self.count.wait_for_with(|| self.take(), None, SpinPolicy::NONE);
     }
 }
 
@@ -180,7 +181,7 @@ fn an_addition_of_zero_loses_no_wake_up<K: Kind>() {
         let incrementing = thread::spawn(move || {
             // SAFETY: no other thread increments this count.
             unsafe {
-                incrementer.count.add_unchecked(0);
+                incrementer.count.add_waking_unchecked(0, usize::MAX);
                 incrementer.put();
             }
         });
@@ -293,7 +294,7 @@ fn a_handle_that_moves_to_another_thread_loses_no_increment() {
         let (mut incrementer, count) = Count::<TwoWord<u32>>::pair();
         incrementer.increment();
         let moved = thread::spawn(move || incrementer.increment());
-        count.wait_for_patiently(|| (count.value() == 2).then_some(()), None, &Patience::NONE);
+        count.wait_for_with(|| (count.value() == 2).then_some(()), None, SpinPolicy::NONE);
         moved.join().unwrap();
     });
 }

@@ -29,7 +29,8 @@ mod processes {
     use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
     use std::time::{Duration, Instant};
 
-    use millstream_sync::eventcount::{Count, Kind, Many, Patience, Shared, Sole, TwoWord};
+    use millstream_sync::eventcount::parameters::{Kind, Many, Shared, Sole, TwoWord};
+    use millstream_sync::eventcount::{Count, SpinPolicy};
 
     use crate::asleep::{thread_number, until_asleep};
     use crate::length::stress;
@@ -155,14 +156,16 @@ mod processes {
             }
         )*};
     }
-    attach_sole!(TwoWord<u32> TwoWord<u64>);
+    attach_sole!(TwoWord<u64>);
     #[cfg(target_arch = "x86_64")]
-    attach_sole!(millstream_sync::eventcount::Unlocked<u32> millstream_sync::eventcount::Unlocked<u64>);
+    attach_sole!(Sole<u32> Sole<u64>);
+    #[cfg(not(target_arch = "x86_64"))]
+    attach_sole!(TwoWord<u32>);
 
     fn wait_until<K: Kind>(count: &Count<K, Shared>, value: u64) {
         let deadline = Instant::now() + LONG;
         let reached = || (count.value() >= value).then_some(());
-        let woken = count.wait_for_patiently(reached, Some(deadline), &Patience::NONE);
+        let woken = count.wait_for_with(reached, Some(deadline), SpinPolicy::NONE);
         assert!(woken.is_some(), "a wake-up was lost at {value}");
     }
 
@@ -316,8 +319,7 @@ mod processes {
         let mut waiting = waiter(board, kind, file);
         let first_word = (&raw const board.ping).cast::<AtomicU32>();
         // SAFETY: the count begins with its word, whose low half is first on this machine; the value is above the flag
-        // where
-        // the flag is the lowest bit, as in `Many`.
+        // where the flag is the lowest bit, as in `Many`.
         unsafe { (*first_word).fetch_add(2, SeqCst) };
         let began = Instant::now();
         assert!(waiting.wait().unwrap().success());

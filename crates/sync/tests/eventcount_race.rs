@@ -18,7 +18,8 @@ use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use millstream_sync::eventcount::{Count, Kind, Sole, TwoWord};
+use millstream_sync::eventcount::Count;
+use millstream_sync::eventcount::parameters::{Kind, Sole, TwoWord};
 use support::{Random, stress};
 
 /// No thread is kept from running for this long.
@@ -78,7 +79,7 @@ fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
             delay(random.below(400));
             write(round);
             // SAFETY: no other thread increments this count.
-            unsafe { count.add_unchecked(1) }
+            unsafe { count.add_waking_unchecked(1, usize::MAX) }
             if ends {
                 break;
             }

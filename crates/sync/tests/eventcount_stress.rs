@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_sync::eventcount::{Count, EventCount, EventCount64, Kind, Many, Patience, Sole, TwoWord};
+use millstream_sync::eventcount::parameters::{Kind, Many, Sole, TwoWord};
+use millstream_sync::eventcount::{Count, EventCount, EventCount64, SpinPolicy};
 use support::{Random, stress};
 
 /// No thread is kept from running for this long.
@@ -66,8 +67,7 @@ fn move_to_core(random: &mut Random) {
     let cores = *CORES.get_or_init(available);
     let one = random.below(2 * cores as u64) as usize;
     // SAFETY: a cpu_set_t of zeros is an empty set; the calls only read and write the set they are given. A refusal (a
-    // core
-    // that is not allowed) leaves the thread where it is.
+    // core that is not allowed) leaves the thread where it is.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         for core in (0..cores).filter(|&core| one >= cores || core == one) {
@@ -90,7 +90,7 @@ fn sleeps() -> u64 {
 
 /// Runs one incrementer and `waiters` waiters that answer each increment; returns the number of rounds and of the
 /// waiters' sleeps.
-fn hand_offs<K: Kind>(rounds: u64, waiters: u64, patience: Patience, seed: u64) -> (u64, u64) {
+fn hand_offs<K: Kind>(rounds: u64, waiters: u64, policy: SpinPolicy, seed: u64) -> (u64, u64) {
     let enough = Instant::now() + ENOUGH * u32::try_from(stress()).unwrap_or(u32::MAX);
     let mut done = 0;
     let (count, answers) = (Count::<K>::new(), EventCount64::new());
@@ -104,7 +104,7 @@ fn hand_offs<K: Kind>(rounds: u64, waiters: u64, patience: Patience, seed: u64) 
                 for round in 1.. {
                     let seen = || (count.value() >= round).then_some(());
                     let deadline = Instant::now() + LOST;
-                    let woken = count.wait_for_patiently(seen, Some(deadline), &patience);
+                    let woken = count.wait_for_with(seen, Some(deadline), policy);
                     assert!(
                         woken.is_some() && Instant::now() < deadline,
                         "waiter {waiter} was not woken in round {round}"
@@ -125,14 +125,17 @@ fn hand_offs<K: Kind>(rounds: u64, waiters: u64, patience: Patience, seed: u64) 
             let ends = round > rounds || (round > MIN_ROUNDS && Instant::now() > enough);
             payload.put(if ends { END } else { round });
             // SAFETY: no other thread increments this count.
-            unsafe { count.add_unchecked(1) }
+            unsafe { count.add_waking_unchecked(1, usize::MAX) }
             if ends {
                 done = round - 1;
                 break;
             }
             let answered = || (answers.value() == round * waiters).then_some(());
             let deadline = Instant::now() + 2 * LOST;
-            assert!(answers.wait_for_deadline(answered, deadline).is_some(), "no answer in round {round}");
+            assert!(
+                answers.wait_for_with(answered, Some(deadline), SpinPolicy::DEFAULT).is_some(),
+                "no answer in round {round}"
+            );
             dawdle(&mut random);
         }
     });
@@ -143,10 +146,10 @@ fn no_wake_up_is_lost<K: Kind>(name: &str) {
     let seed = Random::seed();
     for (waiters, rounds) in [(1, 40_000), (2, 15_000), (6, 2_000)] {
         let asked = rounds * stress();
-        let (rounds, slept) = hand_offs::<K>(asked, waiters, Patience::NONE, seed);
+        let (rounds, slept) = hand_offs::<K>(asked, waiters, SpinPolicy::NONE, seed);
         println!("{name}: {rounds} rounds, {waiters} waiters, {slept} sleeps");
         assert!(slept > rounds / 100, "the waiters slept only {slept} times");
-        hand_offs::<K>(asked / 4, waiters, Patience::DEFAULT.spins(20), seed);
+        hand_offs::<K>(asked / 4, waiters, SpinPolicy::DEFAULT.spins(20), seed);
     }
 }
 
@@ -189,7 +192,7 @@ fn waking_one_at_a_time_leaves_no_item_behind() {
                 };
                 loop {
                     let deadline = Instant::now() + LOST;
-                    let item = count.wait_for_patiently(take, Some(deadline), &Patience::NONE);
+                    let item = count.wait_for_with(take, Some(deadline), SpinPolicy::NONE);
                     assert!(Instant::now() < deadline, "taker {taker} was not woken");
                     match item {
                         None | Some(0) => break,
@@ -205,7 +208,7 @@ fn waking_one_at_a_time_leaves_no_item_behind() {
                 let mut random = Random::new(seed + takers + putter);
                 for _ in 0..each {
                     items.fetch_add(1, Relaxed);
-                    count.increment_waking_one();
+                    count.add_waking(1, 1);
                     dawdle(&mut random);
                 }
             });

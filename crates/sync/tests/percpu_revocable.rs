@@ -221,5 +221,5 @@ fn a_value_put_into_a_bag_comes_out_once() {
 
 #[test]
 fn again_with_other_areas() {
-    sources::again_with_other_areas("again_with_other_areas");
+    sources::again_with_other_areas("again_with_other_areas", "");
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use millstream_sync::eventcount::{EventCount, Patience};
+use millstream_sync::eventcount::{EventCount, SpinPolicy};
 use millstream_sync::lock;
 use smallvec::SmallVec;
 
@@ -153,7 +153,7 @@ impl Shared {
         drop(state);
         wake_before_blocking();
         // Whichever it was, the caller checks the state again.
-        let _ = event.wait_patiently(key, most.map(|most| Instant::now() + most), &Patience::NONE);
+        let _ = event.wait_with(key, most.map(|most| Instant::now() + most), SpinPolicy::NONE);
         self.lock()
     }
 
@@ -308,7 +308,7 @@ impl Shared {
             worker::spawn_worker(self, post);
         }
         for stage in wake_stages {
-            self.stage_work[usize::from(stage)].increment_waking_one();
+            self.stage_work[usize::from(stage)].add_waking(1, 1);
         }
         if wake_clock {
             self.clock.increment();

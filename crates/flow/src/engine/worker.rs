@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use millstream_sync::eventcount::{Patience, Waited};
+use millstream_sync::eventcount::{SpinPolicy, Waited};
 use millstream_sync::lock::MutexGuard;
 
 use super::chain::{CHAIN_NS, Chain, Finished};
@@ -366,7 +366,7 @@ fn sleep<'a>(shared: &'a Arc<Shared>, mut state: MutexGuard<'a, State>, post: Po
         key = work.snapshot();
         drop(state);
         let deadline = max_idle.map(|most| Instant::now() + most);
-        if work.wait_patiently(key, deadline, &Patience::NONE) == Waited::TimedOut {
+        if work.wait_with(key, deadline, SpinPolicy::NONE) == Waited::TimedOut {
             let mut state = shared.lock();
             let threads = threads_of(&mut state, post);
             if threads.signals == 0 {
@@ -404,7 +404,7 @@ fn keep_time(shared: &Arc<Shared>) {
         let key = shared.clock.snapshot();
         drop(state);
         let deadline = (next != u64::MAX).then(|| shared.epoch + Duration::from_nanos(next));
-        let _ = shared.clock.wait_patiently(key, deadline, &Patience::NONE);
+        let _ = shared.clock.wait_with(key, deadline, SpinPolicy::NONE);
         state = shared.lock();
     }
 }

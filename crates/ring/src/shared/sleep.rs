@@ -21,13 +21,13 @@
 
 use std::time::{Duration, Instant};
 
-use millstream_sync::eventcount::{Patience, SharedEventCount};
+use millstream_sync::eventcount::{SharedEventCount, SpinPolicy};
 
 /// The longest sleep without a check. In a model it is unlimited, so that the model finds lost wake-ups.
 const MAX_SLEEP: Option<Duration> = if cfg!(loom) { None } else { Some(Duration::from_secs(1)) };
 
 /// In a model, looking more often reveals nothing.
-const PATIENCE: Patience = if cfg!(loom) { Patience::NONE } else { Patience::DEFAULT };
+const POLICY: SpinPolicy = if cfg!(loom) { SpinPolicy::NONE } else { SpinPolicy::DEFAULT };
 
 /// The word on which one side sleeps, and through which the other side wakes it.
 #[repr(transparent)]
@@ -46,7 +46,7 @@ impl Sleeper {
         loop {
             let limit = MAX_SLEEP.map(|longest| Instant::now() + longest);
             let until = [deadline, limit].into_iter().flatten().min();
-            let found = self.0.wait_for_patiently(&mut look, until, &PATIENCE);
+            let found = self.0.wait_for_with(&mut look, until, POLICY);
             if found.is_some() || until == deadline {
                 return found;
             }

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use millstream_sync::eventcount::{EventCount, Key, Patience, Waited};
+use millstream_sync::eventcount::{EventCount, Key, SpinPolicy, Waited};
 
 use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicU32, Ordering};
@@ -155,7 +155,7 @@ impl Registration<'_> {
             crate::primitive::yield_now();
             return Waited::TimedOut;
         }
-        self.notifier.words.count.wait_patiently(key, deadline, &Patience::NONE)
+        self.notifier.words.count.wait_with(key, deadline, SpinPolicy::NONE)
     }
 
     /// The number of registered waiters, including this one.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Counter;
 use crate::percpu::Word;
-use crate::percpu::raw::{self, Here, Numbers, Outcome, Slots};
+use crate::percpu::section::{self, Here, Numbers, Outcome, Slots};
 
 /// Adds to a [`Counter`] in a loop of one thread: like [`Counter::add`], without looking up the thread's area and the
 /// counter's words on each addition.
@@ -33,7 +33,7 @@ impl<'a> Adder<'a> {
         Adder { counter, here: Here::current(Numbers::Private), slots: word.slots() }
     }
 
-    /// Adds one.
+    /// Adds one; otherwise like [`add`](Self::add).
     #[inline(always)]
     pub fn increment(&self) {
         self.add(1);
@@ -44,7 +44,7 @@ impl<'a> Adder<'a> {
     pub fn add(&self, n: u64) {
         if let Some(here) = self.here {
             // SAFETY: every slot holds the counter's word, and all sections on it number the slots alike.
-            if unsafe { raw::add(here, self.slots, n) } == Outcome::Done {
+            if unsafe { section::add(here, self.slots, n) } == Outcome::Done {
                 return;
             }
         }

@@ -27,13 +27,14 @@ impl Maximum {
         Maximum(Shards::new())
     }
 
-    /// Records a number.
+    /// Records a number. Wait-free, except for the first number, which takes a lock and allocates; not ordered with any
+    /// other access.
     #[inline]
     pub fn record(&self, value: u64) {
         self.0.words().word(0).raise(value);
     }
 
-    /// The largest number so far, or 0 if there is none. It never decreases. Takes O(processors).
+    /// The largest number so far, or 0 if there is none. It never decreases. Wait-free; takes O(processors).
     #[must_use]
     pub fn value(&self) -> u64 {
         self.0.words().word(0).copies().max().unwrap_or(0)
@@ -57,13 +58,14 @@ impl Minimum {
         Minimum(Maximum::new())
     }
 
-    /// Records a number.
+    /// Records a number; otherwise like [`Maximum::record`].
     #[inline]
     pub fn record(&self, value: u64) {
+        // The complement reverses the order.
         self.0.record(!value);
     }
 
-    /// The smallest number so far, or [`u64::MAX`] if there is none. It never increases. Takes O(processors).
+    /// The smallest number so far, or [`u64::MAX`] if there is none. It never increases. Wait-free; takes O(processors).
     #[must_use]
     pub fn value(&self) -> u64 {
         !self.0.value()

@@ -27,19 +27,19 @@ impl Gauge {
         Gauge(Shards::new())
     }
 
-    /// Adds `n`; wraps around.
+    /// Adds `n`; wraps around. Progress and ordering are those of [`Counter::add`](super::Counter::add).
     #[inline]
     pub fn add(&self, n: i64) {
         self.0.add(0, n.cast_unsigned());
     }
 
-    /// Subtracts `n`; wraps around.
+    /// Subtracts `n`; otherwise like [`add`](Self::add).
     #[inline]
     pub fn subtract(&self, n: i64) {
         self.add(n.wrapping_neg());
     }
 
-    /// The sum of all additions less all subtractions. Takes O(processors).
+    /// The sum of all additions less all subtractions. Wait-free; takes O(processors).
     #[must_use]
     pub fn value(&self) -> i64 {
         self.0.words().word(0).copies().fold(0, u64::wrapping_add).cast_signed()

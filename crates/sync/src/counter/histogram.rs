@@ -29,7 +29,7 @@ const BUCKETS: usize = (SMALL as usize) * (64 - DIVIDED as usize + 1);
 #[derive(Debug)]
 pub struct Histogram(Shards<BUCKETS>);
 
-/// The counts of a [`Histogram`] at one moment.
+/// The counts of a [`Histogram`] at about one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
     counts: Vec<u64>,
@@ -43,14 +43,14 @@ impl Histogram {
         Histogram(Shards::new())
     }
 
-    /// Records a number.
+    /// Records a number. Progress and ordering are those of [`Counter::add`](super::Counter::add).
     #[inline]
     pub fn record(&self, value: u64) {
         self.0.add(bucket(value), 1);
     }
 
-    /// The distribution of the numbers recorded so far. Each count means what a counter's [sum](super) means. Takes
-    /// O(processors).
+    /// The distribution of the numbers recorded so far. Each count means what a counter's [sum](super) means. Allocates;
+    /// takes O(processors).
     #[must_use]
     pub fn distribution(&self) -> Distribution {
         let words = self.0.words();

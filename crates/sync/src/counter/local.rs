@@ -40,7 +40,7 @@ impl<'a> Local<'a> {
         Local { word, _not_shared: PhantomData }
     }
 
-    /// Adds one.
+    /// Adds one; otherwise like [`add`](Self::add).
     #[inline]
     pub fn increment(&self) {
         self.add(1);
@@ -51,9 +51,8 @@ impl<'a> Local<'a> {
     /// A signal handler may call this only if the interrupted thread does not use the same local.
     #[inline]
     pub fn add(&self, n: u64) {
-        // The owner is the only thread that stores to this word. The previous owner returned the word with a release,
-        // and
-        // this one acquired it, so it goes on from the last value.
+        // Relaxed: the owner is the only thread that stores to this word. The previous owner returned the word with a
+        // release, and this one acquired it, so it goes on from the last value.
         self.word.store(self.word.load(Relaxed).wrapping_add(n), Relaxed);
     }
 }

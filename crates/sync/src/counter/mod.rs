@@ -8,7 +8,6 @@
 //! | how many there are now | [`Gauge`] | 8 bytes per processor |
 //! | the largest, the smallest | [`Maximum`], [`Minimum`] | 8 bytes per processor |
 //! | how they are distributed | [`Histogram`] | a page per processor |
-//! | about how many, of a million different things | [`Approximate`] | 2 bytes |
 //! | the total over several processes | [`SharedCounters`] | a page per processor for up to 512 of them |
 //!
 //! ```
@@ -47,23 +46,21 @@
 //!
 //! # Sources
 //! Fedorova's article above; Dave Dice, Yossi Lev and Mark Moir, *Scalable statistics counters* (SPAA 2013), for how
-//! much racy counters lose, and for approximate ones.
+//! much racy counters lose.
 
 mod adder;
-mod approximate;
-mod exact;
 mod extreme;
 mod gauge;
 mod histogram;
 mod local;
 mod shards;
-mod shared;
+mod shared_counters;
+mod total;
 
 pub use adder::Adder;
-pub use approximate::Approximate;
-pub use exact::Counter;
 pub use extreme::{Maximum, Minimum};
 pub use gauge::Gauge;
 pub use histogram::{Distribution, Histogram};
 pub use local::Local;
-pub use shared::{SharedCounters, SharedError};
+pub use shared_counters::{SharedCounters, SharedError};
+pub use total::Counter;

@@ -4,34 +4,27 @@ use std::time::Instant;
 
 use super::kind::{Announced, Kind};
 use super::many::Many;
-use super::patience::Patience;
-use super::place::{Certainty, Local, Place};
 use super::quiet::Quiet;
+use super::scope::{Certainty, Private, Scope};
 use super::sleep::Sleeping;
+use super::spin_policy::SpinPolicy;
 use super::word::Width;
 
-/// An event count of some [`Kind`] in some [`Place`]; the [module](super) says which one to choose.
+/// The type behind all event counts. Its parameters are how the count is incremented and which threads may wait; the
+/// [module](super) names each useful combination.
 ///
-/// Waiting is the same for all kinds. A kind with many incrementers is incremented here; any other kind is incremented
-/// through its [`Incrementer`](super::Incrementer).
+/// Waiting is the same for all of them. A count with many incrementers is incremented here, one with a single
+/// incrementer through its [`Incrementer`](super::Incrementer).
 #[repr(C)]
 #[derive(Debug)]
-pub struct Count<K: Kind, P: Place = Local> {
+pub struct Count<K: Kind, S: Scope = Private> {
     pub(super) kind: K,
-    pub(super) place: P,
+    pub(super) scope: S,
 }
 
 /// A count's value at one moment, whose change a waiter awaits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub(super) u64);
-
-impl Key {
-    /// The value, see [`Count::value`].
-    #[must_use]
-    pub fn value(self) -> u64 {
-        self.0
-    }
-}
 
 /// How a wait with a deadline ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,12 +36,12 @@ pub enum Waited {
     TimedOut,
 }
 
-impl<K: Kind, P: Place> Count<K, P> {
+impl<K: Kind, S: Scope> Count<K, S> {
     /// A count of zero.
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
-        Count { kind: K::ZERO, place: P::EMPTY }
+        Count { kind: K::ZERO, scope: S::EMPTY }
     }
 
     /// A count of zero.
@@ -61,7 +54,7 @@ impl<K: Kind, P: Place> Count<K, P> {
     /// A count of `value`, truncated to the kind's width.
     #[must_use]
     pub fn starting_at(value: u64) -> Self {
-        Count { kind: K::starting_at(value), place: P::default() }
+        Count { kind: K::starting_at(value), scope: S::default() }
     }
 
     /// The sum of all increments so far, in the kind's width: 31 or 63 bits where the flag shares the word, 32 or 64
@@ -85,14 +78,22 @@ impl<K: Kind, P: Place> Count<K, P> {
     /// The current count. A waiter takes the snapshot, *then* checks whether there is work, and waits with the snapshot
     /// if not: an increment after the snapshot ends the wait.
     ///
-    /// Wait-free, one load, acquire.
+    /// Wait-free, one load, acquire. [`wait`](Self::wait) has an example.
     #[inline]
     #[must_use]
     pub fn snapshot(&self) -> Key {
         Key(self.value())
     }
 
-    /// The key of a count with this value, for a caller that has the value from elsewhere.
+    /// The key of a count with this value, for a caller that has the value from elsewhere. Makes no memory access.
+    ///
+    /// ```
+    /// use millstream_sync::eventcount::EventCount;
+    ///
+    /// let count = EventCount::new();
+    /// count.add(5);
+    /// assert_eq!(count.key_of(5), count.snapshot());
+    /// ```
     #[inline]
     #[must_use]
     pub fn key_of(&self, value: u64) -> Key {
@@ -109,9 +110,9 @@ impl<K: Kind, P: Place> Count<K, P> {
     /// Waits until the count differs from `key`.
     ///
     /// Blocks until the count changes. Everything written before the increment that ended the wait is visible
-    /// afterwards (acquire). Spins as [`Patience::DEFAULT`] says, then sleeps without using the CPU. There are no
+    /// afterwards (acquire). Spins as [`SpinPolicy::DEFAULT`] says, then sleeps without using the CPU. There are no
     /// spurious returns; after an increment that wakes only some waiters, the others may sleep on although the count
-    /// changed.
+    /// changed. Falling asleep is a system call, and with a single incrementer also a heavy fence, some 10 µs.
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;
@@ -124,34 +125,28 @@ impl<K: Kind, P: Place> Count<K, P> {
     /// });
     /// ```
     pub fn wait(&self, key: Key) {
-        let _ = self.wait_patiently(key, None, &Patience::DEFAULT);
+        let _ = self.wait_with(key, None, SpinPolicy::DEFAULT);
     }
 
-    /// Waits until the count differs from `key` or `deadline` has passed; otherwise like [`wait`](Self::wait).
+    /// Waits until the count differs from `key` or the deadline, if there is one, has passed; spins and naps as
+    /// `policy` says, then sleeps. Otherwise like [`wait`](Self::wait).
     ///
     /// ```
     /// use std::time::{Duration, Instant};
-    /// use millstream_sync::eventcount::{EventCount, Waited};
+    /// use millstream_sync::eventcount::{EventCount, SpinPolicy, Waited};
     ///
     /// let count = EventCount::new();
-    /// let key = count.snapshot();
     /// let deadline = Instant::now() + Duration::from_millis(1);
-    /// assert_eq!(count.wait_deadline(key, deadline), Waited::TimedOut);
+    /// assert_eq!(count.wait_with(count.snapshot(), Some(deadline), SpinPolicy::NONE), Waited::TimedOut);
     /// ```
-    pub fn wait_deadline(&self, key: Key, deadline: Instant) -> Waited {
-        self.wait_patiently(key, Some(deadline), &Patience::DEFAULT)
-    }
-
-    /// Waits until the count differs from `key` or the deadline, if there is one, has passed; spins and naps before it
-    /// sleeps as `patience` says.
-    pub fn wait_patiently(&self, key: Key, deadline: Option<Instant>, patience: &Patience) -> Waited {
-        for _ in 0..patience.spins {
+    pub fn wait_with(&self, key: Key, deadline: Option<Instant>, policy: SpinPolicy) -> Waited {
+        for _ in 0..policy.spins {
             if self.has_changed(key) {
                 return Waited::Changed;
             }
             std::hint::spin_loop();
         }
-        for nap in patience.nap_lengths() {
+        for nap in policy.nap_lengths() {
             let left = left_until(deadline);
             if left.is_some_and(|left| left.is_zero()) {
                 break;
@@ -184,67 +179,54 @@ impl<K: Kind, P: Place> Count<K, P> {
     /// assert_eq!(item, "grain");
     /// ```
     pub fn wait_for<T>(&self, ready: impl FnMut() -> Option<T>) -> T {
-        self.wait_for_patiently(ready, None, &Patience::DEFAULT).expect("without a deadline only success ends the wait")
+        self.wait_for_with(ready, None, SpinPolicy::DEFAULT).expect("without a deadline only success ends the wait")
     }
 
-    /// Waits until `ready` returns a value or `deadline` has passed; `None` if it was not ready even then.
+    /// Waits until `ready` returns a value or the deadline, if there is one, has passed; `None` if it was not ready even
+    /// then. Spins and naps as `policy` says, then sleeps. Otherwise like [`wait_for`](Self::wait_for).
     ///
     /// ```
     /// use std::time::{Duration, Instant};
-    /// use millstream_sync::eventcount::EventCount;
+    /// use millstream_sync::eventcount::{EventCount, SpinPolicy};
     ///
     /// let soon = Instant::now() + Duration::from_millis(1);
-    /// assert_eq!(EventCount::new().wait_for_deadline(|| None::<u32>, soon), None);
+    /// assert_eq!(EventCount::new().wait_for_with(|| None::<u32>, Some(soon), SpinPolicy::DEFAULT), None);
     /// ```
-    pub fn wait_for_deadline<T>(&self, ready: impl FnMut() -> Option<T>, deadline: Instant) -> Option<T> {
-        self.wait_for_patiently(ready, Some(deadline), &Patience::DEFAULT)
-    }
-
-    /// Waits until `ready` returns a value or the deadline, if there is one, has passed; spins and naps before it
-    /// sleeps as `patience` says.
-    pub fn wait_for_patiently<T>(
+    pub fn wait_for_with<T>(
         &self,
         mut ready: impl FnMut() -> Option<T>,
         deadline: Option<Instant>,
-        patience: &Patience,
+        policy: SpinPolicy,
     ) -> Option<T> {
         loop {
             let key = self.snapshot();
             if let Some(found) = ready() {
                 return Some(found);
             }
-            if self.wait_patiently(key, deadline, patience) == Waited::TimedOut {
+            if self.wait_with(key, deadline, policy) == Waited::TimedOut {
                 return ready();
             }
         }
     }
 
-    /// Adds `n` and wakes all waiters, for generic code that proves its right to increment by other means.
+    /// Adds `n` and wakes at most `most` waiters, like [`add_waking`](Count::add_waking), for a caller that proves its
+    /// right to increment by other means than an [`Incrementer`](super::Incrementer).
     ///
     /// # Safety
-    /// If `K` is a [`SoleKind`](super::SoleKind):
+    /// If the count has a single incrementer:
     ///
     /// - No other thread (or process) increments this count at the same time, and the increments of different threads
     ///   are ordered by happens-before.
-    /// - In a [`Shared`](super::Shared) place, this process has made an [`Incrementer`](super::Incrementer) of this
-    ///   count, and no other process has made one since. The incrementer tells waiters whether this process has
-    ///   registered for heavy fences, for all its counts together. Waiters that do not know it issue no heavy fence,
-    ///   while the fence of this increment is free: both may then overlook each other, and a wake-up is lost.
-    #[inline]
-    pub unsafe fn add_unchecked(&self, n: u64) {
-        // SAFETY: this function has the same contract.
-        unsafe { self.add_waking_unchecked(n, usize::MAX) }
-    }
-
-    /// Adds `n` and wakes at most `most` waiters; see [`add_waking`](Count::add_waking).
-    ///
-    /// # Safety
-    /// As for [`add_unchecked`](Self::add_unchecked).
+    /// - If the count is shared between processes, this process has made an [`Incrementer`](super::Incrementer) of it,
+    ///   and no other process has made one since. The incrementer tells waiters whether this process has registered for
+    ///   heavy fences, for all its counts together. Waiters that do not know it issue no heavy fence, while the fence
+    ///   of this increment is free: both may then overlook each other, and a wake-up is lost.
     #[inline]
     pub unsafe fn add_waking_unchecked(&self, n: u64, most: usize) {
-        // SAFETY: this function has the same contract, and it covers both calls.
+        // SAFETY: the caller promises that no other increment of a single-incrementer kind runs meanwhile, which is
+        // what `add` and `settle` require.
         unsafe {
-            if self.kind.add::<P>(n) {
+            if self.kind.add::<S>(n) {
                 self.settle(most);
             }
         }
@@ -253,11 +235,11 @@ impl<K: Kind, P: Place> Count<K, P> {
     /// Wakes waiters after an increment that found the flag set.
     ///
     /// # Safety
-    /// As for [`add_unchecked`](Self::add_unchecked).
+    /// The contract of [`add_waking_unchecked`](Self::add_waking_unchecked).
     #[cold]
     #[inline(never)]
     unsafe fn settle(&self, most: usize) {
-        // SAFETY: this function has the same contract.
+        // SAFETY: the caller promises that no other increment of a single-incrementer kind runs meanwhile.
         unsafe { self.kind.settle(most, |most| self.wake(most)) }
     }
 
@@ -269,7 +251,7 @@ impl<K: Kind, P: Place> Count<K, P> {
         }
         let threads = self.kind.wake(most, &self.sleeping(None));
         // This thread may occupy the core that a woken thread needs, so it skips the tasks if threads sufficed.
-        if threads == most { threads } else { threads + self.place.wake_tasks(most - threads) }
+        if threads == most { threads } else { threads + self.scope.wake_tasks(most - threads) }
     }
 
     /// Sets the flag and sleeps, until the count changes or the deadline passes.
@@ -285,11 +267,11 @@ impl<K: Kind, P: Place> Count<K, P> {
                 return Waited::Changed;
             }
             // The second look is the kernel's: it compares the word before the thread sleeps.
-            let nap = match self.place.confirm(K::OVERLOOKS) {
+            let nap = match self.scope.confirm(K::OVERLOOKS) {
                 Certainty::Now => None,
                 Certainty::InTime => quiet.get_or_insert_with(Quiet::new).nap(announced),
             };
-            let limit = [left, nap, P::LONGEST_SLEEP].into_iter().flatten().min();
+            let limit = [left, nap, S::MAX_SLEEP].into_iter().flatten().min();
             self.kind.sleep(key.0, &self.sleeping(limit));
             if self.has_changed(key) {
                 return Waited::Changed;
@@ -298,22 +280,22 @@ impl<K: Kind, P: Place> Count<K, P> {
     }
 
     fn sleeping(&self, limit: Option<std::time::Duration>) -> Sleeping<'_> {
-        Sleeping { shared: P::SHARED, limit, queue: self.place.queue() }
+        Sleeping { shared: S::SHARED, limit, queue: self.scope.queue() }
     }
 }
 
-impl<K: Kind, P: Place> Default for Count<K, P> {
+impl<K: Kind, S: Scope> Default for Count<K, S> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<W: Width, P: Place> Count<Many<W>, P> {
+impl<W: Width, S: Scope> Count<Many<W>, S> {
     /// Adds one and wakes all waiters.
     ///
     /// Without waiters it is wait-free: on x86-64, one `lock xadd` and a branch. With waiters it takes one system call,
     /// and a short lock for waiting tasks. Release: everything written before is visible to any thread that sees the
-    /// new count.
+    /// new count. [`wait`](Self::wait) has an example.
     #[inline]
     pub fn increment(&self) {
         self.add(1);
@@ -325,12 +307,6 @@ impl<W: Width, P: Place> Count<Many<W>, P> {
     #[inline]
     pub fn add(&self, n: u64) {
         self.add_waking(n, usize::MAX);
-    }
-
-    /// Adds one and wakes one waiter; see [`add_waking`](Self::add_waking).
-    #[inline]
-    pub fn increment_waking_one(&self) {
-        self.add_waking(1, 1);
     }
 
     /// Adds `n` and wakes at most `most` of the sleeping waiters: threads first, then tasks, the longest waiting first.
@@ -349,7 +325,7 @@ impl<W: Width, P: Place> Count<Many<W>, P> {
     /// ```
     #[inline]
     pub fn add_waking(&self, n: u64, most: usize) {
-        // SAFETY: counts of this kind allow concurrent increments.
+        // SAFETY: a count of this kind has many incrementers, so the contract demands nothing.
         unsafe { self.add_waking_unchecked(n, most) }
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::count::Count;
 use super::kind::SoleKind;
-use super::place::Place;
+use super::scope::Scope;
 
-/// The exclusive right to increment a count of a [`SoleKind`].
+/// The exclusive right to increment a count that has a single incrementer.
 ///
 /// An incrementer is neither copied nor cloned, and incrementing borrows it mutably, so two threads cannot increment at
 /// the same time; it may be sent from one thread to another. `R` is the way it holds the count: a reference from
@@ -32,13 +32,13 @@ use super::place::Place;
 /// shared.increment(); // refused: incrementing needs the only reference
 /// ```
 #[derive(Debug)]
-pub struct Incrementer<K: SoleKind, P: Place, R: Deref<Target = Count<K, P>>> {
+pub struct Incrementer<K: SoleKind, S: Scope, R: Deref<Target = Count<K, S>>> {
     count: R,
-    of: PhantomData<(K, P)>,
+    of: PhantomData<(K, S)>,
 }
 
-impl<K: SoleKind, P: Place> Count<K, P> {
-    /// The only incrementer, and a shared reference to the count for the waiters.
+impl<K: SoleKind, S: Scope> Count<K, S> {
+    /// The only incrementer, and a shared reference to the count for the waiters. Wait-free.
     ///
     /// ```
     /// use millstream_sync::eventcount::SpEventCount;
@@ -51,13 +51,13 @@ impl<K: SoleKind, P: Place> Count<K, P> {
     ///     incrementer.increment();
     /// });
     /// ```
-    pub fn split(&mut self) -> (Incrementer<K, P, &Self>, &Self) {
+    pub fn split(&mut self) -> (Incrementer<K, S, &Self>, &Self) {
         let count = &*self;
         // SAFETY: `self` stays mutably borrowed as long as either reference lives, so there is no other incrementer.
         (unsafe { Incrementer::new(count) }, count)
     }
 
-    /// A new count of zero with its only incrementer, both of which may be moved anywhere.
+    /// A new count of zero with its only incrementer, both of which may be moved anywhere. Allocates.
     ///
     /// ```
     /// use millstream_sync::eventcount::SpEventCount64;
@@ -68,7 +68,7 @@ impl<K: SoleKind, P: Place> Count<K, P> {
     /// waiter.join().unwrap();
     /// ```
     #[must_use]
-    pub fn pair() -> (Incrementer<K, P, Arc<Self>>, Arc<Self>) {
+    pub fn pair() -> (Incrementer<K, S, Arc<Self>>, Arc<Self>) {
         let count = Arc::new(Self::new());
         // SAFETY: the count is new, and a handle is the only safe way to increment it, so there is no other
         // incrementer.
@@ -76,35 +76,30 @@ impl<K: SoleKind, P: Place> Count<K, P> {
     }
 }
 
-impl<K: SoleKind, P: Place, R: Deref<Target = Count<K, P>>> Incrementer<K, P, R> {
-    /// The incrementer of a count that may be within reach of other threads, such as one in shared memory.
+impl<K: SoleKind, S: Scope, R: Deref<Target = Count<K, S>>> Incrementer<K, S, R> {
+    /// The incrementer of a count that may be within reach of other threads, such as one in shared memory
+    /// (`examples/shared_count.rs`).
     ///
-    /// In a [`Shared`](super::Shared) place it registers this process for heavy fences and tells the waiters whether
-    /// that succeeded. It also wakes them, in case a former incrementer died between its increment and the wake-up.
+    /// For a count that processes share, it registers this process for heavy fences and tells the waiters whether that
+    /// succeeded: up to two system calls. It also wakes them, in case the previous incrementer died between its
+    /// increment and the wake-up.
     ///
     /// # Safety
-    /// There is no other incrementer of this count, in this process or another, as long as this one lives. Everything a
-    /// former incrementer did is visible to this thread.
+    /// There is no other incrementer of this count, in this process or another, as long as this one lives. Everything
+    /// the previous incrementer did is visible to this thread.
     pub unsafe fn new(count: R) -> Self {
-        count.place.attach();
-        if P::SHARED {
+        count.scope.attach();
+        if S::SHARED {
             count.wake(usize::MAX);
         }
         Incrementer { count, of: PhantomData }
-    }
-
-    /// The count.
-    #[inline]
-    #[must_use]
-    pub fn count(&self) -> &Count<K, P> {
-        &self.count
     }
 
     /// Adds one and wakes all waiters.
     ///
     /// Without waiters it is wait-free: on x86-64 an `add` to memory, a test and a branch; elsewhere two loads, a store
     /// and a light fence. With waiters it takes one system call, and a short lock for waiting tasks. Release:
-    /// everything written before is visible to any thread that sees the new count.
+    /// everything written before is visible to any thread that sees the new count. [`pair`](Count::pair) has an example.
     #[inline]
     pub fn increment(&mut self) {
         self.add(1);
@@ -118,17 +113,12 @@ impl<K: SoleKind, P: Place, R: Deref<Target = Count<K, P>>> Incrementer<K, P, R>
         self.add_waking(n, usize::MAX);
     }
 
-    /// Adds one and wakes one waiter; see [`add_waking`](Self::add_waking).
-    #[inline]
-    pub fn increment_waking_one(&mut self) {
-        self.add_waking(1, 1);
-    }
-
     /// Adds `n` and wakes at most `most` of the sleeping waiters; [`Count::add_waking`] says for which waiters that is
     /// correct.
     #[inline]
     pub fn add_waking(&mut self, n: u64, most: usize) {
-        // SAFETY: this is the count's only incrementer, and it is borrowed mutably.
+        // SAFETY: `new` requires that the count has no other incrementer, this one is borrowed mutably, and `new`
+        // registered the process for a shared count.
         unsafe { self.count.add_waking_unchecked(n, most) }
     }
 }

@@ -1,7 +1,7 @@
 //! Many incrementers: the count and its flag in one word, changed by atomic read-modify-writes only.
 
-use super::kind::{Announced, Kind, sealed};
-use super::place::{Overlooks, Place};
+use super::kind::{Announced, Kind};
+use super::scope::{Overlooks, Scope};
 use super::sleep::Sleeping;
 use super::word::{Width, Word};
 use crate::primitive::Ordering;
@@ -23,9 +23,7 @@ const FLAG: u64 = 1;
 #[derive(Debug)]
 pub struct Many<W: Width>(W::Atomic);
 
-impl<W: Width> Kind for Many<W> {}
-
-impl<W: Width> sealed::Kind for Many<W> {
+impl<W: Width> Kind for Many<W> {
     #[cfg(not(loom))]
     const ZERO: Self = Many(W::Atomic::ZERO);
 
@@ -47,7 +45,7 @@ impl<W: Width> sealed::Kind for Many<W> {
     }
 
     #[inline(always)]
-    unsafe fn add<P: Place>(&self, n: u64) -> bool {
+    unsafe fn add<S: Scope>(&self, n: u64) -> bool {
         // Release: a thread that reads the new value, even through later increments, sees everything written before.
         self.0.fetch_add(n << 1, Ordering::Release) & FLAG != 0
     }

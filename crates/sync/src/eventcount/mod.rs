@@ -7,15 +7,15 @@
 //! makes no system call.
 //!
 //! # Which one do I want?
-//! | who increments | one process | memory shared between processes | increment without waiters |
+//! | incrementers | waiters in one process | waiters in several processes | increment without waiters |
 //! | --- | --- | --- | --- |
 //! | any thread | [`EventCount`], [`EventCount64`] | [`SharedEventCount`], [`SharedEventCount64`] | a locked addition |
-//! | one thread at a time | [`SpEventCount`], [`SpEventCount64`] | [`SharedSpEventCount`], [`SharedSpEventCount64`] | on x86-64 about a store and a half, elsewhere as below |
-//! | one thread at a time, in portable form | [`TwoWordEventCount`], [`TwoWordEventCount64`] | [`SharedTwoWordEventCount`], [`SharedTwoWordEventCount64`] | two loads, a store, a [light fence](millstream_fence::light) |
+//! | one thread at a time | [`SpEventCount`], [`SpEventCount64`] | [`SharedSpEventCount`], [`SharedSpEventCount64`] | on x86-64 about a store and a half; elsewhere two loads, a store, a [light fence](millstream_fence::light) |
 //!
 //! Take 64 bits if the count is also a sequence (then [`value`](Count::value) is the published position, and publishing
-//! is the increment), or if a waiter may be kept from running while the count wraps around; otherwise 32 bits suffice.
-//! All are [`Count`]s with a [`Kind`] and a [`Place`], and generic code takes a `Count<K>`.
+//! is the increment), or if a waiter may be kept from running while the count wraps around: with 32 bits, a waiter that
+//! does not run during exactly 2³¹ or 2³² increments (some seconds of nothing else) takes the count for unchanged and
+//! waits for one more increment.
 //!
 //! An event count does not exclude other threads and does not hand over a value: it tells *that* something changed, not
 //! what.
@@ -46,24 +46,30 @@
 //! });
 //! ```
 //!
-//! In memory that processes share, a count is placed where the memory is mapped, and zeroed memory is a new count:
-//! `examples/shared_count.rs` shows it, and [`Shared`] documents the layout.
+//! # Memory shared between processes
+//! A shared count lies wherever the processes map the memory; zeroed memory is a new count, and a count holds no
+//! pointers (`examples/shared_count.rs`). Threads of all processes wait for it; tasks cannot. The layout is the count's
+//! word, in the portable form for one incrementer followed by a `u32` that is 1 while there may be waiters, and then a
+//! `u32` that is 1 if the single incrementer's process registered for heavy fences, else 0.
+//!
+//! Any process may be killed at any moment. A killed waiter leaves at worst a flag, which costs the next increment one
+//! system call. A killed incrementer may leave sleepers that it has not woken, so a thread that waits for a shared count
+//! checks it once a second.
 //!
 //! # How it works
 //! A flag beside the number says that a waiter sleeps or is about to. A waiter spins for a while, may nap (see
-//! [`Patience`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the same. A
+//! [`SpinPolicy`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the same. A
 //! task first adds its waker to a list. An increment that finds the flag wakes the waiters. It remains to show that an
-//! increment cannot overlook the flag of a waiter that falls asleep; each kind has its own reason, given in its
-//! documentation:
+//! increment cannot overlook the flag of a waiter that falls asleep; each kind of count has its own reason, which stands
+//! with its code:
 //!
-//! - [`Many`]: flag and number are in one word that is changed by atomic read-modify-writes only.
-//! - [`TwoWord`]: the incrementer's light fence and the waiter's [heavy fence](millstream_fence::heavy) pair.
-//! - `Unlocked` (x86-64): the heavy fence interrupts the incrementer between two instructions, and one
-//!   instruction is the whole increment.
+//! - `many.rs`: flag and number are in one word that is changed by atomic read-modify-writes only.
+//! - `unlocked.rs` (one incrementer, x86-64): the waiter's [heavy fence](millstream_fence::heavy) interrupts the
+//!   incrementer between two instructions, and one instruction is the whole increment.
+//! - `two_word.rs` (one incrementer, elsewhere): the incrementer's light fence and the waiter's heavy fence pair.
 //!
-//! A waiter that gives up (deadline, dropped future, killed process) leaves at worst the flag, which costs one
-//! increment a needless system call. Waiters of a kind with a single incrementer pay for the fence, some 10 µs, each
-//! time they go to sleep.
+//! A waiter that gives up (deadline, dropped future, killed process) leaves at worst the flag. Waiters for a count with
+//! a single incrementer pay for the fence, some 10 µs, each time they go to sleep.
 //!
 //! # Progress
 //! Snapshots are wait-free, and so are increments without waiters; with waiters an increment is a system call, and a
@@ -76,9 +82,10 @@
 //! returns as usual. A panic of a waker's clone or drop while its own task is polled or dropped belongs to that task.
 //!
 //! # How it is proven
-//! Loom models check [`Many`] and [`TwoWord`] with threads and tasks (`tests/eventcount_loom.rs`), and an enumerated
-//! x86-TSO machine checks `Unlocked` (`verify/tso`). Stress tests run with both kinds of fences, between threads and
-//! between processes. `verify/README.md` lists the mutations that all of these catch.
+//! Loom models check the counts of many incrementers and the portable form for one, with threads and tasks
+//! (`tests/eventcount_loom.rs`), and an enumerated x86-TSO machine checks the form for x86-64 (`verify/tso`). Stress
+//! tests run with both kinds of fences, between threads and between processes. `verify/README.md` lists the mutations
+//! that all of these catch.
 //!
 //! # Source of the idea
 //! Paul Khuong's event counts for Concurrency Kit (`ck_ec`): the flag in the word, the addition without a lock prefix,
@@ -86,25 +93,17 @@
 
 pub use count::{Count, Key, Waited};
 pub use incrementer::Incrementer;
-pub use kind::{Kind, SoleKind};
-pub use many::Many;
-pub use patience::Patience;
-pub use place::{Local, Place, Shared};
-pub use two_word::TwoWord;
-#[cfg(all(target_arch = "x86_64", not(loom)))]
-pub use unlocked::Unlocked;
+pub use spin_policy::SpinPolicy;
 pub use wait_async::WaitAsync;
-pub use word::Width;
 
-mod contained;
 mod count;
 mod incrementer;
 mod kind;
 mod many;
-mod patience;
-mod place;
 mod quiet;
+mod scope;
 mod sleep;
+mod spin_policy;
 mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -117,34 +116,38 @@ mod word;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod x86_64;
 
-/// The best kind for one incrementer on this machine: `Unlocked` on x86-64, otherwise [`TwoWord`].
-#[cfg(all(target_arch = "x86_64", not(loom)))]
-pub type Sole<W> = Unlocked<W>;
-/// The best kind for one incrementer on this machine: `Unlocked` on x86-64, otherwise [`TwoWord`].
-#[cfg(not(all(target_arch = "x86_64", not(loom))))]
-pub type Sole<W> = TwoWord<W>;
+/// The parameters of [`Count`], for the tests and benchmarks of this workspace: they run each kind of count on every
+/// machine, the portable one included. The aliases below name every combination of use to a program.
+#[doc(hidden)]
+pub mod parameters {
+    pub use super::kind::{Kind, SoleKind};
+    pub use super::many::Many;
+    pub use super::scope::Shared;
+    pub use super::two_word::TwoWord;
 
-/// Many incrementers, 32 bits.
+    /// The cheapest kind with one incrementer on this machine.
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    pub type Sole<W> = super::unlocked::Unlocked<W>;
+    /// The cheapest kind with one incrementer on this machine.
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    pub type Sole<W> = TwoWord<W>;
+}
+
+use parameters::{Many, Shared, Sole};
+
+/// Many incrementers, 32 bits, waiters in one process.
 pub type EventCount = Count<Many<u32>>;
-/// Many incrementers, 64 bits.
+/// Many incrementers, 64 bits, waiters in one process.
 pub type EventCount64 = Count<Many<u64>>;
-/// One incrementer, 32 bits.
+/// One incrementer, 32 bits, waiters in one process.
 pub type SpEventCount = Count<Sole<u32>>;
-/// One incrementer, 64 bits.
+/// One incrementer, 64 bits, waiters in one process.
 pub type SpEventCount64 = Count<Sole<u64>>;
-/// One incrementer in the portable form, 32 bits.
-pub type TwoWordEventCount = Count<TwoWord<u32>>;
-/// One incrementer in the portable form, 64 bits.
-pub type TwoWordEventCount64 = Count<TwoWord<u64>>;
-/// Many incrementers in several processes, 32 bits.
+/// Many incrementers, 32 bits, waiters in several processes.
 pub type SharedEventCount = Count<Many<u32>, Shared>;
-/// Many incrementers in several processes, 64 bits.
+/// Many incrementers, 64 bits, waiters in several processes.
 pub type SharedEventCount64 = Count<Many<u64>, Shared>;
-/// One incrementer, waiters in several processes, 32 bits.
+/// One incrementer, 32 bits, waiters in several processes.
 pub type SharedSpEventCount = Count<Sole<u32>, Shared>;
-/// One incrementer, waiters in several processes, 64 bits.
+/// One incrementer, 64 bits, waiters in several processes.
 pub type SharedSpEventCount64 = Count<Sole<u64>, Shared>;
-/// One incrementer in the portable form, waiters in several processes, 32 bits.
-pub type SharedTwoWordEventCount = Count<TwoWord<u32>, Shared>;
-/// One incrementer in the portable form, waiters in several processes, 64 bits.
-pub type SharedTwoWordEventCount64 = Count<TwoWord<u64>, Shared>;

@@ -15,7 +15,7 @@ impl Quiet {
     /// After this long without a change, no increment can have overlooked the flag.
     const ENOUGH: Duration = Duration::from_secs(1);
     const FIRST_NAP: Duration = Duration::from_millis(1);
-    const LONGEST_NAP: Duration = Duration::from_millis(100);
+    const MAX_NAP: Duration = Duration::from_millis(100);
 
     pub(super) fn new() -> Self {
         Quiet { since: Instant::now(), next_nap: Self::FIRST_NAP }
@@ -31,7 +31,7 @@ impl Quiet {
             return None;
         }
         let nap = self.next_nap;
-        self.next_nap = (nap * 2).min(Self::LONGEST_NAP);
+        self.next_nap = (nap * 2).min(Self::MAX_NAP);
         Some(nap)
     }
 }
@@ -54,6 +54,6 @@ mod tests {
     fn naps_grow_to_a_tenth_of_a_second() {
         let mut quiet = Quiet::new();
         let longest = (0..20).filter_map(|_| quiet.nap(Announced::Already)).max();
-        assert_eq!(longest, Some(Quiet::LONGEST_NAP));
+        assert_eq!(longest, Some(Quiet::MAX_NAP));
     }
 }

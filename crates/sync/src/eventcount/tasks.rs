@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-use super::contained;
 use crate::primitive::{Mutex, PoisonError};
 
 /// Waiting tasks in order of arrival.
@@ -84,12 +84,21 @@ impl Tasks {
             woken
         });
         let number = woken.len();
-        woken.into_values().for_each(contained::wake);
+        woken.into_values().for_each(wake_contained);
         number
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Line) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Wakes a task and contains a panic of its waker: the panic hook has reported it, and the waking thread, which has
+/// other tasks to wake and work of its own to finish, is not at fault.
+pub(super) fn wake_contained(waker: Waker) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+        // The payload's destructor may panic, too; that panic's payload is leaked.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(payload))).map_err(mem::forget);
     }
 }
 
@@ -192,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_that_panics_when_it_is_replaced_leaves_its_successor_in_the_line() {
+    fn a_waker_that_panics_on_drop_leaves_its_successor_queued() {
         let tasks = Tasks::new();
         let (woken, waker) = task();
         let on_drop = || std::panic::resume_unwind(Box::new("a waker that panics"));

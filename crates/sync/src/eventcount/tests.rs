@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::parameters::{Kind, Many, Sole, TwoWord};
 use super::sleep::count::system_calls;
-use super::{Count, EventCount, Kind, Many, Patience, Sole, TwoWord, Waited};
+use super::{Count, EventCount, SpinPolicy, Waited};
 
 /// Number of futex calls that `work` makes on this thread.
 fn calls(work: impl FnOnce()) -> u64 {
@@ -13,8 +14,8 @@ fn calls(work: impl FnOnce()) -> u64 {
 }
 
 fn increment<K: Kind>(count: &Count<K>) {
-    // SAFETY: each count of these tests is used by one thread only.
-    unsafe { count.add_unchecked(1) }
+    // SAFETY: only this thread uses the count, so no other increment runs.
+    unsafe { count.add_waking_unchecked(1, usize::MAX) }
 }
 
 fn without_sleepers<K: Kind>() {
@@ -39,7 +40,7 @@ fn without_sleepers_a_million_increments_make_no_system_call() {
 fn sleep_until_timeout<K: Kind>(count: &Count<K>) {
     let wait = || {
         let soon = Instant::now() + Duration::from_millis(2);
-        assert_eq!(count.wait_patiently(count.snapshot(), Some(soon), &Patience::NONE), Waited::TimedOut);
+        assert_eq!(count.wait_with(count.snapshot(), Some(soon), SpinPolicy::NONE), Waited::TimedOut);
     };
     while calls(wait) == 0 {}
 }
@@ -52,7 +53,7 @@ fn gave_up<K: Kind>(most: u64) {
 }
 
 #[test]
-fn a_waiter_that_gives_up_costs_only_the_next_increment_a_system_call() {
+fn an_abandoned_wait_costs_one_system_call() {
     gave_up::<Many<u32>>(1);
     gave_up::<Sole<u32>>(1);
     gave_up::<Sole<u64>>(1);
@@ -62,10 +63,10 @@ fn a_waiter_that_gives_up_costs_only_the_next_increment_a_system_call() {
 #[test]
 fn a_waiter_that_naps_costs_the_incrementer_nothing() {
     let count = EventCount::new();
-    let patience = Patience::NONE.naps(u32::MAX, Duration::from_micros(100));
+    let policy = SpinPolicy::NONE.naps(u32::MAX, Duration::from_micros(100));
     let soon = Instant::now() + Duration::from_millis(5);
     let waiting = calls(|| {
-        let _ = count.wait_patiently(count.snapshot(), Some(soon), &patience);
+        let _ = count.wait_with(count.snapshot(), Some(soon), policy);
     });
     assert_eq!(waiting, 0, "the waiter slept on the futex");
     assert_eq!(calls(|| count.increment()), 0);
@@ -74,7 +75,7 @@ fn a_waiter_that_naps_costs_the_incrementer_nothing() {
 fn waking_few<K: Kind>() {
     let count = Count::<K>::new();
     sleep_until_timeout(&count);
-    // SAFETY: only this thread uses the count.
+    // SAFETY: only this thread uses the count, so no other increment runs.
     let calls = calls(|| (0..1000).for_each(|_| unsafe { count.add_waking_unchecked(1, 1) }));
     assert!((1..=2).contains(&calls), "the flag outlived the last waiter: {calls} system calls");
 }
@@ -89,7 +90,7 @@ fn waking_one_without_waiters_ends_the_system_calls() {
 /// The word also has this value when a waiter sets the flag in the middle of an increment: the sum contains the flag.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_sum_with_the_flag_wakes_and_the_next_increment_removes_the_flag() {
+fn a_flagged_sum_wakes_and_the_next_increment_clears_the_flag() {
     let count = Count::<Sole<u32>>::starting_at(u64::MAX);
     let each: Vec<u64> = (0..4).map(|_| calls(|| increment(&count))).collect();
     assert_eq!((each, count.value()), (vec![1, 1, 0, 0], 3));

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
-use super::contained;
+use super::tasks::wake_contained;
 
 /// The alarms of one process, and the thread that serves them.
 struct Timekeeper {
@@ -22,7 +22,7 @@ struct Timekeeper {
 pub(super) fn wake_at(time: Instant, waker: Waker) {
     let keeper = Timekeeper::of_this_process();
     if !keeper.has_started() {
-        return contained::wake(waker);
+        return wake_contained(waker);
     }
     let mut alarms = lock(&keeper.alarms);
     // Several alarms may fall on the same moment.
@@ -78,7 +78,7 @@ impl Timekeeper {
             if let Some(waker) = alarms.remove(&(time, number)) {
                 // The lock is released first: a waker may run any code, which may set an alarm.
                 drop(alarms);
-                contained::wake(waker);
+                wake_contained(waker);
                 alarms = lock(&self.alarms);
             }
         }

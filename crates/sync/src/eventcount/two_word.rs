@@ -1,7 +1,7 @@
 //! One incrementer on any machine: the count in one word, the flag in another.
 
-use super::kind::{Announced, Kind, SoleKind, sealed};
-use super::place::{Overlooks, Place};
+use super::kind::{Announced, Kind, SoleKind};
+use super::scope::{Overlooks, Scope};
 use super::sleep::Sleeping;
 use super::word::{Width, Word};
 use crate::primitive::{AtomicU32, Ordering};
@@ -27,10 +27,9 @@ pub struct TwoWord<W: Width> {
     waiters: AtomicU32,
 }
 
-impl<W: Width> Kind for TwoWord<W> {}
 impl<W: Width> SoleKind for TwoWord<W> {}
 
-impl<W: Width> sealed::Kind for TwoWord<W> {
+impl<W: Width> Kind for TwoWord<W> {
     #[cfg(not(loom))]
     const ZERO: Self = TwoWord { value: W::Atomic::ZERO, waiters: AtomicU32::new(0) };
 
@@ -51,7 +50,7 @@ impl<W: Width> sealed::Kind for TwoWord<W> {
     }
 
     #[inline(always)]
-    unsafe fn add<P: Place>(&self, n: u64) -> bool {
+    unsafe fn add<S: Scope>(&self, n: u64) -> bool {
         // A plain load and store lose nothing: the caller ensures that no other thread increments.
         let value = self.value.load(Ordering::Relaxed);
         // Relaxed: the second read below sees a flag that this one misses.
@@ -63,13 +62,12 @@ impl<W: Width> sealed::Kind for TwoWord<W> {
         }
         self.value.store(value.wrapping_add(n), Ordering::Release);
         // Pairs with the heavy fence between a waiter's flag and its check of the value.
-        P::light();
+        S::light();
         waited | (self.waiters.load(Ordering::Relaxed) != 0)
     }
 
     unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize) {
-        // There may be more sleepers, whose flag `add` may have cleared. Only the incrementer reads the flag, so
-        // setting
+        // There may be more sleepers, whose flag `add` may have cleared. Only the incrementer reads the flag, so setting
         // it again before the next increment is early enough.
         if wake(most) == most {
             self.waiters.store(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! One incrementer on x86-64: the count and its flag in one word, incremented without a lock prefix.
 
-use super::kind::{Announced, Kind, SoleKind, sealed};
-use super::place::{Overlooks, Place};
+use super::kind::{Announced, Kind, SoleKind};
+use super::scope::{Overlooks, Scope};
 use super::sleep::Sleeping;
 use super::word::{Width, Word};
 use super::x86_64::{AddUnlocked, Added};
@@ -68,9 +68,10 @@ impl<W: Width> Unlocked<W> {
             // The value does not change, so the flag must stay.
             return;
         }
-        // Waiters only set the flag, and it is set already, so no other thread writes. Relaxed: the value is our own.
+        // Waiters only set the flag, and it is set already, so no other thread writes. Relaxed: this thread wrote the
+        // value.
         let value = self.0.load(Ordering::Relaxed);
-        // Release: as in every increment.
+        // Release pairs with the acquire of `value`: everything written before the increment is visible with it.
         self.0.store(Self::number(value.wrapping_add(n)), Ordering::Release);
     }
 
@@ -80,10 +81,9 @@ impl<W: Width> Unlocked<W> {
     }
 }
 
-impl<W: Width> Kind for Unlocked<W> {}
 impl<W: Width> SoleKind for Unlocked<W> {}
 
-impl<W: Width> sealed::Kind for Unlocked<W> {
+impl<W: Width> Kind for Unlocked<W> {
     const ZERO: Self = Unlocked(W::Atomic::ZERO);
 
     const OVERLOOKS: Overlooks = Overlooks::Overwritten;
@@ -104,7 +104,7 @@ impl<W: Width> sealed::Kind for Unlocked<W> {
     }
 
     #[inline(always)]
-    unsafe fn add<P: Place>(&self, n: u64) -> bool {
+    unsafe fn add<S: Scope>(&self, n: u64) -> bool {
         match self.0.add_unlocked(Self::number(n)) {
             Added::Quietly => false,
             Added::Flagged => true,
@@ -116,8 +116,7 @@ impl<W: Width> sealed::Kind for Unlocked<W> {
     }
 
     unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize) {
-        // There may be more sleepers, whose flag the increment may have cleared. Only the incrementer reads the flag,
-        // so
+        // There may be more sleepers, whose flag the increment may have cleared. Only the incrementer reads the flag, so
         // setting it again before the next increment is early enough.
         if wake(most) == most {
             self.0.fetch_or(Self::FLAG, Ordering::Relaxed);

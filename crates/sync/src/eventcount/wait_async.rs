@@ -7,16 +7,17 @@ use std::time::Instant;
 
 use super::count::{Count, Key};
 use super::kind::{Announced, Kind};
-use super::place::{Certainty, Local, sealed::Place as _};
 use super::quiet::Quiet;
+use super::scope::{Certainty, Private, Scope as _};
 use super::tasks::Ticket;
 use super::timekeeper;
 
-impl<K: Kind> Count<K, Local> {
+impl<K: Kind> Count<K, Private> {
     /// A future that is ready when the count differs from `key`.
     ///
-    /// It may be dropped at any time; a wake-up meant for a single waiter is then handed to another one. Polling takes
-    /// a short lock when the task is about to wait, and with a single incrementer also a heavy fence (some 10 µs).
+    /// It may be dropped at any time; a wake-up meant for a single waiter is then handed to another one. Polling never
+    /// sleeps; when the task is about to wait, it takes a short lock, and with a single incrementer also a heavy fence
+    /// (some 10 µs). Everything written before the increment that ended the wait is visible afterwards (acquire).
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;
@@ -30,9 +31,19 @@ impl<K: Kind> Count<K, Local> {
         WaitAsync { count: self, key, ticket: None, quiet: None }
     }
 
-    /// Waits as a task until `ready` returns a value, and calls it again after each change of the count.
+    /// Waits as a task until `ready` returns a value, and calls it again after each change of the count; otherwise like
+    /// [`wait_async`](Self::wait_async).
     ///
     /// The change that makes `ready` succeed must happen before an increment.
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    /// use millstream_sync::eventcount::EventCount;
+    ///
+    /// async fn receive(queue: &Mutex<Vec<u32>>, arrivals: &EventCount) -> u32 {
+    ///     arrivals.wait_for_async(|| queue.lock().unwrap().pop()).await
+    /// }
+    /// ```
     pub async fn wait_for_async<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
         loop {
             let key = self.snapshot();
@@ -48,7 +59,7 @@ impl<K: Kind> Count<K, Local> {
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct WaitAsync<'a, K: Kind> {
-    count: &'a Count<K, Local>,
+    count: &'a Count<K, Private>,
     key: Key,
     /// The task's place in the line, from the first poll that had to wait.
     ticket: Option<Ticket>,
@@ -65,7 +76,7 @@ impl<K: Kind> Future for WaitAsync<'_, K> {
     /// that the incrementer sees the flag.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { count, key, ticket, quiet } = &mut *self;
-        let tasks = &count.place.tasks;
+        let tasks = &count.scope.tasks;
         if count.has_changed(*key) {
             return self.finish();
         }
@@ -80,7 +91,7 @@ impl<K: Kind> Future for WaitAsync<'_, K> {
         if announced == Announced::Changed {
             return self.finish();
         }
-        let nap = match count.place.confirm(K::OVERLOOKS) {
+        let nap = match count.scope.confirm(K::OVERLOOKS) {
             Certainty::Now => None,
             Certainty::InTime => quiet.get_or_insert_with(Quiet::new).nap(announced),
         };
@@ -98,7 +109,7 @@ impl<K: Kind> Future for WaitAsync<'_, K> {
 impl<K: Kind> WaitAsync<'_, K> {
     fn finish(&mut self) -> Poll<()> {
         if let Some(ticket) = self.ticket.take() {
-            self.count.place.tasks.leave(ticket);
+            self.count.scope.tasks.leave(ticket);
         }
         Poll::Ready(())
     }
@@ -107,7 +118,7 @@ impl<K: Kind> WaitAsync<'_, K> {
 impl<K: Kind> Drop for WaitAsync<'_, K> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take()
-            && !self.count.place.tasks.leave(ticket)
+            && !self.count.scope.tasks.leave(ticket)
         {
             // An increment woke this task before the drop, and perhaps no other: the wake-up goes on to the next
             // waiter.

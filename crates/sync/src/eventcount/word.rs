@@ -4,22 +4,13 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// A width of event counts: `u32` or `u64`.
 ///
-/// With 32 bits the whole count is the futex word; a waiter that is kept from running while the count wraps around
-/// exactly once (2^31 or 2^32 increments, some seconds of nothing else) takes it for unchanged and waits for one more
-/// increment. With 64 bits that takes centuries.
-pub trait Width: sealed::Width {}
-
-impl Width for u32 {}
-impl Width for u64 {}
-
-pub(super) mod sealed {
-    pub trait Width: Send + Sync + 'static {
-        #[cfg(all(target_arch = "x86_64", not(loom)))]
-        type Atomic: super::Word + crate::eventcount::x86_64::AddUnlocked;
-        #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-        type Atomic: super::Word;
-        const BITS: u32;
-    }
+/// With 32 bits the whole count is the futex word. With 64 bits it is the lower half, and a wrap-around takes centuries.
+pub trait Width: Send + Sync + 'static {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    type Atomic: Word + super::x86_64::AddUnlocked;
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    type Atomic: Word;
+    const BITS: u32;
 }
 
 /// The operations that event counts need of an atomic integer. A `u32` wraps around as usual.
@@ -40,7 +31,7 @@ pub trait Word: Send + Sync {
 
 macro_rules! word {
     ($width:ty, $atomic:ty) => {
-        impl sealed::Width for $width {
+        impl Width for $width {
             type Atomic = $atomic;
             const BITS: u32 = <$width>::BITS;
         }

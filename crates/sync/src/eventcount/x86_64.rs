@@ -29,11 +29,9 @@ macro_rules! add_unlocked {
             #[inline(always)]
             fn add_unlocked(&self, n: u64) -> Added {
                 // SAFETY: the pointer is that of a live, aligned atomic. To the compiler, the block may be a relaxed
-                // load
-                // and, if the topmost bit is clear, another load and a release store of the sum: it touches nothing
-                // else,
-                // and on x86-64 every store has release ordering. Without `nomem`, the compiler moves no access across
-                // it.
+                // load and, if the topmost bit is clear, another load and a release store of the sum: it touches
+                // nothing else, and on x86-64 every store has release ordering. Without `nomem`, the compiler moves no
+                // access across it.
                 unsafe {
                     std::arch::asm!(
                         concat!("cmp ", $word, ", 0"),
@@ -67,8 +65,8 @@ macro_rules! add_unlocked {
     };
 }
 
-// A flagged word that wraps around drops its flag into the carry. With 64 bits that takes a century, so there is no
-// test.
+// A flagged word that wraps around drops its flag into the carry. With 64 bits that takes a century, so the addition
+// does not test the carry.
 add_unlocked!(u32, AtomicU32, "dword ptr [{word}]", "{n:e}", "jc {flagged}");
 add_unlocked!(u64, AtomicU64, "qword ptr [{word}]", "{n}", "");
 

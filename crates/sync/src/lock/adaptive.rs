@@ -2,15 +2,16 @@
 
 #[cfg(not(loom))]
 use super::spin::Backoff;
-use super::{const_new, erratum, raw_mutex};
-use crate::eventcount::{EventCount, Patience};
-use crate::primitive::{AtomicBool, AtomicU32, Ordering, heavy, light};
+use super::{Lock, erratum, raw_mutex};
+use crate::eventcount::{EventCount, SpinPolicy};
+use crate::primitive::{AtomicBool, AtomicU32, Ordering, const_fn, heavy, light};
 
 /// Spins for some two hundred microseconds, with yields, then sleeps on an event count.
 ///
 /// Acquiring a free lock is one locked instruction. Releasing is a store, a [light fence](millstream_fence::light) and
 /// a load: no locked instruction, where other mutexes have a second one. The waiter that goes to sleep pays for this
-/// with a heavy fence, which interrupts the process's other running threads for a microsecond. Blocking; unfair: any
+/// with a heavy fence, which interrupts the process's other running threads for a microsecond. Acquiring blocks and is
+/// an acquire; trying is wait-free; releasing is a release, wait-free while no waiter sleeps. Unfair: any
 /// thread that arrives while the lock is free may take it, ahead of sleeping waiters, and of the sleeping waiters one
 /// at a time is awake and tries again.
 ///
@@ -39,50 +40,17 @@ const CALLED: u32 = 1;
 const SLEEPER: u32 = 2;
 
 impl Adaptive {
-    const_new!(Adaptive { taken: AtomicBool::new(false), sleepers: AtomicU32::new(0), calls: EventCount::new() });
-
-    /// Waits until the lock is acquired. Acquire: everything the previous holder wrote is visible.
-    #[inline]
-    pub fn acquire(&self) {
-        if !self.try_acquire() {
-            self.wait();
+    const_fn! {
+        fn new() -> Self {
+            Adaptive { taken: AtomicBool::new(false), sleepers: AtomicU32::new(0), calls: EventCount::new() }
         }
-    }
-
-    /// Takes the lock if it is free. Wait-free.
-    #[inline]
-    pub fn try_acquire(&self) -> bool {
-        // Acquire pairs with the release in `release`. A swap would do, but it would write even when it fails.
-        let taken = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        erratum::after_acquisition();
-        taken
-    }
-
-    /// Releases the lock, and calls one sleeping waiter unless one was called already.
-    ///
-    /// # Safety
-    /// The caller holds the lock.
-    #[inline]
-    pub unsafe fn release(&self) {
-        self.taken.store(false, Ordering::Release);
-        // Pairs with the heavy fence in `wait`: this thread sees the sleeper, or the sleeper sees the free lock.
-        light();
-        let sleepers = self.sleepers.load(Ordering::Relaxed);
-        if sleepers != 0 && sleepers & CALLED == 0 {
-            self.call();
-        }
-    }
-
-    /// Whether a thread holds the lock now.
-    pub fn is_taken(&self) -> bool {
-        self.taken.load(Ordering::Relaxed)
     }
 
     #[cold]
     #[inline(never)]
     fn call(&self) {
         if self.sleepers.fetch_or(CALLED, Ordering::Relaxed) & CALLED == 0 {
-            self.calls.increment_waking_one();
+            self.calls.add_waking(1, 1);
         }
     }
 
@@ -102,7 +70,7 @@ impl Adaptive {
                 break;
             }
             // The wait has no deadline, so only a change of the count ends it.
-            let _ = self.calls.wait_patiently(key, None, &Patience::NONE);
+            let _ = self.calls.wait_with(key, None, SpinPolicy::NONE);
             // As long as this waiter is marked as called and rechecks, no releasing thread calls another one.
             if self.spin() {
                 break;
@@ -113,11 +81,11 @@ impl Adaptive {
         self.sleepers.fetch_sub(SLEEPER, Ordering::Relaxed);
     }
 
-    /// Spins until the lock is acquired or patience runs out; returns whether it was acquired.
+    /// Spins until the lock is acquired or the back-off is spent; returns whether the lock was acquired.
     #[cfg(not(loom))]
     fn spin(&self) -> bool {
         let mut backoff = Backoff::new();
-        while !backoff.is_out_of_patience() {
+        while !backoff.is_spent() {
             backoff.pause();
             if !self.is_taken() && self.try_acquire() {
                 return true;
@@ -126,10 +94,43 @@ impl Adaptive {
         false
     }
 
-    /// One try: a model has no time that further tries could pass.
+    /// Tries once: a model has no time that further tries could pass.
     #[cfg(loom)]
     fn spin(&self) -> bool {
         self.try_acquire()
+    }
+}
+
+impl Lock for Adaptive {
+    #[inline]
+    fn acquire(&self) {
+        if !self.try_acquire() {
+            self.wait();
+        }
+    }
+
+    #[inline]
+    fn try_acquire(&self) -> bool {
+        // Acquire pairs with the release in `release`. A swap would do, but it would write even when it fails.
+        let taken = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        erratum::after_acquisition();
+        taken
+    }
+
+    /// Frees the lock, and calls one sleeping waiter unless one was called already.
+    #[inline]
+    unsafe fn release(&self) {
+        self.taken.store(false, Ordering::Release);
+        // Pairs with the heavy fence in `wait`: this thread sees the sleeper, or the sleeper sees the free lock.
+        light();
+        let sleepers = self.sleepers.load(Ordering::Relaxed);
+        if sleepers != 0 && sleepers & CALLED == 0 {
+            self.call();
+        }
+    }
+
+    fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::Relaxed)
     }
 }
 

@@ -42,7 +42,7 @@
 //! value that the previous holder's release stored, and so sees everything the previous holder wrote. x86-64 orders
 //! loads with loads and stores with stores by itself; there the orderings only keep the compiler in check, and a plain
 //! store releases a lock. Code that omits them runs on x86-64 and fails elsewhere, which is why the models in
-//! `tests/lock_loom.rs` explore weak orderings, too.
+//! `models.rs` explore weak orderings, too.
 //!
 //! One old processor breaks its promise: early Opterons may let a load after a locked instruction read a stale value
 //! (erratum 147). On such a processor all locks here put a load fence there.
@@ -54,18 +54,16 @@
 
 mod adaptive;
 mod erratum;
+#[cfg(all(test, loom))]
+mod models;
 mod spin;
 mod tas;
 mod ticket;
-mod ttas;
-mod ttas_backoff;
 
 pub use adaptive::Adaptive;
 pub use lock_api;
-pub use tas::Tas;
+pub use tas::{Tas, Ttas, TtasBackoff};
 pub use ticket::Ticket;
-pub use ttas::Ttas;
-pub use ttas_backoff::TtasBackoff;
 
 /// A mutex around a `T`, on [`Adaptive`].
 #[cfg(not(loom))]
@@ -75,11 +73,28 @@ pub type Mutex<T> = lock_api::Mutex<Adaptive, T>;
 #[cfg(not(loom))]
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, Adaptive, T>;
 
-/// Makes a raw mutex of a type with `new`, `acquire`, `try_acquire`, `release` and `is_taken`.
+/// The operations of a lock, behind `lock_api::RawMutex` and in models.
+trait Lock: Default + Send + Sync + 'static {
+    /// Waits until the lock is acquired. Acquire: everything the previous holder wrote is visible.
+    fn acquire(&self);
+
+    /// Takes the lock if it is free, with the same ordering. Wait-free.
+    fn try_acquire(&self) -> bool;
+
+    /// Releases the lock.
+    ///
+    /// # Safety
+    /// The caller holds the lock.
+    unsafe fn release(&self);
+
+    /// Whether a thread holds the lock now.
+    fn is_taken(&self) -> bool;
+}
+
+/// Makes a raw mutex of a [`Lock`] with a function `new`.
 macro_rules! raw_mutex {
     ($lock:ty) => {
-        // SAFETY: between `acquire` and `release` no other thread acquires the lock, as the models in
-        // `tests/lock_loom.rs` show.
+        // SAFETY: between `acquire` and `release` no other thread acquires the lock, as the models in `models.rs` show.
         #[cfg(not(loom))]
         unsafe impl lock_api::RawMutex for $lock {
             const INIT: Self = Self::new();
@@ -115,23 +130,3 @@ macro_rules! raw_mutex {
     };
 }
 use raw_mutex;
-
-/// Defines a lock's `new`, which is `const` except in models: loom's atomics cannot be made at compile time.
-macro_rules! const_new {
-    ($new:expr) => {
-        /// A free lock.
-        #[cfg(not(loom))]
-        #[must_use]
-        pub const fn new() -> Self {
-            $new
-        }
-
-        /// A free lock.
-        #[cfg(loom)]
-        #[must_use]
-        pub fn new() -> Self {
-            $new
-        }
-    };
-}
-use const_new;

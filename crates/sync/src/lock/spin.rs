@@ -2,30 +2,30 @@
 
 use crate::primitive::spin_loop;
 
-/// Number of checks after which a spinning thread yields: the holder may be waiting for just this core.
-const LOOKS_BEFORE_YIELD: u32 = 100;
-/// The first back-off, in pause instructions, and the factor by which it grows.
-const FIRST: u32 = 8;
+/// The number of checks after which a spinning thread yields: the holder may be waiting for just this core.
+const CHECKS_PER_YIELD: u32 = 100;
+/// The shortest and the longest back-off in pause instructions, the longest being some ten microseconds, and the factor
+/// by which it grows.
+const MIN_PAUSES: u32 = 8;
+const MAX_PAUSES: u32 = 512;
 const GROWTH: u32 = 4;
-/// The longest back-off, in pause instructions: some ten microseconds.
-const LONGEST: u32 = 512;
-/// Number of longest back-offs after which patience runs out. A sleep and its wake-up cost all threads involved some
+/// The number of longest back-offs before a waiter sleeps. A sleep and its wake-up cost all threads involved some
 /// microseconds, so they should happen at most once in two hundred microseconds.
 #[cfg(not(loom))]
-const PATIENCE: u32 = 20;
+const MAX_BACKOFFS: u32 = 20;
 
 /// A spin policy of closely spaced checks.
-pub(super) struct Looks(u32);
+pub(super) struct Checks(u32);
 
-impl Looks {
+impl Checks {
     pub(super) fn new() -> Self {
-        Looks(0)
+        Checks(0)
     }
 
     /// Pauses until the next check: a pause instruction, or every now and then a yield.
     pub(super) fn pause(&mut self) {
         self.0 = self.0.wrapping_add(1);
-        if self.0.is_multiple_of(LOOKS_BEFORE_YIELD) {
+        if self.0.is_multiple_of(CHECKS_PER_YIELD) {
             yield_now();
         } else {
             pause();
@@ -37,28 +37,29 @@ impl Looks {
 /// itself. The pauses grow fast, since each check takes the line from the holder.
 pub(super) struct Backoff {
     pauses: u32,
+    /// The number of back-offs of the longest kind so far.
     longest: u32,
 }
 
 impl Backoff {
     pub(super) fn new() -> Self {
-        Backoff { pauses: FIRST, longest: 0 }
+        Backoff { pauses: MIN_PAUSES, longest: 0 }
     }
 
     /// Whether the waiter has spun for long enough to go to sleep.
     #[cfg(not(loom))]
-    pub(super) fn is_out_of_patience(&self) -> bool {
-        self.longest >= PATIENCE
+    pub(super) fn is_spent(&self) -> bool {
+        self.longest >= MAX_BACKOFFS
     }
 
     /// Pauses until the next check, for longer than before. At the bound, it yields as well.
     pub(super) fn pause(&mut self) {
-        if self.pauses == LONGEST {
+        if self.pauses == MAX_PAUSES {
             self.longest = self.longest.saturating_add(1);
             yield_now();
         }
         (0..self.pauses).for_each(|_| pause());
-        self.pauses = LONGEST.min(GROWTH * self.pauses);
+        self.pauses = MAX_PAUSES.min(GROWTH * self.pauses);
     }
 }
 

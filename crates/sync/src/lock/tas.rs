@@ -1,43 +1,24 @@
-//! Test-and-set.
+//! Test-and-set locks, which differ in how a thread waits.
 
-use super::spin::Looks;
-use super::{const_new, erratum, raw_mutex};
-use crate::primitive::{AtomicBool, Ordering};
+use super::spin::{Backoff, Checks};
+use super::{Lock, erratum, raw_mutex};
+use crate::primitive::{AtomicBool, Ordering, const_fn};
 
-/// Tries to take the lock, again and again.
-///
-/// The textbook's first lock. Every try writes, so while a thread waits the cache line never rests, not even in the
-/// holder's cache. Acquiring blocks, by spinning with yields; releasing is wait-free, one store. Unfair.
+/// A word that is set while a thread holds the lock.
 #[derive(Debug)]
-pub struct Tas(AtomicBool);
+struct Flag(AtomicBool);
 
-impl Tas {
-    const_new!(Tas(AtomicBool::new(false)));
-
-    /// Waits until the lock is acquired. Acquire: everything the previous holder wrote is visible.
+impl Flag {
     #[inline]
-    pub fn acquire(&self) {
-        let mut looks = Looks::new();
-        while !self.try_acquire() {
-            looks.pause();
-        }
-    }
-
-    /// Takes the lock if it is free. Wait-free.
-    #[inline]
-    pub fn try_acquire(&self) -> bool {
-        // Acquire pairs with the release in `release`.
-        let taken = !self.0.swap(true, Ordering::Acquire);
+    fn try_set(&self) -> bool {
+        // Acquire pairs with the release in `clear`.
+        let was_clear = !self.0.swap(true, Ordering::Acquire);
         erratum::after_acquisition();
-        taken
+        was_clear
     }
 
-    /// Releases the lock.
-    ///
-    /// # Safety
-    /// The caller holds the lock.
     #[inline]
-    pub unsafe fn release(&self) {
+    fn clear(&self) {
         #[cfg(not(loom))]
         self.0.store(false, Ordering::Release);
         // Loom does not know that a failed swap comes directly after the value it read, and orders it after this store.
@@ -45,10 +26,107 @@ impl Tas {
         self.0.swap(false, Ordering::Release);
     }
 
-    /// Whether a thread holds the lock now.
-    pub fn is_taken(&self) -> bool {
+    fn is_set(&self) -> bool {
+        // Relaxed: the answer is a hint; only `try_set` acquires.
         self.0.load(Ordering::Relaxed)
     }
 }
 
-raw_mutex!(Tas);
+/// Defines a lock on a flag; `$wait` sets a flag that the first try found set.
+macro_rules! test_and_set {
+    ($(#[$attribute:meta])* $lock:ident, $wait:ident) => {
+        $(#[$attribute])*
+        #[derive(Debug)]
+        pub struct $lock(Flag);
+
+        impl $lock {
+            const_fn! {
+                fn new() -> Self {
+                    $lock(Flag(AtomicBool::new(false)))
+                }
+            }
+        }
+
+        impl Lock for $lock {
+            #[inline]
+            fn acquire(&self) {
+                if !self.0.try_set() {
+                    $wait(&self.0);
+                }
+            }
+
+            #[inline]
+            fn try_acquire(&self) -> bool {
+                self.0.try_set()
+            }
+
+            #[inline]
+            unsafe fn release(&self) {
+                self.0.clear();
+            }
+
+            fn is_taken(&self) -> bool {
+                self.0.is_set()
+            }
+        }
+
+        raw_mutex!($lock);
+    };
+}
+
+test_and_set! {
+    /// The test-and-set lock: tries to take the lock, again and again.
+    ///
+    /// Every try writes, so while a thread waits the cache line never rests, not even in the holder's cache. Acquiring
+    /// blocks, by spinning with yields, and costs one locked instruction if the lock is free; trying is wait-free;
+    /// releasing is wait-free, one store. Acquiring is an acquire, releasing a release. Unfair.
+    Tas, retry
+}
+
+test_and_set! {
+    /// The test-and-test-and-set lock: tries to take the lock only when it looks free.
+    ///
+    /// Waiting threads only read, so the line may rest in all caches until the lock is released; then all of them try
+    /// at once. Otherwise like [`Tas`].
+    Ttas, test_and_retry
+}
+
+test_and_set! {
+    /// Test-and-test-and-set with bounded exponential back-off: checks the lock less and less often while it is taken.
+    ///
+    /// Each check that finds it taken makes the next pause four times as long, up to some ten microseconds; from then
+    /// on the waiter yields as well. So the holder works undisturbed, and the threads that have waited longest pause
+    /// longest: very unfair. Otherwise like [`Ttas`].
+    TtasBackoff, back_off_and_retry
+}
+
+fn retry(flag: &Flag) {
+    let mut checks = Checks::new();
+    loop {
+        checks.pause();
+        if flag.try_set() {
+            return;
+        }
+    }
+}
+
+fn test_and_retry(flag: &Flag) {
+    loop {
+        let mut checks = Checks::new();
+        while flag.is_set() {
+            checks.pause();
+        }
+        // The test decides nothing: another thread may have been faster.
+        if flag.try_set() {
+            return;
+        }
+    }
+}
+
+#[cold]
+fn back_off_and_retry(flag: &Flag) {
+    let mut backoff = Backoff::new();
+    while flag.is_set() || !flag.try_set() {
+        backoff.pause();
+    }
+}

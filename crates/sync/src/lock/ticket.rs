@@ -1,14 +1,15 @@
 //! A ticket lock.
 
-use super::spin::Looks;
-use super::{const_new, erratum, raw_mutex};
-use crate::primitive::{AtomicU32, Ordering, spin_loop};
+use super::spin::Checks;
+use super::{Lock, erratum, raw_mutex};
+use crate::primitive::{AtomicU32, Ordering, const_fn, spin_loop};
 
 /// Draws a number and waits until it is served: first come, first served.
 ///
 /// Fair: a thread waits only for the threads before it. That is also its weakness: if the next thread in line is not
 /// running, all wait for it. With more threads than cores, take another lock. Acquiring blocks, by spinning with
-/// yields; releasing is wait-free, a load and a store. Correct for up to 2³² threads.
+/// yields; trying is wait-free; releasing is wait-free, a load and a store. Acquiring is an acquire, releasing a
+/// release. Correct for up to 2³² threads.
 #[derive(Debug)]
 pub struct Ticket {
     next: AtomicU32,
@@ -19,29 +20,33 @@ pub struct Ticket {
 const PAUSES_EACH: u32 = 8;
 
 impl Ticket {
-    const_new!(Ticket { next: AtomicU32::new(0), served: AtomicU32::new(0) });
+    const_fn! {
+        fn new() -> Self {
+            Ticket { next: AtomicU32::new(0), served: AtomicU32::new(0) }
+        }
+    }
+}
 
-    /// Waits until the lock is acquired. Acquire: everything the previous holder wrote is visible.
+impl Lock for Ticket {
     #[inline]
-    pub fn acquire(&self) {
+    fn acquire(&self) {
         // Relaxed: no read depends on the number; the wait below acquires.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut looks = Looks::new();
+        let mut checks = Checks::new();
         loop {
             // Acquire pairs with the release in `release`.
-            let before_us = number.wrapping_sub(self.served.load(Ordering::Acquire));
-            if before_us == 0 {
+            let ahead = number.wrapping_sub(self.served.load(Ordering::Acquire));
+            if ahead == 0 {
                 break;
             }
-            (1..before_us).for_each(|_| (0..PAUSES_EACH).for_each(|_| spin_loop()));
-            looks.pause();
+            (1..ahead).for_each(|_| (0..PAUSES_EACH).for_each(|_| spin_loop()));
+            checks.pause();
         }
         erratum::after_acquisition();
     }
 
-    /// Takes the lock if no thread holds it or waits for it. Wait-free.
     #[inline]
-    pub fn try_acquire(&self) -> bool {
+    fn try_acquire(&self) -> bool {
         // Acquire: if `served` is still the current number in the exchange below, the previous holder's release stored
         // it.
         let served = self.served.load(Ordering::Acquire);
@@ -51,19 +56,15 @@ impl Ticket {
         taken
     }
 
-    /// Releases the lock.
-    ///
-    /// # Safety
-    /// The caller holds the lock.
     #[inline]
-    pub unsafe fn release(&self) {
-        // Only the holder stores to this word.
+    unsafe fn release(&self) {
+        // Relaxed: only the holder stores to this word.
         let served = self.served.load(Ordering::Relaxed);
+        // Release pairs with the acquiring loads of `acquire` and `try_acquire`.
         self.served.store(served.wrapping_add(1), Ordering::Release);
     }
 
-    /// Whether a thread holds the lock now.
-    pub fn is_taken(&self) -> bool {
+    fn is_taken(&self) -> bool {
         self.next.load(Ordering::Relaxed) != self.served.load(Ordering::Relaxed)
     }
 }

@@ -11,7 +11,7 @@ pub enum Activity {
     Preempted,
     /// The thread waits for an event: a lock, a file, a timer.
     Asleep,
-    /// There is no such thread in this process.
+    /// No thread of this process has this id.
     Ended,
 }
 
@@ -52,7 +52,7 @@ fn time_used_ns(thread: i32) -> Option<u64> {
     /// `CPUCLOCK_SCHED` of one thread: the scheduler's own accounting.
     const SCHEDULER: libc::clockid_t = 2 | 4;
     let clock: libc::clockid_t = (!thread) << 3 | SCHEDULER;
-    // SAFETY: a zeroed timespec is valid, and `clock_gettime` may write to it.
+    // SAFETY: zeros are a valid timespec, and `clock_gettime` writes to that one alone.
     unsafe {
         let mut time: libc::timespec = mem::zeroed();
         (libc::clock_gettime(clock, &raw mut time) == 0)

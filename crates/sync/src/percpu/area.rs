@@ -6,7 +6,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::{arch, own, source};
+use super::{arch, registration};
 
 /// This thread's live rseq area: proof that the kernel restarts the thread's sequences.
 ///
@@ -28,31 +28,30 @@ pub struct Area {
     _of_this_thread: PhantomData<*const ()>,
 }
 
-/// The party that registered the areas of this process's threads.
+/// The party that registers the areas of this process's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The C library registered each thread when it started.
     Libc,
     /// This module registers each thread when it first asks for its area.
     Own,
-    /// No area is registered: the kernel has no such call or forbids it, or `MILLSTREAM_RSEQ=off`.
-    Nobody,
+    /// There are no areas: the kernel has no such call or forbids it, or `MILLSTREAM_RSEQ=off`.
+    None,
 }
 
 /// Offsets of the words in an area, in bytes: the kernel's interface.
 pub(super) mod word {
     pub(in crate::percpu) const CPU: usize = 4;
-    pub(in crate::percpu) const NODE: usize = 20;
     pub(in crate::percpu) const CONCURRENCY: usize = 24;
 }
 
-/// The offset of the C library's area, which is a multiple of 32, or one of the two below.
-static PLACE: AtomicIsize = AtomicIsize::new(UNKNOWN);
+/// The common offset of all areas that the C library registered, which is a multiple of 32, or one of the two below.
+static COMMON_OFFSET: AtomicIsize = AtomicIsize::new(UNKNOWN);
 const UNKNOWN: isize = 1;
-/// The C library registers no areas, so each thread asks [`own`].
+/// The C library registers no areas, so each thread has an [own offset](registration::own_offset).
 const OWN: isize = 2;
 
-/// Offset in an area of the word that numbers the slots of private data, valid once [`PLACE`] is known.
+/// Offset in an area of the word that numbers the slots of private data, valid once [`COMMON_OFFSET`] is known.
 static PRIVATE: AtomicUsize = AtomicUsize::new(word::CPU);
 
 impl Area {
@@ -64,32 +63,32 @@ impl Area {
     #[inline]
     #[must_use]
     pub fn current() -> Option<Area> {
-        // Acquire pairs with the release in `look`: a thread that sees the place sees `PRIVATE`, too.
-        let place = PLACE.load(Acquire);
-        if place & (UNKNOWN | OWN) != 0 {
-            return Area::look();
+        match Area::common_offset() {
+            Some(offset) => Area::at_common(offset),
+            None => Area::find(),
         }
-        Area::at_common(place)
     }
 
     #[cold]
     #[inline(never)]
-    fn look() -> Option<Area> {
-        if PLACE.load(Relaxed) == UNKNOWN {
+    fn find() -> Option<Area> {
+        if COMMON_OFFSET.load(Relaxed) == UNKNOWN {
             let private = if has_concurrency_ids() { word::CONCURRENCY } else { word::CPU };
             // Every thread comes to the same conclusion, and a thread that does not see it yet concludes again. But two
             // threads must never number their slots differently; so the store of this word comes first.
             PRIVATE.store(private, Relaxed);
-            PLACE.store(source::libc_offset().unwrap_or(OWN), Release);
+            COMMON_OFFSET.store(registration::libc_offset().unwrap_or(OWN), Release);
             return Area::current();
         }
-        own::offset().map(Area::at)
+        registration::own_offset().map(Area::at)
     }
 
     /// The common offset of all threads' areas, if there is one, as where the C library registers them.
+    #[inline(always)]
     pub(super) fn common_offset() -> Option<isize> {
-        let place = PLACE.load(Acquire);
-        (place & (UNKNOWN | OWN) == 0).then_some(place)
+        // Acquire pairs with the release in `find`: a thread that sees the offset sees `PRIVATE`, too.
+        let offset = COMMON_OFFSET.load(Acquire);
+        (offset & (UNKNOWN | OWN) == 0).then_some(offset)
     }
 
     /// The area at the [common offset](Self::common_offset), if the C library registered this thread, too.
@@ -109,11 +108,12 @@ impl Area {
         Area { offset, _of_this_thread: PhantomData }
     }
 
-    /// The party that registers this process's threads; [`Nobody`](Source::Nobody) if this thread has no area.
+    /// The party that registers this process's threads; [`None`](Source::None) if this thread has no area. Costs what
+    /// [`current`](Self::current) costs.
     #[must_use]
     pub fn source() -> Source {
-        match (Area::current(), PLACE.load(Relaxed)) {
-            (None, _) => Source::Nobody,
+        match (Area::current(), COMMON_OFFSET.load(Relaxed)) {
+            (None, _) => Source::None,
             (Some(_), OWN) => Source::Own,
             (Some(_), _) => Source::Libc,
         }
@@ -128,31 +128,8 @@ impl Area {
         self.read::<{ word::CPU }>()
     }
 
-    /// The NUMA node of that processor, if the kernel tells (Linux ≥ 6.3).
-    #[must_use]
-    pub fn node(self) -> Option<u32> {
-        has_concurrency_ids().then(|| self.read::<{ word::NODE }>())
-    }
-
-    /// A number that no other running thread *of this process* has, if the kernel provides one (Linux ≥ 6.3). As far as
-    /// possible, it is smaller than the number of the process's threads, and smaller than the number of processors that
-    /// the process may use.
-    ///
-    /// It must never be an index into memory shared with other processes.
-    #[must_use]
-    pub fn concurrency_id(self) -> Option<u32> {
-        has_concurrency_ids().then(|| self.read::<{ word::CONCURRENCY }>())
-    }
-
-    /// Distance from the thread pointer (x86-64: base of `fs`; aarch64: `tpidr_el0`) to the area, in bytes.
-    #[inline]
-    #[must_use]
-    pub fn offset(self) -> isize {
-        self.offset
-    }
-
-    /// The operand `{area}` of [`rseq_section!`](crate::rseq_section): on x86-64 the [`offset`](Self::offset), on
-    /// aarch64 the area's address.
+    /// The operand `{area}` of [`rseq_section!`](crate::rseq_section): on x86-64 the area's distance from the base of
+    /// `fs` in bytes, on aarch64 its address.
     #[inline]
     #[must_use]
     pub fn operand(self) -> usize {
@@ -160,7 +137,10 @@ impl Area {
     }
 
     /// Like [`operand`](Self::operand), for the word that numbers the slots of private data: the concurrency id if the
-    /// kernel has it, otherwise the processor's number.
+    /// kernel has it (Linux ≥ 6.3), otherwise the processor's number.
+    ///
+    /// No other running thread *of this process* has the same concurrency id. As far as possible, it is smaller than
+    /// the number of the process's threads, and smaller than the number of processors that the process may use.
     #[inline]
     pub(super) fn private_index(self) -> usize {
         self.operand() + PRIVATE.load(Relaxed)
@@ -180,11 +160,11 @@ impl Area {
     }
 }
 
-/// Whether the kernel fills in nodes and concurrency ids, which it tells every process at its start.
+/// Whether the kernel fills in concurrency ids, which it tells every process at its start.
 fn has_concurrency_ids() -> bool {
     /// `AT_RSEQ_FEATURE_SIZE`: the number of an area's bytes that the kernel knows. Both ways to register an area give
     /// it 32 bytes, so these words are within it.
     const FEATURE_SIZE: libc::c_ulong = 27;
-    // SAFETY: `getauxval` only reads a table.
+    // SAFETY: `getauxval` only reads a table that the kernel made at the start of the process.
     unsafe { libc::getauxval(FEATURE_SIZE) as usize >= word::CONCURRENCY + size_of::<u32>() }
 }

@@ -6,15 +6,15 @@ use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::raw::{self, ATTEMPTS, Here, Numbers, Outcome};
-use super::remote::{Sections, restart};
-use super::{Words, processors};
+use super::pages::processors;
+use super::restart::{Sections, restart};
+use super::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome};
+use super::words::Words;
 
 /// A bag of values, for example of reusable buffers. Each processor has a list, and a value is taken from the
 /// processor's own list as long as that lasts.
 ///
-/// Each put and each take is one [section](super::raw), without atomic instructions. After [`ATTEMPTS`] aborted
-/// sections, while a thread [drains](Bag::drain) the bag, and where the kernel has no sections, a list that all
+/// Each put and each take is one [section](super), without atomic instructions. After four aborted sections, while a thread [drains](Bag::drain) the bag, and where the kernel has no sections, a list that all
 /// processors share behind a mutex takes its place.
 ///
 /// ```
@@ -61,14 +61,14 @@ impl<T> Bag<T> {
         Bag { lists: Words::new(2), rest: Mutex::new(Vec::new()), by_sections: restart(Sections::All).is_ok() }
     }
 
-    /// Puts a value in. Allocates; otherwise wait-free, except for the mutex in the cases named above.
+    /// Puts a value in. Allocates; otherwise wait-free, except for the mutex in the cases named above. Release: the
+    /// thread that takes the value sees everything written before.
     pub fn put(&self, value: T) {
         let node = Box::into_raw(Box::new(Node { next: 0, value }));
         // SAFETY: each processor has two words, all sections here number slots alike, and this thread owns the node
-        // until
-        // it is in the list.
+        // until it is in the list.
         let outcome =
-            self.attempt(|here| unsafe { (raw::list_push(here, self.lists.word(HEAD).slots(), node.cast()), ()) });
+            self.attempt(|here| unsafe { (section::list_push(here, self.lists.word(HEAD).slots(), node.cast()), ()) });
         if outcome.is_none() {
             // SAFETY: the node comes from the box above, and no section put it into a list.
             let node = unsafe { Box::from_raw(node) };
@@ -77,12 +77,13 @@ impl<T> Bag<T> {
     }
 
     /// Takes a value out: from this processor's list, or from the shared one. `None` if both are empty, although other
-    /// processors may have some.
+    /// processors may have some. Frees the value's node; otherwise its progress is that of [`put`](Self::put).
     pub fn take(&self) -> Option<T> {
         // SAFETY: each processor has two words, all sections here number slots alike, and nodes in a list are alive.
-        let node = self.attempt(|here| unsafe { raw::list_pop(here, self.lists.word(HEAD).slots()) });
+        let node = self.attempt(|here| unsafe { section::list_pop(here, self.lists.word(HEAD).slots()) });
         match node {
-            // SAFETY: `put` made the node, and it is no longer in any list. A section that read it before was aborted.
+            // SAFETY: `put` made the node, and it is no longer in any list; the kernel has aborted every section that
+            // read it before.
             Some(node) => Some(unsafe { Box::from_raw(node.cast::<Node<T>>()) }.value),
             None => self.rest().pop(),
         }
@@ -126,7 +127,7 @@ impl<T> Bag<T> {
     #[inline]
     fn attempt<R>(&self, section: impl Fn(Here) -> (Outcome, R)) -> Option<R> {
         let here = Here::current(Numbers::Private).filter(|_| self.by_sections)?;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             match section(here) {
                 (Outcome::Done, result) => return Some(result),
                 (Outcome::Aborted, _) => {}

@@ -11,7 +11,6 @@
 //! | a bag of reusable things | [`Bag`] |
 //! | a lock whose holder loses it when it is preempted | [`Revocable`] |
 //! | to know whether another thread runs | [`activity`] |
-//! | sections on memory of my own | [`raw`] |
 //! | a section of my own | [`rseq_section!`](crate::rseq_section), with [`Area::current`] |
 //! | to abort the sections of other threads | [`restart`] |
 //!
@@ -26,38 +25,36 @@
 //! ```
 //!
 //! # Fallback
-//! Except for [`raw`], everything here works everywhere with the same results: where a thread has no [`Area`], and
-//! after [`ATTEMPTS`](raw::ATTEMPTS) aborted attempts, the operation takes another path, with atomic instructions and
-//! on other words. So a thread that is single-stepped by a debugger, which aborts each of its sections, makes progress
-//! as well.
+//! [`Words`], [`Bag`] and [`Revocable`] work everywhere with the same results: where a thread has no [`Area`], and after
+//! four aborted attempts, the operation takes another path, with atomic instructions and on other words. So a thread
+//! that is single-stepped by a debugger, which aborts each of its sections, makes progress as well.
 //!
 //! # Source of the idea
 //! Paul Turner, Andrew Hunter and Mathieu Desnoyers for the system call; Paul Khuong for its further uses.
 
-#[cfg_attr(target_arch = "x86_64", path = "x86_64/mod.rs")]
-#[cfg_attr(target_arch = "aarch64", path = "aarch64/mod.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
 mod arch;
 
 mod activity;
 mod area;
 mod arena;
 mod bag;
-mod own;
 mod pages;
-pub mod raw;
-mod remote;
+mod registration;
+mod restart;
 mod revocable;
+pub(crate) mod section;
 mod site;
-mod source;
-mod thread;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use activity::{Activity, activity};
-pub use arch::SIGNATURE;
 pub use area::{Area, Source};
 pub use bag::Bag;
-pub use pages::processors;
-pub use remote::{Sections, restart};
+pub(crate) use pages::processors;
+pub use restart::{Sections, restart};
 pub use revocable::{Ownership, Revocable, Revoked};
 pub(crate) use site::Site;
-pub use words::{MAX_WORDS, Word, Words};
+pub use words::{Word, Words};

@@ -3,11 +3,10 @@
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 
-use super::raw::STRIDE;
+use super::section::STRIDE;
 
 /// The number of processor numbers on this machine: one more than the highest possible one.
-#[must_use]
-pub fn processors() -> u32 {
+pub(crate) fn processors() -> u32 {
     static COUNT: OnceLock<u32> = OnceLock::new();
     *COUNT.get_or_init(|| possible().or_else(configured).unwrap_or(1))
 }
@@ -20,7 +19,7 @@ fn possible() -> Option<u32> {
 }
 
 fn configured() -> Option<u32> {
-    // SAFETY: `sysconf` has no preconditions.
+    // SAFETY: `sysconf` has no preconditions and touches no memory of ours.
     u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).ok().filter(|&count| count > 0)
 }
 
@@ -31,7 +30,7 @@ pub(super) struct Pages {
     count: usize,
 }
 
-// SAFETY: this is a piece of memory without a tie to a thread; its users synchronize their accesses to it.
+// SAFETY: the mapping belongs to the process, not to a thread; its users synchronize their accesses to it.
 unsafe impl Send for Pages {}
 // SAFETY: a shared reference gives out only the address; its users synchronize their accesses to the memory.
 unsafe impl Sync for Pages {}
@@ -59,7 +58,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and its users are gone.
+        // SAFETY: the mapping is this value's own, and no reference to it outlives the value.
         unsafe { libc::munmap(self.first.as_ptr().cast(), self.count * STRIDE) };
     }
 }

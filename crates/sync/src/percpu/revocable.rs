@@ -7,15 +7,15 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-use super::raw::{self, ATTEMPTS, Outcome};
-use super::remote::{Sections, restart};
+use super::restart::{Sections, restart};
+use super::section::{self, MAX_ATTEMPTS, Outcome};
 use super::{Activity, Area, activity};
 
 /// A lock whose holder loses it when it is preempted and another thread wants it: no thread waits for one that does not
 /// run.
 ///
 /// The holder reads as it likes, and writes through its [`Ownership`]: each store happens only if the lock is still the
-/// holder's own, and one [section](super::raw) both checks and stores. A thread that takes the lock away restarts the
+/// holder's own, and one [section](super) both checks and stores. A thread that takes the lock away restarts the
 /// sections of all others, and from then on every store of the former holder fails. The guarded data must make sense
 /// after each single store: prepare a new version out of the readers' sight, and publish it by one store. A thread that
 /// reads a version without the lock checks afterwards whether the version was current all the while, by a word that
@@ -34,7 +34,7 @@ use super::{Activity, Area, activity};
 /// assert_eq!(version.load(Relaxed), 3);
 /// ```
 ///
-/// Where the kernel cannot restart sections, and for a store whose sections were aborted [`ATTEMPTS`] times, the holder
+/// Where the kernel cannot restart sections, and for a store whose sections were aborted four times, the holder
 /// *pins* the lock for the length of one store: two atomic instructions. A thread that wants to take the lock away
 /// meanwhile waits for that one store.
 ///
@@ -89,12 +89,17 @@ impl Revocable {
 
     /// Takes the lock as soon as it is free or its holder does not run.
     ///
-    /// Spins while the holder runs. Some two microseconds pass between checks of the holder's activity.
+    /// Blocks, by spinning, while the holder runs; some two microseconds pass between checks of the holder's activity.
+    /// Acquire: everything the previous holder wrote is visible. Taking the lock away costs what
+    /// [`revoke`](Self::revoke) costs.
+    ///
+    /// # Panics
+    /// As [`revoke`](Self::revoke) does.
     #[must_use]
     pub fn own(&self) -> Ownership<'_> {
-        const LOOKS: u32 = 100;
+        const TRIES_PER_CHECK: u32 = 100;
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..TRIES_PER_CHECK {
                 if let Some(ownership) = self.try_own() {
                     return ownership;
                 }
@@ -132,10 +137,8 @@ impl Revocable {
         self.owned(token)
     }
 
-    /// The current activity of the holder, which is a guess, since it may change at any time.
-    /// [`Ended`](Activity::Ended) if there is no holder.
-    #[must_use]
-    pub fn holder(&self) -> Activity {
+    /// The current activity of the holder, which may change at any time; [`Ended`](Activity::Ended) if there is none.
+    fn holder(&self) -> Activity {
         activity(thread_of(self.owner.load(Relaxed)))
     }
 
@@ -152,38 +155,38 @@ impl Default for Revocable {
 
 impl Ownership<'_> {
     /// Stores `value` if this is still the owner. Release: a thread that sees the value sees everything the owner wrote
-    /// before.
+    /// before. Wait-free, a section of a few instructions or two atomic ones.
     ///
     /// # Errors
     /// [`Revoked`]: the value was not stored, and no later store will succeed.
-    pub fn store(&self, place: &AtomicU64, value: u64) -> Result<(), Revoked> {
+    pub fn store(&self, target: &AtomicU64, value: u64) -> Result<(), Revoked> {
         if let Some(area) = Area::current().filter(|_| self.lock.by_sections) {
-            for _ in 0..ATTEMPTS {
+            for _ in 0..MAX_ATTEMPTS {
                 let guard = self.lock.owner.as_ptr().cast_const();
                 // SAFETY: both references are live, and a thread that takes the lock away restarts sections before it
-                // goes on.
-                match unsafe { raw::store_if(area, guard, self.token, place.as_ptr(), value) } {
+                // goes on, in `revoke`.
+                match unsafe { section::store_if(area, guard, self.token, target.as_ptr(), value) } {
                     Outcome::Done => return Ok(()),
                     Outcome::Different => return Err(Revoked),
                     _ => {}
                 }
             }
         }
-        self.store_pinned(place, value)
+        self.store_pinned(target, value)
     }
 
     #[cold]
-    fn store_pinned(&self, place: &AtomicU64, value: u64) -> Result<(), Revoked> {
+    fn store_pinned(&self, target: &AtomicU64, value: u64) -> Result<(), Revoked> {
         let owner = &self.lock.owner;
         owner.compare_exchange(self.token, self.token | PINNED, Acquire, Relaxed).map_err(|_| Revoked)?;
-        place.store(value, Release);
+        target.store(value, Release);
         // A pinned lock does not change hands, so a store suffices. Release: a thread that takes the lock away sees the
         // value.
         owner.store(self.token, Release);
         Ok(())
     }
 
-    /// Whether this is still the owner. The lock may be gone when this returns.
+    /// Whether this is still the owner. The lock may be gone when this returns. Wait-free, one load.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         self.lock.owner.load(Relaxed) == self.token
@@ -204,7 +207,7 @@ const THREAD_BITS: u32 = 22;
 /// tokens ago, two days of nothing else, could mistake its own new token for that one.
 fn new_token() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    // SAFETY: `gettid` has no preconditions.
+    // SAFETY: `gettid` has no preconditions and touches no memory.
     let thread = u64::from(unsafe { libc::gettid() }.cast_unsigned());
     NEXT.fetch_add(1, Relaxed) << (THREAD_BITS + 1) | thread << 1
 }

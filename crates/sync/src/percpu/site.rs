@@ -6,13 +6,13 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::raw::{self, Here, Numbers, Outcome, Slots};
+use super::section::{self, Here, Numbers, Outcome, Slots};
 use super::{Area, Word};
 
-/// The location of per-CPU words; unusable until [`tell`](Site::tell) sets it.
+/// The location of per-CPU words; unusable until [`set`](Site::set) names it.
 #[derive(Debug)]
 pub(crate) struct Site {
-    /// The common offset of all threads' areas, or 0 while it is not set.
+    /// The common offset of all threads' areas, or 0 before [`set`](Site::set).
     offset: AtomicIsize,
     first: AtomicPtr<u64>,
     count: AtomicU32,
@@ -23,9 +23,9 @@ impl Site {
         Site { offset: AtomicIsize::new(0), first: AtomicPtr::new(ptr::null_mut()), count: AtomicU32::new(0) }
     }
 
-    /// Sets the first word, which must live as long as the site is used. Has no effect where threads have their areas
+    /// Names the first word, which must live as long as the site is used. Has no effect where threads have their areas
     /// at different offsets.
-    pub(crate) fn tell(&self, word: Word<'_>) {
+    pub(crate) fn set(&self, word: Word<'_>) {
         if let Some(offset) = Area::common_offset() {
             let slots = word.slots();
             self.first.store(slots.first.as_ptr(), Relaxed);
@@ -39,7 +39,7 @@ impl Site {
     /// failed or the site is not set yet.
     ///
     /// # Safety
-    /// The words that were told to the site include one with this index.
+    /// The words that begin with the one named by [`set`](Self::set) include one with this index.
     #[inline(always)]
     pub(crate) unsafe fn add(&self, index: usize, n: u64) -> bool {
         let offset = self.offset.load(Acquire);
@@ -51,7 +51,7 @@ impl Site {
         // SAFETY: the words live as long as the site is used, and the caller promises one with this index.
         unsafe {
             let slots = Slots::new(first.add(index), self.count.load(Relaxed));
-            raw::add(Here::new(area, Numbers::Private), slots, n) == Outcome::Done
+            section::add(Here::new(area, Numbers::Private), slots, n) == Outcome::Done
         }
     }
 }

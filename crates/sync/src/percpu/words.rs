@@ -1,19 +1,19 @@
 //! Words with a copy for each processor.
 
+use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::arena;
 use super::pages::processors;
-use super::raw::{self, ATTEMPTS, Here, Numbers, Outcome, STRIDE, Slots};
-use super::thread;
+use super::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome, STRIDE, Slots};
 
-/// The largest number of adjacent words.
-pub const MAX_WORDS: usize = STRIDE / size_of::<u64>();
+/// The largest number of adjacent words: as many as a page holds.
+pub(super) const MAX_WORDS: usize = STRIDE / size_of::<u64>();
 
 /// Some words, in one copy for each processor and as many copies for threads that cannot use those.
 ///
-/// A change goes to the copy of the processor on which it runs, by a [section](super::raw). After [`ATTEMPTS`] aborted
+/// A change goes to the copy of the processor on which it runs, by a [section](super). After four aborted
 /// sections, or where the kernel has no sections, it goes by an atomic instruction to a copy that the thread's number
 /// selects. Every change is in exactly one copy; the caller decides how the copies combine: a sum, a maximum.
 ///
@@ -36,9 +36,10 @@ pub struct Words {
     processors: u32,
 }
 
-// SAFETY: all changes of the words are sections and atomic instructions, as `Word` says, which any thread may perform.
+// SAFETY: all changes of the words are sections and atomic instructions, which any thread may perform.
 unsafe impl Send for Words {}
-// SAFETY: all changes of the words are sections and atomic instructions, as `Word` says.
+// SAFETY: all changes of the words are sections and atomic instructions, which any number of threads may perform at
+// once.
 unsafe impl Sync for Words {}
 
 /// One word of [`Words`].
@@ -52,7 +53,7 @@ impl Words {
     /// `len` words, all zero in all copies. Takes a lock, and every now and then allocates a page for each processor.
     ///
     /// # Panics
-    /// If `len` is zero or above [`MAX_WORDS`], or if there is no memory.
+    /// If `len` is zero or above 512, or if there is no memory.
     #[must_use]
     pub fn new(len: usize) -> Self {
         assert!((1..=MAX_WORDS).contains(&len), "there can be 1 to {MAX_WORDS} words, not {len}");
@@ -60,13 +61,11 @@ impl Words {
     }
 
     /// The number of words.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "there is always one")]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// The word with this index.
+    /// The word with this index. Wait-free.
     ///
     /// # Panics
     /// If there is no such word.
@@ -99,7 +98,7 @@ impl<'a> Word<'a> {
         self.change(
             |here, slots| {
                 // SAFETY: there is a word in each slot, and all sections on `Words` number slots alike.
-                unsafe { raw::add(here, slots, n) == Outcome::Done }
+                unsafe { section::add(here, slots, n) == Outcome::Done }
             },
             |copy| {
                 copy.fetch_add(n, Relaxed);
@@ -108,12 +107,21 @@ impl<'a> Word<'a> {
     }
 
     /// Makes one copy at least `value`; otherwise like [`add`](Self::add).
+    ///
+    /// ```
+    /// use millstream_sync::percpu::Words;
+    ///
+    /// let longest_ns = Words::new(1);
+    /// longest_ns.word(0).raise(310);
+    /// longest_ns.word(0).raise(290);
+    /// assert_eq!(longest_ns.word(0).copies().max(), Some(310));
+    /// ```
     #[inline]
     pub fn raise(self, value: u64) {
         self.change(
             |here, slots| {
                 // SAFETY: there is a word in each slot, and all sections on `Words` number slots alike.
-                unsafe { raw::raise(here, slots, value) == Outcome::Done }
+                unsafe { section::raise(here, slots, value) == Outcome::Done }
             },
             |copy| {
                 copy.fetch_max(value, Relaxed);
@@ -123,13 +131,22 @@ impl<'a> Word<'a> {
 
     /// Stores `next(old)` in one copy, and returns `old`. `next` may be called several times.
     ///
-    /// Lock-free: on the processor's copy at most [`ATTEMPTS`] rounds, then by compare-and-swap on the thread's.
+    /// Lock-free: on the processor's copy at most four rounds, then by compare-and-swap on the thread's. Not ordered
+    /// with any other access.
+    ///
+    /// ```
+    /// use millstream_sync::percpu::Words;
+    ///
+    /// let bits = Words::new(1);
+    /// assert_eq!(bits.word(0).update(|old| old | 4), 0);
+    /// assert_eq!(bits.word(0).copies().fold(0, |all, copy| all | copy), 4);
+    /// ```
     pub fn update(self, mut next: impl FnMut(u64) -> u64) -> u64 {
         if let Some(here) = Here::current(Numbers::Private) {
             let mut old = 0;
-            for _ in 0..ATTEMPTS {
+            for _ in 0..MAX_ATTEMPTS {
                 // SAFETY: there is a word in each slot, and all sections on `Words` number slots alike.
-                let (outcome, found) = unsafe { raw::compare_and_store(here, self.slots(), old, next(old)) };
+                let (outcome, found) = unsafe { section::compare_and_store(here, self.slots(), old, next(old)) };
                 match outcome {
                     Outcome::Done => return old,
                     Outcome::Different => old = found,
@@ -143,8 +160,8 @@ impl<'a> Word<'a> {
 
     /// The values of all copies at about this moment.
     ///
-    /// The reader sees each change that happened before, and never an older value of a copy after a newer one. Takes
-    /// O(processors).
+    /// The reader sees each change that happened before, and never an older value of a copy after a newer one.
+    /// Wait-free; takes O(processors).
     pub fn copies(self) -> impl Iterator<Item = u64> + 'a {
         self.atomics().map(|copy| copy.load(Relaxed))
     }
@@ -152,7 +169,7 @@ impl<'a> Word<'a> {
     #[inline(always)]
     fn change(self, section: impl Fn(Here, Slots) -> bool, atomic: impl FnOnce(&AtomicU64)) {
         if let Some(here) = Here::current(Numbers::Private) {
-            for _ in 0..ATTEMPTS {
+            for _ in 0..MAX_ATTEMPTS {
                 if section(here, self.slots()) {
                     return;
                 }
@@ -171,7 +188,7 @@ impl<'a> Word<'a> {
     #[cold]
     #[inline(never)]
     fn thread_copy(self) -> &'a AtomicU64 {
-        self.copy(self.processors + thread::number() % self.processors)
+        self.copy(self.processors + thread_number() % self.processors)
     }
 
     fn atomics(self) -> impl Iterator<Item = &'a AtomicU64> {
@@ -180,9 +197,27 @@ impl<'a> Word<'a> {
 
     pub(super) fn copy(self, number: u32) -> &'a AtomicU64 {
         let first = self.first.as_ptr().cast::<u8>();
-        // SAFETY: the arena has pages for twice as many numbers as there are processors.
+        // SAFETY: the arena has pages for twice as many numbers as there are processors, and every caller's number is
+        // below that.
         unsafe { AtomicU64::from_ptr(first.add(number as usize * STRIDE).cast()) }
     }
+}
+
+/// A small number of the calling thread, which selects its copy where sections do not run. Threads that start together
+/// have adjacent numbers, so they share copies only if they outnumber them.
+fn thread_number() -> u32 {
+    const UNKNOWN: u32 = u32::MAX;
+    /// The number of threads that have asked so far.
+    static THREADS: AtomicU32 = AtomicU32::new(0);
+    thread_local! {
+        static NUMBER: Cell<u32> = const { Cell::new(UNKNOWN) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == UNKNOWN {
+            number.set(THREADS.fetch_add(1, Relaxed) % UNKNOWN);
+        }
+        number.get()
+    })
 }
 
 #[cfg(test)]

@@ -15,20 +15,20 @@ use std::sync::{Arc, LazyLock};
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::thread;
 
-/// The most threads of a model that pass fences.
-const THREADS: usize = 3;
+/// The largest number of threads in a model that pass fences.
+const MAX_THREADS: usize = 3;
 
 /// The words of one execution of a model.
 struct Words {
-    words: [AtomicU32; THREADS],
+    words: [AtomicU32; MAX_THREADS],
     /// Number of words assigned to threads. This is not one of loom's atomics, since nothing depends on which thread
     /// comes first.
-    given: Cell<usize>,
+    assigned: Cell<usize>,
 }
 
 impl Words {
     fn new() -> Self {
-        Words { words: std::array::from_fn(|_| AtomicU32::new(0)), given: Cell::new(0) }
+        Words { words: std::array::from_fn(|_| AtomicU32::new(0)), assigned: Cell::new(0) }
     }
 }
 
@@ -42,8 +42,8 @@ impl Own {
     fn new() -> Self {
         let words = Arc::clone(&SHARED);
         LATEST.set(Some(Arc::clone(&words)));
-        let word = words.given.replace(words.given.get() + 1);
-        assert!(word < THREADS, "more than {THREADS} threads with fences");
+        let word = words.assigned.replace(words.assigned.get() + 1);
+        assert!(word < MAX_THREADS, "more than {MAX_THREADS} threads with fences");
         Own { words, word }
     }
 }
@@ -75,14 +75,16 @@ fn full() {
     fence(Ordering::SeqCst);
 }
 
-pub(crate) fn light() {
+/// The light fence.
+pub fn light() {
     if !is_asymmetric() {
         return full();
     }
     OWN.with(|own| own.words.words[own.word].fetch_add(1, Ordering::AcqRel));
 }
 
-pub(crate) fn heavy() {
+/// The heavy fence.
+pub fn heavy() {
     if !is_asymmetric() {
         return full();
     }

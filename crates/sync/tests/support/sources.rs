@@ -5,15 +5,16 @@ use std::process::Command;
 const SOURCE: &str = "MILLSTREAM_RSEQ";
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// Runs this test program again three times: with glibc told not to register threads, so that the areas are our own;
-/// with our own areas although glibc registers threads, which fails where it did; and without any areas.
-pub(crate) fn again_with_other_areas(this_test: &str) {
+/// Runs the tests of this program whose names contain `filter` three more times: with glibc told not to register
+/// threads, so that the areas are our own; with our own areas although glibc registers threads, which fails where it
+/// did; and without any areas.
+pub(crate) fn again_with_other_areas(this_test: &str, filter: &str) {
     if std::env::var(SOURCE).is_ok() {
         return; // This is one of those processes.
     }
     for (source, tunables) in [("own", "glibc.pthread.rseq=0"), ("own", ""), ("off", "")] {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--skip", this_test]).env(SOURCE, source).env(TUNABLES, tunables);
+        command.args([filter, "--skip", this_test]).env(SOURCE, source).env(TUNABLES, tunables);
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(

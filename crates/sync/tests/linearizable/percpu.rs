@@ -1,38 +1,21 @@
-//! Recorded runs of per-CPU data, checked for linearizability: no value of a bag is taken twice or made up, no addition
-//! to a word is lost, and a thread stores nothing after it has lost its lock. Twins of all three with a mistake must
-//! fail the same check: their sections do not restart when the thread loses the processor in the middle.
-//! `MILLSTREAM_STRESS=n` makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` the counter-examples are
-//! drawn there.
-#![cfg(all(feature = "std", target_os = "linux", not(loom)))]
-
-#[path = "support/decided.rs"]
-mod decided;
-#[path = "support/length.rs"]
-mod length;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/recorded.rs"]
-mod recorded;
-#[path = "support/sources.rs"]
-mod sources;
-#[path = "support/verdict.rs"]
-mod verdict;
+//! Per-CPU data: no value of a bag is taken twice or made up, no addition to a word is lost, and a thread stores nothing
+//! after it has lost its lock. The twins' sections do not restart when the thread loses the processor in the middle.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use decided::assert_holds_once_decided;
-use length::stress;
+use crate::decided::assert_holds_once_decided;
+use crate::length::stress;
+use crate::random::Random;
+use crate::recorded::{a_while, disturb, record};
+use crate::sources::again_with_other_areas;
+use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{History, Kind, Op};
 use millstream_recorder::{Log, Recorder};
 use millstream_sync::percpu::{Bag, Revocable, Words};
-use random::Random;
-use recorded::{a_while, disturb, record};
-use sources::again_with_other_areas;
-use verdict::{assert_caught, assert_holds};
 
 #[test]
 fn with_other_areas() {
-    again_with_other_areas("with_other_areas");
+    again_with_other_areas("with_other_areas", "percpu::");
 }
 
 /// Takes a value, which the thread owns until it puts it back. "None" promises nothing: other processors may have some.

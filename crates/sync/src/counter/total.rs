@@ -23,7 +23,7 @@ impl Counter {
         Counter { shards: Shards::new(), locals: Registry::new() }
     }
 
-    /// Adds one.
+    /// Adds one; otherwise like [`add`](Self::add).
     #[inline]
     pub fn increment(&self) {
         self.add(1);
@@ -40,14 +40,15 @@ impl Counter {
         self.shards.add(0, n);
     }
 
-    /// The counter with all addresses resolved, for a loop of this thread.
+    /// The counter with all addresses resolved, for a loop of this thread. Wait-free, except for a counter's first
+    /// adder, which takes a lock and allocates. [`Adder`] has an example.
     #[must_use]
     pub fn adder(&self) -> Adder<'_> {
         Adder::new(self, self.shards.words().word(0))
     }
 
-    /// The sum of all additions, as defined in the [module](super). Takes O(processors + locals that were ever held at
-    /// one time).
+    /// The sum of all additions, as defined in the [module](super). Wait-free; takes O(processors + locals that were
+    /// ever held at one time).
     #[must_use]
     pub fn sum(&self) -> u64 {
         let shards = self.shards.words().word(0).copies();
@@ -58,7 +59,7 @@ impl Counter {
     /// A private word for a hot loop, a thread or a worker. The word belongs to the counter and keeps its value when
     /// the local is dropped.
     ///
-    /// Lock-free: takes over a word without an owner, or allocates one if there is none.
+    /// Lock-free: takes over a word without an owner, or allocates one if there is none. [`Local`] has an example.
     #[must_use]
     pub fn local(&self) -> Local<'_> {
         Local::new(self.locals.acquire(|| AtomicU64::new(0)))

@@ -1,9 +1,26 @@
-//! An area of our own, for threads that the C library does not register: musl, glibc before 2.35, or glibc that was
-//! told not to.
+//! The registration of areas with the kernel: by the C library, or here, for threads that the C library does not
+//! register (musl, glibc before 2.35, or glibc that was told not to).
 
 use std::cell::{Cell, UnsafeCell};
 
-use super::{arch, source};
+use super::arch;
+
+/// The environment variable that overrides the choice, for tests and for measurements: `libc`, `own` or `off`.
+const VARIABLE: &str = "MILLSTREAM_RSEQ";
+
+fn is_asked(for_what: &str) -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|asked| asked == for_what)
+}
+
+/// The offset of the area that the C library registered for each thread.
+pub(super) fn libc_offset() -> Option<isize> {
+    if is_asked("own") || is_asked("off") {
+        return None;
+    }
+    let (offset, size) = arch::libc_symbols()?;
+    // SAFETY: both are constants of glibc, which sets them before any other code runs.
+    unsafe { (*size != 0).then(|| *offset) }
+}
 
 /// The kernel's structure in its original size, which every kernel accepts.
 #[repr(C, align(32))]
@@ -39,7 +56,7 @@ thread_local! {
 }
 
 /// The offset of this thread's area from the thread pointer in bytes; the first call registers the area.
-pub(super) fn offset() -> Option<isize> {
+pub(super) fn own_offset() -> Option<isize> {
     OWN.with(|own| {
         if own.state.get() == State::Fresh {
             own.state.set(register(own));
@@ -50,7 +67,7 @@ pub(super) fn offset() -> Option<isize> {
 
 fn register(own: &Own) -> State {
     // A thread that is already ending could no longer unregister.
-    if !source::may_register() || END.try_with(|_| ()).is_err() {
+    if is_asked("libc") || is_asked("off") || END.try_with(|_| ()).is_err() {
         return State::Refused;
     }
     match call(own.area.get(), 0) {
@@ -67,7 +84,7 @@ impl Drop for End {
             if own.state.replace(State::Refused) == State::Registered {
                 call(own.area.get(), UNREGISTER);
                 // The kernel leaves a zero there, but additions by this thread's later destructors must find no slot.
-                // SAFETY: the area is this thread's own, and the kernel no longer writes to it.
+                // SAFETY: the area is this thread's own, and the call above keeps the kernel from writing to it.
                 unsafe { (*own.area.get()).0[CONCURRENCY] = u32::MAX };
             }
         });

@@ -1,41 +1,13 @@
 //! Models of locks: every interleaving of two or three threads, and every value that a weakly ordered machine may read.
 //! The holder is alone and sees everything done before, and a sleeper is woken (otherwise loom reports a deadlock).
-#![cfg(all(feature = "std", loom))]
 
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use loom::thread;
-use millstream_sync::lock::{Adaptive, Tas, Ticket, Ttas, TtasBackoff};
 
-trait Lock: Default + Send + Sync + 'static {
-    fn acquire(&self);
-    fn try_acquire(&self) -> bool;
-    /// # Safety
-    /// The caller holds the lock.
-    unsafe fn release(&self);
-}
-
-macro_rules! lock {
-    ($($lock:ty),*) => {$(
-        impl Lock for $lock {
-            fn acquire(&self) {
-                <$lock>::acquire(self);
-            }
-
-            fn try_acquire(&self) -> bool {
-                <$lock>::try_acquire(self)
-            }
-
-            unsafe fn release(&self) {
-                // SAFETY: this function has the contract of the lock's own `release`.
-                unsafe { <$lock>::release(self) };
-            }
-        }
-    )*};
-}
-lock!(Adaptive, Tas, Ticket, Ttas, TtasBackoff);
+use super::{Adaptive, Lock, Tas, Ticket, Ttas, TtasBackoff};
 
 /// A lock and the data it guards, whose accesses loom checks.
 #[derive(Default)]
@@ -135,7 +107,7 @@ fn the_holder_of_a_ticket_lock_is_alone() {
 }
 
 #[test]
-fn the_holder_of_an_adaptive_lock_is_alone_and_a_sleeper_is_woken() {
+fn adaptive_excludes_and_wakes_a_sleeper() {
     visits::<Adaptive>(Some(3), 1, 2);
     tries::<Adaptive>();
 }

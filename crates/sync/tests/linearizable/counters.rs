@@ -1,32 +1,17 @@
-//! Recorded runs of the counters, checked for linearizability: while all threads add ones, a sum is the count at some
-//! moment of its call. A twin with a mistake must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times
-//! longer; with `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
+//! Counters: while all threads add ones, a sum is the count at some moment of its call.
 //!
-//! Gauges, minima, maxima, histograms and approximate counters make no promise about a single moment; `counter.rs`
-//! tests their promises.
-#![cfg(all(feature = "std", not(loom)))]
-
-#[path = "support/decided.rs"]
-mod decided;
-#[path = "support/length.rs"]
-mod length;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/recorded.rs"]
-mod recorded;
-#[path = "support/verdict.rs"]
-mod verdict;
+//! Gauges, minima, maxima and histograms make no promise about a single moment; `tests/counter.rs` tests their promises.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use decided::assert_holds_once_decided;
-use length::stress;
+use crate::decided::assert_holds_once_decided;
+use crate::length::stress;
+use crate::random::Random;
+use crate::recorded::{a_while, disturb, record};
+use crate::verdict::assert_caught;
 use millstream_history::{History, Kind, Op};
 use millstream_recorder::Recorder;
 use millstream_sync::counter::{Counter, SharedCounters};
-use random::Random;
-use recorded::{a_while, disturb, record};
-use verdict::assert_caught;
 
 /// Each thread adds by an adder of its own, which it makes again now and then, and sums.
 fn assert_counts<A: Fn()>(adder: impl Fn() -> A + Sync, sum: impl Fn() -> u64 + Sync) {

@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::percpu::processors;
-use crate::percpu::raw::{self, ATTEMPTS, Here, Numbers, Outcome, STRIDE, Slots};
+use crate::percpu::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome, STRIDE, Slots};
 
 /// Up to 512 counters in shared memory: a file, `/dev/shm`, a memfd.
 ///
@@ -37,7 +37,7 @@ pub struct SharedCounters {
     processors: u32,
 }
 
-/// The reason why counters cannot be shared.
+/// A file that cannot hold shared counters, or does not.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedError {
     /// The operating system refused an operation.
@@ -55,7 +55,7 @@ pub enum SharedError {
         /// The version in the header.
         found: u64,
     },
-    /// The header does not match the length of the file.
+    /// The file has another length than its header says.
     #[error("a file of {counters} counters for {processors} processors has {expected} bytes, this one has {found}")]
     Length {
         /// Number of counters according to the header.
@@ -96,17 +96,18 @@ const MAX_PROCESSORS: u32 = 65_536;
 
 /// Reserves the file's blocks: on a full file system this returns an error here, instead of a SIGBUS in the process
 /// that adds first.
-fn allocate(file: &File, bytes: u64) -> std::io::Result<()> {
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::posix_fallocate(std::os::fd::AsRawFd::as_raw_fd(file), 0, bytes as libc::off_t) } {
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    // SAFETY: the call takes numbers only, and `file` keeps the descriptor open.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as libc::off_t) } {
         // Some file systems cannot reserve blocks; the file then stays sparse.
         0 | libc::EOPNOTSUPP | libc::EINVAL => Ok(()),
-        error => Err(std::io::Error::from_raw_os_error(error)),
+        error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
 impl SharedCounters {
-    /// Makes `file` a file of `counters` counters, all zero, and discards its former content.
+    /// Makes `file` a file of `counters` counters, all zero, and discards its previous content. Blocks for a few system
+    /// calls.
     ///
     /// No other process may use the file yet: publish its path after this call returns.
     ///
@@ -126,7 +127,8 @@ impl SharedCounters {
         Ok(this)
     }
 
-    /// Opens a file made by [`create`](Self::create). The file must not shrink while it is in use.
+    /// Opens a file made by [`create`](Self::create). Blocks for a few system calls. The file must not shrink while it is
+    /// in use.
     ///
     /// # Errors
     /// If it is not a file of counters, has another version or another length than its header says, or a system call
@@ -167,13 +169,6 @@ impl SharedCounters {
         Ok(SharedCounters { first, counters, processors })
     }
 
-    /// The number of counters.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "there is always one")]
-    pub fn len(&self) -> usize {
-        self.counters
-    }
-
     /// Adds `n` to a counter; wraps around. Wait-free, about two cycles, not ordered with any other access.
     ///
     /// # Panics
@@ -183,10 +178,10 @@ impl SharedCounters {
         assert!(counter < self.counters, "counter {counter} of {}", self.counters);
         if let Some(here) = Here::current(Numbers::Processor) {
             let first = NonNull::from(self.word(0, counter)).cast();
-            for _ in 0..ATTEMPTS {
+            for _ in 0..MAX_ATTEMPTS {
                 // SAFETY: each processor has a page with this word, and only sections that go by the processor's number
                 // write to it.
-                if unsafe { raw::add(here, Slots::new(first, self.processors), n) } == Outcome::Done {
+                if unsafe { section::add(here, Slots::new(first, self.processors), n) } == Outcome::Done {
                     return;
                 }
             }
@@ -214,7 +209,8 @@ impl SharedCounters {
     }
 
     fn header(&self, index: usize) -> &AtomicU64 {
-        // SAFETY: the header lies within the first page, which is mapped as long as `self` lives.
+        // SAFETY: the header lies within the first page, which is mapped as long as `self` lives, and its words change
+        // only by atomic instructions.
         unsafe { AtomicU64::from_ptr(self.first.cast::<u64>().as_ptr().add(index)) }
     }
 
@@ -229,7 +225,7 @@ impl SharedCounters {
 
 impl Drop for SharedCounters {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and `drop` has the last reference to it.
+        // SAFETY: `map` made the mapping with this address and length for this value alone.
         unsafe { libc::munmap(self.first.as_ptr().cast(), length(self.processors.into()) as usize) };
     }
 }

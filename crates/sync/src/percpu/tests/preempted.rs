@@ -1,16 +1,7 @@
 //! Sections whose threads are interrupted all the time: by signals, by moves to other processors, by the scheduler, and
 //! step by step under a debugger. No value is lost or duplicated, and every operation finishes. `MILLSTREAM_STRESS=n`
 //! makes the storms n times longer.
-#![cfg(all(feature = "std", not(loom)))]
 
-#[path = "support/length.rs"]
-mod length;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/sources.rs"]
-mod sources;
-
-use std::ptr::NonNull;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
@@ -18,54 +9,26 @@ use std::sync::atomic::{
 use std::thread;
 use std::time::{Duration, Instant};
 
-use length::stress;
-use millstream_sync::percpu::raw::{self, Here, Numbers, Outcome, STRIDE, Slots};
-use millstream_sync::percpu::{Sections, Words, processors, restart};
-use random::Random;
+use super::Memory;
+use super::length::stress;
+use super::random::Random;
+use crate::percpu::section::{self, Here, Numbers, Outcome};
+use crate::percpu::{Sections, Words, processors, restart};
 
 const WORKERS: usize = 4;
 
-#[derive(Clone)]
-#[repr(align(4096))]
-struct Page([u64; STRIDE / 8]);
-
-/// Slots for lists, stacks and words, at different offsets of the same pages.
-struct Memory(Vec<Page>);
-
-// SAFETY: only sections change the memory until all threads are done.
-unsafe impl Sync for Memory {}
-
 /// The layout of a page, by the index of each item's first word.
-mod place {
+mod word {
     pub(super) const SUM: usize = 0;
     pub(super) const SWAPPED: usize = 2;
-    pub(super) const PAIR: usize = 4;
+    pub(super) const RAISED: usize = 4;
     pub(super) const LIST: usize = 8;
-    pub(super) const STACK: usize = 16;
 }
 
-/// The capacity of a stack in values.
-const ROOM: u64 = 20;
-/// The number of nodes, and of values, in circulation.
-const ITEMS: usize = 30;
-/// This many fruitless attempts in a row are no coincidence: a section did not do what it reported.
-const PATIENCE: u64 = 1 << 20;
-
-impl Memory {
-    fn new() -> Self {
-        Memory(vec![Page([0; STRIDE / 8]); processors() as usize])
-    }
-
-    fn slots(&self, place: usize) -> Slots {
-        let first = NonNull::from(&self.0[0].0[place]);
-        // SAFETY: the vector has a page for each slot.
-        unsafe { Slots::new(first, self.0.len() as u32) }
-    }
-
-    fn sum(&self, place: usize) -> u64 {
-        self.0.iter().map(|page| page.0[place]).sum()
-    }
-}
+/// The number of nodes in circulation.
+const NODES: usize = 30;
+/// More failures in a row are no coincidence: a section did not do what it reported.
+const MAX_FAILURES: u64 = 1 << 20;
 
 /// A node of a list, and whether a worker has taken it.
 #[derive(Default)]
@@ -80,6 +43,9 @@ struct Node {
 struct Done {
     added: AtomicU64,
     swapped: AtomicU64,
+    /// The number drawn last, and the largest that raised a word.
+    largest: AtomicU64,
+    raised: AtomicU64,
     aborted: AtomicU64,
     finished: AtomicU64,
 }
@@ -88,19 +54,14 @@ struct Done {
 #[derive(Default)]
 struct Workers([AtomicI32; WORKERS]);
 
-/// The second word that belongs to a pair's first word `value`.
-fn partner(value: u64) -> u64 {
-    value.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// Counts fruitless attempts.
+/// Counts the failures of one operation.
 #[derive(Default)]
-struct Patience(u64);
+struct Failures(u64);
 
-impl Patience {
-    fn attempt(&mut self, what: &str) {
+impl Failures {
+    fn count(&mut self, operation: &str) {
         self.0 += 1;
-        assert!(self.0 < PATIENCE, "{what} has failed {PATIENCE} times in a row");
+        assert!(self.0 < MAX_FAILURES, "{operation} has failed {MAX_FAILURES} times in a row");
     }
 }
 
@@ -108,7 +69,6 @@ impl Patience {
 struct Work<'a> {
     memory: &'a Memory,
     nodes: &'a [Node],
-    values: &'a [AtomicBool],
     done: &'a Done,
     numbers: Numbers,
 }
@@ -121,33 +81,28 @@ impl Work<'_> {
     }
 
     /// Runs one of each operation. Returns `false` without an area.
-    fn round(&self, random: &mut Random, mine: &mut (Vec<usize>, Vec<u64>)) -> bool {
+    fn round(&self, random: &mut Random, mine: &mut Vec<usize>) -> bool {
         let Some(here) = Here::current(self.numbers) else { return false };
-        let slots = |place| self.memory.slots(place);
-        // SAFETY: `place` keeps the items apart, and nodes live until all threads are done.
+        let slots = |word| self.memory.slots(word);
+        // SAFETY: `word` keeps the items apart, and nodes live until all threads are done.
         unsafe {
-            if self.outcome(raw::add(here, slots(place::SUM), 3)) == Outcome::Done {
+            if self.outcome(section::add(here, slots(word::SUM), 3)) == Outcome::Done {
                 self.done.added.fetch_add(3, Relaxed);
             }
-            let (mut outcome, mut found) = raw::compare_and_store(here, slots(place::SWAPPED), 0, 1);
-            let mut patience = Patience::default();
+            let (mut outcome, mut found) = section::compare_and_store(here, slots(word::SWAPPED), 0, 1);
+            let mut failures = Failures::default();
             while outcome == Outcome::Different {
-                patience.attempt("a comparison");
-                (outcome, found) = raw::compare_and_store(here, slots(place::SWAPPED), found, found + 1);
+                failures.count("a comparison");
+                (outcome, found) = section::compare_and_store(here, slots(word::SWAPPED), found, found + 1);
             }
             if self.outcome(outcome) == Outcome::Done {
                 self.done.swapped.fetch_add(1, Relaxed);
             }
-            let (mut outcome, mut found) = raw::compare_and_store_two(here, slots(place::PAIR), 0, [1, partner(1)]);
-            let mut patience = Patience::default();
-            while outcome == Outcome::Different {
-                patience.attempt("a comparison of a pair's first word");
-                let next = [found + 1, partner(found + 1)];
-                (outcome, found) = raw::compare_and_store_two(here, slots(place::PAIR), found, next);
+            let largest = self.done.largest.fetch_add(1, Relaxed) + 1;
+            if self.outcome(section::raise(here, slots(word::RAISED), largest)) == Outcome::Done {
+                self.done.raised.fetch_max(largest, Relaxed);
             }
-            self.outcome(outcome);
-            self.move_node(here, random, &mut mine.0);
-            self.move_value(here, random, &mut mine.1);
+            self.move_node(here, random, mine);
         }
         true
     }
@@ -157,10 +112,10 @@ impl Work<'_> {
     /// # Safety
     /// The list holds only nodes of this test.
     unsafe fn move_node(&self, here: Here, random: &mut Random, mine: &mut Vec<usize>) {
-        let slots = self.memory.slots(place::LIST);
+        let slots = self.memory.slots(word::LIST);
         if random.below(2) == 0 {
             // SAFETY: the caller promises that the list's nodes are readable.
-            let (outcome, node) = unsafe { raw::list_pop(here, slots) };
+            let (outcome, node) = unsafe { section::list_pop(here, slots) };
             if self.outcome(outcome) == Outcome::Done {
                 let index = (node as usize - self.nodes.as_ptr() as usize) / size_of::<Node>();
                 assert!(!self.nodes[index].taken.swap(true, SeqCst), "node {index} is there twice");
@@ -169,40 +124,10 @@ impl Work<'_> {
         } else if let Some(index) = mine.pop() {
             let node = &self.nodes[index];
             assert!(node.taken.swap(false, SeqCst));
-            let mut patience = Patience::default();
+            let mut failures = Failures::default();
             // SAFETY: this worker owns the node, which outlives the list; in the list, only sections write to it.
-            while self.outcome(unsafe { raw::list_push(here, slots, node.next.as_ptr()) }) != Outcome::Done {
-                patience.attempt("a push onto a list");
-            }
-        }
-    }
-
-    /// Moves a value between the stack and this worker.
-    ///
-    /// # Safety
-    /// The stack has room for [`ROOM`] values.
-    unsafe fn move_value(&self, here: Here, random: &mut Random, mine: &mut Vec<u64>) {
-        let slots = self.memory.slots(place::STACK);
-        if random.below(2) == 0 {
-            // SAFETY: the caller promises that every slot has room for the stack.
-            let (outcome, value) = unsafe { raw::pop(here, slots) };
-            if self.outcome(outcome) == Outcome::Done {
-                assert!(!self.values[value as usize].swap(true, SeqCst), "value {value} is there twice");
-                mine.push(value);
-            }
-        } else if let Some(value) = mine.pop() {
-            assert!(self.values[value as usize].swap(false, SeqCst));
-            let mut patience = Patience::default();
-            loop {
-                // SAFETY: the caller promises that every slot has room for the stack.
-                match self.outcome(unsafe { raw::push(here, slots, ROOM, value) }) {
-                    Outcome::Done => break,
-                    Outcome::Full => {
-                        assert!(!self.values[value as usize].swap(true, SeqCst));
-                        break mine.push(value);
-                    }
-                    _ => patience.attempt("a push onto a stack"),
-                }
+            while self.outcome(unsafe { section::list_push(here, slots, node.next.as_ptr()) }) != Outcome::Done {
+                failures.count("a push onto a list");
             }
         }
     }
@@ -213,27 +138,25 @@ impl Work<'_> {
 fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u64; 2] {
     let seed = Random::seed();
     let (memory, done, over, workers) = (Memory::new(), Done::default(), AtomicBool::new(false), Workers::default());
-    let nodes: Vec<Node> = (0..ITEMS).map(|_| Node { taken: AtomicBool::new(true), ..Node::default() }).collect();
-    let values: Vec<AtomicBool> = (0..ITEMS).map(|_| AtomicBool::new(true)).collect();
+    let nodes: Vec<Node> = (0..NODES).map(|_| Node { taken: AtomicBool::new(true), ..Node::default() }).collect();
     let words = Words::new(1);
-    let work = Work { memory: &memory, nodes: &nodes, values: &values, done: &done, numbers };
+    let work = Work { memory: &memory, nodes: &nodes, done: &done, numbers };
     let (rounds, held): (u64, usize) = thread::scope(|scope| {
         let (work, over, workers, words) = (&work, &over, &workers, &words);
         let running: Vec<_> = (0..WORKERS)
             .map(|worker| {
                 scope.spawn(move || {
-                    // SAFETY: `gettid` has no preconditions.
+                    // SAFETY: `gettid` has no preconditions and touches no memory.
                     workers.0[worker].store(unsafe { libc::gettid() }, SeqCst);
                     let mut random = Random::new(seed + worker as u64);
-                    let mut mine: (Vec<usize>, Vec<u64>) =
-                        (worker..ITEMS).step_by(WORKERS).map(|item| (item, item as u64)).unzip();
+                    let mut mine: Vec<usize> = (worker..NODES).step_by(WORKERS).collect();
                     let mut rounds = 0;
                     while !over.load(Relaxed) {
                         words.word(0).add(1);
                         rounds += 1;
                         work.round(&mut random, &mut mine);
                     }
-                    (rounds, mine.0.len() + mine.1.len())
+                    (rounds, mine.len())
                 })
             })
             .collect();
@@ -249,15 +172,12 @@ fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u
         running.into_iter().map(|worker| worker.join().unwrap()).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     });
     assert_eq!(words.word(0).copies().sum::<u64>(), rounds);
-    assert_eq!(memory.sum(place::SUM), done.added.load(Relaxed));
-    assert_eq!(memory.sum(place::SWAPPED), done.swapped.load(Relaxed));
-    assert!(memory.0.iter().all(|page| page.0[place::PAIR + 1] == partner(page.0[place::PAIR])));
-    let listed: usize = memory.0.iter().map(|page| length(page.0[place::LIST])).sum();
-    assert_eq!(
-        listed + memory.sum(place::STACK) as usize + held,
-        2 * ITEMS,
-        "a node or a value was lost or duplicated"
-    );
+    assert_eq!(memory.sum(word::SUM), done.added.load(Relaxed));
+    assert_eq!(memory.sum(word::SWAPPED), done.swapped.load(Relaxed));
+    let raised = memory.0.iter().map(|page| page.0[word::RAISED]).max();
+    assert_eq!(raised, Some(done.raised.load(Relaxed)), "a word was not raised, or by an aborted section");
+    let listed: usize = memory.0.iter().map(|page| length(page.0[word::LIST])).sum();
+    assert_eq!(listed + held, NODES, "a node was lost or duplicated");
     [done.aborted.into_inner(), done.finished.into_inner()]
 }
 
@@ -265,7 +185,7 @@ fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u
 fn length(mut node: u64) -> usize {
     let mut length = 0;
     while node != 0 {
-        assert!(length < ITEMS, "a list contains a cycle");
+        assert!(length < NODES, "a list contains a cycle");
         // SAFETY: the storm is over, and the nodes are alive.
         node = unsafe { *(node as *const u64) };
         length += 1;
@@ -302,7 +222,7 @@ fn signals_abort_sections_and_nothing_else() {
     assert_ne!(unsafe { libc::signal(libc::SIGUSR1, handler as *const () as usize) }, libc::SIG_ERR);
     assert_aborted(storm(Numbers::Private, |workers, random| {
         let worker = workers.0[random.below(WORKERS as u64) as usize].load(SeqCst);
-        // SAFETY: the thread is a worker of this test.
+        // SAFETY: the thread is a worker of this test, and the signal has a handler.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), worker, libc::SIGUSR1) };
     }));
     // Pending signals merge, so only the handler knows how many arrived. The pause lets the last ones in.
@@ -318,8 +238,7 @@ fn moves_to_other_processors_abort_sections_and_nothing_else() {
         let worker = workers.0[random.below(WORKERS as u64) as usize].load(SeqCst);
         let processor = random.below(u64::from(processors())) as usize;
         // SAFETY: the mask is valid and the thread is a worker of this test. The kernel refuses a processor that is off
-        // or not
-        // allowed.
+        // or not allowed.
         unsafe {
             let mut one: libc::cpu_set_t = std::mem::zeroed();
             libc::CPU_SET(processor, &mut one);
@@ -353,9 +272,4 @@ fn sections_that_are_restarted_from_elsewhere_lose_nothing() {
         let which = if random.below(2) == 0 { Sections::All } else { Sections::On(random.below(2) as u32) };
         let _a_processor_that_is_off_is_refused = restart(which);
     }));
-}
-
-#[test]
-fn again_with_other_areas() {
-    sources::again_with_other_areas("again_with_other_areas");
 }

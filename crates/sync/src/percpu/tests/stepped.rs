@@ -1,12 +1,12 @@
 //! Single-stepping: a debugger that steps through sections lets none of them end, and yet every operation finishes,
 //! since it takes another path after a few attempts. One test uses ptrace(2), the other uses gdb if it is installed.
-#![cfg(all(feature = "std", not(loom)))]
 
 use std::hint::black_box;
 use std::process::Command;
 
-use millstream_sync::percpu::Words;
-use millstream_sync::percpu::raw::{self, Here, Numbers, Outcome, STRIDE, Slots};
+use super::Memory;
+use crate::percpu::Words;
+use crate::percpu::section::{self, Here, Numbers, Outcome, Slots};
 
 const ADDITIONS: u64 = 50;
 
@@ -17,19 +17,11 @@ fn add(words: &Words, slots: Slots) -> (u64, u64) {
         words.word(0).add(1);
         // SAFETY: the memory has a word in every slot.
         ended += u64::from(
-            Here::current(Numbers::Processor).is_some_and(|here| unsafe { raw::add(here, slots, 1) == Outcome::Done }),
+            Here::current(Numbers::Processor)
+                .is_some_and(|here| unsafe { section::add(here, slots, 1) == Outcome::Done }),
         );
     }
     (ended, words.word(0).copies().sum())
-}
-
-fn slots(memory: &mut [u64]) -> Slots {
-    // SAFETY: the memory has a slot for each processor.
-    unsafe { Slots::new(std::ptr::NonNull::from(&mut memory[0]), millstream_sync::percpu::processors()) }
-}
-
-fn memory() -> Vec<u64> {
-    vec![0; millstream_sync::percpu::processors() as usize * STRIDE / 8]
 }
 
 #[test]
@@ -37,10 +29,10 @@ fn every_addition_is_made_although_no_section_ends() {
     /// The child reports success by this exit status plus the number of sections that ended.
     const EXACT: i32 = 100;
     let words = Words::new(1);
-    let mut memory = memory();
-    let slots = slots(&mut memory);
+    let memory = Memory::new();
+    let slots = memory.slots(0);
     words.word(0).add(0);
-    // SAFETY: the child adds, traces itself and exits; the parent waits for its own child.
+    // SAFETY: the child only adds, traces itself and exits, and the parent waits for its own child.
     unsafe {
         let child = libc::fork();
         assert!(child >= 0);
@@ -79,11 +71,11 @@ const UNDER_GDB: &str = "MILLSTREAM_UNDER_GDB";
 
 #[test]
 fn gdb_steps_through_sections_and_every_addition_is_made() {
-    const TEST: &str = "gdb_steps_through_sections_and_every_addition_is_made";
+    const TEST: &str = "percpu::tests::stepped::gdb_steps_through_sections_and_every_addition_is_made";
     if std::env::var(UNDER_GDB).is_ok() {
         let words = Words::new(1);
-        let mut memory = memory();
-        let slots = slots(&mut memory);
+        let memory = Memory::new();
+        let slots = memory.slots(0);
         millstream_stepped_from_here();
         let (ended, sum) = add(&words, slots);
         return println!("stepped: {sum} of {ADDITIONS} added, {ended} sections ended");

@@ -1,37 +1,23 @@
-//! Recorded runs of event counts, checked for linearizability: a read returns the sum of the additions, and no wait
-//! ends while the count is still the same. Twins with a mistake must fail the same check. `MILLSTREAM_STRESS=n` makes
-//! the runs n times longer; with `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
-#![cfg(all(feature = "std", not(loom)))]
-
-#[path = "support/length.rs"]
-mod length;
-#[path = "support/verdict.rs"]
-mod verdict;
+//! Event counts: a read returns the sum of the additions, and no wait ends while the count is still the same.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use length::stress;
+use crate::length::stress;
+use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{History, Kind, Op};
-use millstream_recorder::{Log, Preemption, Recorder};
-use millstream_sync::eventcount::{
-    Count, EventCount, EventCount64, Kind as CountKind, SoleKind, SpEventCount, SpEventCount64, TwoWordEventCount,
-    TwoWordEventCount64, Waited,
-};
-use verdict::{assert_caught, assert_holds};
+use millstream_sync::eventcount::parameters::{Kind as CountKind, Sole, SoleKind, TwoWord};
+use millstream_sync::eventcount::{Count, EventCount, EventCount64, SpinPolicy, Waited};
 
 /// The longest wait.
-const PATIENCE: Duration = Duration::from_micros(200);
+const MAX_WAIT: Duration = Duration::from_micros(200);
 
 /// A waiter's turn: reads the count and waits until it changes.
 fn read_and_wait<K: CountKind>(count: &Count<K>, log: &mut Log) {
-    log.begin(Op::READ, ());
-    let key = count.snapshot();
-    log.end(key.value());
-    let changed = |waited: &Waited| *waited == Waited::Changed;
-    let _recorded =
-        log.record_as(Op::WAIT, key.value(), || count.wait_deadline(key, Instant::now() + PATIENCE), changed);
+    let value = log.record(Op::READ, (), || count.value());
+    let wait = || count.wait_with(count.key_of(value), Some(Instant::now() + MAX_WAIT), SpinPolicy::DEFAULT);
+    let _recorded = log.record_as(Op::WAIT, value, wait, |waited| *waited == Waited::Changed);
 }
 
 /// An incrementer's turn, after a pause.
@@ -46,19 +32,15 @@ fn add_after_a_while(round: u64, log: &mut Log, add: impl FnOnce(u64)) {
     log.record(Op::ADVANCE, amount, || add(amount));
 }
 
-fn shared<K: CountKind>(
-    count: &Count<K>,
-    incrementers: usize,
-    waiters: usize,
-    rounds: u64,
-    add: impl Fn(u64) + Sync,
-) -> History {
+/// Records incrementers, one for each function that adds, and waiters.
+fn run<K: CountKind, A: FnMut(u64) + Send>(count: &Count<K>, adders: Vec<A>, waiters: usize) -> History {
+    let rounds = 300 * stress();
     let recorder = Recorder::new().room(1 << 10);
     let preemption = Preemption::start().unwrap();
     thread::scope(|scope| {
-        for _ in 0..incrementers {
-            let (mut log, add) = (recorder.log(), &add);
-            scope.spawn(move || (0..rounds).for_each(|round| add_after_a_while(round, &mut log, add)));
+        for mut add in adders {
+            let mut log = recorder.log();
+            scope.spawn(move || (0..rounds).for_each(|round| add_after_a_while(round, &mut log, &mut add)));
         }
         for _ in 0..waiters {
             let mut log = recorder.log();
@@ -72,39 +54,27 @@ fn shared<K: CountKind>(
 #[test]
 fn counts_of_many_incrementers_are_linearizable() {
     for (incrementers, waiters) in [(1, 1), (2, 2), (3, 5)] {
-        let rounds = 300 * stress();
         let (small, large) = (EventCount::new(), EventCount64::new());
-        assert_holds(&shared(&small, incrementers, waiters, rounds, |amount| small.add(amount)), Kind::EventCount);
-        assert_holds(&shared(&large, incrementers, waiters, rounds, |amount| large.add(amount)), Kind::EventCount);
+        let adders = vec![|amount| small.add(amount); incrementers];
+        assert_holds(&run(&small, adders, waiters), Kind::EventCount);
+        let adders = vec![|amount| large.add(amount); incrementers];
+        assert_holds(&run(&large, adders, waiters), Kind::EventCount);
     }
 }
 
-fn sole<K: CountKind + SoleKind>(mut count: Count<K>, waiters: usize, rounds: u64) -> History {
-    let recorder = Recorder::new().room(1 << 10);
+fn sole<K: SoleKind>(waiters: usize) {
+    let mut count = Count::<K>::new();
     let (mut incrementer, count) = count.split();
-    let preemption = Preemption::start().unwrap();
-    thread::scope(|scope| {
-        let mut log = recorder.log();
-        scope.spawn(move || {
-            (0..rounds).for_each(|round| add_after_a_while(round, &mut log, |amount| incrementer.add(amount)));
-        });
-        for _ in 0..waiters {
-            let mut log = recorder.log();
-            scope.spawn(move || (0..rounds).for_each(|_| read_and_wait(count, &mut log)));
-        }
-    });
-    drop(preemption); // it would disturb the measurements at the end
-    recorder.finish()
+    assert_holds(&run(count, vec![move |amount| incrementer.add(amount)], waiters), Kind::EventCount);
 }
 
 #[test]
 fn counts_of_one_incrementer_are_linearizable() {
     for waiters in [1, 3, 7] {
-        let rounds = 300 * stress();
-        assert_holds(&sole(SpEventCount::new(), waiters, rounds), Kind::EventCount);
-        assert_holds(&sole(SpEventCount64::new(), waiters, rounds), Kind::EventCount);
-        assert_holds(&sole(TwoWordEventCount::new(), waiters, rounds), Kind::EventCount);
-        assert_holds(&sole(TwoWordEventCount64::new(), waiters, rounds), Kind::EventCount);
+        sole::<Sole<u32>>(waiters);
+        sole::<Sole<u64>>(waiters);
+        sole::<TwoWord<u32>>(waiters);
+        sole::<TwoWord<u64>>(waiters);
     }
 }
 
@@ -146,7 +116,7 @@ fn a_wait_that_does_not_recheck_is_caught() {
                     let seen = log.record(Op::READ, (), || count.load(Ordering::Acquire));
                     log.record(Op::WAIT, seen, || {
                         if count.load(Ordering::Acquire) == seen {
-                            thread::park_timeout(PATIENCE);
+                            thread::park_timeout(MAX_WAIT);
                         }
                         true
                     });

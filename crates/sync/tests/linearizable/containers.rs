@@ -1,28 +1,16 @@
-//! Recorded runs of the stack and the queue, checked for linearizability. Twins with a classic mistake each must fail
-//! the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` the
-//! counter-examples are drawn there.
-#![cfg(all(feature = "std", not(loom)))]
-
-#[path = "support/length.rs"]
-mod length;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/recorded.rs"]
-mod recorded;
-#[path = "support/verdict.rs"]
-mod verdict;
+//! The stack and the queue, and twins with a classic mistake each.
 
 use std::array;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use length::stress;
+use crate::length::stress;
+use crate::random::Random;
+use crate::recorded::{a_while, disturb, record};
+use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{History, Kind, Op};
 use millstream_recorder::Recorder;
 use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Stack};
-use random::Random;
-use recorded::{a_while, disturb, record};
-use verdict::{assert_caught, assert_holds};
 
 /// A container for numbers.
 trait Container: Sync {

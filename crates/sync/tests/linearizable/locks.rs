@@ -1,27 +1,15 @@
-//! Recorded runs of every lock, checked for linearizability: no two threads are inside at once. A twin with a mistake
-//! must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer; with `MILLSTREAM_PICTURES=folder` the
-//! counter-examples are drawn there.
-#![cfg(all(feature = "std", not(loom)))]
-
-#[path = "support/length.rs"]
-mod length;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/recorded.rs"]
-mod recorded;
-#[path = "support/verdict.rs"]
-mod verdict;
+//! Every lock: no two threads are inside at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use length::stress;
+use crate::length::stress;
+use crate::random::Random;
+use crate::recorded::{a_while, disturb, record};
+use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{Kind, Op};
 use millstream_sync::lock::lock_api::RawMutex;
 use millstream_sync::lock::{Adaptive, Tas, Ticket, Ttas, TtasBackoff};
-use random::Random;
-use recorded::{a_while, disturb, record};
-use verdict::{assert_caught, assert_holds};
 
 /// Every fourth attempt does not wait; no promise says that it fails, so a failure is recorded as no answer.
 fn excludes<L: RawMutex + Sync>() {

@@ -1,4 +1,4 @@
-//! The places of an event count: one process, or memory shared between processes.
+//! The scope of an event count: the threads and tasks of one process, or the threads of several.
 
 use std::time::Duration;
 
@@ -6,29 +6,43 @@ use super::sleep::Queue;
 use super::tasks::Tasks;
 use crate::primitive::{AtomicU32, Ordering, fence, heavy, light};
 
-/// Where a count lives: [`Local`] or [`Shared`].
-///
-/// Sealed: the proofs of the kinds depend on the fences of each place.
-pub trait Place: sealed::Place {}
+/// The threads that may wait for a count: those of one process ([`Private`]) or of several ([`Shared`]).
+pub trait Scope: Default + Send + Sync + 'static {
+    #[cfg(not(loom))]
+    const EMPTY: Self;
+    /// Whether other processes sleep here.
+    const SHARED: bool;
+    /// The longest sleep without a check of the count, if there is a limit.
+    const MAX_SLEEP: Option<Duration>;
 
-/// A place in one process, whose threads and tasks wait.
+    fn queue(&self) -> &Queue;
+
+    /// Wakes at most `most` tasks and returns how many it woke.
+    fn wake_tasks(&self, most: usize) -> usize;
+
+    /// Prepares the scope for a new single incrementer, before its first increment.
+    fn attach(&self);
+
+    /// The incrementer's fence between its store of the value and its load of the flag.
+    fn light();
+
+    /// Passes the waiter's fence, if the kind needs one, between setting the flag and checking the count again.
+    fn confirm(&self, overlooks: Overlooks) -> Certainty;
+}
+
+/// The threads and tasks of one process.
 #[derive(Debug, Default)]
-pub struct Local {
+pub struct Private {
     pub(super) tasks: Tasks,
     queue: Queue,
 }
 
-/// A place in memory that several processes map: threads of all of them wait; tasks cannot.
-///
-/// A count in this place holds no pointers, and zeroed memory is a new count. The layout is the kind's one or two
-/// words, then a `u32` that is 1 if the sole incrementer's process registered for heavy fences and 0 otherwise. Any
-/// process may be killed at any moment: a waiter leaves at worst a flag, which costs the next increment one system
-/// call. An incrementer may die before it wakes its waiters, so here no thread sleeps for longer than a second without
-/// checking the count.
+/// The threads of all processes that map the count's memory; tasks cannot wait. The module's documentation describes
+/// the layout, and what a killed process leaves.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// Whether the incrementer's process registered for heavy fences: 1 or 0.
+    /// 1 if the single incrementer's process registered for heavy fences, else 0.
     registered: AtomicU32,
     queue: Queue,
 }
@@ -36,11 +50,11 @@ pub struct Shared {
 /// How an increment can overlook a flag that is set concurrently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlooks {
-    /// It overlooks no flag.
+    /// An increment overlooks no flag.
     Nothing,
-    /// Its load of the flag is reordered before its store of the value.
+    /// The load of the flag may be reordered before the store of the value.
     Reordered,
-    /// Its store overwrites the flag.
+    /// The store of the value may overwrite the flag.
     Overwritten,
 }
 
@@ -53,41 +67,11 @@ pub enum Certainty {
     InTime,
 }
 
-impl Place for Local {}
-impl Place for Shared {}
-
-pub(super) mod sealed {
-    use super::{Certainty, Duration, Overlooks, Queue};
-
-    pub trait Place: Default + Send + Sync + 'static {
-        #[cfg(not(loom))]
-        const EMPTY: Self;
-        /// Whether other processes sleep here.
-        const SHARED: bool;
-        /// Longest sleep without a check of the count, if there is a limit.
-        const LONGEST_SLEEP: Option<Duration>;
-
-        fn queue(&self) -> &Queue;
-
-        /// Wakes at most `most` tasks and returns how many it woke.
-        fn wake_tasks(&self, most: usize) -> usize;
-
-        /// Prepares the place for a new sole incrementer, before its first increment.
-        fn attach(&self);
-
-        /// The incrementer's fence between its store of the value and its load of the flag.
-        fn light();
-
-        /// Passes the waiter's fence, if the kind needs one, between setting the flag and checking the count again.
-        fn confirm(&self, overlooks: Overlooks) -> Certainty;
-    }
-}
-
-impl sealed::Place for Local {
+impl Scope for Private {
     #[cfg(not(loom))]
-    const EMPTY: Self = Local { tasks: Tasks::new(), queue: Queue };
+    const EMPTY: Self = Private { tasks: Tasks::new(), queue: Queue };
     const SHARED: bool = false;
-    const LONGEST_SLEEP: Option<Duration> = None;
+    const MAX_SLEEP: Option<Duration> = None;
 
     fn queue(&self) -> &Queue {
         &self.queue
@@ -115,13 +99,13 @@ impl sealed::Place for Local {
     }
 }
 
-impl sealed::Place for Shared {
+impl Scope for Shared {
     #[cfg(not(loom))]
     const EMPTY: Self = Shared { registered: AtomicU32::new(0), queue: Queue };
     const SHARED: bool = true;
     /// A process may be killed between its increment and the wake-up, and no other process knows of the waiters it
     /// left.
-    const LONGEST_SLEEP: Option<Duration> = Some(Duration::from_secs(1));
+    const MAX_SLEEP: Option<Duration> = Some(Duration::from_secs(1));
 
     fn queue(&self) -> &Queue {
         &self.queue
@@ -132,15 +116,15 @@ impl sealed::Place for Shared {
     }
 
     fn attach(&self) {
-        let registered = shared::register();
+        let registered = between_processes::register();
         // The swap is a full barrier. It comes after an earlier waiter's flag and load of this word, or before both: a
-        // waiter that still read the former incrementer's registration set its flag before our first increment.
+        // waiter that still read the previous incrementer's registration set its flag before our first increment.
         self.registered.swap(registered.into(), Ordering::SeqCst);
     }
 
     #[inline(always)]
     fn light() {
-        shared::light();
+        between_processes::light();
     }
 
     fn confirm(&self, overlooks: Overlooks) -> Certainty {
@@ -154,7 +138,7 @@ impl sealed::Place for Shared {
             // There is no incrementer yet, or one with full fences. Those order, but keep no addition in one piece.
             return if overlooks == Overlooks::Overwritten { Certainty::InTime } else { Certainty::Now };
         }
-        if shared::heavy() { Certainty::Now } else { Certainty::InTime }
+        if between_processes::heavy() { Certainty::Now } else { Certainty::InTime }
     }
 }
 
@@ -168,7 +152,7 @@ fn interrupts() -> bool {
 }
 
 /// The fences between processes; in a loom model, where there is only one process, full fences.
-mod shared {
+mod between_processes {
     #[cfg(not(loom))]
     pub(super) use millstream_fence::shared::light;
 

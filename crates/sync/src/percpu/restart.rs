@@ -1,9 +1,9 @@
-//! Abortion of other threads' sections.
+//! The restart of other threads' sections.
 
 use std::io;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
-/// The sections that are to be aborted.
+/// The sections that [`restart`] aborts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sections {
     /// The sections of the whole process.
@@ -24,6 +24,19 @@ pub enum Sections {
 ///
 /// # Errors
 /// If the kernel does not know the call or forbids it; then no section was aborted.
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+/// use millstream_sync::percpu::{Sections, restart};
+///
+/// static CLOSED: AtomicBool = AtomicBool::new(false); // sections of this program check it
+///
+/// CLOSED.store(true, Relaxed);
+/// if restart(Sections::All).is_ok() {
+///     // No section runs that has not seen the word.
+/// }
+/// CLOSED.store(false, Relaxed);
+/// ```
 pub fn restart(sections: Sections) -> io::Result<()> {
     /// `MEMBARRIER_CMD_FLAG_CPU`, which restricts the call to one processor.
     const ONE: libc::c_int = 1;
@@ -47,7 +60,7 @@ pub fn restart(sections: Sections) -> io::Result<()> {
 }
 
 fn membarrier(command: libc::c_int, flags: libc::c_int, cpu: libc::c_int) -> io::Result<()> {
-    // SAFETY: the call takes no pointers.
+    // SAFETY: the call takes numbers only, and touches no memory.
     if unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) } < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -1,27 +1,16 @@
-//! Recorded runs of the snapshot cell: it is a register for threads that read and replace it, and a counter without
-//! lost steps for threads that update it. A twin with a mistake must fail the same check. `MILLSTREAM_STRESS=n` makes
-//! the runs n times longer; with `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
-#![cfg(all(feature = "std", not(loom)))]
-
-#[path = "support/length.rs"]
-mod length;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/recorded.rs"]
-mod recorded;
-#[path = "support/verdict.rs"]
-mod verdict;
+//! The snapshot cell: a register for threads that read and replace it, and a counter without lost steps for threads
+//! that update it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use length::stress;
+use crate::length::stress;
+use crate::random::Random;
+use crate::recorded::{a_while, disturb, record};
+use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{History, Kind, Model, Op, Value};
 use millstream_recorder::{Log, Recorder};
 use millstream_sync::reclaim::Snapshot;
-use random::Random;
-use recorded::{a_while, disturb, record};
-use verdict::{assert_caught, assert_holds};
 
 /// Runs `turns` turns on each thread, each with a number of its own.
 fn run(threads: u64, turns: u64, random: &mut Random, turn: impl Fn(&mut Log, u64, &mut Random) + Sync) -> History {
