@@ -99,7 +99,7 @@ fn epochs_an_object_stays_while_a_reader_has_it() {
 
 /// The batch gets its fence from a thread that is not a reader at the same time.
 #[test]
-fn epochs_an_object_of_a_batch_closed_early_stays_while_a_reader_has_it() {
+fn epochs_protect_objects_of_a_batch_closed_early() {
     an_object_stays_while_a_reader_has_it(2);
 }
 
@@ -239,7 +239,7 @@ fn hazards_garbage_of_a_dropped_local_is_freed_in_time() {
 /// A local is dropped while another thread looks for garbage left behind: that thread's next batch frees it at the
 /// latest.
 #[test]
-fn hazards_garbage_of_a_dropped_local_is_freed_with_a_later_batch() {
+fn hazards_later_batch_frees_garbage_of_a_dropped_local() {
     explore(Some(3), || {
         let domain = Arc::new(Domain::with(Settings { batch: 2, ..Settings::DEFAULT }));
         let local = domain.local();

@@ -184,12 +184,12 @@ fn hazards(fence: Fence) {
 }
 
 #[test]
-fn hazards_hold_under_torture_and_garbage_is_bounded() {
+fn hazards_survive_torture_with_bounded_garbage() {
     hazards(Fence::FAST);
 }
 
 #[test]
-fn hazards_with_quiet_fences_hold_under_torture_and_garbage_is_bounded() {
+fn quiet_hazards_survive_torture_with_bounded_garbage() {
     hazards(Fence::QUIET);
 }
 
@@ -241,12 +241,12 @@ fn read_a_section(local: &Local, places: &[AtomicPtr<Object>], random: &mut Rand
 }
 
 #[test]
-fn epochs_hold_under_torture_and_make_room_bounds_garbage() {
+fn epochs_survive_torture_with_bounded_garbage() {
     epochs(Fence::FAST);
 }
 
 #[test]
-fn epochs_with_quiet_fences_hold_under_torture_and_make_room_bounds_garbage() {
+fn quiet_epochs_survive_torture_with_bounded_garbage() {
     epochs(Fence::QUIET);
 }
 
@@ -291,19 +291,19 @@ fn each_value_is_popped_once(push: impl Fn(u64) + Sync, pop: impl Fn() -> Option
 }
 
 #[test]
-fn a_queue_on_hazards_pops_each_value_once_though_threads_are_stopped() {
+fn stopped_threads_pop_each_value_once_from_a_queue_on_hazards() {
     let queue = Queue::<u64, Hazards>::with_scheme();
     each_value_is_popped_once(|value| queue.push(value), || queue.pop(), hazard::flush);
 }
 
 #[test]
-fn a_queue_on_epochs_pops_each_value_once_though_threads_are_stopped() {
+fn stopped_threads_pop_each_value_once_from_a_queue_on_epochs() {
     let queue = Queue::<u64, Epochs>::with_scheme();
     each_value_is_popped_once(|value| queue.push(value), || queue.pop(), epoch::flush);
 }
 
 #[test]
-fn a_stack_on_hazards_pops_each_value_once_though_threads_are_stopped() {
+fn stopped_threads_pop_each_value_once_from_a_stack_on_hazards() {
     let stack = Stack::<u64, Hazards>::with_scheme();
     each_value_is_popped_once(|value| stack.push(value), || stack.pop(), hazard::flush);
 }

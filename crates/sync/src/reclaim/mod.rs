@@ -47,10 +47,7 @@ mod backoff;
 pub mod epoch;
 pub mod hazard;
 #[cfg(feature = "std")]
-mod orphans;
-#[cfg(feature = "std")]
 mod queue;
-mod ready;
 pub(crate) mod registry;
 mod retired;
 #[cfg(feature = "std")]
@@ -71,3 +68,42 @@ pub use settings::Settings;
 pub use snapshot::{Reading, Snapshot};
 #[cfg(feature = "std")]
 pub use stack::Stack;
+
+/// Defines `shared()`, the state of the process's own collector or domain, and two thread-locals: a pointer to the
+/// thread's own record in it, and `AT_EXIT`, whose destructor ends the record with the thread.
+#[cfg(feature = "std")]
+macro_rules! process_wide {
+    ($(#[$attribute:meta])* static $current:ident: $record:ty;) => {
+        #[cfg(not(loom))]
+        #[inline(always)]
+        fn shared() -> &'static Shared {
+            static SHARED: Shared = Shared::new($crate::reclaim::Settings::DEFAULT);
+            &SHARED
+        }
+
+        /// One state for each execution of a model; it is leaked, since a model's threads may end after its statics.
+        #[cfg(loom)]
+        fn shared() -> &'static Shared {
+            loom::lazy_static! {
+                static ref SHARED: &'static Shared =
+                    Box::leak(Box::new(Shared::new($crate::reclaim::Settings::DEFAULT)));
+            }
+            *SHARED
+        }
+
+        #[cfg(not(loom))]
+        thread_local! {
+            $(#[$attribute])*
+            static $current: Cell<*const $record> = const { Cell::new(ptr::null()) };
+            static AT_EXIT: AtExit = const { AtExit(Cell::new(None)) };
+        }
+
+        #[cfg(loom)]
+        loom::thread_local! {
+            static $current: Cell<*const $record> = Cell::new(ptr::null());
+            static AT_EXIT: AtExit = AtExit(Cell::new(None));
+        }
+    };
+}
+#[cfg(feature = "std")]
+use process_wide;

@@ -79,14 +79,14 @@ impl<T, S: Scheme> Queue<T, S> {
         Queue { head: line(), tail: line(), scheme: PhantomData }
     }
 
-    /// Appends `value`. Allocates a node.
+    /// Appends `value`. Allocates a node. Release: the thread that pops the value sees everything written before.
     pub fn push(&self, value: T) {
         let node = Node::boxed(MaybeUninit::new(value));
         S::section(|section| {
             let mut backoff = Backoff::new();
             loop {
                 let tail = section.protect(0, &self.tail.0);
-                // SAFETY: the section protects `tail`.
+                // SAFETY: the section protects `tail`, which is never null.
                 let link = unsafe { &(*tail).next };
                 let next = link.load(Ordering::Acquire);
                 if !next.is_null() {
@@ -108,32 +108,29 @@ impl<T, S: Scheme> Queue<T, S> {
         });
     }
 
-    /// Removes the first value, if there is one.
+    /// Removes the first value, if there is one. Retires a node, and so may run two destructors of earlier ones.
     pub fn pop(&self) -> Option<T> {
         S::section(|section| {
             let mut backoff = Backoff::new();
             loop {
                 let head = section.protect(0, &self.head.0);
-                // SAFETY: the section protects `head`.
+                // SAFETY: the section protects `head`, which is never null.
                 let next = section.protect(1, unsafe { &(*head).next });
                 if next.is_null() {
                     return None;
                 }
                 // `tail` must not stay behind on a node that is retired: a `push` would find it there, perhaps after
-                // the
-                // hazards have been scanned.
+                // the hazards have been scanned.
                 if self.tail.0.load(Ordering::Acquire) == head {
                     self.move_tail(head, next);
                 }
                 // Release: a thread that finds `next` as the head finds it initialized.
                 if self.head.0.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                     // SAFETY: `next` is protected, although `head` was not read again after the hazard of `next` was
-                    // set:
-                    // `next` can be retired only after it was the head, and a heavy fence after that comes after our
-                    // light
-                    // one, since otherwise the exchange would have found the head gone. The thread that moves the head
-                    // to
-                    // `next` takes its value, once. The old dummy is unreachable: `head` and `tail` are past it.
+                    // set: `next` can be retired only after it was the head, and a heavy fence after that comes after
+                    // our light one, since otherwise the exchange would have found the head gone. The thread that moves
+                    // the head to `next` takes its value, once. The old dummy is unreachable: `head` and `tail` are
+                    // past it.
                     unsafe {
                         let value = ptr::read((*next).value.get());
                         section.retire(head);

@@ -5,7 +5,7 @@ use core::iter;
 use core::ops::Deref;
 use core::ptr;
 
-use crate::primitive::{AtomicBool, AtomicPtr, Ordering};
+use crate::primitive::{AtomicBool, AtomicPtr, Ordering, const_fn};
 
 /// A list of records that grows and does not shrink while it lives; records given back are reused. Lock-free.
 pub(crate) struct Registry<R> {
@@ -26,14 +26,10 @@ pub(crate) struct Entry<R> {
 unsafe impl<R: Sync> Sync for Entry<R> {}
 
 impl<R> Registry<R> {
-    #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
-        Registry { newest: AtomicPtr::new(ptr::null_mut()) }
-    }
-
-    #[cfg(loom)]
-    pub(crate) fn new() -> Self {
-        Registry { newest: AtomicPtr::new(ptr::null_mut()) }
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Registry { newest: AtomicPtr::new(ptr::null_mut()) }
+        }
     }
 
     /// An entry that belongs to the caller alone until it calls [`release`](Registry::release).
@@ -51,7 +47,7 @@ impl<R> Registry<R> {
             // SAFETY: the entry is not published yet, so this thread is the only one that has it.
             unsafe { (*entry).older = newest };
         }
-        // SAFETY: entries live as long as the list.
+        // SAFETY: entries live as long as the list, which `self` borrows, and nothing changes the links of a published one.
         unsafe { &*entry }
     }
 

@@ -31,10 +31,10 @@ pub(super) mod sealed {
 
     /// An operation in progress.
     pub trait Section {
-        /// The value of `source`, kept alive until `place` protects another object. There are two places.
-        fn protect<T>(&self, place: usize, source: &AtomicPtr<T>) -> *mut T;
+        /// The value of `source`, kept alive until `slot` protects another object. There are two slots.
+        fn protect<T>(&self, slot: usize, source: &AtomicPtr<T>) -> *mut T;
 
-        /// Retires an object. This may run destructors, which use the same places: no protected object may be used
+        /// Retires an object. This may run destructors, which use the same slots: no protected object may be used
         /// afterwards.
         ///
         /// # Safety
@@ -55,41 +55,43 @@ impl sealed::Protect for Epochs {
 
 impl sealed::Section for epoch::Guard<'static> {
     #[inline(always)]
-    fn protect<T>(&self, _place: usize, source: &AtomicPtr<T>) -> *mut T {
+    fn protect<T>(&self, _slot: usize, source: &AtomicPtr<T>) -> *mut T {
         source.load(Ordering::Acquire)
     }
 
     #[inline(always)]
     unsafe fn retire<T>(&self, object: *mut T) {
-        // SAFETY: this function has the contract of `Guard::retire`.
+        // SAFETY: the caller promises what `Guard::retire` requires: a box that is unreachable, retired once, and may be
+        // freed on any thread at any later time.
         unsafe { epoch::Guard::retire(self, object) }
     }
 }
 
 /// A thread's hazards and its garbage.
-pub struct Places<'s> {
+pub struct HazardSection<'s> {
     hazards: &'s [hazard::Hazard<'static>; 2],
     local: &'s hazard::Local<'static>,
 }
 
 impl sealed::Protect for Hazards {
-    type Section<'s> = Places<'s>;
+    type Section<'s> = HazardSection<'s>;
 
     #[inline(always)]
     fn section<R>(work: impl FnOnce(&Self::Section<'_>) -> R) -> R {
-        hazard::with_hazards(|hazards, local| work(&Places { hazards, local }))
+        hazard::with_hazards(|hazards, local| work(&HazardSection { hazards, local }))
     }
 }
 
-impl sealed::Section for Places<'_> {
+impl sealed::Section for HazardSection<'_> {
     #[inline(always)]
-    fn protect<T>(&self, place: usize, source: &AtomicPtr<T>) -> *mut T {
-        self.hazards[place].protect_raw(source)
+    fn protect<T>(&self, slot: usize, source: &AtomicPtr<T>) -> *mut T {
+        self.hazards[slot].protect_raw(source)
     }
 
     #[inline(always)]
     unsafe fn retire<T>(&self, object: *mut T) {
-        // SAFETY: this function has the contract of `Local::retire`.
+        // SAFETY: the caller promises what `Local::retire` requires: a box that is unreachable, retired once, and may be
+        // freed on any thread at any later time.
         unsafe { self.local.retire(object) }
     }
 }

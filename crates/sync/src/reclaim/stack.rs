@@ -68,7 +68,8 @@ impl<T, S: Scheme> Stack<T, S> {
         Stack { top: AtomicPtr::new(ptr::null_mut()), scheme: PhantomData }
     }
 
-    /// Pushes `value` onto the top. Allocates a node.
+    /// Pushes `value` onto the top. Allocates a node. Release: the thread that pops the value sees everything written
+    /// before.
     pub fn push(&self, value: T) {
         // The top needs no protection: only its address is used, and if another node has come to the same address, that
         // node is the top.
@@ -84,7 +85,7 @@ impl<T, S: Scheme> Stack<T, S> {
         }
     }
 
-    /// Removes the topmost value, if there is one.
+    /// Removes the topmost value, if there is one. Retires a node, and so may run two destructors of earlier ones.
     pub fn pop(&self) -> Option<T> {
         S::section(|section| {
             let mut backoff = Backoff::new();

@@ -6,9 +6,9 @@ use crate::primitive::{AtomicPtr, Ordering};
 use crate::reclaim::registry::Entry;
 use crate::reclaim::retired::Retired;
 
+use super::collector::Shared;
 use super::member::{Member, resign};
 use super::participant::Left;
-use super::shared::Shared;
 
 /// Keeps every object alive that was reachable when the guard was made. Guards of one thread nest, in any order.
 ///
@@ -66,14 +66,16 @@ impl<'l> Guard<'l> {
     /// Frees the box behind `object` when all guards alive now are gone.
     ///
     /// Lock-free, amortised constant time. It pushes to a vector of the thread and frees up to two objects of an
-    /// earlier batch; once per batch it also passes the collector's fence and reads the state of each thread.
+    /// earlier batch; once per batch it also passes the collector's fence and reads the state of each thread. A panic of
+    /// a destructor that runs here is the caller's.
     ///
     /// # Safety
     /// `object` came from [`Box::into_raw`], no shared pointer leads to it, and it is retired once. Its destructor may
     /// run on any thread, at any later time.
     #[inline]
     pub unsafe fn retire<T>(&self, object: *mut T) {
-        // SAFETY: this function has the contract of `Retired::boxed`.
+        // SAFETY: the caller promises that the object came from a box, that nothing else frees it, and that any thread
+        // may free it at any later time.
         self.member.retire(self.shared, unsafe { Retired::boxed(object) });
     }
 
@@ -84,11 +86,11 @@ impl<'l> Guard<'l> {
     /// No shared pointer leads to the object, and `free(object)` may run once, on any thread, at any later time.
     #[inline]
     pub unsafe fn retire_with(&self, object: *mut (), free: unsafe fn(*mut ())) {
-        // SAFETY: this function has the contract of `Retired::with`.
+        // SAFETY: the caller promises that `free(object)` may run once, on any thread at any later time.
         self.member.retire(self.shared, unsafe { Retired::with(object, free) });
     }
 
-    /// Calls `action` when all guards alive now are gone. Like [`retire`](Guard::retire), but allocates.
+    /// Calls `action` when all guards alive now are gone, on any thread. Like [`retire`](Guard::retire), but allocates.
     ///
     /// ```
     /// use millstream_sync::reclaim::epoch;

@@ -1,15 +1,118 @@
-//! A thread's record: the state it publishes, and garbage that only the thread itself touches.
+//! A thread's membership in a collector: the state it publishes, and garbage that only the thread itself touches.
 
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::{Cell, UnsafeCell};
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
-use crate::reclaim::ready::Ready;
+use crate::primitive::{Ordering, try_heavy};
 use crate::reclaim::registry::{Entry, Registry};
-use crate::reclaim::retired::Retired;
+use crate::reclaim::retired::{Ready, Retired};
 
-use super::bag::Bags;
-use super::participant::Participant;
-use super::shared::Shared;
+use super::collector::Shared;
+use super::garbage::Bags;
+use super::guard::{Guard, flush};
+use super::participant::{EPOCH, Participant};
+
+/// A member of a [`Collector`](super::Collector): one thread at a time may pin with it. It may be sent to another
+/// thread when it has no guards.
+pub struct Local {
+    shared: Arc<Shared>,
+    /// An entry of `shared`, which outlives it.
+    member: *const Entry<Member>,
+    /// Confines the local to one thread at a time, since its garbage is not synchronized.
+    not_sync: PhantomData<Cell<()>>,
+}
+
+// SAFETY: the member belongs to this local alone, its garbage is `Send`, and guards borrow the local, so none exists
+// while the local moves to another thread.
+unsafe impl Send for Local {}
+
+impl Local {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let member = ptr::from_ref(shared.join());
+        Local { shared, member, not_sync: PhantomData }
+    }
+
+    fn member(&self) -> &Entry<Member> {
+        // SAFETY: entries live as long as `shared`, which `self` keeps alive.
+        unsafe { &*self.member }
+    }
+
+    /// Protects all objects reachable from now on, until the guard is dropped.
+    ///
+    /// Wait-free. Cost: two loads, a store, a [light fence](millstream_fence::light); and a load and a store to leave.
+    #[inline(always)]
+    pub fn pin(&self) -> Guard<'_> {
+        Guard::new(self.member(), &self.shared)
+    }
+
+    /// Ensures that this local may retire `objects` more and then has at most `limit` objects waiting. Call it *before*
+    /// unlinking objects, while there is still a choice.
+    ///
+    /// Epochs cannot bound garbage by themselves: one reader that stops holds back every object retired after it
+    /// entered. With this call the writer finds out in time, and may wait, shed load, or report the reader.
+    ///
+    /// Lock-free. If there is no room, passes a [heavy fence](millstream_fence::heavy), whatever the settings, and
+    /// checks all members. The caller's own guards hold objects back, too.
+    ///
+    /// # Errors
+    /// [`Stalled`], if readers hold back too much.
+    ///
+    /// ```
+    /// use millstream_sync::reclaim::epoch::Collector;
+    ///
+    /// let collector = Collector::new();
+    /// let local = collector.local();
+    /// local.make_room(1, 10_000)?;
+    /// local.pin().defer(|| ());
+    /// # Ok::<(), millstream_sync::reclaim::epoch::Stalled>(())
+    /// ```
+    pub fn make_room(&self, objects: usize, limit: usize) -> Result<(), Stalled> {
+        let fits = || self.member().garbage() + objects <= limit;
+        if fits() {
+            return Ok(());
+        }
+        self.member().seal(&self.shared);
+        // If the fence is refused, the objects stay, and there is no room.
+        let _passed = try_heavy();
+        self.flush();
+        if fits() {
+            return Ok(());
+        }
+        let epoch = self.shared.epoch.load(Ordering::Relaxed);
+        let behind = epoch.saturating_sub(self.shared.oldest()) / EPOCH;
+        Err(Stalled { garbage: self.member().garbage(), limit, behind })
+    }
+
+    /// Closes the batch early, passes the fence if that takes no waiting, and frees all objects that may be freed.
+    pub fn flush(&self) {
+        flush(self.member(), &self.shared);
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        // Guards borrow the local, so any that remain were leaked.
+        self.member().participant.reset();
+        resign(self.member(), &self.shared);
+    }
+}
+
+/// There is no room for more garbage, since a reader has been holding it back for long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{garbage} objects wait to be freed, {limit} may: a reader has been pinned for {behind} epochs; let it leave or refresh its guard"
+)]
+pub struct Stalled {
+    /// The number of objects that this thread has retired and cannot free.
+    pub garbage: usize,
+    /// The limit given by the caller.
+    pub limit: usize,
+    /// The number of epochs by which the oldest reader is behind.
+    pub behind: u64,
+}
 
 /// The number of objects freed for each retired one, once they may be freed: more than one, so that the backlog
 /// shrinks.
@@ -29,8 +132,7 @@ pub(super) struct Member {
 }
 
 // SAFETY: the participant and the numbers are atomic. Only the thread that has acquired the entry touches `bags` and
-// `ready`
-// (the registry hands the entry over with acquire and release), or the thread that owns the whole collector.
+// `ready` (the registry hands the entry over with acquire and release), or the thread that owns the whole collector.
 unsafe impl Sync for Member {}
 
 impl Member {
@@ -69,7 +171,8 @@ impl Member {
     #[inline]
     pub(super) fn retire(&self, shared: &Shared, object: Retired) {
         self.add_garbage(1);
-        // SAFETY: the caller is the owner, and no reference lives across a destructor.
+        // SAFETY: the caller has acquired this entry, so no other thread touches the bags, and no reference lives across
+        // a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         bags.filling.push(object);
         if bags.filling.len() >= shared.settings.batch {
@@ -84,7 +187,8 @@ impl Member {
 
     /// Closes the filling bag unless it is empty; for the owner only.
     pub(super) fn seal(&self, shared: &Shared) {
-        // SAFETY: the caller is the owner, and no reference lives across a destructor.
+        // SAFETY: the caller has acquired this entry, so no other thread touches the bags, and no reference lives across
+        // a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         if !bags.filling.is_empty() {
             let objects = std::mem::replace(&mut bags.filling, Vec::with_capacity(shared.settings.batch));
@@ -95,7 +199,8 @@ impl Member {
     /// Finds the bags whose grace period is over, and makes their objects ready; for the owner only.
     #[cold]
     pub(super) fn collect(&self, shared: &Shared) {
-        // SAFETY: the caller is the owner, and no reference lives across a destructor.
+        // SAFETY: the caller has acquired this entry, so no other thread touches the bags, and no reference lives across
+        // a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         let mut adopted = 0;
         shared.orphans.adopt(|orphaned| {
@@ -121,7 +226,8 @@ impl Member {
 pub(super) fn resign(member: &Entry<Member>, shared: &Shared) {
     member.free(usize::MAX);
     member.seal(shared);
-    // SAFETY: the caller is the owner until the release below, and no reference lives across a destructor.
+    // SAFETY: the caller has acquired this entry until the release below, so no other thread touches the bags, and no
+    // reference lives across a destructor.
     let bags = unsafe { &mut *member.bags.get() };
     if !bags.sealed.is_empty() {
         shared.orphans.leave(bags.sealed.drain(..).collect());

@@ -56,20 +56,14 @@
 //! (Desnoyers, McKenney, Stern, Dagenais and Walpole, 2012) without its phases, since the number does not wrap; Paul
 //! Khuong's fence on the reclaiming side only.
 
-mod bag;
 mod collector;
-#[cfg(not(loom))]
-mod fork;
+mod default_collector;
+mod garbage;
 mod guard;
-mod local;
 mod member;
 mod participant;
-mod process;
-mod shared;
-mod stats;
 
-pub use collector::Collector;
+pub use collector::{Collector, Stats};
+pub use default_collector::{flush, pin, stats};
 pub use guard::Guard;
-pub use local::Local;
-pub use process::{flush, pin, stats};
-pub use stats::{Stalled, Stats};
+pub use member::{Local, Stalled};

@@ -5,14 +5,73 @@
 
 use alloc::vec::Vec;
 use core::cell::{Cell, UnsafeCell};
+use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::primitive::{Ticket, ticket, try_heavy};
-use crate::reclaim::ready::Ready;
 use crate::reclaim::registry::{Entry, Registry};
-use crate::reclaim::retired::Retired;
+use crate::reclaim::retired::{Ready, Retired};
 
-use super::shared::Shared;
+use super::domain::Shared;
+
+/// The garbage of one thread at a time, to which it retires objects of a [`Domain`](super::Domain).
+///
+/// Dropping it frees no object: the domain's next local takes over the garbage, unless another local frees it first, in
+/// [`flush`](Local::flush) or with a batch of its own.
+pub struct Local<'d> {
+    shared: &'d Shared,
+    garbage: &'d Entry<Garbage>,
+    /// Confines the local to one thread at a time, since its garbage is not synchronized.
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl<'d> Local<'d> {
+    pub(super) fn new(shared: &'d Shared) -> Self {
+        Local { shared, garbage: shared.garbage.acquire(Garbage::new), not_sync: PhantomData }
+    }
+
+    /// Frees the box behind `object` when no hazard protects it.
+    ///
+    /// Lock-free, amortised constant time. It pushes to a vector and frees up to two objects of an earlier batch; once
+    /// per batch it also passes the domain's fence, reads all slots, and frees the garbage of one dropped local. At
+    /// most `3 · max(batch, 2 · hazards) + hazards` objects of one local wait when this returns, whatever readers do,
+    /// unless the operating system refuses every heavy fence: then no object is freed. Destructors may retire: their
+    /// objects add to this bound until they have returned, and no destructor runs inside another one of this local.
+    ///
+    /// # Safety
+    /// `object` came from [`Box::into_raw`], no shared pointer leads to it, and it is retired once. Its destructor may
+    /// run on any thread, at any later time.
+    #[inline]
+    pub unsafe fn retire<T>(&self, object: *mut T) {
+        // SAFETY: the caller promises that the object came from a box, that nothing else frees it, and that any thread
+        // may free it at any later time.
+        self.garbage.retire(self.shared, unsafe { Retired::boxed(object) });
+    }
+
+    /// Calls `free(object)` when no hazard protects `object`. Like [`retire`](Local::retire), for objects that are not
+    /// boxes.
+    ///
+    /// # Safety
+    /// No shared pointer leads to the object, and `free(object)` may run once, on any thread, at any later time.
+    #[inline]
+    pub unsafe fn retire_with(&self, object: *mut (), free: unsafe fn(*mut ())) {
+        // SAFETY: the caller promises that `free(object)` may run once, on any thread at any later time.
+        self.garbage.retire(self.shared, unsafe { Retired::with(object, free) });
+    }
+
+    /// Passes the fence now and frees all objects that no hazard protects, including the garbage of dropped locals.
+    /// With a quiet fence that has not been passed yet, it frees the objects retired before the last batch. Objects
+    /// that destructors retire meanwhile wait for the next call.
+    pub fn flush(&self) {
+        self.garbage.flush(self.shared);
+    }
+}
+
+impl Drop for Local<'_> {
+    fn drop(&mut self) {
+        give_back(self.garbage, self.shared);
+    }
+}
 
 /// The number of objects freed for each retired one, once they may be freed.
 const FREED_PER_RETIRED: usize = 2;
@@ -66,7 +125,8 @@ impl Garbage {
     #[inline]
     pub(super) fn retire(&self, shared: &Shared, object: Retired) {
         self.add(1);
-        // SAFETY: the caller is the owner, and no reference lives across a destructor.
+        // SAFETY: the caller has acquired this entry, so no other thread touches the lists, and no reference lives across
+        // a destructor.
         let lists = unsafe { &mut *self.lists.get() };
         lists.filling.push(object);
         if lists.filling.len() >= lists.enough.max(shared.settings.batch) {
@@ -78,7 +138,8 @@ impl Garbage {
         }
         if !self.ready.is_empty() {
             self.free(FREED_PER_RETIRED);
-            // SAFETY: the caller is the owner, and no reference lives across a destructor.
+            // SAFETY: the caller has acquired this entry, so no other thread touches the lists, and no reference lives across
+            // a destructor.
             let batch = unsafe { (*self.lists.get()).enough }.max(shared.settings.batch);
             self.ready.free_down_to(batch, || self.add(-1));
         }
@@ -88,7 +149,8 @@ impl Garbage {
     /// passed, that batch gets a fast fence: this bounds the garbage.
     #[cold]
     fn collect(&self, shared: &Shared) {
-        // SAFETY: the caller is the owner, and no reference lives across a destructor.
+        // SAFETY: the caller has acquired this entry, so no other thread touches the lists, and no reference lives across
+        // a destructor.
         let lists = unsafe { &mut *self.lists.get() };
         if let Some((mut objects, ticket)) = lists.waiting.take() {
             if !ticket.is_done() && !try_heavy() {

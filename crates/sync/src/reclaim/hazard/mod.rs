@@ -55,21 +55,17 @@
 //! Maged Michael's hazard pointers (2004), with the amortising threshold of that paper; Paul Khuong's fence on the
 //! reclaiming side only.
 
+#[cfg(feature = "std")]
+mod default_domain;
 mod domain;
 mod garbage;
-mod local;
 mod pointer;
-#[cfg(feature = "std")]
-mod process;
-mod shared;
 mod slot;
-mod stats;
 
-pub use domain::Domain;
-pub use local::Local;
+#[cfg(feature = "std")]
+pub(super) use default_domain::with_hazards;
+#[cfg(feature = "std")]
+pub use default_domain::{flush, hazard, retire, stats};
+pub use domain::{Domain, Stats};
+pub use garbage::Local;
 pub use pointer::{Hazard, Protected};
-#[cfg(feature = "std")]
-pub(super) use process::with_hazards;
-#[cfg(feature = "std")]
-pub use process::{flush, hazard, retire, stats};
-pub use stats::Stats;

@@ -3,42 +3,17 @@
 use std::cell::Cell;
 use std::ptr;
 
+use crate::reclaim::process_wide;
 use crate::reclaim::registry::Entry;
-use crate::reclaim::settings::Settings;
 
+use super::collector::{Shared, Stats};
 use super::guard::Guard;
 use super::member::{Member, resign};
 use super::participant::Left;
-use super::shared::Shared;
-use super::stats::Stats;
 
-#[cfg(not(loom))]
-#[inline(always)]
-pub(super) fn shared() -> &'static Shared {
-    static SHARED: Shared = Shared::new(Settings::DEFAULT);
-    &SHARED
-}
-
-/// One collector for each execution of a model; it is leaked, since a model's threads may end after its statics.
-#[cfg(loom)]
-fn shared() -> &'static Shared {
-    loom::lazy_static! {
-        static ref SHARED: &'static Shared = Box::leak(Box::new(Shared::new(Settings::DEFAULT)));
-    }
-    *SHARED
-}
-
-#[cfg(not(loom))]
-thread_local! {
+process_wide! {
     /// This thread's entry, or null. It has no destructor, so that reading it is one load.
-    static MEMBER: Cell<*const Entry<Member>> = const { Cell::new(ptr::null()) };
-    static AT_EXIT: AtExit = const { AtExit(Cell::new(None)) };
-}
-
-#[cfg(loom)]
-loom::thread_local! {
-    static MEMBER: Cell<*const Entry<Member>> = Cell::new(ptr::null());
-    static AT_EXIT: AtExit = AtExit(Cell::new(None));
+    static MEMBER: Entry<Member>;
 }
 
 /// Protects all objects reachable from now on in the structures of the process's collector, until the guard is dropped.
@@ -58,7 +33,7 @@ pub fn pin() -> Guard<'static> {
     if member.is_null() {
         return first_pin();
     }
-    // SAFETY: this thread has acquired the entry, and its list is never dropped.
+    // SAFETY: this thread has acquired the entry, and the process's collector is never dropped.
     Guard::new(unsafe { &*member }, shared())
 }
 
@@ -69,8 +44,8 @@ fn first_pin() -> Guard<'static> {
     let member = shared.join();
     #[cfg(not(loom))]
     {
-        super::fork::prepare();
-        member.set_thread(super::fork::this_thread());
+        fork::prepare();
+        member.set_thread(fork::this_thread());
     }
     let guard = Guard::new(member, shared);
     if AT_EXIT.try_with(|at_exit| at_exit.0.set(Some((member, shared)))).is_ok() {
@@ -105,7 +80,8 @@ pub fn flush() {
         MEMBER.with(Cell::get)
     };
     // The pointer is null while this thread's storage is being destroyed; then the thread has no garbage of its own.
-    // SAFETY: this thread has acquired the entry, and its list is never dropped.
+    // SAFETY: the pointer is null, or to an entry that this thread has acquired in the process's collector, which is
+    // never dropped.
     if let Some(member) = unsafe { member.as_ref() } {
         super::guard::flush(member, shared());
     }
@@ -122,5 +98,43 @@ impl Drop for AtExit {
         if member.participant.abandon() == Left::TheThread {
             resign(member, shared);
         }
+    }
+}
+
+/// Guards in a child of `fork`, which has one thread and copies of the states of all its parent's threads.
+///
+/// A thread that was pinned at the fork never leaves in the child, and would hold back every object retired there. So
+/// the child forgets the guards of other threads. It leaves their garbage alone, since a thread may have been in the
+/// middle of changing it.
+#[cfg(not(loom))]
+mod fork {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::shared;
+
+    /// A name of the calling thread that stays valid in a child of fork.
+    pub(super) fn this_thread() -> usize {
+        // SAFETY: `pthread_self` has no preconditions and touches no memory of ours.
+        unsafe { libc::pthread_self() as usize }
+    }
+
+    /// Makes children of fork forget the guards of other threads.
+    pub(super) fn prepare() {
+        // There is no lock, which a child could inherit locked. Two threads may both register the handler; forgetting twice
+        // is harmless.
+        static IS_PREPARED: AtomicBool = AtomicBool::new(false);
+        if !IS_PREPARED.load(Ordering::Acquire) {
+            // Registration fails only for lack of memory; then children hold back objects on behalf of other threads'
+            // guards.
+            // SAFETY: the handler only loads and stores atomics, which is allowed in a child of fork.
+            let _refused = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) };
+            // Release pairs with the acquire above: a thread that finds the flag set has the handler registered.
+            IS_PREPARED.store(true, Ordering::Release);
+        }
+    }
+
+    extern "C" fn in_the_child() {
+        let this = this_thread();
+        shared().members().filter(|member| member.thread() != this).for_each(|member| member.participant.reset());
     }
 }

@@ -3,35 +3,18 @@
 use std::cell::Cell;
 use std::ptr;
 
-use crate::reclaim::settings::Settings;
+use crate::reclaim::process_wide;
 
-use super::local::Local;
+use super::domain::{Shared, Stats};
+use super::garbage::Local;
 use super::pointer::Hazard;
-use super::shared::Shared;
-use super::stats::Stats;
 
 /// The number of hazards that a thread keeps for the structures' operations, none of which needs more.
-const PLACES: usize = 2;
-
-#[cfg(not(loom))]
-#[inline(always)]
-fn shared() -> &'static Shared {
-    static SHARED: Shared = Shared::new(Settings::DEFAULT);
-    &SHARED
-}
-
-/// One domain for each execution of a model; it is leaked, since a model's threads may end after its statics.
-#[cfg(loom)]
-fn shared() -> &'static Shared {
-    loom::lazy_static! {
-        static ref SHARED: &'static Shared = Box::leak(Box::new(Shared::new(Settings::DEFAULT)));
-    }
-    *SHARED
-}
+const SLOTS: usize = 2;
 
 /// A thread's hazards and garbage.
 struct Own {
-    hazards: [Hazard<'static>; PLACES],
+    hazards: [Hazard<'static>; SLOTS],
     local: Local<'static>,
 }
 
@@ -42,18 +25,10 @@ impl Own {
     }
 }
 
-#[cfg(not(loom))]
-thread_local! {
+process_wide! {
     /// This thread's hazards and garbage, or null. It has no destructor, so that reading it is one load, and so that
     /// destructors of the thread's other storage find it, too.
-    static OWN: Cell<*const Own> = const { Cell::new(ptr::null()) };
-    static AT_EXIT: AtExit = const { AtExit(Cell::new(ptr::null_mut())) };
-}
-
-#[cfg(loom)]
-loom::thread_local! {
-    static OWN: Cell<*const Own> = Cell::new(ptr::null());
-    static AT_EXIT: AtExit = AtExit(Cell::new(ptr::null_mut()));
+    static OWN: Own;
 }
 
 /// A slot of the process's domain, for one thread at a time.
@@ -91,7 +66,7 @@ pub fn hazard() -> Hazard<'static> {
 /// The contract of [`Local::retire`].
 #[inline]
 pub unsafe fn retire<T>(object: *mut T) {
-    // SAFETY: this function has the contract of `Local::retire`.
+    // SAFETY: the caller keeps to the contract of `Local::retire`.
     with_own(|own| unsafe { own.local.retire(object) });
 }
 
@@ -109,7 +84,7 @@ pub fn stats() -> Stats {
 /// Calls `work` with this thread's hazards, and clears them. If `work` retires, it must do so last: destructors may
 /// come back here.
 #[inline(always)]
-pub(in crate::reclaim) fn with_hazards<R>(work: impl FnOnce(&[Hazard<'static>; PLACES], &Local<'static>) -> R) -> R {
+pub(in crate::reclaim) fn with_hazards<R>(work: impl FnOnce(&[Hazard<'static>; SLOTS], &Local<'static>) -> R) -> R {
     with_own(|own| {
         let _cleared = Cleared(&own.hazards);
         work(&own.hazards, &own.local)
@@ -117,7 +92,7 @@ pub(in crate::reclaim) fn with_hazards<R>(work: impl FnOnce(&[Hazard<'static>; P
 }
 
 /// Clears the hazards when dropped, even if the work panics.
-struct Cleared<'a>(&'a [Hazard<'static>; PLACES]);
+struct Cleared<'a>(&'a [Hazard<'static>; SLOTS]);
 
 impl Drop for Cleared<'_> {
     #[inline(always)]
@@ -144,18 +119,17 @@ fn with_new_own<R>(work: impl FnOnce(&Own) -> R) -> R {
     let own = Box::into_raw(Box::new(Own::new()));
     OWN.with(|current| current.set(own));
     // `try_with` fails when this thread's storage is being destroyed: then the `Own` lasts only for this call.
-    let _end = AT_EXIT.try_with(|at_exit| at_exit.0.set(own)).is_err().then(|| End(own));
+    let _end = AT_EXIT.try_with(|at_exit| at_exit.0.set(Some(own))).is_err().then(|| End(own));
     // SAFETY: the `Own` lives until the thread or this call ends.
     work(unsafe { &*own })
 }
 
 /// Frees the thread's reclaimable objects when the thread ends.
-struct AtExit(Cell<*mut Own>);
+struct AtExit(Cell<Option<*mut Own>>);
 
 impl Drop for AtExit {
     fn drop(&mut self) {
-        let own = self.0.get();
-        if !own.is_null() {
+        if let Some(own) = self.0.get() {
             let _end = End(own);
             // SAFETY: the `Own` lives until `_end` is dropped. Destructors that run here find it like any other caller.
             unsafe { &*own }.local.flush();
@@ -170,7 +144,7 @@ impl Drop for End {
     fn drop(&mut self) {
         // This fails only in a model, whose threads lose all storage at once.
         let _reset = OWN.try_with(|current| current.set(ptr::null()));
-        // SAFETY: the pointer comes from a box, and no reference to the `Own` is left.
+        // SAFETY: the pointer comes from the box in `with_new_own`, and no reference to the `Own` is left.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
@@ -184,11 +158,11 @@ mod tests {
     #[test]
     fn nothing_is_protected_after_an_operation() {
         let source = AtomicPtr::new(Box::into_raw(Box::new(1)));
-        let protecting = |hazards: &[Hazard<'_>; PLACES]| hazards.iter().filter(|hazard| hazard.is_set()).count();
+        let protecting = |hazards: &[Hazard<'_>; SLOTS]| hazards.iter().filter(|hazard| hazard.is_set()).count();
         let operation = || {
             with_hazards(|hazards, _| {
                 hazards.iter().for_each(|hazard| assert!(!hazard.protect_raw(&source).is_null()));
-                assert_eq!(protecting(hazards), PLACES);
+                assert_eq!(protecting(hazards), SLOTS);
             });
         };
         operation();

@@ -1,11 +1,42 @@
-//! The garbage of threads that have ended, for the next thread that reclaims.
+//! Garbage: one bag that fills, sealed bags that wait for their grace period, and the bags of threads that have ended,
+//! for the next thread that reclaims.
 
-use alloc::boxed::Box;
-use core::ptr;
+use std::collections::VecDeque;
+use std::ptr;
 
-use crate::primitive::{AtomicPtr, Ordering};
+use crate::primitive::{AtomicPtr, Ordering, Ticket, const_fn};
+use crate::reclaim::retired::Retired;
 
-/// A stack that is only ever taken whole, so its nodes need no reclamation of their own. Lock-free.
+/// Objects that were all unlinked before the epoch began and before the ticket was drawn.
+pub(super) struct Sealed {
+    pub(super) objects: Vec<Retired>,
+    pub(super) epoch: u64,
+    pub(super) ticket: Ticket,
+}
+
+/// Objects whose grace period is not over.
+#[derive(Default)]
+pub(super) struct Bags {
+    pub(super) filling: Vec<Retired>,
+    pub(super) sealed: VecDeque<Sealed>,
+}
+
+impl Bags {
+    /// The number of bags at the front whose fence has been passed. The call passes a fence if that takes no waiting.
+    pub(super) fn fenced(&self) -> usize {
+        self.sealed.iter().take_while(|bag| bag.ticket.is_done()).count()
+    }
+
+    /// The objects of those among the first `fenced` bags whose readers have all left: no reader is in an epoch before
+    /// `oldest`.
+    pub(super) fn expired(&mut self, fenced: usize, oldest: u64) -> impl Iterator<Item = Vec<Retired>> {
+        let expired = self.sealed.iter().take(fenced).take_while(|bag| bag.epoch <= oldest).count();
+        self.sealed.drain(..expired).map(|bag| bag.objects)
+    }
+}
+
+/// The garbage of threads that have ended: a stack that is only ever taken whole, so its nodes need no reclamation of
+/// their own. Lock-free.
 pub(super) struct Orphans<G> {
     latest: AtomicPtr<Orphan<G>>,
 }
@@ -16,14 +47,10 @@ struct Orphan<G> {
 }
 
 impl<G> Orphans<G> {
-    #[cfg(not(loom))]
-    pub(super) const fn new() -> Self {
-        Orphans { latest: AtomicPtr::new(ptr::null_mut()) }
-    }
-
-    #[cfg(loom)]
-    pub(super) fn new() -> Self {
-        Orphans { latest: AtomicPtr::new(ptr::null_mut()) }
+    const_fn! {
+        pub(super) fn new() -> Self {
+            Orphans { latest: AtomicPtr::new(ptr::null_mut()) }
+        }
     }
 
     pub(super) fn leave(&self, garbage: G) {
