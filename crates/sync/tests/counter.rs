@@ -2,11 +2,11 @@
 //! processes, with every kind of rseq area.
 #![cfg(all(feature = "std", not(loom)))]
 
-#[path = "support/length.rs"]
-mod length;
 #[path = "support/sources.rs"]
 mod sources;
 
+use millstream_sync::counter::{Counter, Gauge, Histogram, Maximum, Minimum, SharedCounters, SharedError};
+use millstream_verify_random::stress;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -14,9 +14,6 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use length::stress;
-use millstream_sync::counter::{Counter, Gauge, Histogram, Maximum, Minimum, SharedCounters, SharedError};
 
 const THREADS: u64 = 4;
 const EACH: u64 = 100_000;

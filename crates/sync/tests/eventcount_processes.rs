@@ -6,12 +6,7 @@
 #[path = "support/asleep.rs"]
 mod asleep;
 #[cfg(not(loom))]
-#[path = "support/length.rs"]
-mod length;
 #[cfg(not(loom))]
-#[path = "support/random.rs"]
-mod random;
-
 #[cfg(loom)]
 fn main() {}
 
@@ -33,8 +28,7 @@ mod processes {
     use millstream_sync::eventcount::{Count, SpinPolicy};
 
     use crate::asleep::{thread_number, until_asleep};
-    use crate::length::stress;
-    use crate::random::Random;
+    use millstream_verify_random::{Random, stress};
 
     const LONG: Duration = Duration::from_secs(60);
     /// Time after which the hand-offs of a stress unit end, unless there were fewer than [`MIN_ROUNDS`].
@@ -237,7 +231,7 @@ mod processes {
 
     /// Hand-offs with a process that is stopped at any instruction and continues later.
     fn stopped<K: Attach>(board: &'static Board<K>, kind: &str, file: &Path) {
-        let mut random = Random::new(Random::seed());
+        let mut random = Random::new(millstream_verify_random::seed());
         let other = start_other("answer", kind, file);
         let process = other.id();
         let (ended, stops) = (AtomicBool::new(false), AtomicU32::new(0));

@@ -5,7 +5,8 @@
 //! `verify/tso`.
 #![cfg(all(feature = "std", not(loom)))]
 
-mod support;
+#[path = "support/fences.rs"]
+mod fences;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use millstream_sync::eventcount::Count;
 use millstream_sync::eventcount::parameters::{Kind, Sole, TwoWord};
-use support::{Random, stress};
+use millstream_verify_random::{Random, stress};
 
 /// No thread is kept from running for this long.
 const LOST: Duration = Duration::from_secs(60);
@@ -41,7 +42,7 @@ struct Line(AtomicU64);
 /// waiter sets its flag.
 fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let seed = Random::seed();
+    let seed = millstream_verify_random::seed();
     let enough = Instant::now() + ENOUGH * u32::try_from(stress()).unwrap_or(u32::MAX);
     let last = Line(AtomicU64::new(60_000 * stress()));
     let (count, answer) = (Count::<K>::new(), AtomicU64::new(0));
@@ -137,5 +138,5 @@ fn two_word_64_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
 #[test]
 fn the_flag_is_seen_with_symmetric_fences() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    support::again_with_symmetric_fences("the_flag_is_seen_with_symmetric_fences");
+    fences::again_with_symmetric_fences("the_flag_is_seen_with_symmetric_fences");
 }

@@ -5,7 +5,8 @@
 //! wake-up takes milliseconds, as beside other virtual machines, there are fewer rounds.
 #![cfg(all(feature = "std", not(loom)))]
 
-mod support;
+#[path = "support/fences.rs"]
+mod fences;
 
 use std::cell::UnsafeCell;
 use std::sync::OnceLock;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use millstream_sync::eventcount::parameters::{Kind, Many, Sole, TwoWord};
 use millstream_sync::eventcount::{Count, EventCount, EventCount64, SpinPolicy};
-use support::{Random, stress};
+use millstream_verify_random::{Random, stress};
 
 /// No thread is kept from running for this long.
 const LOST: Duration = Duration::from_secs(30);
@@ -143,7 +144,7 @@ fn hand_offs<K: Kind>(rounds: u64, waiters: u64, policy: SpinPolicy, seed: u64) 
 }
 
 fn no_wake_up_is_lost<K: Kind>(name: &str) {
-    let seed = Random::seed();
+    let seed = millstream_verify_random::seed();
     for (waiters, rounds) in [(1, 40_000), (2, 15_000), (6, 2_000)] {
         let asked = rounds * stress();
         let (rounds, slept) = hand_offs::<K>(asked, waiters, SpinPolicy::NONE, seed);
@@ -176,7 +177,7 @@ fn two_word_64_no_wake_up_is_lost() {
 /// A semaphore of which each permit wakes one thread: a wake-up that goes astray leaves both a permit and a sleeper.
 #[test]
 fn waking_one_at_a_time_leaves_no_item_behind() {
-    let seed = Random::seed();
+    let seed = millstream_verify_random::seed();
     let (each, takers, putters) = (20_000 * stress(), 4, 2);
     let (items, count) = (AtomicU64::new(0), EventCount::new());
     let taken = AtomicU64::new(0);
@@ -219,5 +220,5 @@ fn waking_one_at_a_time_leaves_no_item_behind() {
 
 #[test]
 fn no_wake_up_is_lost_with_symmetric_fences() {
-    support::again_with_symmetric_fences("no_wake_up_is_lost_with_symmetric_fences");
+    fences::again_with_symmetric_fences("no_wake_up_is_lost_with_symmetric_fences");
 }

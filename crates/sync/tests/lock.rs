@@ -2,18 +2,14 @@
 //! those of a mutex.
 #![cfg(all(feature = "std", not(loom)))]
 
-#[path = "support/length.rs"]
-mod length;
-
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
-
-use length::stress;
 use millstream_history::{Kind, Op, Options, check};
 use millstream_recorder::Recorder;
 use millstream_sync::lock::lock_api::{Mutex, RawMutex};
 use millstream_sync::lock::{Adaptive, Tas, Ticket, Ttas, TtasBackoff};
+use millstream_verify_random::stress;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 const THREADS: u64 = 4;
 

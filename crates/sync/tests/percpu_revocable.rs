@@ -3,11 +3,11 @@
 
 #[path = "../examples/flat_combining.rs"]
 mod flat_combining;
-#[path = "support/length.rs"]
-mod length;
 #[path = "support/sources.rs"]
 mod sources;
 
+use millstream_sync::percpu::{Activity, Bag, Revocable, activity};
+use millstream_verify_random::{seed, stress};
 use std::hint;
 use std::sync::Mutex;
 use std::sync::atomic::{
@@ -16,9 +16,6 @@ use std::sync::atomic::{
 };
 use std::thread;
 use std::time::{Duration, Instant};
-
-use length::stress;
-use millstream_sync::percpu::{Activity, Bag, Revocable, activity};
 
 /// This thread's id in the kernel.
 fn me() -> i32 {
@@ -92,9 +89,7 @@ fn flat_combining_gives_each_ticket_once() {
 /// rewritten while they are read.
 #[test]
 fn flat_combining_gives_each_ticket_once_with_delays_anywhere() {
-    let seed = std::process::id();
-    println!("seed {seed}");
-    let step = AtomicU64::new(u64::from(seed));
+    let step = AtomicU64::new(seed());
     let pause = || {
         // The number is a hash of the step's number, so that all threads draw from one sequence.
         let random = step.fetch_add(1, Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
@@ -104,8 +99,8 @@ fn flat_combining_gives_each_ticket_once_with_delays_anywhere() {
             _ => {}
         }
     };
-    let tickets = flat_combining::draw_all(2000 * u64::from(stress() as u32), pause);
-    assert!(flat_combining::each_once(tickets), "seed {seed}");
+    let tickets = flat_combining::draw_all(2000 * stress(), pause);
+    assert!(flat_combining::each_once(tickets));
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //! in a release build).
 #![cfg(all(feature = "std", not(loom)))]
 
+#[path = "support/fences.rs"]
+mod fences;
 #[path = "../../fence/tests/support/race.rs"]
 mod race;
-mod support;
 
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -16,11 +17,12 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use fences::again_with_symmetric_fences;
 use millstream_recorder::Preemption;
 use millstream_sync::reclaim::epoch::{self, Collector, Local};
 use millstream_sync::reclaim::hazard::{self, Domain};
 use millstream_sync::reclaim::{Epochs, Fence, Hazards, Queue, Settings, Stack};
-use support::{Random, again_with_symmetric_fences, stress};
+use millstream_verify_random::{Random, stress};
 
 const RETIRES: u64 = 500_000;
 const PLACES: usize = 8;
@@ -159,7 +161,7 @@ fn hazards(fence: Fence) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let domain = Domain::with(Settings { batch: BATCH, fence });
     torture(
-        Random::seed(),
+        millstream_verify_random::seed(),
         |places, over, mut random| {
             let mut hazard = domain.hazard();
             while !over.load(Relaxed) {
@@ -200,7 +202,7 @@ fn epochs(fence: Fence) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let collector = Collector::with(Settings { batch: BATCH, fence });
     torture(
-        Random::seed(),
+        millstream_verify_random::seed(),
         |places, over, mut random| {
             let local = collector.local();
             while !over.load(Relaxed) {

@@ -1,16 +1,14 @@
 //! The stack and the queue, and twins with a classic mistake each.
 
-use std::array;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
-
-use crate::length::stress;
-use crate::random::Random;
 use crate::recorded::{a_while, disturb, record};
 use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{History, Kind, Op};
 use millstream_recorder::Recorder;
 use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Stack};
+use millstream_verify_random::{Random, stress};
+use std::array;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// A container for numbers.
 trait Container: Sync {
@@ -65,7 +63,7 @@ fn run<C: Container>(container: &C, threads: u64, operations: u64, random: &mut 
 }
 
 fn holds<C: Container>(make: impl Fn() -> C) {
-    let mut random = Random::new(Random::seed());
+    let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 3, 8] {
         assert_holds(&run(&make(), threads, 60_000 / threads * stress(), &mut random), C::KIND);
     }

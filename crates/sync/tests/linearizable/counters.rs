@@ -5,17 +5,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::decided::assert_holds_once_decided;
-use crate::length::stress;
-use crate::random::Random;
 use crate::recorded::{a_while, disturb, record};
 use crate::verdict::assert_caught;
 use millstream_history::{History, Kind, Op};
 use millstream_recorder::Recorder;
 use millstream_sync::counter::{Counter, SharedCounters};
+use millstream_verify_random::{Random, stress};
 
 /// Each thread adds by an adder of its own, which it makes again now and then, and sums.
 fn assert_counts<A: Fn()>(adder: impl Fn() -> A + Sync, sum: impl Fn() -> u64 + Sync) {
-    let mut random = Random::new(Random::seed());
+    let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 8] {
         assert_holds_once_decided(Kind::Counter, || {
             let before = sum();

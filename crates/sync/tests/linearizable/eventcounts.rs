@@ -1,14 +1,13 @@
 //! Event counts: a read returns the sum of the additions, and no wait ends while the count is still the same.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
-
-use crate::length::stress;
 use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{History, Kind, Op};
 use millstream_sync::eventcount::parameters::{Kind as CountKind, Sole, SoleKind, TwoWord};
 use millstream_sync::eventcount::{Count, EventCount, EventCount64, SpinPolicy, Waited};
+use millstream_verify_random::stress;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The longest wait.
 const MAX_WAIT: Duration = Duration::from_micros(200);

@@ -1,19 +1,17 @@
 //! Every lock: no two threads are inside at once.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
-use crate::length::stress;
-use crate::random::Random;
 use crate::recorded::{a_while, disturb, record};
 use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{Kind, Op};
 use millstream_sync::lock::lock_api::RawMutex;
 use millstream_sync::lock::{Adaptive, Tas, Ticket, Ttas, TtasBackoff};
+use millstream_verify_random::{Random, stress};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// Every fourth attempt does not wait; no promise says that it fails, so a failure is recorded as no answer.
 fn excludes<L: RawMutex + Sync>() {
-    let mut random = Random::new(Random::seed());
+    let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 8] {
         let lock = L::INIT;
         let history = record(threads, &mut random, |log, random| {
@@ -50,7 +48,7 @@ fn every_lock_excludes() {
 /// Test-and-test-and-set without the second test: the twin takes a lock that was free a moment ago for acquired.
 #[test]
 fn a_lock_that_tests_and_does_not_set_atomically_is_caught() {
-    let mut random = Random::new(Random::seed());
+    let mut random = Random::new(millstream_verify_random::seed());
     assert_caught("test-and-no-set", "a lock that checks whether it is free, and then takes it", Kind::Mutex, || {
         let taken = AtomicBool::new(false);
         record(3, &mut random, |log, random| {

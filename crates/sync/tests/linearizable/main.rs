@@ -5,10 +5,6 @@
 
 #[path = "../support/decided.rs"]
 mod decided;
-#[path = "../support/length.rs"]
-mod length;
-#[path = "../support/random.rs"]
-mod random;
 #[path = "../support/recorded.rs"]
 mod recorded;
 #[path = "../support/sources.rs"]

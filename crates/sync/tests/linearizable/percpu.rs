@@ -4,14 +4,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::decided::assert_holds_once_decided;
-use crate::length::stress;
-use crate::random::Random;
 use crate::recorded::{a_while, disturb, record};
 use crate::sources::again_with_other_areas;
 use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{History, Kind, Op};
 use millstream_recorder::{Log, Recorder};
 use millstream_sync::percpu::{Bag, Revocable, Words};
+use millstream_verify_random::{Random, stress};
 
 #[test]
 fn with_other_areas() {
@@ -40,7 +39,7 @@ fn drain(bag: &Bag<u64>, log: &mut Log) -> Vec<u64> {
 
 #[test]
 fn a_bag_s_value_has_one_owner_at_a_time() {
-    let mut random = Random::new(Random::seed());
+    let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 8] {
         let bag = Bag::new();
         let history = record(threads, &mut random, |log, random| {
@@ -75,7 +74,7 @@ fn a_bag_s_value_has_one_owner_at_a_time() {
 /// While all threads add ones, a sum of the copies is the count at some moment of its call.
 #[test]
 fn additions_of_one_to_a_word_are_counted() {
-    let mut random = Random::new(Random::seed());
+    let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 8] {
         assert_holds_once_decided(Kind::Counter, || {
             let words = Words::new(1);
@@ -98,7 +97,7 @@ fn additions_of_one_to_a_word_are_counted() {
 /// after the loss of the lock would undo the next owner's count.
 #[test]
 fn a_thread_that_lost_a_revocable_lock_stores_no_more() {
-    let mut random = Random::new(Random::seed());
+    let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 8] {
         assert_holds_once_decided(Kind::FetchAdd, || {
             let (lock, place) = (Revocable::new(), AtomicU64::new(0));

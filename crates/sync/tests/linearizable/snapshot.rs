@@ -1,16 +1,14 @@
 //! The snapshot cell: a register for threads that read and replace it, and a counter without lost steps for threads
 //! that update it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-
-use crate::length::stress;
-use crate::random::Random;
 use crate::recorded::{a_while, disturb, record};
 use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{History, Kind, Model, Op, Value};
 use millstream_recorder::{Log, Recorder};
 use millstream_sync::reclaim::Snapshot;
+use millstream_verify_random::{Random, stress};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 /// Runs `turns` turns on each thread, each with a number of its own.
 fn run(threads: u64, turns: u64, random: &mut Random, turn: impl Fn(&mut Log, u64, &mut Random) + Sync) -> History {
@@ -26,7 +24,7 @@ fn run(threads: u64, turns: u64, random: &mut Random, turn: impl Fn(&mut Log, u6
 
 #[test]
 fn a_snapshot_that_is_replaced_is_a_register() {
-    let mut random = Random::new(Random::seed());
+    let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 3, 8] {
         let cell = Snapshot::new(0_u64);
         let history =
@@ -41,7 +39,7 @@ fn a_snapshot_that_is_replaced_is_a_register() {
 
 #[test]
 fn a_snapshot_that_is_updated_loses_no_update() {
-    let mut random = Random::new(Random::seed());
+    let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 4] {
         let cell = Snapshot::new(0_u64);
         let history = run(threads, 2000 / threads * stress(), &mut random, |log, _, random| {

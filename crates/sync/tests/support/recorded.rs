@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use millstream_history::History;
 use millstream_recorder::{Log, Preemption, Recorder};
-
-use crate::random::Random;
+use millstream_verify_random::Random;
 
 /// Yields, sleeps, spins or does nothing, at random.
 pub(crate) fn disturb(random: &mut Random) {

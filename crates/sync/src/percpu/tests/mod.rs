@@ -1,9 +1,5 @@
 //! Tests of the sections themselves, which only this crate can reach, with every kind of rseq area.
 
-#[path = "../../../tests/support/length.rs"]
-mod length;
-#[path = "../../../tests/support/random.rs"]
-mod random;
 #[path = "../../../tests/support/sources.rs"]
 mod sources;
 

@@ -10,10 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Memory;
-use super::length::stress;
-use super::random::Random;
 use crate::percpu::section::{self, Here, Numbers, Outcome};
 use crate::percpu::{Sections, Words, processors, restart};
+use millstream_verify_random::{Random, stress};
 
 const WORKERS: usize = 4;
 
@@ -136,7 +135,7 @@ impl Work<'_> {
 /// Lets the workers work while `disturb` is called again and again; returns the number of aborted and of finished
 /// attempts.
 fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u64; 2] {
-    let seed = Random::seed();
+    let seed = millstream_verify_random::seed();
     let (memory, done, over, workers) = (Memory::new(), Done::default(), AtomicBool::new(false), Workers::default());
     let nodes: Vec<Node> = (0..NODES).map(|_| Node { taken: AtomicBool::new(true), ..Node::default() }).collect();
     let words = Words::new(1);
