@@ -6,10 +6,10 @@ use millstream_history::{Kind, Op, Options, check};
 use millstream_recorder::Recorder;
 use millstream_sync::lock::lock_api::{Mutex, RawMutex};
 use millstream_sync::lock::{Adaptive, Tas, Ticket, Ttas, TtasBackoff};
+use millstream_verify_random::stress;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
-use millstream_verify_random::stress;
 
 const THREADS: u64 = 4;
 
