@@ -8,14 +8,14 @@ pub(crate) mod asymmetric;
 
 /// Defines a function that is `const`, except in a model: loom's atomics can't be made at compile time.
 macro_rules! const_fn {
-    ($(#[$attribute:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty)?) -> $result:ty $body:block) => {
+    ($(#[$attribute:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty)?) -> $out:ty $body:block) => {
         $(#[$attribute])*
         #[cfg(not(loom))]
-        $visibility const fn $name($($argument: $type)?) -> $result $body
+        $visibility const fn $name($($argument: $type)?) -> $out $body
 
         $(#[$attribute])*
         #[cfg(loom)]
-        $visibility fn $name($($argument: $type)?) -> $result $body
+        $visibility fn $name($($argument: $type)?) -> $out $body
     };
 }
 pub(crate) use const_fn;

@@ -32,7 +32,7 @@ mod processes {
 
     const LONG: Duration = Duration::from_secs(60);
     /// Time after which the hand-offs of a stress unit end, unless there were fewer than [`MIN_ROUNDS`].
-    const ENOUGH: Duration = Duration::from_secs(10);
+    const RUN_TIME: Duration = Duration::from_secs(10);
     const MIN_ROUNDS: u64 = 500;
     /// The most waits that may take a second because the machine is busy.
     const MAX_LATE: u64 = 3;
@@ -178,7 +178,7 @@ mod processes {
     /// A wait is shorter than the second after which a shared waiter checks for itself, not counting the time for which
     /// a thread waited for a processor.
     fn hand_offs<K: Attach>(board: &'static Board<K>, side: Side, before_round: impl Fn(u64)) {
-        let enough = Instant::now() + ENOUGH * u32::try_from(stress()).unwrap_or(u32::MAX);
+        let enough = Instant::now() + RUN_TIME * u32::try_from(stress()).unwrap_or(u32::MAX);
         let (is_first, own, other, process) = match side {
             Side::First(process) => (true, &board.ping, &board.pong, process),
             Side::Second => (false, &board.pong, &board.ping, std::os::unix::process::parent_id()),

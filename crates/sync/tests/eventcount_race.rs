@@ -27,7 +27,7 @@ use millstream_verify_random::{Random, stress};
 const LOST: Duration = Duration::from_secs(60);
 
 /// Time after which a test ends, times the stress, unless there were fewer than [`MIN_ROUNDS`].
-const ENOUGH: Duration = Duration::from_secs(10);
+const RUN_TIME: Duration = Duration::from_secs(10);
 const MIN_ROUNDS: u64 = 1000;
 
 /// Serializes the tests: their two threads need a core each to meet.
@@ -43,7 +43,7 @@ struct Line(AtomicU64);
 fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = millstream_verify_random::seed();
-    let enough = Instant::now() + ENOUGH * u32::try_from(stress()).unwrap_or(u32::MAX);
+    let enough = Instant::now() + RUN_TIME * u32::try_from(stress()).unwrap_or(u32::MAX);
     let last = Line(AtomicU64::new(60_000 * stress()));
     let (count, answer) = (Count::<K>::new(), AtomicU64::new(0));
     let lines: [Line; 4] = Default::default();

@@ -22,7 +22,7 @@ use millstream_verify_random::{Random, stress};
 const LOST: Duration = Duration::from_secs(30);
 
 /// Time after which a run of rounds ends, times the stress, unless there were fewer than [`MIN_ROUNDS`].
-const ENOUGH: Duration = Duration::from_secs(10);
+const RUN_TIME: Duration = Duration::from_secs(10);
 const MIN_ROUNDS: u64 = 500;
 
 /// The value handed over in place of a round's number when there are no more rounds.
@@ -92,7 +92,7 @@ fn sleeps() -> u64 {
 /// Runs one incrementer and `waiters` waiters that answer each increment; returns the number of rounds and of the
 /// waiters' sleeps.
 fn hand_offs<K: Kind>(rounds: u64, waiters: u64, policy: SpinPolicy, seed: u64) -> (u64, u64) {
-    let enough = Instant::now() + ENOUGH * u32::try_from(stress()).unwrap_or(u32::MAX);
+    let enough = Instant::now() + RUN_TIME * u32::try_from(stress()).unwrap_or(u32::MAX);
     let mut done = 0;
     let (count, answers) = (Count::<K>::new(), EventCount64::new());
     let (payload, slept) = (Payload(UnsafeCell::new(0)), AtomicU64::new(0));

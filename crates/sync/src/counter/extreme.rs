@@ -65,7 +65,8 @@ impl Minimum {
         self.0.record(!value);
     }
 
-    /// The smallest number so far, or [`u64::MAX`] if there is none. It never increases. Wait-free; takes O(processors).
+    /// The smallest number so far, or [`u64::MAX`] if there is none. It never increases. Wait-free; takes
+    /// O(processors).
     #[must_use]
     pub fn value(&self) -> u64 {
         !self.0.value()

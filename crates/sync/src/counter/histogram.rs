@@ -49,8 +49,8 @@ impl Histogram {
         self.0.add(bucket(value), 1);
     }
 
-    /// The distribution of the numbers recorded so far. Each count means what a counter's [sum](super) means. Allocates;
-    /// takes O(processors).
+    /// The distribution of the numbers recorded so far. Each count means what a counter's [sum](super) means.
+    /// Allocates; takes O(processors).
     #[must_use]
     pub fn distribution(&self) -> Distribution {
         let words = self.0.words();

@@ -127,8 +127,8 @@ impl SharedCounters {
         Ok(this)
     }
 
-    /// Opens a file made by [`create`](Self::create). Blocks for a few system calls. The file must not shrink while it is
-    /// in use.
+    /// Opens a file made by [`create`](Self::create). Blocks for a few system calls. The file must not shrink while it
+    /// is in use.
     ///
     /// # Errors
     /// If it is not a file of counters, has another version or another length than its header says, or a system call

@@ -182,8 +182,8 @@ impl<K: Kind, S: Scope> Count<K, S> {
         self.wait_for_with(ready, None, SpinPolicy::DEFAULT).expect("without a deadline only success ends the wait")
     }
 
-    /// Waits until `ready` returns a value or the deadline, if there is one, has passed; `None` if it was not ready even
-    /// then. Spins and naps as `policy` says, then sleeps. Otherwise like [`wait_for`](Self::wait_for).
+    /// Waits until `ready` returns a value or the deadline, if there is one, has passed; `None` if it was not ready
+    /// even then. Spins and naps as `policy` says, then sleeps. Otherwise like [`wait_for`](Self::wait_for).
     ///
     /// ```
     /// use std::time::{Duration, Instant};

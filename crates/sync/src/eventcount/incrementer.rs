@@ -99,7 +99,8 @@ impl<K: SoleKind, S: Scope, R: Deref<Target = Count<K, S>>> Incrementer<K, S, R>
     ///
     /// Without waiters it is wait-free: on x86-64 an `add` to memory, a test and a branch; elsewhere two loads, a store
     /// and a light fence. With waiters it takes one system call, and a short lock for waiting tasks. Release:
-    /// everything written before is visible to any thread that sees the new count. [`pair`](Count::pair) has an example.
+    /// everything written before is visible to any thread that sees the new count. [`pair`](Count::pair) has an
+    /// example.
     #[inline]
     pub fn increment(&mut self) {
         self.add(1);

@@ -53,15 +53,15 @@
 //! `u32` that is 1 if the single incrementer's process registered for heavy fences, else 0.
 //!
 //! Any process may be killed at any moment. A killed waiter leaves at worst a flag, which costs the next increment one
-//! system call. A killed incrementer may leave sleepers that it has not woken, so a thread that waits for a shared count
-//! checks it once a second.
+//! system call. A killed incrementer may leave sleepers that it has not woken, so a thread that waits for a shared
+//! count checks it once a second.
 //!
 //! # How it works
 //! A flag beside the number says that a waiter sleeps or is about to. A waiter spins for a while, may nap (see
 //! [`SpinPolicy`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the same. A
 //! task first adds its waker to a list. An increment that finds the flag wakes the waiters. It remains to show that an
-//! increment cannot overlook the flag of a waiter that falls asleep; each kind of count has its own reason, which stands
-//! with its code:
+//! increment cannot overlook the flag of a waiter that falls asleep; each kind of count has its own reason, which
+//! stands with its code:
 //!
 //! - `many.rs`: flag and number are in one word that is changed by atomic read-modify-writes only.
 //! - `unlocked.rs` (one incrementer, x86-64): the waiter's [heavy fence](millstream_fence::heavy) interrupts the

@@ -13,7 +13,7 @@ pub(super) struct Quiet {
 
 impl Quiet {
     /// After this long without a change, no increment can have overlooked the flag.
-    const ENOUGH: Duration = Duration::from_secs(1);
+    const MIN_QUIET: Duration = Duration::from_secs(1);
     const FIRST_NAP: Duration = Duration::from_millis(1);
     const MAX_NAP: Duration = Duration::from_millis(100);
 
@@ -27,7 +27,7 @@ impl Quiet {
             // The flag was gone, so the time before does not count.
             *self = Self::new();
         }
-        if self.since.elapsed() >= Self::ENOUGH {
+        if self.since.elapsed() >= Self::MIN_QUIET {
             return None;
         }
         let nap = self.next_nap;
@@ -45,7 +45,7 @@ mod tests {
         let mut quiet = Quiet::new();
         assert_eq!(quiet.nap(Announced::Newly), Some(Duration::from_millis(1)));
         assert_eq!(quiet.nap(Announced::Already), Some(Duration::from_millis(2)));
-        quiet.since -= Quiet::ENOUGH;
+        quiet.since -= Quiet::MIN_QUIET;
         assert_eq!(quiet.nap(Announced::Already), None);
         assert_eq!(quiet.nap(Announced::Newly), Some(Duration::from_millis(1)), "the flag was gone");
     }

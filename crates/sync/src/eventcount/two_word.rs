@@ -67,8 +67,8 @@ impl<W: Width> Kind for TwoWord<W> {
     }
 
     unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize) {
-        // There may be more sleepers, whose flag `add` may have cleared. Only the incrementer reads the flag, so setting
-        // it again before the next increment is early enough.
+        // There may be more sleepers, whose flag `add` may have cleared. Only the incrementer reads the flag, so
+        // setting it again before the next increment is early enough.
         if wake(most) == most {
             self.waiters.store(1, Ordering::Relaxed);
         }

@@ -116,8 +116,8 @@ impl<W: Width> Kind for Unlocked<W> {
     }
 
     unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize) {
-        // There may be more sleepers, whose flag the increment may have cleared. Only the incrementer reads the flag, so
-        // setting it again before the next increment is early enough.
+        // There may be more sleepers, whose flag the increment may have cleared. Only the incrementer reads the flag,
+        // so setting it again before the next increment is early enough.
         if wake(most) == most {
             self.0.fetch_or(Self::FLAG, Ordering::Relaxed);
         }

@@ -14,8 +14,9 @@ use super::words::Words;
 /// A bag of values, for example of reusable buffers. Each processor has a list, and a value is taken from the
 /// processor's own list as long as that lasts.
 ///
-/// Each put and each take is one [section](super), without atomic instructions. After four aborted sections, while a thread [drains](Bag::drain) the bag, and where the kernel has no sections, a list that all
-/// processors share behind a mutex takes its place.
+/// Each put and each take is one [section](super), without atomic instructions. After four aborted sections, while a
+/// thread [drains](Bag::drain) the bag, and where the kernel has no sections, a list that all processors share behind a
+/// mutex takes its place.
 ///
 /// ```
 /// use millstream_sync::percpu::Bag;

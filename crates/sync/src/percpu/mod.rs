@@ -25,9 +25,9 @@
 //! ```
 //!
 //! # Fallback
-//! [`Words`], [`Bag`] and [`Revocable`] work everywhere with the same results: where a thread has no [`Area`], and after
-//! four aborted attempts, the operation takes another path, with atomic instructions and on other words. So a thread
-//! that is single-stepped by a debugger, which aborts each of its sections, makes progress as well.
+//! [`Words`], [`Bag`] and [`Revocable`] work everywhere with the same results: where a thread has no [`Area`], and
+//! after four aborted attempts, the operation takes another path, with atomic instructions and on other words. So a
+//! thread that is single-stepped by a debugger, which aborts each of its sections, makes progress as well.
 //!
 //! # Source of the idea
 //! Paul Turner, Andrew Hunter and Mathieu Desnoyers for the system call; Paul Khuong for its further uses.

@@ -47,7 +47,8 @@ impl<R> Registry<R> {
             // SAFETY: the entry is not published yet, so this thread is the only one that has it.
             unsafe { (*entry).older = newest };
         }
-        // SAFETY: entries live as long as the list, which `self` borrows, and nothing changes the links of a published one.
+        // SAFETY: entries live as long as the list, which `self` borrows, and nothing changes the links of a published
+        // one.
         unsafe { &*entry }
     }
 

@@ -58,7 +58,8 @@ impl Retired {
     }
 }
 
-/// The objects of one thread that may be freed. Destructors may retire further objects, and so call back into this type.
+/// The objects of one thread that may be freed. Destructors may retire further objects, and so call back into this
+/// type.
 pub(super) struct Ready {
     objects: UnsafeCell<Vec<Retired>>,
     freeing: Cell<bool>,
@@ -70,7 +71,8 @@ impl Ready {
     }
 
     pub(super) fn len(&self) -> usize {
-        // SAFETY: only the thread that owns the record with these objects calls this, and no reference outlives a method.
+        // SAFETY: only the thread that owns the record with these objects calls this, and no reference outlives a
+        // method.
         unsafe { (*self.objects.get()).len() }
     }
 
@@ -85,7 +87,8 @@ impl Ready {
 
     /// Takes all of `objects`, and may leave an empty vector's memory in exchange.
     pub(super) fn take_in(&self, objects: &mut Vec<Retired>) {
-        // SAFETY: only the thread that owns the record with these objects calls this, and no reference outlives a method.
+        // SAFETY: only the thread that owns the record with these objects calls this, and no reference outlives a
+        // method.
         let ready = unsafe { &mut *self.objects.get() };
         if ready.is_empty() {
             core::mem::swap(ready, objects);
@@ -103,8 +106,8 @@ impl Ready {
         }
         let _freeing = Freeing(&self.freeing);
         for _ in 0..most {
-            // SAFETY: only the thread that owns the record with these objects calls this, and the reference ends before the
-            // destructor runs.
+            // SAFETY: only the thread that owns the record with these objects calls this, and the reference ends before
+            // the destructor runs.
             let Some(object) = (unsafe { (*self.objects.get()).pop() }) else { break };
             leaves();
             object.free();

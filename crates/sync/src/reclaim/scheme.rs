@@ -61,8 +61,8 @@ impl sealed::Section for epoch::Guard<'static> {
 
     #[inline(always)]
     unsafe fn retire<T>(&self, object: *mut T) {
-        // SAFETY: the caller promises what `Guard::retire` requires: a box that is unreachable, retired once, and may be
-        // freed on any thread at any later time.
+        // SAFETY: the caller promises what `Guard::retire` requires: a box that is unreachable, retired once, and may
+        // be freed on any thread at any later time.
         unsafe { epoch::Guard::retire(self, object) }
     }
 }
@@ -90,8 +90,8 @@ impl sealed::Section for HazardSection<'_> {
 
     #[inline(always)]
     unsafe fn retire<T>(&self, object: *mut T) {
-        // SAFETY: the caller promises what `Local::retire` requires: a box that is unreachable, retired once, and may be
-        // freed on any thread at any later time.
+        // SAFETY: the caller promises what `Local::retire` requires: a box that is unreachable, retired once, and may
+        // be freed on any thread at any later time.
         unsafe { self.local.retire(object) }
     }
 }

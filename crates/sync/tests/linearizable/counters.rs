@@ -1,6 +1,7 @@
 //! Counters: while all threads add ones, a sum is the count at some moment of its call.
 //!
-//! Gauges, minima, maxima and histograms make no promise about a single moment; `tests/counter.rs` tests their promises.
+//! Gauges, minima, maxima and histograms make no promise about a single moment; `tests/counter.rs` tests their
+//! promises.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! Recorded runs of every concurrent structure of this crate, checked for linearizability. For each structure a twin with
-//! a mistake must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
+//! Recorded runs of every concurrent structure of this crate, checked for linearizability. For each structure a twin
+//! with a mistake must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
 //! `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
 #![cfg(all(feature = "std", not(loom)))]
 

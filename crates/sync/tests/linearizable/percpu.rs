@@ -1,5 +1,6 @@
-//! Per-CPU data: no value of a bag is taken twice or made up, no addition to a word is lost, and a thread stores nothing
-//! after it has lost its lock. The twins' sections do not restart when the thread loses the processor in the middle.
+//! Per-CPU data: no value of a bag is taken twice or made up, no addition to a word is lost, and a thread stores
+//! nothing after it has lost its lock. The twins' sections do not restart when the thread loses the processor in the
+//! middle.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -120,8 +120,8 @@ mod fork {
 
     /// Makes children of fork forget the guards of other threads.
     pub(super) fn prepare() {
-        // There is no lock, which a child could inherit locked. Two threads may both register the handler; forgetting twice
-        // is harmless.
+        // There is no lock, which a child could inherit locked. Two threads may both register the handler; forgetting
+        // twice is harmless.
         static IS_PREPARED: AtomicBool = AtomicBool::new(false);
         if !IS_PREPARED.load(Ordering::Acquire) {
             // Registration fails only for lack of memory; then children hold back objects on behalf of other threads'

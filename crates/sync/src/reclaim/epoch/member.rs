@@ -171,8 +171,8 @@ impl Member {
     #[inline]
     pub(super) fn retire(&self, shared: &Shared, object: Retired) {
         self.add_garbage(1);
-        // SAFETY: the caller has acquired this entry, so no other thread touches the bags, and no reference lives across
-        // a destructor.
+        // SAFETY: the caller has acquired this entry, so no other thread touches the bags, and no reference lives
+        // across a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         bags.filling.push(object);
         if bags.filling.len() >= shared.settings.batch {
@@ -187,8 +187,8 @@ impl Member {
 
     /// Closes the filling bag unless it is empty; for the owner only.
     pub(super) fn seal(&self, shared: &Shared) {
-        // SAFETY: the caller has acquired this entry, so no other thread touches the bags, and no reference lives across
-        // a destructor.
+        // SAFETY: the caller has acquired this entry, so no other thread touches the bags, and no reference lives
+        // across a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         if !bags.filling.is_empty() {
             let objects = std::mem::replace(&mut bags.filling, Vec::with_capacity(shared.settings.batch));
@@ -199,8 +199,8 @@ impl Member {
     /// Finds the bags whose grace period is over, and makes their objects ready; for the owner only.
     #[cold]
     pub(super) fn collect(&self, shared: &Shared) {
-        // SAFETY: the caller has acquired this entry, so no other thread touches the bags, and no reference lives across
-        // a destructor.
+        // SAFETY: the caller has acquired this entry, so no other thread touches the bags, and no reference lives
+        // across a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         let mut adopted = 0;
         shared.orphans.adopt(|orphaned| {

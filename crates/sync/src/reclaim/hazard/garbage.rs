@@ -125,8 +125,8 @@ impl Garbage {
     #[inline]
     pub(super) fn retire(&self, shared: &Shared, object: Retired) {
         self.add(1);
-        // SAFETY: the caller has acquired this entry, so no other thread touches the lists, and no reference lives across
-        // a destructor.
+        // SAFETY: the caller has acquired this entry, so no other thread touches the lists, and no reference lives
+        // across a destructor.
         let lists = unsafe { &mut *self.lists.get() };
         lists.filling.push(object);
         if lists.filling.len() >= lists.enough.max(shared.settings.batch) {
@@ -138,8 +138,8 @@ impl Garbage {
         }
         if !self.ready.is_empty() {
             self.free(FREED_PER_RETIRED);
-            // SAFETY: the caller has acquired this entry, so no other thread touches the lists, and no reference lives across
-            // a destructor.
+            // SAFETY: the caller has acquired this entry, so no other thread touches the lists, and no reference lives
+            // across a destructor.
             let batch = unsafe { (*self.lists.get()).enough }.max(shared.settings.batch);
             self.ready.free_down_to(batch, || self.add(-1));
         }
@@ -149,8 +149,8 @@ impl Garbage {
     /// passed, that batch gets a fast fence: this bounds the garbage.
     #[cold]
     fn collect(&self, shared: &Shared) {
-        // SAFETY: the caller has acquired this entry, so no other thread touches the lists, and no reference lives across
-        // a destructor.
+        // SAFETY: the caller has acquired this entry, so no other thread touches the lists, and no reference lives
+        // across a destructor.
         let lists = unsafe { &mut *self.lists.get() };
         if let Some((mut objects, ticket)) = lists.waiting.take() {
             if !ticket.is_done() && !try_heavy() {
