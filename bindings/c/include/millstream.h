@@ -249,11 +249,6 @@
 #define MILLSTREAM_SLAB_UNTRUSTED 21
 
 /**
- * Draws the fill of all bins at the moment when the first bin is full.
- */
-typedef struct millstream_csm_bins millstream_csm_bins;
-
-/**
  * Watches successes and failures and reports when they decide a claim.
  */
 typedef struct millstream_csm_driver millstream_csm_driver;
@@ -672,33 +667,6 @@ typedef struct millstream_slab_usage_result {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
-
-/**
- * Makes a sampler for `bins` bins of `capacity` balls each; the same `seed` gives the same numbers everywhere.
- *
- * # Safety
- * `out` points to a pointer.
- */
-int32_t millstream_csm_bins_new(uint32_t bins,
-                                uint32_t capacity,
-                                uint64_t seed,
-                                struct millstream_csm_bins **out);
-
-/**
- * Frees a sampler.
- *
- * # Safety
- * `sampler` is NULL or was made by millstream_csm_bins_new, and is not used afterwards.
- */
-void millstream_csm_bins_free(struct millstream_csm_bins *sampler);
-
-/**
- * Runs one trial: the share of all places in use when the first bin is full.
- *
- * # Safety
- * `sampler` was made by millstream_csm_bins_new; `fill` points to a double.
- */
-int32_t millstream_csm_bins_fill(struct millstream_csm_bins *sampler, double *fill);
 
 /**
  * Compares the medians of two samples of positive numbers by their ratio, second over first.

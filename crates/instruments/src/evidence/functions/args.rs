@@ -16,7 +16,7 @@ the promise: a level is never too low, a bound never too tight.
 
 Example:
   $ millstream csm stop --trials 4000 --successes 3972 --threshold 0.98 --log-eps -6.907755278982137 --json
-  {\"stop\":true,\"level\":-17.238568532412884}
+  {\"stop\":true,\"level\":-17.238568532412927}
 
 Exit status (`permutation` has its own):
   0  answered
