@@ -1,4 +1,4 @@
-//! What a hostile server sends to `http-get`.
+//! The answers of a hostile server to `http-get`.
 
 #![no_main]
 

@@ -85,7 +85,7 @@ fn a_flag_cleared_without_a_change_of_the_value_misleads_the_first_of_two_waiter
 }
 
 #[test]
-fn a_flag_that_the_kernel_does_not_compare_must_not_be_cleared_without_a_change_of_the_value() {
+fn a_flag_outside_the_compared_word_is_cleared_only_with_a_change_of_the_value() {
     loses(one_word(Increment::ClearAtOnce, Waiter::CAREFUL, Compared::LowHalf, 2, 1));
 }
 
