@@ -15,14 +15,14 @@ use crate::file::model::MAX_WORKERS;
 use crate::file::{self, FlowError, FlowFile, suggest};
 use crate::run::{NOT_WRITTEN, WRONG};
 
-/// What `millstream plan -h` says after the options.
+/// The end of `millstream plan -h`.
 const PLAN_STATUS: &str = "\
 Exit status:
   0  the flow can run
   2  the flow file or the arguments are wrong
   4  the plan could not be written";
 
-/// What `millstream plan --help` says besides: a flow file with every key in it, which a test reads.
+/// The end of `millstream plan --help`, with a flow file that has every key; a test reads it.
 const PLAN_HELP: &str = concat!(
     "Exit status:\n",
     "  0  the flow can run\n",
@@ -32,7 +32,7 @@ const PLAN_HELP: &str = concat!(
     include_str!("file/reference.toml")
 );
 
-/// What `millstream status --help` says after the options.
+/// The end of `millstream status --help`.
 const STATUS_STATUS: &str = "\
 Exit status:
   0  the status was printed
@@ -52,7 +52,7 @@ Exit status:
     after_help = "`millstream COMMAND --help` shows a command's examples and its exit statuses."
 )]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -87,7 +87,7 @@ pub(crate) enum Command {
     /// End the programs of a run that was killed. Every run starts this itself.
     #[command(hide = true)]
     Supervise {
-        /// What the programs bear.
+        /// The mark in the environment of the programs.
         mark: String,
     },
 }
@@ -147,17 +147,17 @@ pub(crate) struct RunArgs {
     /// The flow.
     #[command(flatten)]
     pub flow: FlowArgs,
-    /// What the flow works on: `{input}` in the flow file, walked or taken as units as its `[source]` says.
+    /// The input of the flow: `{input}` in the flow file, walked or taken as units as its `[source]` says.
     pub input: Vec<OsString>,
     /// Write dead letters to this file, as JSON lines [default: beside the report, or FLOW.dead-letters.jsonl here].
     #[arg(long, value_name = "FILE")]
     pub dead_letters: Option<PathBuf>,
-    /// What it shows.
+    /// The options for output.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What a run and a retry show, and where they can be reached.
+/// The output of a run or a retry, and the path of its control socket.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OutputArgs {
     /// Write the report to a file, as JSON or HTML by its ending.
@@ -207,7 +207,7 @@ pub(crate) struct RetryArgs {
     /// Write the letters of units that die again to this file [default: the file that is retried].
     #[arg(long, value_name = "FILE")]
     pub dead_letters: Option<PathBuf>,
-    /// What it shows.
+    /// The options for output.
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -244,7 +244,7 @@ Exit status:
 pub(crate) struct SetArgs {
     /// The run: its name, or the control socket's path, as `millstream run` printed it.
     pub run: PathBuf,
-    /// What to change; all of it is checked before any of it is done.
+    /// The changes; all of them are checked before the first is made.
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = key_value)]
     pub settings: Vec<(String, String)>,
 }

@@ -30,7 +30,7 @@ pub(crate) struct Causes {
     groups: Mutex<Groups>,
 }
 
-/// What came of [`Causes`]: the groups, the largest first, and the letters beyond them.
+/// The result of [`Causes`]: the groups, the largest first, and the letters beyond them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Groups {
     /// The groups.

@@ -69,7 +69,7 @@ struct State {
     tally: Tally,
 }
 
-/// What became of a run's dead letters.
+/// The fate of a run's dead letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Letters in the file.

@@ -17,7 +17,7 @@ pub(crate) const NAME: &str = "file descriptors";
 /// report, of dead letters and of lists, and the folders of a walk.
 const BESIDE: u64 = 8;
 
-/// What a process has open that cannot say so.
+/// The descriptors that a process is assumed to have open if `/proc` cannot be read.
 const USUALLY_OPEN: u64 = 16;
 
 /// The most connections that are kept while no request uses them.

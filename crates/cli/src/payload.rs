@@ -5,7 +5,7 @@
 //! So a file of any size passes stages that hash, compress, decompress, compare and write, in the memory of a few pieces, and
 //! without a second copy on a disk.
 //!
-//! What is made twice has to be the same twice: what the second stage stores must be what the first one has hashed. The first
+//! Content that is made twice has to be the same both times: the second stage must store what the first one has hashed. The first
 //! pass over a file therefore keeps a hash of it, and every later one is compared with that at its end.
 
 use std::borrow::Cow;
@@ -45,7 +45,7 @@ pub(crate) struct Stream {
     weight: u64,
 }
 
-/// What a stream is made of.
+/// The origin of a stream's bytes.
 #[derive(Debug, Clone)]
 enum Base {
     File(Arc<Opened>),
@@ -62,7 +62,7 @@ struct Opened {
     hash: OnceLock<blake3::Hash>,
 }
 
-/// What is done to a stream's bytes.
+/// The transformation of a stream's bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Coding {
     /// Compresses at this level.
@@ -87,7 +87,7 @@ impl From<Vec<u8>> for Payload {
 }
 
 impl Payload {
-    /// What it takes of the byte budget.
+    /// The part of the byte budget that it takes.
     pub(crate) fn weight(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -131,7 +131,7 @@ impl Payload {
     /// Gives the content to `take`, piece by piece; the number of its bytes.
     ///
     /// # Errors
-    /// What `take` returns; that the stage's time is over; that the content cannot be made: a file that cannot be read or has
+    /// Fails if `take` fails, if the stage's time is over, or if the content cannot be made: a file that cannot be read or has
     /// changed since it was first, or bytes that cannot be decompressed.
     pub(crate) fn each(&self, cx: &Cx<'_>, mut take: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<u64, Failure> {
         match self {
@@ -238,7 +238,7 @@ impl Stream {
         self
     }
 
-    /// What it takes of the byte budget.
+    /// The part of the byte budget that it takes.
     pub(crate) fn weight(&self) -> u64 {
         self.weight
     }

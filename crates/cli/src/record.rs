@@ -17,7 +17,7 @@ use crate::ops::Hop;
 use crate::payload::Payload;
 use crate::{regular, web_url};
 
-/// What `{name}` is for a URL whose path ends with a slash or is missing, as download programs have it.
+/// The value of `{name}` for a URL whose path ends with a slash or is missing, as download programs choose it.
 const INDEX_NAME: &[u8] = b"index.html";
 
 /// Bytes of its text, its members and its fault that a unit may have and not weigh. Nearly every unit has fewer; the cap on
@@ -67,7 +67,7 @@ pub(crate) struct Record {
     pub fault: Option<String>,
 }
 
-/// What a record's text is.
+/// The origin of a record's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Origin {
     /// A path that a walk has found.
@@ -138,7 +138,7 @@ impl Record {
         self
     }
 
-    /// What identifies the unit to a reader: the path, the line or the argument.
+    /// The text that identifies the unit: the path, the line or the argument.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
     }
@@ -158,7 +158,7 @@ impl Record {
         (self.origin == Origin::File).then_some(self.rel_at)
     }
 
-    /// What the unit weighs: what it [holds](Self::held), and payload that it will hold once it has been read.
+    /// The weight of the unit: the bytes that it [holds](Self::held), and the payload that it will hold once it has been read.
     pub(crate) fn bytes(&self) -> u64 {
         self.held() + self.declared
     }

@@ -74,7 +74,7 @@ pub(crate) enum RunError {
     Control {
         /// The path asked for.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// The system gives no thread or no signal handler.

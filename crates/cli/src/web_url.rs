@@ -10,7 +10,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use percent_encoding::percent_decode_str;
 use url::{Url, form_urlencoded};
 
-/// What stands in place of a secret.
+/// The text in place of a secret.
 const HIDDEN: &str = "***";
 
 /// Parts of the names of secret parameters, in lower case and without separators.

@@ -19,7 +19,7 @@ use crate::record::Record;
 pub(crate) struct Wired {
     /// The flow; its units are the source's records.
     pub flow: Flow<Record, Record>,
-    /// What to call when it is over.
+    /// The ops, which are told when the run is over.
     pub ops: Ops,
 }
 
@@ -226,7 +226,7 @@ impl Wiring<'_> {
     }
 }
 
-/// What the engine's checks refuse, with its places in the flow file.
+/// A refusal by the engine's checks, with its places in the flow file.
 fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
     let problem = Problem::new(error.to_string());
     match error {

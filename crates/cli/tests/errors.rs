@@ -1,4 +1,4 @@
-//! What the command says about a flow file that is wrong: the place, the reason, what to do, and exit status 2.
+//! Messages about a wrong flow file: the place, the reason, the remedy, and exit status 2.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ fn plan(folder: &Path, arguments: &[&str]) -> Output {
         .expect("the command runs")
 }
 
-/// What `millstream plan` says about `text`, which must be refused, without any line breaks in it.
+/// The message of `millstream plan` about `text`, which must be refused, without its line breaks.
 fn refused(text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("f.toml"), text).unwrap();

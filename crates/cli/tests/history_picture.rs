@@ -18,7 +18,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// What the browser makes of the page when its script has run.
+/// The page in the browser when its script has run.
 fn opened(browser: &str, profile: &Path, page: &Path, fragment: &str) -> String {
     let output = Command::new(browser)
         .args([

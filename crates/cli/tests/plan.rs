@@ -12,7 +12,7 @@ fn plan(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_millstream")).arg("plan").args(arguments).output().expect("the command runs")
 }
 
-/// What `millstream plan` prints about `text`, which must be accepted.
+/// The output of `millstream plan` about `text`, which must be accepted.
 fn planned(text: &str, arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flow.toml");
@@ -140,7 +140,7 @@ fn a_stage_that_may_go_beyond_the_cap_is_named() {
     assert!(!planned(&format!("{text}stdout = \"null\""), &[]).contains("may go beyond"));
 }
 
-/// What `plan` warns of in a flow whose stage `work` needs `db`, with lines added to the flow, its resource and the stage.
+/// The warning of `plan` about a flow whose stage `work` needs `db`, with lines added to the flow, its resource and the stage.
 fn warned(flow: &str, resource: &str, stage: &str) -> Option<String> {
     let text = format!(
         "workers = 2\n{flow}\n[resources]\n{resource}\n[source]\nlines = \"-\"\n[[stage]]\nname = \"work\"\n{stage}\n"

@@ -19,7 +19,7 @@ const UNITS: [(&str, u64); 9] = [
 /// matter; a number alone is bytes.
 ///
 /// # Errors
-/// What is wrong, and how a size is written.
+/// The problem, and the form of a size.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let unit_at = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());

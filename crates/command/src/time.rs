@@ -12,7 +12,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Reads a time such as `250ms`, `1.5s` or `2h`.
 ///
 /// # Errors
-/// What is wrong, and how a time is written.
+/// The problem, and the form of a time.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let unit_at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// Reads a range such as `100ms..5s`; a single time is a range without extent.
 ///
 /// # Errors
-/// What is wrong with either end, or that they are the wrong way round.
+/// The problem of either end, or that they are the wrong way round.
 pub fn parse_range(text: &str) -> Result<Range<Duration>, String> {
     let Some((from, to)) = text.split_once("..") else {
         let fixed = parse(text)?;
@@ -50,7 +50,7 @@ pub fn parse_range(text: &str) -> Result<Range<Duration>, String> {
 /// Reads a rate such as `50/s`, `0.5/s` or `600/m`; the answer is per second.
 ///
 /// # Errors
-/// What is wrong, and how a rate is written.
+/// The problem, and the form of a rate.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let malformed = || format!("`{text}` is not a rate: a number and a time, such as `50/s` or `600/m`");
     let (number, unit) = text.split_once('/').ok_or_else(malformed)?;

@@ -15,9 +15,9 @@ use crate::temporary;
 pub struct NotWritable {
     /// The file.
     pub path: PathBuf,
-    /// What the system says.
+    /// The error of the system.
     pub source: io::Error,
-    /// What to do.
+    /// The remedy.
     pub help: String,
 }
 

@@ -95,7 +95,7 @@ impl FlowFile {
 }
 
 impl SourceSpec {
-    /// What is walked or read.
+    /// The template of the walked folder or the read file.
     fn origin_mut(&mut self) -> Option<&mut Template> {
         match self {
             Self::Walk { root: from, .. } | Self::Lines { from: LinesFrom::File(from), .. } => Some(from),

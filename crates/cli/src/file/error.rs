@@ -17,9 +17,9 @@ const MAX_LINE: usize = 400;
 /// One thing that is wrong with a flow file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// What was expected and what was found.
+    /// The expected and the found text.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub help: Option<String>,
     /// The places in the text, each with a word on what it is; the first is the main one.
     pub labels: Vec<(Range<usize>, String)>,
@@ -54,7 +54,7 @@ pub(crate) enum FlowError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// The file is larger than any flow file.

@@ -10,7 +10,7 @@ use super::error::Problem;
 use super::model::{CheckField, Condition, NeedSpec, OpSpec, SourceSpec};
 use super::template::Field;
 
-/// What is known of a stage.
+/// The facts about a stage that the graph's checks need.
 pub(super) struct Node<'a> {
     pub(super) name: &'a str,
     pub(super) span: Range<usize>,
@@ -41,7 +41,7 @@ impl Node<'_> {
     }
 }
 
-/// What is wrong with the graph of these stages; the source's place is for errors.
+/// Finds the mistakes in the graph of these stages; the source's place is for errors.
 pub(super) fn check(nodes: &[Node<'_>], source: Option<&SourceSpec>, source_span: &Range<usize>) -> Vec<Problem> {
     let graph = Graph::new(nodes);
     let walks = matches!(source, Some(SourceSpec::Walk { .. }));

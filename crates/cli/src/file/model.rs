@@ -1,4 +1,4 @@
-//! What a flow file says, after it has been checked.
+//! The contents of a flow file, after it has been checked.
 //!
 //! A [`FlowFile`] is plain data: every name in it resolves, every size and time is a number, every template parses and has
 //! its `{param.…}` fields filled in. Nothing here knows how a flow runs; [`crate::wire`] turns it into an engine flow,
@@ -45,7 +45,7 @@ pub(crate) struct FlowFile {
     pub stages: Vec<StageSpec>,
     /// Where `{input}` is used first; absent when the flow runs without an INPUT.
     pub input_span: Option<Range<usize>>,
-    /// What does no harm and was hardly meant, such as a resource that no stage needs.
+    /// Harmless oddities that were hardly meant, such as a resource that no stage needs.
     pub warnings: Vec<Problem>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) enum LinesFrom {
 pub(crate) struct ResourceSpec {
     /// The name without `:*`.
     pub name: String,
-    /// What it is and how much of it there is.
+    /// The kind of resource, and its amount.
     pub kind: ResourceKind,
     /// Whether a unit or a batch takes it.
     pub hold: Hold,
@@ -173,9 +173,9 @@ pub(crate) enum Hold {
 pub(crate) struct StageSpec {
     /// Unique in the flow.
     pub name: String,
-    /// What the stage does to a unit.
+    /// The work of the stage.
     pub op: OpSpec,
-    /// What a unit needs before it runs here.
+    /// The needs of a unit in this stage.
     pub needs: Vec<NeedSpec>,
     /// `retry`; no retries when absent.
     pub retry: Option<RetrySpec>,
@@ -191,7 +191,7 @@ pub(crate) struct StageSpec {
     pub batch: Option<BatchSpec>,
     /// The queue's bound; the engine's default when absent.
     pub queue: Option<u64>,
-    /// What becomes of a unit that has failed for good.
+    /// The fate of a unit that has failed for good.
     pub after_failure: AfterFailure,
     /// Where units go next. When the file does not say, the stage that follows in the file, or retirement after the last;
     /// here always resolved: `None` is retirement.
@@ -202,7 +202,7 @@ pub(crate) struct StageSpec {
     pub fields: Vec<(Field, Range<usize>)>,
     /// The stage's name in the text.
     pub span: Range<usize>,
-    /// What `op` says, in the text.
+    /// The place of the op's name in the text.
     pub op_span: Range<usize>,
     /// For [`OpSpec::Exec`]: what `exec` says, in the text.
     pub exec_span: Option<Range<usize>>,
@@ -272,7 +272,7 @@ pub(crate) enum AfterFailure {
     Stop,
 }
 
-/// What a stage does.
+/// The work of a stage.
 #[derive(Debug, Clone)]
 pub(crate) enum OpSpec {
     /// `read`: the file becomes the payload; its memory is reserved first.
@@ -337,7 +337,7 @@ pub(crate) enum OpSpec {
     Check {
         /// The field.
         field: CheckField,
-        /// What it should be.
+        /// The expected value.
         equals: Template,
     },
     /// `parse`: reads the payload, or the line when there is no payload, into fields.
@@ -383,7 +383,7 @@ impl OpSpec {
 /// The keys of the `http-get` op.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpGetSpec {
-    /// What to get, `http://` or `https://`.
+    /// The URL, `http://` or `https://`.
     pub url: Template,
     /// The largest body taken; the op's default when absent.
     pub max_bytes: Option<u64>,
@@ -459,7 +459,7 @@ pub(crate) enum Condition {
     },
     /// `{ text = "{ext}", equals = "rs" }` and the like.
     Text {
-        /// What is tested.
+        /// The tested text.
         text: Template,
         /// How.
         test: TextTest,
@@ -506,7 +506,7 @@ pub(crate) enum Fresh {
     Always,
 }
 
-/// What the `check` op compares.
+/// The field that the `check` op compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckField {
     /// `"blake3"`: the hash that a `blake3` stage has set.
@@ -517,7 +517,7 @@ pub(crate) enum CheckField {
     Size,
 }
 
-/// What the `parse` op reads.
+/// The format that the `parse` op reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParseFormat {
     /// `"json"`: an object; its members become the fields `{json.MEMBER}`.

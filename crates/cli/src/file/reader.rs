@@ -25,7 +25,7 @@ pub(super) struct Param {
     pub(super) used: Cell<bool>,
 }
 
-/// What is read, and what has been found wrong with it.
+/// The text being read, and the problems found in it.
 pub(super) struct Reading<'t> {
     text: &'t str,
     /// `[params]`, filled in before any template is read.
@@ -65,9 +65,9 @@ impl<'t> Reading<'t> {
 pub(super) struct Section<'a> {
     pub(super) reading: &'a Reading<'a>,
     table: &'a dyn TableLike,
-    /// What an error calls it: "the flow", "stage `get`".
+    /// The name in errors: "the flow", "stage `get`".
     pub(super) what: String,
-    /// What an error points at when a key is missing.
+    /// The place that an error shows if a key is missing.
     pub(super) span: Range<usize>,
     known: Vec<&'static str>,
     /// Unknown keys that were reported in place of the missing one they were meant to be.
@@ -185,7 +185,7 @@ enum Node<'a> {
 }
 
 impl fmt::Display for Node<'_> {
-    /// What kind of value it is, with its article.
+    /// The kind of value, with its article.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Value(Value::String(_)) => "a string",

@@ -150,11 +150,11 @@ struct Placeholder {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct TemplateError {
-    /// What is wrong, in bytes of the template's text.
+    /// The place of the problem, in bytes of the template's text.
     pub range: Range<usize>,
-    /// What is wrong, in words.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a hostile server sends to `http-get`.
+//! The answers of a hostile server to `http-get`.
 //!
 //! An input begins with a byte for the most bytes that one read gives (0: all there are). The rest is what the server
 //! sends, an answer for each request, separated by [`NEXT`]. In an answer, what follows [`AGAIN`] is sent again and again,
@@ -24,7 +24,7 @@ use crate::record::Record;
 /// Separates the answers to one request and the next.
 const NEXT: u8 = 0x1e;
 
-/// What follows is sent until [`MOST_SENT`].
+/// The bytes after it are sent again and again, up to [`MOST_SENT`].
 const AGAIN: u8 = 0x1c;
 
 /// All that a server sends in answer to one request; far more than the body that is taken.
@@ -89,14 +89,14 @@ pub fn http(bytes: &[u8]) -> bool {
     }
 }
 
-/// What a server still has to say, however many connections are made to it.
+/// The answers that a server still has, for all its connections.
 #[derive(Debug)]
 struct Script {
     piece: usize,
     answers: VecDeque<Answer>,
 }
 
-/// What is sent once, and what is sent again and again after it.
+/// The bytes that are sent once, and those that are sent again and again after them.
 #[derive(Debug, Default)]
 struct Answer {
     once: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What becomes of a file that a stage gathers over a run, such as a manifest.
+//! The fate of a file that a stage gathers over a run, such as a manifest.
 //!
 //! An earlier file is worth more than a list with gaps: it is replaced only by the list of a complete run that had
 //! units and in which none died, and then kept beside it as `NAME.old`. The list of a run in which units died is
@@ -48,11 +48,11 @@ pub(crate) struct Gathered {
     pub path: PathBuf,
     /// Lines that this run wrote.
     pub lines: u64,
-    /// What became of them.
+    /// The fate of the lines.
     pub fate: Fate,
 }
 
-/// What became of the lines of a gathered file.
+/// The fate of the lines of a gathered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// They have the file's name.
@@ -83,7 +83,7 @@ pub(crate) enum Because {
 }
 
 impl fmt::Display for Gathered {
-    /// What happened to the file, as a sentence without a full stop.
+    /// The fate of the file, as a sentence without a full stop.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, lines) = (self.path.display(), text::counted(self.lines, "line"));
         match &self.fate {
@@ -122,7 +122,7 @@ impl RunEnd<'_> {
         }
     }
 
-    /// What the run and its retries have in common.
+    /// The name that a run shares with its retries.
     fn first(&self) -> String {
         if self.retries { self.first.to_owned() } else { first_of(self.first) }
     }

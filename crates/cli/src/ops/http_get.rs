@@ -61,7 +61,7 @@ pub(super) struct HttpGet {
     agent: Agent,
 }
 
-/// What a server answers with.
+/// The answer of a server.
 enum Answer {
     Body(Vec<u8>),
     /// It is to be had elsewhere.

@@ -1,4 +1,4 @@
-//! What stages do to units: one file an op.
+//! The work of stages: one file for each op.
 //!
 //! [`build`] turns an [`OpSpec`] of a flow file into an [`Op`]. An op is shared by all workers of its stage, works on
 //! one [`Record`] at a time, and leaves the record as it found it when it fails: a retry and a dead letter then still
@@ -44,7 +44,7 @@ pub(crate) use self::zstd::most_growth;
 use crate::file::model::OpSpec;
 use crate::record::Record;
 
-/// What a stage does.
+/// The work of a stage.
 pub(crate) trait Op: Send + Sync {
     /// Runs on one unit.
     ///
@@ -80,9 +80,9 @@ pub(crate) trait Op: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct OpError {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: String,
 }
 
@@ -96,7 +96,7 @@ impl OpError {
 /// without.
 ///
 /// # Errors
-/// What can be known before the first unit: a program that is not on the path, a header that is not one, an `append`
+/// Fails on mistakes that need no unit: a program that is not on the path, a header that is not one, an `append`
 /// whose file would differ from unit to unit.
 pub(crate) fn build(spec: &OpSpec, most_in_memory: u64) -> Result<Box<dyn Op>, OpError> {
     let op: Box<dyn Op> = match spec {

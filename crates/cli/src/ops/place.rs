@@ -23,7 +23,7 @@ use crate::leftovers;
 /// Names tried for one temporary file before giving up; more than one only when an earlier process left its own behind.
 const MOST_NAMES: u32 = 100;
 
-/// What happens to a target that exists.
+/// The treatment of a target that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Existing {
     /// It is kept, and [`Placing::put`] fails with [`io::ErrorKind::AlreadyExists`].

@@ -63,7 +63,7 @@ impl Read {
     }
 }
 
-/// What a file has become.
+/// The payload that a file has become.
 struct Made {
     payload: Payload,
     size: u64,

@@ -12,7 +12,7 @@ pub(super) const DEFAULT_MOST: u64 = 10;
 /// Where redirects have led a unit that is not fetched yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Hop {
-    /// What is to be asked for next.
+    /// The URL of the next request.
     pub(crate) url: Url,
     /// Redirects so far.
     pub(crate) count: u64,

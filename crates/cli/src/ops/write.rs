@@ -18,7 +18,7 @@ pub(super) struct Write {
     existing: IfExists,
 }
 
-/// What happens when the file exists.
+/// The treatment of a file that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfExists {
     Fail,

@@ -71,7 +71,7 @@ fn usable(asks: &[Asks<'_>], plan: &Plan) -> u64 {
     own.iter().map(tokens).fold(in_shared, u64::saturating_add)
 }
 
-/// What lets the stage use all of it.
+/// The change that lets the stage use all of it.
 fn advice(asks: &Asks<'_>, capacity: u64) -> String {
     let name = text::printable(&asks.spec.name);
     let wanted = capacity.div_ceil(asks.need.amount);

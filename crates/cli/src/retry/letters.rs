@@ -156,7 +156,7 @@ impl Letters {
         &self.runs
     }
 
-    /// What they are of.
+    /// The run that the letters are of.
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -201,7 +201,7 @@ pub(crate) fn head(run: &str, started: u64) -> String {
     format!("{{\"run\":{},\"started\":{started},", serde_json::Value::from(run))
 }
 
-/// What follows the head of a letter; its members in another order if another program has written it.
+/// A letter without its head; its members may be in another order if another program has written it.
 fn without_head(line: &[u8], letter: &Letter) -> Vec<u8> {
     if let Some(rest) = line.strip_prefix(head(&letter.run, letter.started).as_bytes()) {
         return rest.to_owned();

@@ -19,7 +19,7 @@ use crate::args::{OutputArgs, RetryArgs, RunArgs};
 use crate::file::FlowError;
 use crate::run;
 
-/// What the name of a file of dead letters ends with.
+/// The end of the name of a file of dead letters.
 const ENDING: &str = ".dead-letters.jsonl";
 
 /// Why nothing was retried.

@@ -1,4 +1,4 @@
-//! What a dead letter says of the run it comes from, so that a retry can be that run again.
+//! The run that a dead letter comes from, in enough detail to repeat it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -43,9 +43,9 @@ pub(crate) struct Origin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Bytes {
-    /// What is UTF-8.
+    /// A text in UTF-8.
     Text(String),
-    /// What is not.
+    /// Any other text.
     Hex {
         /// Its bytes in hexadecimal.
         hex: String,
@@ -75,7 +75,7 @@ impl Bytes {
 }
 
 impl Origin {
-    /// What the letters of a first run with these arguments say; `text` is the flow file's.
+    /// The origin of the letters of a first run with these arguments; `text` is the flow file's.
     ///
     /// # Errors
     /// The working folder cannot be found out.

@@ -1,4 +1,4 @@
-//! What is said and written when a run is over, and the exit status that sums it up.
+//! The end of a run: its messages and files, and the exit status that sums it up.
 
 use millstream_command::screen::look::Look;
 use millstream_command::screen::out::{self, complain};
@@ -24,7 +24,7 @@ pub(crate) const INTERRUPTED: u8 = 3;
 /// gathers.
 pub(crate) const NOT_WRITTEN: u8 = 4;
 
-/// What the end of a run is told with.
+/// The facts for the end of a run.
 pub(super) struct Closing<'a> {
     pub(super) run: RunReport<'a>,
     /// The flow at the moment it was abandoned, if it was.

@@ -1,4 +1,4 @@
-//! What a report says of the run that it is about, so that a report that was kept can be told from others.
+//! The identity of a run in its report, which tells kept reports apart.
 
 use std::collections::BTreeMap;
 use std::env;

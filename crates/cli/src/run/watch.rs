@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// the second of two signals ends a run.
 const GRACE: Duration = Duration::from_millis(900);
 
-/// What happens to a run.
+/// An event of a run.
 #[derive(Debug)]
 pub(super) enum Event {
     /// Nothing more will be admitted.
@@ -32,17 +32,17 @@ pub(super) enum Event {
 /// How a run ended.
 #[derive(Debug)]
 pub(super) struct Ending {
-    /// What the flow did; absent if it was abandoned and still did not end.
+    /// The flow's report; absent if the flow was abandoned and still did not end.
     pub(super) report: Option<Box<Report>>,
     /// A signal has stopped admission.
     pub(super) interrupted: bool,
     /// Whether the source was read to its end.
     pub(super) whole: bool,
-    /// What the source panicked with, if it did.
+    /// The panic of the source, if it panicked.
     pub(super) panic: Option<Box<dyn Any + Send>>,
     /// The flow at the moment it was abandoned, if it was.
     pub(super) abandoned: Option<Box<Snapshot>>,
-    /// What left the flow, over time.
+    /// The units that left the flow, over time.
     pub(super) throughput: Throughput,
 }
 

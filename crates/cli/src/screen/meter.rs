@@ -31,7 +31,7 @@ impl Sample {
     }
 }
 
-/// What a [`Meter`] read off: units a second, and the time left if it can be known.
+/// The reading of a [`Meter`]: units a second, and the time left if it can be known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Pace {
     /// Units that leave the flow, a second.

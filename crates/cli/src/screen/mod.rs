@@ -1,4 +1,4 @@
-//! What the command shows: progress while a flow runs, and the report when it is over.
+//! The command's output: progress while a flow runs, and the report when it is over.
 //!
 //! | file | shows |
 //! | --- | --- |
@@ -56,7 +56,7 @@ enum Begins {
     WithTheTotal,
 }
 
-/// What else happens on the terminal while a flow runs. A picture that is drawn over itself would be torn by it.
+/// Other writers to the terminal while a flow runs. Their text would tear a picture that is drawn over itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beside {
     /// Nothing.

@@ -19,7 +19,7 @@ pub(crate) enum ReportFileError {
     Ending {
         /// The file asked for.
         path: PathBuf,
-        /// What it ends in, in words.
+        /// The found extension, in words.
         found: String,
     },
     /// The file cannot be written there.

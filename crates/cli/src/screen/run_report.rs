@@ -13,7 +13,7 @@ use crate::run::identity::Identity;
 /// See the [module](self).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunReport<'a> {
-    /// What the flow did.
+    /// The flow's report.
     pub report: &'a Report,
     /// Which run it was.
     pub identity: &'a Identity,

@@ -10,7 +10,7 @@ use super::throughput::{Sample, Throughput};
 use crate::causes::{Group, Groups};
 use crate::run::identity::Identity;
 
-/// What a report is told with, beside what the flow did.
+/// The facts of a run beside the flow's own report.
 pub(crate) struct RunSample {
     pub(crate) identity: Identity,
     pub(crate) throughput: Throughput,

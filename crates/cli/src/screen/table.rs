@@ -35,7 +35,7 @@ pub(crate) fn table(report: &Report, look: Look) -> String {
     out
 }
 
-/// What came of the run, in one line.
+/// The result of the run, in one line.
 pub(crate) fn headline(report: &Report) -> String {
     let mean = if report.wall_s > 0.0 { report.retired as f64 / report.wall_s } else { 0.0 };
     format!(
@@ -59,7 +59,7 @@ pub(crate) fn conservation(report: &Report) -> String {
     )
 }
 
-/// What a stage's units waited for most, with how long they did in all.
+/// The cause for which a stage's units waited longest, with the time in all.
 pub(crate) fn mostly_for(stage: &StageReport) -> String {
     stage.waited_for.iter().find(|waited| waited.total_ns > 0).map_or_else(String::new, |waited| {
         format!("{} {}", text::printable(&waited.resource), text::span(waited.total_ns))
@@ -71,7 +71,7 @@ pub(crate) fn measured(quantiles: &Quantiles, of: fn(&Quantiles) -> u64) -> Stri
     if quantiles.count == 0 { "–".to_owned() } else { text::span(of(quantiles)) }
 }
 
-/// What is to be said about the whole run, as names and values.
+/// The facts about the whole run, as names and values.
 pub(crate) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let mut facts = vec![("bottleneck", text::printable(&report.bottleneck).into_owned())];
     let memory = match report.memory_cap {

@@ -30,7 +30,7 @@ pub(crate) struct Throughput {
     spacing_s: f64,
 }
 
-/// What left the flow in a span of its time.
+/// The units that left the flow in a span of its time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Span {
     /// Its begin, in seconds since the start.

@@ -1,4 +1,4 @@
-//! What a walk leaves out: folders and files below its root, named in the flow file by any path that leads there.
+//! Exceptions of a walk: folders and files below its root, named in the flow file by any path that leads there.
 //!
 //! A flow that writes into the folder it walks would otherwise take up its own results.
 

@@ -171,7 +171,7 @@ fn compresses(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Zstd { mode: ZstdMode::Compress { .. } })
 }
 
-/// What a source's template stands for: every INPUT when it is `{input}` and nothing else, one path otherwise.
+/// The paths that a source's template stands for: every INPUT if it is `{input}` and nothing else, one path otherwise.
 fn paths(template: &Template, inputs: &[OsString]) -> Result<Vec<PathBuf>, SourceError> {
     let needs_input = template.fields().any(|(field, _)| *field == Field::Input);
     if needs_input && inputs.is_empty() {

@@ -31,14 +31,14 @@ const MOST_OPEN: usize = 64;
 /// Room for the names that one call brings.
 const NAMES: usize = 32 << 10;
 
-/// What a walk takes.
+/// The options of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Options {
     /// Names that start with a dot.
     pub(super) hidden: bool,
     /// Files that `.gitignore` and its kin exclude.
     pub(super) ignored: bool,
-    /// What symbolic links lead to.
+    /// Whether to take the files and folders that symbolic links lead to.
     pub(super) follow: bool,
     /// Ask for sizes, which become what the units declare.
     pub(super) sizes: bool,
@@ -157,7 +157,7 @@ struct Walk {
     path: Vec<u8>,
     /// Where in `path` the part relative to the root starts.
     rel_at: usize,
-    /// What records open their files from, unless links are followed.
+    /// The folder from which records open their files, unless links are followed.
     root: Option<Arc<OwnedFd>>,
     folders: Vec<Folder>,
     linked: Linked,
@@ -170,7 +170,7 @@ struct Folder {
     fd: Option<OwnedFd>,
     /// Device and number, to find out when a link leads back to it. Known when links are followed.
     identity: Option<Identity>,
-    /// What is left to visit; the next is the last.
+    /// Entries still to visit; the next is the last.
     entries: Vec<Entry>,
     /// The length of `Walk::path` for this folder.
     path_len: usize,

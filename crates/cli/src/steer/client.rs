@@ -36,7 +36,7 @@ pub(crate) enum SteerError {
     Unreachable {
         /// Its socket.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// It is there, and does not answer, or not to the end.
@@ -51,12 +51,12 @@ pub(crate) enum SteerError {
         /// Its name.
         run: String,
     },
-    /// What it says is no answer.
+    /// The answer is not one of this version's protocol.
     #[error("{} is not a run of this version of millstream: its answer is wrong, {problem}", shown::path(path))]
     Foreign {
         /// The socket.
         path: PathBuf,
-        /// What is wrong with the answer.
+        /// The problem of the answer.
         problem: String,
     },
     /// The socket is another user's.
@@ -74,10 +74,10 @@ pub(crate) enum SteerError {
     Refused {
         /// Why.
         message: String,
-        /// What can be set, if that is what the request got wrong.
+        /// The settings that exist, if the request named another.
         settable: Vec<String>,
     },
-    /// What was asked for could not be printed.
+    /// The answer could not be printed.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
 }

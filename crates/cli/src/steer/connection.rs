@@ -18,7 +18,7 @@ const ANSWERED_AT_ONCE: usize = 16;
 /// Bytes read at once.
 const CHUNK: usize = 4096;
 
-/// What a line is answered with.
+/// The reply to a line.
 pub(super) struct Reply {
     /// The answer, with its line end.
     pub(super) line: Arc<[u8]>,
@@ -162,7 +162,7 @@ impl Connection {
     }
 }
 
-/// What has come of a request.
+/// The received part of a request.
 enum Received {
     Part,
     /// A whole line, up to this byte.

@@ -11,7 +11,7 @@ pub(crate) const REQUEST_BYTES: usize = 64 * 1024;
 /// The longest answer a client reads: a snapshot of a flow with very many stages.
 pub(crate) const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Request {
@@ -24,7 +24,7 @@ pub(crate) enum Request {
     },
 }
 
-/// What the run answers. Members that do not belong to the request are absent.
+/// The answer of the run. Members that do not belong to the request are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     /// Whether the request was carried out.

@@ -155,7 +155,7 @@ fn accept(listener: &UnixListener, connections: &mut Vec<Connection>, now: Insta
     true
 }
 
-/// What requests are answered from.
+/// The state from which requests are answered.
 struct Desk {
     control: Control,
     /// The last answer to `status`, and when it was given.
@@ -202,7 +202,7 @@ impl Desk {
     }
 }
 
-/// What a client reads that sends these bytes and no more.
+/// The bytes that a client reads if it sends these bytes and no more.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn answers_to(mut requests: &[u8], control: Control) -> Vec<u8> {
     use std::io::{Read as _, Write as _};

@@ -26,13 +26,13 @@ pub(crate) enum SettingError {
     /// There is nothing of that name in this flow.
     #[error("`{key}` cannot be set in this flow")]
     Unknown {
-        /// What was asked for.
+        /// The requested key.
         key: String,
     },
     /// The value does not fit what is to be set.
     #[error("`{key}={value}`: {message}")]
     Value {
-        /// What was asked for.
+        /// The requested key.
         key: String,
         /// The value that does not fit.
         value: String,
@@ -44,7 +44,7 @@ pub(crate) enum SettingError {
     Refused {
         /// The setting, as it was understood.
         setting: String,
-        /// What the engine says.
+        /// The message of the engine.
         message: String,
     },
 }
@@ -282,14 +282,14 @@ fn with_workers(now: &Snapshot, settings: &[String]) -> Snapshot {
 }
 
 impl Setting {
-    /// What stands behind the `=`.
+    /// The text after the `=`.
     fn value(&self) -> String {
         let text = self.to_string();
         text.split_once('=').map_or(text.clone(), |(_, value)| value.to_owned())
     }
 }
 
-/// What can be set in a flow that looks like `now`, with what it is, one a line.
+/// The settings of a flow with the snapshot `now`, each with its value, one per line.
 pub(crate) fn settable(now: &Snapshot) -> Vec<String> {
     let mut lines = vec![format!("inflight={}", now.inflight_cap), Setting::Memory(now.memory_cap).to_string()];
     if now.stages.iter().any(|stage| !stage.blocking) {

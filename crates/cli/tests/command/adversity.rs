@@ -1,4 +1,4 @@
-//! What a machine and its users do to a run: files that cannot be read, names that are no text, nothing to do, more bytes than
+//! Adversity of machines and users: files that cannot be read, names that are not UTF-8, nothing to do, more bytes than
 //! the budget has, a flow file that is none.
 
 use std::ffi::OsStr;

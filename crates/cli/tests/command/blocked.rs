@@ -61,7 +61,7 @@ fn assert_nothing_left(room: &Room) {
     assert_eq!(left(room), [""; 0]);
 }
 
-/// What is left of runs that have ended.
+/// The remains of runs that have ended.
 fn left(room: &Room) -> Vec<String> {
     let names = ["", "out", "runtime/millstream"].into_iter().flat_map(|folder| {
         let entries = fs::read_dir(room.path(folder)).into_iter().flatten();

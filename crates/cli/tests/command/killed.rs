@@ -1,4 +1,4 @@
-//! What is left of a run that was killed, and what the next run does about it.
+//! The remains of a killed run, and the next run, which removes them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What stages do to real files and processes, seen from outside the command.
+//! The work of stages on real files and processes, seen from outside the command.
 
 use std::fs;
 use std::io::Write;

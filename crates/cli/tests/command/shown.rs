@@ -1,4 +1,4 @@
-//! What reaches a terminal or a log: whatever is in names, arguments, files and other processes' words, it is characters that can be
+//! Output on terminals and in logs: names, arguments, files and other processes' words appear as characters that can be
 //! seen.
 
 use std::io::{BufRead, BufReader, Write};

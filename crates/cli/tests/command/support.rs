@@ -78,7 +78,7 @@ impl Room {
         Running::start(self.command(args))
     }
 
-    /// What `millstream status RUN` says of a run.
+    /// The output of `millstream status RUN`.
     pub(crate) fn status(&self, run: &str) -> Value {
         let (out, _) = ended(&self.run(&["status", run, "--json"]), 0);
         serde_json::from_str(&out).expect("JSON")

@@ -205,7 +205,7 @@ struct Caller {
 }
 
 impl Caller {
-    /// What is asked; `None` if it is none of the command's own calls, or about no file with a name.
+    /// The call; `None` if it is not one of the command's own, or concerns no file with a name.
     fn call(&self, asked: &libc::seccomp_data) -> Option<Call> {
         if !Path::new(&format!("/proc/{}/task/{}", self.command, self.thread)).exists() {
             return None;

@@ -13,7 +13,7 @@ use crate::support::{Room, code};
 
 const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;
-/// What each picture says while the unit is under way.
+/// The text of each picture while the unit is under way.
 const IN_FLIGHT: &str = "in flight 1 of 256";
 
 /// Two stages; the first ends when there is a file `open`, or after a minute.
@@ -47,7 +47,7 @@ fn modes(of: &Termios) -> String {
     format!("{:?} {:?} {:?} {:?}", of.input_modes, of.output_modes, of.control_modes, of.local_modes)
 }
 
-/// What a terminal shows: as much of one as the command makes use of.
+/// A terminal, with the abilities that the command uses.
 #[derive(Default)]
 struct Screen {
     rows: Vec<Vec<char>>,

@@ -32,7 +32,7 @@ use crate::temporary::token;
 /// The environment variable of the programs that a run starts.
 pub const MARK: &str = "MILLSTREAM_MARK";
 
-/// What the supervisor is called in lists of processes: `killall millstream` must not end it.
+/// The supervisor's name in lists of processes: `killall millstream` must not end it.
 const NAME: &std::ffi::CStr = c"flow-supervisor";
 
 /// The pause between two searches for processes that are left.
@@ -100,7 +100,7 @@ impl Supervisor {
     }
 }
 
-/// What the missing supervisor means for the user.
+/// The consequence of the missing supervisor for the user.
 pub fn unsupervised(error: &io::Error) -> String {
     format!("if this process is killed, its programs go on: no supervisor: {error}")
 }

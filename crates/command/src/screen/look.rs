@@ -1,4 +1,4 @@
-//! What the place we write to can show: its size, colours, and characters beyond ASCII.
+//! The abilities of the terminal or file that output goes to: size, colours, characters beyond ASCII.
 
 use std::env;
 use std::io::{self, IsTerminal};
@@ -9,15 +9,15 @@ use std::os::fd::AsFd;
 pub enum Paint {
     /// A heading or a name.
     Strong,
-    /// What need not be read to follow.
+    /// Text that a reader may skip.
     Faint,
-    /// What goes well.
+    /// Good news.
     Good,
     /// Text that needs attention.
     Bad,
 }
 
-/// What a terminal (or a file) can show.
+/// The abilities of a terminal (or a file).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// Columns of a line.
@@ -34,7 +34,7 @@ impl Look {
     /// A plain text file of 100 columns: no colours, UTF-8.
     pub const FILE: Self = Self { columns: 100, rows: usize::MAX, color: false, unicode: true };
 
-    /// What the stream's terminal can show right now; `None` if it is none, or one that can only print (`TERM=dumb`).
+    /// The stream's terminal as it is now; `None` if it is none, or one that can only print (`TERM=dumb`).
     fn of_terminal(stream: &(impl IsTerminal + AsFd)) -> Option<Self> {
         let term = env::var_os("TERM").unwrap_or_default();
         if !stream.is_terminal() || term.is_empty() || term == "dumb" {
@@ -51,13 +51,13 @@ impl Look {
         })
     }
 
-    /// What standard error's terminal can show, if it is one.
+    /// Standard error, if it is a terminal.
     #[expect(clippy::disallowed_methods, reason = "nothing is written")]
     pub fn of_stderr() -> Option<Self> {
         Self::of_terminal(&io::stderr())
     }
 
-    /// What standard output's terminal can show, if it is one.
+    /// Standard output, if it is a terminal.
     #[expect(clippy::disallowed_methods, reason = "nothing is written")]
     pub fn of_stdout() -> Option<Self> {
         Self::of_terminal(&io::stdout())
@@ -91,7 +91,7 @@ impl Look {
         format!("{}{part}{}", "█".repeat(full), self.paint(Paint::Faint, &"·".repeat(empty)))
     }
 
-    /// What stands between two parts of a line.
+    /// The separator of two parts of a line.
     pub fn separator(self) -> &'static str {
         if self.unicode { " · " } else { ", " }
     }

@@ -62,7 +62,7 @@ impl<W: Write> Terminal<W> {
         self.out.flush()
     }
 
-    /// What brings the cursor to where the block begins.
+    /// The sequence that moves the cursor to the start of the block.
     fn home(&self, columns: usize) -> String {
         let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns.max(1)).max(1)).sum();
         if rows == 0 { String::new() } else { format!("\r\x1b[{rows}A") }

@@ -9,14 +9,14 @@ use super::decide::View;
 use super::error::{FAILS, HOLDS, UNDECIDED};
 use super::jobs::End;
 
-/// What was observed.
+/// The observations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Subject {
-    /// What all observations come from: `curl -fsS …`, a file's name.
+    /// The origin of all observations: `curl -fsS …`, a file's name.
     pub(super) of: String,
     /// One observation: `run`, `line`, `unit`.
     pub(super) noun: &'static str,
-    /// What a success is, or the range that values lie within.
+    /// The conditions of a success, or the range of the values.
     pub(super) rule: String,
 }
 
@@ -73,7 +73,7 @@ impl Answer {
         format!("the {} is {}", self.quantity(), self.stated.words())
     }
 
-    /// What was found, as a sentence: `holds: the rate of success is at least 0.99`.
+    /// The finding, as a sentence: `holds: the rate of success is at least 0.99`.
     pub(super) fn finding(&self) -> String {
         match self.view.verdict() {
             Some(verdict) => format!("{}: the {} is {}", self.word(), self.quantity(), self.stated.found(verdict)),

@@ -15,7 +15,7 @@ use super::number::{self, Quantity};
 pub(crate) use super::compare::args::CompareArgs;
 pub(crate) use super::functions::args::CsmArgs;
 
-/// What `millstream slo --help` says after the options.
+/// The end of `millstream slo --help`.
 const SLO_HELP: &str = "\
 Examples:
   millstream slo --at-least 0.99 --under 250ms -- curl -fsS http://localhost:8080/health
@@ -36,7 +36,7 @@ Exit status:
 
 0 and 1 are together wrong at most with the probability given by --error, however often and whenever one looks.";
 
-/// What is claimed.
+/// The claim.
 #[derive(Debug, Clone, Args)]
 #[command(group = ArgGroup::new("claim").required(true).multiple(true).args(["at_least", "at_most", "between"]))]
 pub struct ClaimArgs {
@@ -83,7 +83,7 @@ pub struct ColumnArgs {
     /// The field of a line: its number from 1, its name in the first line, or the member of a JSON line (a.b for one within).
     #[arg(long, value_name = "NAME|N")]
     pub column: Option<String>,
-    /// What stands between fields [default: a tab or a comma if the first line has one, else blanks].
+    /// The separator of fields [default: a tab or a comma if the first line has one, else blanks].
     #[arg(long, value_name = "CHAR", value_parser = separator, requires = "column")]
     pub separator: Option<u8>,
 }
@@ -109,10 +109,10 @@ pub struct SloArgs {
     /// Ask something else than for a decision.
     #[command(subcommand)]
     pub other: Option<SloCommand>,
-    /// What is claimed.
+    /// The claim.
     #[command(flatten)]
     pub claim: ClaimArgs,
-    /// What a success is.
+    /// The conditions of a success.
     #[command(flatten)]
     pub success: SuccessArgs,
     /// Claim something about the mean of times or numbers, not about a rate of successes.
@@ -168,7 +168,7 @@ pub struct TellingArgs {
     pub quiet: bool,
 }
 
-/// What else can be asked about an objective.
+/// Further questions about an objective.
 #[derive(Debug, Subcommand)]
 pub enum SloCommand {
     /// Say beforehand how many observations a decision takes, and how likely there is one within the limit.
@@ -178,7 +178,7 @@ pub enum SloCommand {
 /// `millstream slo plan`.
 #[derive(Debug, Args)]
 pub struct SloPlanArgs {
-    /// What is claimed.
+    /// The claim.
     #[command(flatten)]
     pub claim: ClaimArgs,
     /// The most observations there will be.

@@ -1,4 +1,4 @@
-//! What is claimed, from the command line to the mathematics and to words.
+//! Claims, from the command line to the mathematics and to words.
 
 use millstream_csm::means::MeanSetup;
 use millstream_csm::{Claim, Driver, Interval, Method, Setup, Verdict};
@@ -97,7 +97,7 @@ impl Stated {
         self.words_with(|value| self.show(value))
     }
 
-    /// What a verdict says, in words: `at least 0.99`, `not at least 0.99`.
+    /// The verdict in words: `at least 0.99`, `not at least 0.99`.
     pub(super) fn found(&self, verdict: Verdict) -> String {
         match (verdict, self.claim) {
             (Verdict::Holds, Claim::Between { low, .. }) => format!("above {}", self.show(low)),

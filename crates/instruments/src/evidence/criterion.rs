@@ -1,4 +1,4 @@
-//! What a success is.
+//! Criteria of success.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl ExitRule {
     }
 }
 
-/// What a success is: all that is asked for.
+/// The criterion of a success: all its conditions.
 #[derive(Debug, Clone)]
 pub(super) struct Criterion {
     under: Option<Quantity>,
@@ -120,7 +120,7 @@ impl Criterion {
         self.matches.as_ref().is_none_or(|regex| regex.is_match(text))
     }
 
-    /// What a success of a run is, in words that a state file can be held to.
+    /// The criterion for runs, in words that a state file can be compared with.
     pub(super) fn describe_run(&self) -> String {
         let exit = match self.exit {
             ExitRule::Status(status) => format!("exits with {status}"),
@@ -129,7 +129,7 @@ impl Criterion {
         [exit].into_iter().chain(self.describe("takes", "prints a match of")).collect::<Vec<_>>().join(", ")
     }
 
-    /// What a success in the data is.
+    /// The criterion for data, in words.
     pub(super) fn describe_field(&self) -> String {
         let parts: Vec<_> = self.describe("is", "matches").collect();
         if parts.is_empty() { "says so (1, true, ok, pass, yes)".to_owned() } else { parts.join(", ") }

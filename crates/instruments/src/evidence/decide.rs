@@ -4,7 +4,7 @@ use millstream_csm::Interval;
 use millstream_csm::means::{MeanDriver, MeanSetup};
 use millstream_csm::{Driver, Error, Progress, Setup, Verdict};
 
-/// What one observation was.
+/// One observation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Observation {
     /// A success or none.
@@ -13,7 +13,7 @@ pub(super) enum Observation {
     Value(f64),
 }
 
-/// What is asked.
+/// The question.
 #[derive(Debug, Clone)]
 pub(super) enum Question {
     Rate(Setup),

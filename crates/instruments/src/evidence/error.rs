@@ -1,4 +1,4 @@
-//! What keeps a question from being answered, and the exit status that says of which kind it is.
+//! Errors that leave a question without an answer, and their exit statuses.
 
 use std::io;
 use std::path::PathBuf;
@@ -34,17 +34,17 @@ pub enum EvidenceError {
     State {
         /// The file.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         problem: String,
-        /// What to do.
+        /// The remedy.
         help: &'static str,
     },
     /// The program cannot be found or started at all.
     #[error("`{name}` cannot be run: {source}; check its name and that it may be executed")]
     NoProgram {
-        /// What was to be run.
+        /// The program.
         name: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A line is not what was asked for.
@@ -54,7 +54,7 @@ pub enum EvidenceError {
         place: String,
         /// The line, from 1.
         line: u64,
-        /// What was expected and what was found.
+        /// The expected and the found text.
         problem: String,
     },
     /// The data as a whole are of no use.
@@ -62,7 +62,7 @@ pub enum EvidenceError {
     Data {
         /// The file.
         place: String,
-        /// What was expected and what was found.
+        /// The expected and the found text.
         problem: String,
     },
     /// The values are outside what the mathematics was promised.
@@ -70,15 +70,15 @@ pub enum EvidenceError {
     Value {
         /// The file or the program.
         place: String,
-        /// What was promised.
+        /// The broken promise.
         source: millstream_csm::Error,
     },
     /// The system refused something after the first observation.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The action that failed.
         what: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }

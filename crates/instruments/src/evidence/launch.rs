@@ -103,7 +103,7 @@ fn check(errno: c_int) -> io::Result<()> {
     if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
 }
 
-/// What the child does to its descriptors.
+/// The child's actions on its descriptors.
 struct FileActions(posix_spawn_file_actions_t);
 
 impl FileActions {
@@ -129,7 +129,7 @@ impl Drop for FileActions {
     }
 }
 
-/// What the child is: the leader of a group, with no signal blocked, and none ignored but those that this process was
+/// The child's attributes: it leads a group, blocks no signal, and ignores only the signals that this process was
 /// itself told to ignore.
 #[derive(Debug)]
 struct Attributes(posix_spawnattr_t);

@@ -14,7 +14,7 @@ use super::jobs::Interrupts;
 use super::number::Quantity;
 use super::reader::Attentive;
 
-/// What some programs begin a text in UTF-8 with.
+/// The mark with which some programs begin a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The longest line; a longer one is no line of outcomes.
@@ -102,12 +102,12 @@ impl Fields {
         &self.interrupts
     }
 
-    /// What is read, in words.
+    /// The place that is read, in words.
     pub(super) fn place(&self) -> &str {
         &self.place
     }
 
-    /// What is read, in words that do not depend on where the file lies.
+    /// The subject of the data, in words that do not depend on the file's place.
     pub(super) fn subject(&self) -> String {
         match &self.column {
             Some(column) => format!("column {column}"),
@@ -174,7 +174,7 @@ impl Fields {
 }
 
 impl Pick {
-    /// What the column means in a file that begins with this line, and whether the line holds names and no data.
+    /// The meaning of the column in a file that begins with this line, and whether the line holds names and no data.
     fn from_first_line(column: &str, separator: Option<u8>, line: &[u8]) -> Result<(Self, bool), String> {
         if separator.is_none() && line.trim_ascii_start().starts_with(b"{") {
             return Ok((Self::Member(column.split('.').map(str::to_owned).collect()), false));

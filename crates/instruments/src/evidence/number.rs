@@ -20,7 +20,7 @@ impl Quantity {
     /// Reads a number or a time.
     ///
     /// # Errors
-    /// What is wrong, and how either is written.
+    /// The problem, and the form of either.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(value) = parse(text) {
             return Ok(Self { value, is_time: false });
@@ -40,7 +40,7 @@ impl Quantity {
 /// Reads a decimal, a percentage or a C hex float; the result is finite.
 ///
 /// # Errors
-/// What is wrong, and how a number is written.
+/// The problem, and the form of a number.
 pub(crate) fn parse(text: &str) -> Result<f64, String> {
     let malformed =
         || format!("`{text}` is not a number: expected a decimal such as 0.99 or a hex float such as 0x1p-3");
@@ -64,7 +64,7 @@ pub(crate) fn parse(text: &str) -> Result<f64, String> {
 /// Reads two quantities with `..` or a comma between them, the lesser first, both of one kind.
 ///
 /// # Errors
-/// What is wrong with either, or that they are the wrong way round.
+/// The problem of either, or that they are the wrong way round.
 pub(crate) fn parse_pair(text: &str) -> Result<(Quantity, Quantity), String> {
     let (low, high) = text
         .split_once("..")

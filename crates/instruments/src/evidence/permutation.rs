@@ -43,10 +43,10 @@ pub struct PermutationArgs {
     /// Another one.
     #[arg(value_name = "B")]
     pub b: OsString,
-    /// What is compared: A's less B's.
+    /// The statistic: that of A less that of B.
     #[arg(long, value_enum, default_value = "mean")]
     pub statistic: Statistic,
-    /// What counts as at least as extreme as the statistic of A and B. `greater` asks whether A's values are the larger ones,
+    /// The tail that counts as extreme. `greater` asks whether A's values are the larger ones,
     /// as in scipy; `both` counts differences of at least the size observed, where scipy doubles the smaller tail.
     #[arg(long, value_enum, default_value = "both")]
     pub tail: Extreme,
@@ -79,7 +79,7 @@ pub struct PermutationArgs {
     pub json: bool,
 }
 
-/// What is compared.
+/// The statistic of a permutation test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Statistic {
     /// The difference of the means.
@@ -88,7 +88,7 @@ pub enum Statistic {
     Median,
 }
 
-/// What is extreme.
+/// The tail of a permutation test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Extreme {
     /// A difference at least as large.

@@ -26,7 +26,7 @@ use rustix::time::Timespec;
 use super::error::EvidenceError;
 use super::launch::Launcher;
 
-/// What is looked at of the standard output of a run; what comes later is thrown away.
+/// The bytes of a run's standard output that a match sees; the rest is discarded.
 pub(super) const MOST_OUTPUT: usize = 16 << 20;
 
 /// A command that can be run again and again.
@@ -114,7 +114,7 @@ impl Program {
 }
 
 impl<'a> Runner<'a> {
-    /// What is run.
+    /// The program of the run.
     pub(super) fn program(&self) -> &'a Program {
         self.program
     }
@@ -203,7 +203,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours, theirs))
 }
 
-/// What was heard of a run.
+/// The output of a run.
 struct Heard {
     /// Standard output; `None` when closed or not wanted.
     pipe: Option<std::fs::File>,

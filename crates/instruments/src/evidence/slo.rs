@@ -90,7 +90,7 @@ fn decide(args: &SloArgs) -> Result<u8, EvidenceError> {
     Ok(answer.status())
 }
 
-/// What the state file is held to.
+/// The terms that the state file has to meet.
 fn terms(stated: &Stated, method: &str, subject: &Subject) -> Terms {
     vec![
         ("claim", stated.exact_words()),
@@ -121,7 +121,7 @@ fn resume(question: &Question, state: &StateFile) -> Result<Decider, EvidenceErr
     })
 }
 
-/// What to keep in a state file.
+/// The evidence for the state file.
 fn evidence(decider: &Decider) -> Vec<(&'static str, Value)> {
     match decider {
         Decider::Rate(driver) => {

@@ -23,7 +23,7 @@ const FORMAT: &str = "millstream slo state, version 1";
 /// A longer file is none of ours.
 const LONGEST: u64 = 1 << 20;
 
-/// What is asked, in words that lose nothing; the state is held to them.
+/// The question in words that lose nothing; the state has to agree with them.
 pub(super) type Terms = Vec<(&'static str, String)>;
 
 /// An open state file.

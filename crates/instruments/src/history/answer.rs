@@ -145,7 +145,7 @@ impl Answer<'_> {
         out.push('\n');
     }
 
-    /// What a read of the counter-example answers and nothing has written, where it may be an initial value that was not given.
+    /// A value that a read of the counter-example returned and no operation wrote: perhaps the object's initial value.
     fn unwritten(&self, found: &Counterexample) -> Option<Value> {
         let history = self.history;
         if !self.model.initial.is_null() || !self.model.kind.operations().contains(&Op::WRITE) {

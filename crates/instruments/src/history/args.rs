@@ -8,7 +8,7 @@ use millstream_command::{size, time};
 use millstream_history::format::Format;
 use millstream_history::{Kind, Model};
 
-/// What `millstream history check --help` says after the options.
+/// The end of `millstream history check --help`.
 const CHECK_HELP: &str = "\
 Examples:
   millstream history check run.jsonl --spec queue
@@ -42,7 +42,7 @@ Exit status:
 /// `millstream history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// What to do with the history.
+    /// The task for the history.
     #[command(subcommand)]
     pub command: HistoryCommand,
 }
@@ -63,7 +63,7 @@ pub enum HistoryCommand {
 pub struct CheckArgs {
     /// The history; `-` is standard input.
     pub file: PathBuf,
-    /// What the object is: a name, with a capacity (queue:8) or an initial value (register:0, key-value:"") where it has one.
+    /// The kind of object: a name, with a capacity (queue:8) or an initial value (register:0, key-value:"") if it has one.
     #[arg(long, value_name = "SPEC", value_parser = spec)]
     pub spec: Model,
     /// How the history is written: json, jepsen, jepsen-independent (values are vectors `[key value]`) or etcd [default: as it

@@ -1,4 +1,4 @@
-//! What keeps a verdict from being given, and the exit statuses.
+//! Errors that prevent a verdict, and the exit statuses.
 
 use std::io;
 use std::path::PathBuf;

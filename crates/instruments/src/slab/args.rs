@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use millstream_command::size;
 
-/// What `millstream slab --help` says after the options.
+/// The end of `millstream slab --help`.
 const EXIT_STATUS: &str = "\
 Examples:
   millstream slab create /dev/shm/sessions --object 256 --objects 1000000
@@ -26,7 +26,7 @@ Exit status:
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub struct SlabArgs {
-    /// What to do with the slab.
+    /// The task for the slab.
     #[command(subcommand)]
     pub command: SlabCommand,
 }

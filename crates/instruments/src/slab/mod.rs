@@ -127,7 +127,7 @@ fn check(args: &CheckArgs) -> Result<u8, Error> {
     Ok(UNSOUND)
 }
 
-/// What is wrong whenever one looks: others may be at work, and then something is always on its way.
+/// The damage that repeated inspections agree on: while other processes work, a single one always finds objects in motion.
 fn lasting(file: &Path) -> Result<Report, Error> {
     const LOOKS: u32 = 5;
     const PAUSE: Duration = Duration::from_millis(20);

@@ -158,7 +158,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
     })
 }
 
-/// What is declared and used by nothing: mostly a slip in the name of what was to use it.
+/// Warnings of declared names without a use: mostly a slip in the name at the place of use.
 fn warnings<'a>(
     reading: &Reading<'_>,
     resources: &[resource::Declared],
@@ -188,7 +188,7 @@ mod tests {
     use super::super::model::{BatchSpec, Hold, OpSpec, RateSpec, ResourceKind, RetrySpec, WorkersBound};
     use super::{FlowFile, parse};
 
-    /// What `millstream plan --help` shows.
+    /// The flow file that `millstream plan --help` shows.
     const REFERENCE: &str = include_str!("../reference.toml");
 
     fn reference() -> FlowFile {

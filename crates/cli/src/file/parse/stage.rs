@@ -91,7 +91,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// What the checks of the graph look at.
+    /// The facts for the checks of the graph.
     pub(super) fn node(&self) -> Node<'_> {
         let exit = |exit: &'_ Option<Option<String>>| match exit {
             None => Exit::Unknown,
@@ -144,7 +144,7 @@ impl Draft {
     }
 }
 
-/// What a stage can refer to.
+/// The names to which a stage can refer.
 struct Scope<'a> {
     stages: &'a [&'a str],
     resources: &'a [Declared],

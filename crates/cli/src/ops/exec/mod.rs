@@ -44,7 +44,7 @@ pub(super) struct Exec {
     dir: Option<PathTemplate>,
 }
 
-/// What is run.
+/// The program of the stage.
 enum Program {
     /// Found on the search path before the first unit.
     Found { name: OsString, path: PathBuf },
@@ -188,7 +188,7 @@ impl Op for Exec {
 }
 
 impl Program {
-    /// What `template` names.
+    /// The program that `template` names.
     fn new(template: &Template) -> Result<Self, OpError> {
         let Some(name) = template.constant() else { return Ok(Self::Named(template.clone())) };
         let name = OsString::from_vec(name.to_vec());

@@ -27,7 +27,7 @@ pub(super) enum Ending {
     Cancelled(Failure),
 }
 
-/// What a program said.
+/// The output of a program.
 pub(super) struct Spoken {
     /// All of its standard output, when that was captured.
     pub(super) stdout: Vec<u8>,
@@ -120,7 +120,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// What standard input, output and error are ready for.
+    /// The readiness of standard input, output and error.
     fn ready(&self, most: Duration) -> io::Result<[PollFlags; 3]> {
         let pipes = [
             self.stdin.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::OUT)),

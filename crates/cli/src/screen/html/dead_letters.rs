@@ -48,7 +48,7 @@ pub(super) fn section(run: &RunReport<'_>) -> String {
     out
 }
 
-/// What is said of a group: its message, after the kind of failure where that is more than an error.
+/// The text for a group: its message, after the kind of failure if that is more than an error.
 fn reason(group: &Group) -> String {
     match group.cause {
         Cause::Error => group.message.clone(),

@@ -1,4 +1,4 @@
-//! What happened in each stage, and how resources were used.
+//! The work of each stage, and the use of resources.
 
 use std::fmt::Write as _;
 
@@ -66,7 +66,7 @@ fn time(report: &Report) -> String {
     out + "</tbody></table></div>\n"
 }
 
-/// What units waited for, the longest in all first: the order of the colours.
+/// The causes of waiting, the longest in all first: the order of the colours.
 fn wait_colours(report: &Report) -> Vec<&str> {
     let mut sums: Vec<(&str, u64)> = Vec::new();
     for waited in report.stages.iter().flat_map(|stage| &stage.waited_for) {

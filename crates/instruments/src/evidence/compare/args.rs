@@ -59,7 +59,7 @@ pub struct CompareArgs {
     /// How the commands are run.
     #[command(flatten)]
     pub running: RunningArgs,
-    /// What is done around the runs.
+    /// The commands around the runs.
     #[command(flatten)]
     pub around: AroundArgs,
     /// Draw the order of the commands from this [default: a fresh one, which is told].
@@ -73,7 +73,7 @@ pub struct CompareArgs {
     pub quiet: bool,
 }
 
-/// What is done around the runs of commands, and how the commands are made.
+/// The commands around the runs, and the values that make several commands of one.
 #[derive(Debug, Args)]
 pub struct AroundArgs {
     /// Run each command this many times before the first measured round.

@@ -116,7 +116,7 @@ fn commands(args: &CompareArgs) -> Result<Vec<Command>, EvidenceError> {
     Ok(commands)
 }
 
-/// What is run around the commands.
+/// The commands that run before, between and after the measured ones.
 struct Around {
     setup: Vec<(&'static str, Program)>,
     prepare: Vec<(&'static str, Program)>,
@@ -262,7 +262,7 @@ impl Race<'_> {
     }
 }
 
-/// What all children that have ended, and theirs, took of processors so far: user and system time.
+/// The processor time of all children that have ended, and of their children: user and system.
 fn processor_times() -> (Duration, Duration) {
     // SAFETY: zeros are a `rusage`, and the call writes nothing but that one.
     let usage = unsafe {

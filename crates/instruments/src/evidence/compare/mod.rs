@@ -27,7 +27,7 @@ use self::args::CompareArgs;
 use super::ended;
 use super::error::EvidenceError;
 
-/// What a shell would do something with; a line without them is words and blanks.
+/// Characters with a meaning to a shell; a line without them is words and blanks.
 const SHELL: &[u8] = b"|&;<>()$`\\\"'*?[]#~=%{}!\n";
 
 /// Compares and gives the exit status.
@@ -40,7 +40,7 @@ fn paired(error: f64, at_most_slower: Option<f64>) -> Result<Paired, EvidenceErr
     Paired::new(error, 1.0 + at_most_slower.unwrap_or(0.0)).map_err(EvidenceError::Question)
 }
 
-/// What the `place`-th of those compared is called: A, B, … Z, A1, B1, …
+/// The name of the `place`-th competitor: A, B, … Z, A1, B1, …
 fn letter(place: usize) -> String {
     let letter = char::from(b'A' + (place % 26) as u8);
     if place < 26 { letter.to_string() } else { format!("{letter}{}", place / 26) }

@@ -16,7 +16,7 @@ use crate::evidence::json::Object;
 use crate::evidence::number::{short, short_high, short_low};
 use crate::evidence::print;
 
-/// What is compared.
+/// The names of the competitors.
 pub(super) struct Subject {
     name: String,
     /// Of a command.
@@ -59,15 +59,15 @@ impl Against {
     }
 }
 
-/// What came out.
+/// The result of a comparison.
 pub(super) struct Answer<'a> {
     pub(super) args: &'a CompareArgs,
     pub(super) subjects: Vec<Subject>,
     /// All but the first, compared with it.
     pub(super) others: Vec<Against>,
-    /// What was compared: `pairs of runs`, …
+    /// The compared things: `pairs of runs`, …
     pub(super) of: &'static str,
-    /// What the promise depends on.
+    /// The condition of the promise.
     pub(super) condition: &'static str,
     /// Why it was not decided.
     pub(super) reason: &'static str,

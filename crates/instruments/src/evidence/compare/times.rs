@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What one run took.
+/// The times of one run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Took {
     pub(super) wall: Duration,
@@ -22,7 +22,7 @@ pub(super) struct Times {
     system: f64,
 }
 
-/// What they come to, in seconds.
+/// A summary of times, in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Summary {
     pub(super) mean: f64,

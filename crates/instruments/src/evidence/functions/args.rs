@@ -27,7 +27,7 @@ Exit status (`permutation` has its own):
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct CsmArgs {
-    /// What is asked.
+    /// The function.
     #[command(subcommand)]
     pub command: CsmCommand,
 }
@@ -83,7 +83,7 @@ pub struct IntervalArgs {
     /// The most that the probability of missing the true rate may be.
     #[arg(long, value_name = "E", value_parser = number::parse)]
     pub error: f64,
-    /// What the interval promises.
+    /// The promise of the interval.
     #[arg(long, value_enum, default_value = "watched")]
     pub kind: Kind,
     /// Print JSON.
@@ -91,7 +91,7 @@ pub struct IntervalArgs {
     pub json: bool,
 }
 
-/// What an interval promises.
+/// The promise of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// Right at all numbers of observations at once: look whenever you like, stop when you like.
@@ -128,7 +128,7 @@ pub struct QuantileArgs {
 /// `millstream csm power`.
 #[derive(Debug, Args)]
 pub struct PowerArgs {
-    /// What is claimed.
+    /// The claim.
     #[command(flatten)]
     pub claim: ClaimArgs,
     /// The true rate.

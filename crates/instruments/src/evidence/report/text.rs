@@ -45,7 +45,7 @@ pub(in crate::evidence) fn text(answer: &Answer, look: Look) -> String {
     out
 }
 
-/// What was observed, on one line.
+/// The observations, on one line.
 pub(in crate::evidence) fn observed(answer: &Answer) -> String {
     let view = &answer.view;
     let mut line = format!("{} of {}", text::counted(view.trials, answer.subject.noun), answer.subject.of);
