@@ -27,9 +27,9 @@
 //! maximum error, with 106 bits wherever 53 would not suffice; the level is the upper end of the sum, rounded up.
 //!
 //! # Published figures
-//! Paul Khuong's article on the method prints levels at a threshold of 98 %. He rounds to the safe side as well,
-//! from Robbins' inequality for factorials, which is Stirling's series cut after one term; so his levels have the
-//! slack of the next term, and they moved with the logarithm of the system's library. Ours:
+//! Paul Khuong's article on the method prints levels at a threshold of 98 %. They, too, are rounded to the
+//! safe side, from Robbins' inequality for factorials, which is Stirling's series cut after one term; so they have the
+//! slack of the next term, and moved with the logarithm of the system's library. Ours:
 //!
 //! | successes of trials | printed | here |
 //! | --- | --- | --- |
@@ -39,8 +39,8 @@
 //! | 1984 of 2000 | -4.190687115879456 | -4.1907134264331 |
 //! | 3972 of 4000 | -17.238559826956475 (stop) | -17.2385685324129 (stop) |
 //!
-//! His 99.9 % interval from those 4000 trials, 0.98821198 to 0.99638327, is wider than the exact one by `7e-6` below
-//! and `2e-9` above, as his series for the Beta distribution stops early; [`beta_bound`](crate::beta_bound) gives
+//! The printed 99.9 % interval from those 4000 trials, 0.98821198 to 0.99638327, is wider than the exact one by `7e-6` below
+//! and `2e-9` above, as its series for the Beta distribution stops early; [`beta_bound`](crate::beta_bound) gives
 //! 0.98821935 to 0.99638327.
 
 use crate::choose::split;

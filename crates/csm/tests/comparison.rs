@@ -136,7 +136,7 @@ fn samples_of_fixed_sizes_tell_a_fifth_with_three_hundred_values() {
 }
 
 #[test]
-fn equally_distributed_samples_of_fixed_sizes_are_called_different_no_more_often_than_promised() {
+fn equal_distributions_are_called_different_no_more_often_than_promised() {
     let (error, runs) = (0.2, 600);
     let mut random = Random::seeded(6);
     // With ties, and without.

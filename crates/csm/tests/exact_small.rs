@@ -16,7 +16,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::One;
 
-const MOST: u32 = 60;
+const MAX_N: u32 = 60;
 
 const RATES: [f64; 8] = [0.5, 0.98, 1.0 / 3.0, 0.01, 0.999_999, 1e-300, 5e-324, 1.0 - f64::EPSILON / 2.0];
 
@@ -30,7 +30,7 @@ fn check_above(name: &str, bound: &BigRational, truth: &(BigRational, BigRationa
 
 #[test]
 fn every_coefficient_is_enclosed() {
-    for n in 0..=MOST {
+    for n in 0..=MAX_N {
         for (k, coefficient) in pascal(n).iter().enumerate() {
             let truth = ln(coefficient, &BigInt::one());
             let bounds = log_choose(n.into(), k as u64).expect("a valid question");
@@ -49,7 +49,7 @@ fn every_level_is_above_the_truth() {
     for alpha in RATES {
         let (p, bits) = dyadic(alpha);
         let q = (BigInt::one() << bits) - &p;
-        for n in 0..=MOST {
+        for n in 0..=MAX_N {
             for (s, coefficient) in pascal(n).iter().enumerate() {
                 let likelihood = coefficient * (n + 1) * p.pow(s as u32) * q.pow(n - s as u32);
                 let truth = ln(&likelihood, &(BigInt::one() << (bits * n)));
@@ -92,7 +92,7 @@ fn one_minus(x: &(BigInt, u32)) -> (BigInt, u32) {
 #[test]
 fn every_beta_bound_is_safe_and_near() {
     let errors = [0.05, 1e-3, 1e-9, 0.4, 0.5, 0.6, 0.999, 1e-100];
-    for n in 1..=MOST {
+    for n in 1..=MAX_N {
         let coefficients = pascal(n);
         for a in 1..=n {
             let b = n + 1 - a;

@@ -29,7 +29,7 @@ fn the_published_mean_sample_numbers_come_out() {
 }
 
 #[test]
-fn the_balanced_method_needs_at_most_seven_tenths_of_robbins_trials_where_it_matters() {
+fn the_balanced_method_needs_at_most_seven_tenths_of_robbins_trials() {
     for (threshold, rate, error) in [(0.98, 0.993, 1e-3), (0.99, 0.999, 1e-3), (0.95, 0.97, 0.05)] {
         let ratio = mean_trials(Method::Balanced, threshold, rate, error)
             / mean_trials(Method::Robbins, threshold, rate, error);
@@ -38,7 +38,7 @@ fn the_balanced_method_needs_at_most_seven_tenths_of_robbins_trials_where_it_mat
 }
 
 #[test]
-fn the_default_needs_no_more_trials_than_a_beta_binomial_mixture_tuned_to_the_answer() {
+fn the_default_needs_no_more_trials_than_a_mixture_tuned_to_the_answer() {
     // The default does not know the answer, and its interval is included.
     for (threshold, rate, error) in [
         (0.98, 0.993, 1e-3),

@@ -1,8 +1,8 @@
-//! The figures that Paul Khuong printed in his articles on the confidence sequence method.
+//! The figures that Paul Khuong printed in articles on the confidence sequence method.
 //!
-//! He, too, rounds to the safe side. The values here lie between his and the truth: where he used Robbins' inequality
-//! for factorials, which is the series without its next term, and a series that stops early for the Beta distribution,
-//! his figures have the slack of those.
+//! They, too, are rounded to the safe side. The values here lie between the printed ones and the truth: those come from
+//! Robbins' inequality for factorials, which is the series without its next term, and from a series that stops early for
+//! the Beta distribution, and have the slack of both.
 
 use millstream_csm::{Side, beta_bound, log_choose, robbins};
 
@@ -43,7 +43,7 @@ fn beta_bounds_are_no_wider_than_printed() {
     }
 }
 
-/// The excess of his bound on the logarithm of a binomial coefficient over the truth.
+/// The excess of the printed bound on the logarithm of a binomial coefficient over the truth.
 #[test]
 fn binomial_coefficients_are_closer_than_printed() {
     for (n, k, excess) in [(10, 5, 5.1e-4), (1000, 500, 5.6e-8), (1000, 5, 2.6e-4)] {

@@ -7,7 +7,7 @@ use std::time::Duration;
 ///
 /// The default, [`Batch::auto`], takes as many units as fit into about 200 µs by the stage's own measured service time
 /// in a flow that pulls a source, and into about 20 µs where units are sent one by one or the stage blocks; at most 64,
-/// and never so many that a worker would get nothing of the units in flight. Cheap stages lose nothing to hand-overs,
+/// and few enough that every worker gets a share of the units in flight. Cheap stages lose nothing to hand-overs,
 /// and long ones spread over all workers. The units of a batch run one after the other. Choose
 /// [`Batch::of(1)`](Batch::of) where each of them waits for something that several could wait for at once, and seldom
 /// long enough to be measured; and where units wait *for one another*, because a unit that waits for another one of its
@@ -22,7 +22,7 @@ impl Batch {
     /// The maximum size of a batch.
     pub const MAX_SIZE: usize = 65_536;
     /// The maximum size of a batch that [`Batch::auto`] forms.
-    pub(crate) const AUTO_MOST: usize = 64;
+    pub(crate) const MAX_AUTO: usize = 64;
 
     /// A batch that is sized by the measured service time.
     pub const fn auto() -> Self {

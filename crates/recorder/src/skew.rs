@@ -38,7 +38,7 @@ const MIN_ROUNDS: u64 = 16;
 /// The total time after which rounds take too long.
 const LONG: Duration = Duration::from_millis(5);
 /// The same while they prove next to nothing: on a busy machine all may have been preempted.
-const LONGEST: Duration = Duration::from_millis(300);
+const MAX_TIME: Duration = Duration::from_millis(300);
 /// The total time for more rounds with processors whose rounds took longest and still prove next to nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -147,7 +147,7 @@ impl Table {
         let began = Instant::now();
         let (mut rounds, mut rounds_awake) = (0, 0);
         while rounds_awake < ROUNDS {
-            let long = if are_coarse(source, bounds) { LONGEST } else { LONG };
+            let long = if are_coarse(source, bounds) { MAX_TIME } else { LONG };
             if rounds >= MIN_ROUNDS && began.elapsed() > long {
                 break;
             }

@@ -94,7 +94,7 @@ impl MeanDriver {
                 return Err(Error::NotFinite { what, found });
             }
             if !(0.0..=most * (1.0 + 1e-6)).contains(&found) {
-                return Err(Error::OutOfRange { what, expected: "what so many values can add up to", found });
+                return Err(Error::OutOfRange { what, expected: "a sum that this number of values can have", found });
             }
         }
         if state.trials > MAX_TRIALS {

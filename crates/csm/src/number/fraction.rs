@@ -2,7 +2,7 @@
 //!
 //! The lower tail is `I_x(a, b) = x^a (1-x)^b / (a B(a, b)) F` with `F = 2F1(a + b, 1; a + 1; x)`, for which
 //! Gauss found a continued fraction whose `j`-th tail is a ratio of neighbouring hypergeometric functions.
-//! Taking two of his steps at once and scaling the tail before step `2m` by `m / (a + 2m)` gives
+//! Taking two of these steps at once and scaling the tail before step `2m` by `m / (a + 2m)` gives
 //!
 //! ```text
 //! F   = (a + 1 + w_0 S_1) / (1 + L + w_0 S_1)                        L   = a (1-x) - b x

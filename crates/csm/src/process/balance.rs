@@ -7,8 +7,8 @@
 //! But it does not use up its share. Where successes are common, each failure multiplies the evidence for "below" at
 //! once, by fifty at 0.98, so the process does not reach `1/eps` but jumps past it, and the probability of stopping is
 //! well below the given share. [`ln_shares`] computes that probability, and gives the narrow side the rest: some 70 %
-//! of `eps` instead of 2 %, for nothing. The wide side keeps Robbins' share, so no test becomes slower than his, except
-//! for the last fraction of a per cent that the evidence of the wrong side lent him.
+//! of `eps` instead of 2 %, for nothing. The wide side keeps Robbins' share, so no test becomes slower than with
+//! Robbins' criterion, except for the last fraction of a per cent that the evidence of the wrong side lent it.
 //!
 //! **The computation.** `P` is the law of the trials at the threshold, `Q` their law when the rate is drawn uniformly
 //! from (0, 1) first. Under `Q`, after `h` of `n` trials in the wide direction, the next one is in that direction with

@@ -90,7 +90,7 @@ impl State {
             let share = in_flight / threads.max(1);
             let lasts_ns = if has_source && !stage.blocking { FROM_SOURCE_NS } else { SHORT_NS };
             // Each worker gets two batches: one that runs, and one that is next.
-            stage.auto = AutoBatch { lasts_ns, max_units: (share / 2).clamp(1, Batch::AUTO_MOST), share };
+            stage.auto = AutoBatch { lasts_ns, max_units: (share / 2).clamp(1, Batch::MAX_AUTO), share };
         }
     }
 }

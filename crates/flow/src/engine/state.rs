@@ -176,7 +176,7 @@ pub(crate) struct StageState {
     pub(crate) batches: VecDeque<GrantedBatch>,
     /// Units in `batches`, and those counted by `in_turns`.
     pub(crate) granted: usize,
-    /// Units that workers have taken besides the batch that counts as running.
+    /// Units that workers have taken in addition to the batch that counts as running.
     pub(crate) in_turns: usize,
     /// Units that wait for a resource, by resource.
     pub(crate) parked: Vec<u32>,

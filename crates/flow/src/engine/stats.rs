@@ -5,11 +5,11 @@ use hdrhistogram::Histogram;
 use crate::snapshot::Quantiles;
 
 /// The longest time that a distribution resolves: one hour. Longer times are recorded as this.
-const LONGEST_NS: u64 = 3_600_000_000_000;
+const MAX_NS: u64 = 3_600_000_000_000;
 
 pub(crate) fn histogram() -> Histogram<u64> {
     // Two digits: each bucket is within 1 % of its values, and a histogram takes 36 KiB.
-    Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("the bounds are constant and valid")
+    Histogram::new_with_bounds(1, MAX_NS, 2).expect("the bounds are constant and valid")
 }
 
 pub(crate) fn quantiles(histogram: &Histogram<u64>) -> Quantiles {
@@ -110,6 +110,6 @@ mod tests {
             assert!(got.abs_diff(exact) <= exact / 100, "{got} {exact}");
         }
         h.saturating_record(u64::MAX);
-        assert!(quantiles(&h).max >= LONGEST_NS);
+        assert!(quantiles(&h).max >= MAX_NS);
     }
 }

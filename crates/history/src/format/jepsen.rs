@@ -21,7 +21,7 @@ use crate::operation::{Operation, Status};
 use crate::value::Value;
 
 /// The maximum length of a form, because every further line parses it from its beginning.
-const LONGEST_FORM: usize = 1 << 16;
+const MAX_FORM: usize = 1 << 16;
 
 /// The notation of independent objects' keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub(super) fn read(input: impl BufRead, kind: Option<Kind>, keys: Keys) -> Resul
             })?;
         let read = begun.0.len() - left;
         begun.0.drain(..read);
-        if begun.0.len() > LONGEST_FORM {
-            let message = format!("a form does not end within {LONGEST_FORM} bytes");
+        if begun.0.len() > MAX_FORM {
+            let message = format!("a form does not end within {MAX_FORM} bytes");
             return Err(Problem::Syntax(message).at(begun.1));
         }
     }

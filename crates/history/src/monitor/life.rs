@@ -65,7 +65,7 @@ mod tests {
     use super::{Life, Span, after_the_end};
 
     #[test]
-    fn an_insertion_returns_before_the_removal_and_a_removal_is_called_after_the_insertion() {
+    fn an_insertion_returns_before_its_removal_is_called() {
         let span = |call, ret| Span { call, ret };
         let life = Life::new(span(2, 9), span(0, 5));
         assert_eq!(life, Life { insert: span(2, 5), remove: span(2, 5) });

@@ -19,7 +19,7 @@
 //! not: the flags behind it are set all the same, followers stop before the gap and go on when it closes.
 //!
 //! - The first disruptor let completions wait for each other by spinning; with more threads than cores the spinner
-//!   keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). His cure, a list of
+//!   keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). The cure, a list of
 //!   pending positions and a state machine *unpublished → pending → published* in which a failed compare-and-swap means
 //!   "another thread does it", takes a store and one or more compare-and-swaps on a shared cursor for each completion,
 //!   and one thread may end up publishing for all.

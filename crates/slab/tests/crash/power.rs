@@ -18,7 +18,7 @@ use crate::tracer::Child;
 const SECTOR: usize = 512;
 /// Enough that their words fill several sectors.
 const OBJECTS: u64 = 200;
-/// The number of random devices for each state of the file, times the stress, besides the two that have every version
+/// The number of random devices for each state of the file, times the stress, in addition to the two that have every version
 /// or none.
 const DEVICES: u64 = 2;
 /// The maximum number of objects promised at once.

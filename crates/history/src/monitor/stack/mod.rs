@@ -247,12 +247,12 @@ impl Pieces {
 
 /// The shortest window of a chain in which no value can lie at the bottom, if a short one exists.
 fn stuck_window<'a>(lives: &[Life], chain: &'a [u32]) -> &'a [u32] {
-    const LONGEST: usize = 6;
+    const MAX_WINDOW: usize = 6;
     let stuck = |window: &&[u32]| {
         let first = lives[window[0] as usize].insert.ret;
         let last = lives[window[window.len() - 1] as usize].remove.call;
         window.iter().map(|&i| &lives[i as usize]).all(|life| life.insert.call > first || life.remove.ret < last)
     };
-    let short = (2..=LONGEST.min(chain.len())).find_map(|width| chain.windows(width).find(stuck));
+    let short = (2..=MAX_WINDOW.min(chain.len())).find_map(|width| chain.windows(width).find(stuck));
     short.unwrap_or(chain)
 }
