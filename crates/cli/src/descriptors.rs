@@ -21,10 +21,10 @@ const BESIDE: u64 = 8;
 const USUALLY_OPEN: u64 = 16;
 
 /// The most connections that are kept while no request uses them.
-const MOST_IDLE: u64 = 256;
+const MAX_IDLE: u64 = 256;
 
 /// The most threads of a stage that blocks, where nothing else bounds them.
-const MOST_THREADS: u64 = millstream_flow::MAX_WORKERS_BY_NEEDS as u64;
+const MAX_THREADS: u64 = millstream_flow::MAX_WORKERS_BY_NEEDS as u64;
 
 /// How many may be open during the run of this flow.
 fn limit(file: &FlowFile) -> u64 {
@@ -68,7 +68,7 @@ pub(crate) fn needed(op: &OpSpec) -> u64 {
 /// How many idle connections an `http-get` stage may keep.
 pub(crate) fn idle_connections() -> usize {
     let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (current / 8).clamp(1, MOST_IDLE) as usize
+    (current / 8).clamp(1, MAX_IDLE) as usize
 }
 
 /// How many units may share, if they could use more at once than there are; `workers` is the number of shared workers, and
@@ -87,7 +87,7 @@ fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use:
     let wanted = shared + beside.sum::<u64>();
     let lists = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::Append { .. })).count() as u64;
     let fetches = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::HttpGet(_))).count() as u64;
-    let idle = fetches * (limit / 8).clamp(1, MOST_IDLE);
+    let idle = fetches * (limit / 8).clamp(1, MAX_IDLE);
     let left = limit.saturating_sub(in_use + BESIDE + 2 * lists + idle);
     let least = uses().map(|(.., each)| each).max()?;
     (left < wanted).then_some(left.max(least))
@@ -95,7 +95,7 @@ fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use:
 
 /// The most units that a stage with threads of its own runs at once.
 fn at_once(file: &FlowFile, stage: &StageSpec, workers: usize) -> u64 {
-    let ceiling = stage.workers.map_or(MOST_THREADS, |(_, ceiling)| ceiling.resolve(workers) as u64);
+    let ceiling = stage.workers.map_or(MAX_THREADS, |(_, ceiling)| ceiling.resolve(workers) as u64);
     let by_needs = stage.needs.iter().filter_map(|need| {
         let resource = file.resources.iter().find(|resource| resource.name == need.resource)?;
         match resource.kind {

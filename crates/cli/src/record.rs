@@ -184,9 +184,9 @@ impl Record {
             .unwrap_or(0)
     }
 
-    /// The permissions that a file made from this unit may have, to be masked as usual: nobody but its owner may do with it
-    /// what not everybody may do with the file that the unit was [read](Self::mode) from, or is. The group of the new file is
-    /// another than that file's, so it counts among the others.
+    /// The permissions of a file made from this unit, to be masked as usual: group and others get those that others have on
+    /// the file that the unit was [read](Self::mode) from, or is. The group of the new file is another than that file's, so
+    /// it counts among the others.
     pub(crate) fn permissions(&self) -> u32 {
         let everybody = match self.mode.or_else(|| Some(self.own_file()?.st_mode)) {
             Some(mode) => mode & (mode >> 3) & 0o6,

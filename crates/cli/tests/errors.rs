@@ -310,7 +310,7 @@ needs = { left = 1 }
     says(
         text,
         &[
-            "a cycle of needs: units could wait for one another for ever",
+            "a cycle of needs: units could wait for one another forever",
             "18 │ needs = { right = 1 }",
             "asks for `right` while holding `left`",
             "27 │ needs = { left = 1 }",
@@ -475,7 +475,7 @@ fn slips_of_values_and_of_the_graph_are_told_together() {
 }
 
 #[test]
-fn what_nothing_uses_is_warned_about_and_refused_by_nobody() {
+fn unused_names_are_warned_about_and_refused_by_no_command() {
     let folder = tempfile::tempdir().unwrap();
     let warned = |text: &str| {
         std::fs::write(folder.path().join("f.toml"), text).unwrap();

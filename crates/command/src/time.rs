@@ -7,7 +7,7 @@ use std::time::Duration;
 const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 /// The longest time: a year. A longer one is a slip of the keyboard.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Reads a time such as `250ms`, `1.5s` or `2h`.
 ///
@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     };
     Duration::try_from_secs_f64(number * seconds)
         .ok()
-        .filter(|time| *time <= LONGEST)
+        .filter(|time| *time <= MAX_TIME)
         .ok_or_else(|| format!("`{text}` is longer than a year"))
 }
 

@@ -24,11 +24,11 @@ use crate::record::Record;
 /// Separates the answers to one request and the next.
 const NEXT: u8 = 0x1e;
 
-/// The bytes after it are sent again and again, up to [`MOST_SENT`].
+/// The bytes after it are sent again and again, up to [`MAX_SENT`].
 const AGAIN: u8 = 0x1c;
 
 /// All that a server sends in answer to one request; far more than the body that is taken.
-const MOST_SENT: usize = 4 << 20;
+const MAX_SENT: usize = 4 << 20;
 
 /// The largest body that is taken.
 const MAX_BYTES: u64 = 1 << 20;
@@ -117,7 +117,7 @@ impl Answer {
             return amount;
         }
         let again = self.again.iter().cycle().skip((at - self.once.len()) % self.again.len().max(1));
-        let amount = if self.again.is_empty() { 0 } else { room.len().min(MOST_SENT.saturating_sub(at)) };
+        let amount = if self.again.is_empty() { 0 } else { room.len().min(MAX_SENT.saturating_sub(at)) };
         room[..amount].iter_mut().zip(again).for_each(|(to, from)| *to = *from);
         amount
     }

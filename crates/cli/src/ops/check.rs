@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_that_nobody_made_is_no_match() {
+    fn a_hash_of_other_content_is_no_match() {
         let error = check(CheckField::Sha256, "", Record::line(b"l".to_vec())).unwrap_err();
         assert!(error.contains("no `sha256` stage"), "{error}");
     }

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 
 /// The first growth of a buffer whose final size is not known; it doubles from there.
-const LEAST_GROWTH: usize = 16 << 10;
+const MIN_GROWTH: usize = 16 << 10;
 
 /// Reads at most `most` bytes into the room that `buffer` has, without growing it; the number read is 0 at the end.
 ///
@@ -30,7 +30,7 @@ pub(super) fn read_some(from: impl AsFd, buffer: &mut Vec<u8>, most: usize) -> i
 
 /// The capacity that a full buffer should get next.
 pub(super) fn next_capacity(buffer: &Vec<u8>) -> usize {
-    buffer.capacity().saturating_mul(2).max(LEAST_GROWTH)
+    buffer.capacity().saturating_mul(2).max(MIN_GROWTH)
 }
 
 /// Gives `buffer` exactly this capacity if it has less.

@@ -2,7 +2,7 @@
 //!
 //! Connections are kept and used again by all workers of the stage. The body is read as it comes, up to a greatest size, into
 //! memory that is granted as it fills: a server that announces much and sends little holds little. One that says nothing for
-//! [`MOST_SILENCE`] is given up on, and the stage's time limit bounds each request. A status of 400 and above is a failure:
+//! [`MAX_SILENCE`] is given up on, and the stage's time limit bounds each request. A status of 400 and above is a failure:
 //! permanent, but for 408, 429 and the 500s, which the stage's retry policy may try again. It does so no sooner than the server
 //! asks for in `Retry-After`, up to a longest pause.
 //!
@@ -28,16 +28,16 @@ use crate::record::Record;
 use crate::web_url;
 
 /// The largest body taken when the flow file does not say `max_bytes`.
-const DEFAULT_MOST_BYTES: u64 = 256 << 20;
+const DEFAULT_MAX_BYTES: u64 = 256 << 20;
 
 /// The longest pause that a server can ask for when the flow file does not say `max_retry_after`.
 const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// The longest that finding a host's address or connecting to it may take.
-const MOST_CONNECTING: Duration = Duration::from_secs(10);
+const MAX_CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// The longest that a connected server may say nothing.
-const MOST_SILENCE: Duration = Duration::from_secs(30);
+const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 /// Connections to one host that are kept for later requests.
 const IDLE_CONNECTIONS_PER_HOST: usize = 16;
@@ -49,7 +49,7 @@ const STEP: u64 = 256 << 10;
 const FIRST_ROOM: u64 = 64 << 10;
 
 /// The longest body of a redirect that is read so that its connection can be used again.
-const MOST_REDIRECT_BODY: u64 = 16 << 10;
+const MAX_REDIRECT_BODY: u64 = 16 << 10;
 
 /// See the [module](self).
 pub(super) struct HttpGet {
@@ -85,19 +85,19 @@ impl HttpGet {
             .http_status_as_error(false)
             .max_redirects(0)
             .user_agent(concat!("millstream/", env!("CARGO_PKG_VERSION")))
-            .timeout_resolve(Some(MOST_CONNECTING))
-            .timeout_connect(Some(MOST_CONNECTING))
-            .timeout_per_read(Some(MOST_SILENCE))
-            .timeout_per_write(Some(MOST_SILENCE))
+            .timeout_resolve(Some(MAX_CONNECT_TIME))
+            .timeout_connect(Some(MAX_CONNECT_TIME))
+            .timeout_per_read(Some(MAX_SILENCE))
+            .timeout_per_write(Some(MAX_SILENCE))
             .max_idle_connections(descriptors::idle_connections())
             .max_idle_connections_per_host(IDLE_CONNECTIONS_PER_HOST.min(descriptors::idle_connections()))
             .build();
         Ok(Self {
             url: spec.url.clone(),
-            most_bytes: spec.max_bytes.unwrap_or(DEFAULT_MOST_BYTES),
+            most_bytes: spec.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
             max_retry_after: spec.max_retry_after.unwrap_or(DEFAULT_MAX_RETRY_AFTER),
             redirects: Redirects {
-                most: spec.max_redirects.unwrap_or(redirect::DEFAULT_MOST),
+                most: spec.max_redirects.unwrap_or(redirect::DEFAULT_MAX_REDIRECTS),
                 downgrade: spec.downgrade,
             },
             headers,
@@ -254,7 +254,7 @@ fn shown(text: &[u8]) -> String {
 /// Reads the short body of an answer that is of no use, so that the next request can use its connection.
 fn discard(response: Response<Body>) {
     let body = response.into_body();
-    if body.content_length().is_some_and(|bytes| bytes <= MOST_REDIRECT_BODY) {
+    if body.content_length().is_some_and(|bytes| bytes <= MAX_REDIRECT_BODY) {
         // A connection that fails here is not used again.
         let _ = std::io::copy(&mut body.into_reader(), &mut std::io::sink());
     }
@@ -266,10 +266,10 @@ fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
     match error {
         Error::Timeout(Timeout::Global) => Failure::timeout("the stage's time limit passed"),
         Error::Timeout(Timeout::PerRead | Timeout::PerWrite) => {
-            Failure::msg(format!("the server said nothing for {} s", MOST_SILENCE.as_secs()))
+            Failure::msg(format!("the server said nothing for {} s", MAX_SILENCE.as_secs()))
         }
         Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
-            Failure::msg(format!("no connection within {} s", MOST_CONNECTING.as_secs()))
+            Failure::msg(format!("no connection within {} s", MAX_CONNECT_TIME.as_secs()))
         }
         Error::HostNotFound => Failure::msg("the host's name has no address"),
         Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl => Failure::permanent(error.to_string()),

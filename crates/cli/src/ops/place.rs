@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use crate::leftovers;
 
 /// Names tried for one temporary file before giving up; more than one only when an earlier process left its own behind.
-const MOST_NAMES: u32 = 100;
+const MAX_NAMES: u32 = 100;
 
 /// The treatment of a target that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Placing {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "the path names a folder, not a file"));
         }
         let mut made_parents = false;
-        for _ in 0..MOST_NAMES {
+        for _ in 0..MAX_NAMES {
             let temporary = target.with_file_name(temporary::name());
             let listed = leftovers::note(&temporary);
             match File::options().write(true).create_new(true).mode(permissions).open(&temporary) {

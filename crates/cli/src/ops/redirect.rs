@@ -7,7 +7,7 @@ use url::Url;
 use crate::web_url;
 
 /// Redirects that are followed when the flow file does not say `max_redirects`.
-pub(super) const DEFAULT_MOST: u64 = 10;
+pub(super) const DEFAULT_MAX_REDIRECTS: u64 = 10;
 
 /// Where redirects have led a unit that is not fetched yet.
 #[derive(Debug, Clone)]

@@ -1,8 +1,8 @@
 //! Templates that name files, rendered so that data cannot leave the folder the flow's author named.
 //!
 //! In `path = "out/{name}"` the author says `out/` and a URL, a line or a JSON member says the rest. A rest of
-//! `../../.ssh/authorized_keys`, or of `/etc/passwd` where the template starts with the field, would go where nobody
-//! meant it to. So a component `..` that data has a part in is refused, and so is an absolute path that data makes
+//! `../../.ssh/authorized_keys`, or of `/etc/passwd` where the template starts with the field, would leave the
+//! folder that the author means. So a component `..` that data has a part in is refused, and so is an absolute path that data makes
 //! absolute. `{path}` and `{dir}` at the very start are the exception: they *are* a path, the unit's own, and what is
 //! written beside it or read from it goes there by intention. Elsewhere they are data like all else.
 //!

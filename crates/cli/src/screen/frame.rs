@@ -25,7 +25,7 @@ const BAR_COLUMNS: usize = 14;
 /// Names are cut to this many columns before a column of numbers goes.
 const NAME_COLUMNS: usize = 12;
 /// Longer names are cut even where there is room.
-const NAME_COLUMNS_MOST: usize = 24;
+const MAX_NAME_COLUMNS: usize = 24;
 
 /// Draws the flow for a place that looks like `look`.
 pub(crate) fn frame(snapshot: &Snapshot, pace: &Pace, look: Look) -> Vec<String> {
@@ -121,7 +121,7 @@ struct Layout {
 impl Layout {
     /// Leaves columns out until the lines fit, the bar first.
     fn fit(columns: Vec<Column>, longest_name: usize, room: usize) -> Self {
-        let name = longest_name.clamp(text::width("stage"), NAME_COLUMNS_MOST);
+        let name = longest_name.clamp(text::width("stage"), MAX_NAME_COLUMNS);
         let mut layout = Self { name, bar: BAR_COLUMNS, columns };
         while layout.width() > room {
             layout.name = name.min(NAME_COLUMNS);

@@ -2,7 +2,7 @@
 //!
 //! Lines are read as they are asked for, and only one is held: any length of input takes the same memory. A line is
 //! bytes up to a newline (a carriage return before it belongs to the ending) or up to a NUL byte; the last one needs no
-//! ending. A line longer than [`LONGEST_LINE`] is not kept: in its place comes a record that says so, and the next line
+//! ending. A line longer than [`MAX_LINE_BYTES`] is not kept: in its place comes a record that says so, and the next line
 //! is read as usual.
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::record::Record;
 
 /// The longest line taken, in bytes.
-pub(super) const LONGEST_LINE: usize = 16 << 20;
+pub(super) const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// Bytes asked of the operating system at once.
 const READ: usize = 64 << 10;
@@ -38,7 +38,7 @@ impl<R: Read> Lines<R> {
             reader: BufReader::with_capacity(READ, input),
             name,
             ending: if null { 0 } else { b'\n' },
-            longest: LONGEST_LINE,
+            longest: MAX_LINE_BYTES,
             number: 0,
             buffer: Vec::new(),
             failed: false,

@@ -26,7 +26,7 @@ use crate::ops::most_growth;
 use crate::record::Record;
 
 /// Folders held open at once; below them, files are asked for by their whole path.
-const MOST_OPEN: usize = 64;
+const MAX_OPEN: usize = 64;
 
 /// Room for the names that one call brings.
 const NAMES: usize = 32 << 10;
@@ -224,7 +224,7 @@ impl Walk {
             entries.push(Entry { name: name.to_owned(), kind: entry.file_type() });
         }
         entries.sort_unstable_by(|one, other| other.name.cmp(&one.name));
-        let fd = (self.folders.len() < MOST_OPEN).then_some(fd);
+        let fd = (self.folders.len() < MAX_OPEN).then_some(fd);
         self.folders.push(Folder { fd, identity, entries, path_len: self.path.len() });
         Ok(())
     }
@@ -384,7 +384,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
 
-    use super::{Again, Except, MOST_OPEN, Options, check, open};
+    use super::{Again, Except, MAX_OPEN, Options, check, open};
     use crate::file::template::{Field, Fields};
     use crate::record::Record;
 
@@ -570,15 +570,15 @@ mod tests {
     fn folders_deeper_than_may_be_open_are_walked_too() {
         let folder = tempfile::tempdir().unwrap();
         let mut deep = folder.path().to_owned();
-        for depth in 0..MOST_OPEN * 2 {
+        for depth in 0..MAX_OPEN * 2 {
             deep.push("d");
             fs::create_dir(&deep).unwrap();
             fs::write(deep.join("f"), vec![0; depth]).unwrap();
         }
         let found = records(folder.path(), ALL);
-        assert_eq!(found.len(), MOST_OPEN * 2);
+        assert_eq!(found.len(), MAX_OPEN * 2);
         assert!(found.iter().all(|record| record.fault.is_none() && record.path().is_file()));
-        assert_eq!(found.iter().map(Record::bytes).sum::<u64>(), (0..MOST_OPEN as u64 * 2).sum::<u64>());
+        assert_eq!(found.iter().map(Record::bytes).sum::<u64>(), (0..MAX_OPEN as u64 * 2).sum::<u64>());
     }
 
     #[test]

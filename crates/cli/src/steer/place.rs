@@ -154,7 +154,7 @@ impl Run {
     fn is_live(&self) -> bool {
         match connect(&self.path) {
             Ok(_) => true,
-            // So many wait to be answered already.
+            // The queue of waiting connections is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
             Err(error) => {
                 // A run between making its socket and listening refuses too, but its process is there.

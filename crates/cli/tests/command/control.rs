@@ -37,7 +37,7 @@ fn a_run_takes_no_other_runs_socket_away() {
 }
 
 #[test]
-fn clients_that_drip_or_flood_hold_up_nobody() {
+fn clients_that_drip_or_flood_delay_neither_run_nor_clients() {
     let room = Room::new(GATE);
     let running = gated(&room, &[]);
     let path = running.control.to_str().unwrap();

@@ -27,7 +27,7 @@ fn a_run_is_over_when_its_program_has_ended() {
 }
 
 #[test]
-fn a_run_whose_output_is_looked_at_lasts_until_nobody_holds_that() {
+fn a_run_with_matched_output_lasts_until_no_process_holds_it() {
     let room = room();
     let says_it_late = "(sleep 0.3; echo late) & exit 0";
     let args =

@@ -57,7 +57,7 @@ fn the_programs_of_a_killed_run_die_and_the_next_run_clears_up() {
     until("its program is gone", || !outer.runs());
     until("what the program has started is gone", || !inner.runs());
     assert!(daemon.runs(), "what has left the session is its own master");
-    // SAFETY: `kill` takes two numbers; the process is the daemon, which nobody else ends.
+    // SAFETY: `kill` takes two numbers; the process is the daemon, which no other code ends.
     unsafe { libc::kill(daemon.0.parse().unwrap(), libc::SIGKILL) };
 
     assert!(socket.exists() && entries(&out).len() == 1, "nobody has cleared up yet");
@@ -76,7 +76,7 @@ fn a_run_whose_terminal_is_closed_leaves_nothing() {
         running.line_with("no more units are admitted");
         running.signal(signal);
         let (status, _, err) = running.end();
-        // SAFETY: `kill` takes two numbers; the process is the daemon, which nobody else ends.
+        // SAFETY: `kill` takes two numbers; the process is the daemon, which no other code ends.
         unsafe { libc::kill(daemon.0.parse().unwrap(), libc::SIGKILL) };
         assert_eq!(code(status), 3, "{err}");
         until("its programs are gone", || !outer.runs() && !inner.runs());

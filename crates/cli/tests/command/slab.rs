@@ -115,7 +115,7 @@ fn what_a_crash_has_left_is_shown_and_recovered_only_by_recover() {
 }
 
 #[test]
-fn what_is_wrong_is_printed_and_is_the_exit_status_although_the_slab_can_t_be_opened() {
+fn problems_are_printed_and_are_the_exit_status_although_the_slab_cannot_be_opened() {
     let room = Room::new("");
     let path = room.path("pool");
     let slab = Slab::<u64>::options(100).chain(4).create(&path).expect("a slab");

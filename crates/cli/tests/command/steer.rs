@@ -208,7 +208,7 @@ fn a_run_that_says_nothing_is_named() {
     let room = Room::new(GATE);
     let (silent, other) = (gated(&room, &[]), gated(&room, &[]));
     silent.signal(libc::SIGSTOP);
-    // The second time so many have asked that it is not even offered another connection.
+    // The second time its queue of connections is full, so it is not even offered another one.
     let mut offered = Vec::new();
     for _ in 0..2 {
         let (out, err) = ended(&room.run(&["status"]), 0);

@@ -135,7 +135,7 @@ pub(crate) fn end_of(child: &mut Child) -> ExitStatus {
 pub(crate) struct Process(pub(crate) String);
 
 impl Process {
-    /// Whether it has not ended; one that nobody has reaped yet has.
+    /// Whether it has not ended; a zombie has.
     pub(crate) fn runs(&self) -> bool {
         fs::read_to_string(format!("/proc/{}/stat", self.0)).is_ok_and(|stat| !stat.contains(") Z"))
     }
@@ -208,7 +208,7 @@ impl Drop for Running {
 pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !so() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain until {what}");
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?}, and not until {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -58,7 +58,7 @@ pub(crate) enum Answer {
     Go,
     /// The call fails with this error.
     Fail(i32),
-    /// A write writes so many bytes.
+    /// A write writes this number of bytes.
     Short(usize),
     /// The call does not return.
     Never,
@@ -179,7 +179,7 @@ fn serve(listener: &OwnedFd, command: Pid, answer: &mut dyn FnMut(&Call) -> Answ
             // The caller has been killed meanwhile.
             continue;
         }
-        // SAFETY: as above.
+        // SAFETY: a reply of zeros is valid: it has integers alone.
         let mut reply: libc::seccomp_notif_resp = unsafe { std::mem::zeroed() };
         reply.id = asked.id;
         let caller = Caller { command, thread: asked.pid };

@@ -114,7 +114,7 @@ impl Group {
                 return Ok(false);
             }
             std::thread::sleep(pause.min(left));
-            pause = (pause * 2).min(LONGEST_LOOK);
+            pause = (pause * 2).min(MAX_LOOK);
         }
     }
 

@@ -106,10 +106,10 @@ fn replaced(
 
 /// How many characters follow the escape of a sequence that sets a colour or a weight, if `rest` is what follows.
 fn colour(rest: &str) -> Option<usize> {
-    const LONGEST: usize = 24;
+    const MAX_NUMBERS: usize = 24;
     let numbers = rest.strip_prefix('[')?;
     let end = numbers.bytes().position(|byte| !matches!(byte, b'0'..=b'9' | b';'))?;
-    (numbers.as_bytes()[end] == b'm' && end <= LONGEST).then_some(end + 2)
+    (numbers.as_bytes()[end] == b'm' && end <= MAX_NUMBERS).then_some(end + 2)
 }
 
 /// The path as it is or, where that could not be read or copied, quoted for a shell: `$'caf\xe9'`.

@@ -104,7 +104,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// Characters that are kept for each column of a text that is cut: those without a width could be any number.
-const MOST_CHARACTERS: usize = 8;
+const MAX_CHARACTERS: usize = 8;
 
 /// The text cut to at most `columns`, its last one an ellipsis if anything was cut.
 pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
@@ -116,7 +116,7 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     }
     let mut out = String::new();
     let mut used = 0;
-    for c in text.chars().take(columns * MOST_CHARACTERS) {
+    for c in text.chars().take(columns * MAX_CHARACTERS) {
         let w = c.width().unwrap_or(0);
         if used + w >= columns {
             break;

@@ -218,11 +218,11 @@ fn at_least_one(text: &str) -> Result<u64, String> {
 }
 
 fn jobs(text: &str) -> Result<usize, String> {
-    const MOST: usize = 1024;
+    const MAX_JOBS: usize = 1024;
     match text.parse() {
         Ok(0) => Err("zero runs at a time would observe nothing".to_owned()),
-        Ok(count) if count <= MOST => Ok(count),
-        Ok(_) => Err(format!("at most {MOST} runs at a time")),
+        Ok(count) if count <= MAX_JOBS => Ok(count),
+        Ok(_) => Err(format!("at most {MAX_JOBS} runs at a time")),
         Err(_) => Err("expected a number of runs".to_owned()),
     }
 }

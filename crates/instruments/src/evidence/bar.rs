@@ -16,7 +16,7 @@ use super::decide::View;
 const LIVE_EVERY: Duration = Duration::from_millis(100);
 /// How long there is silence at first where there is no terminal; each silence after it is half as long again.
 const PLAIN_FIRST: Duration = Duration::from_secs(2);
-const PLAIN_LONGEST: Duration = Duration::from_secs(60);
+const MAX_PLAIN_PAUSE: Duration = Duration::from_secs(60);
 
 /// Shows progress on standard error.
 pub(super) struct Bar {
@@ -55,7 +55,7 @@ impl Bar {
         let shown = match &mut self.mode {
             Mode::Quiet => Ok(()),
             Mode::Plain => {
-                self.pause = (self.pause * 3 / 2).min(PLAIN_LONGEST);
+                self.pause = (self.pause * 3 / 2).min(MAX_PLAIN_PAUSE);
                 out::try_complain(&lines(now - self.start, Look::FILE)[0])
             }
             Mode::Live(terminal) => match Look::of_stderr() {

@@ -18,7 +18,7 @@ use super::reader::Attentive;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The longest line; a longer one is no line of outcomes.
-const LONGEST_LINE: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// The fields of a file, one a line. Empty lines are passed over.
 pub(super) struct Fields {
@@ -157,7 +157,7 @@ impl Fields {
 
     fn read_line(&mut self) -> Result<bool, EvidenceError> {
         self.text.clear();
-        let read = self.reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut self.text);
+        let read = self.reader.by_ref().take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut self.text);
         if read.is_err() && self.interrupts.any() {
             return Ok(false);
         }
@@ -166,7 +166,7 @@ impl Fields {
         if self.line == 1 && self.text.starts_with(BYTE_ORDER_MARK) {
             self.text.drain(..BYTE_ORDER_MARK.len());
         }
-        if length as u64 > LONGEST_LINE {
+        if length as u64 > MAX_LINE_BYTES {
             return Err(self.problem("expected lines of outcomes or numbers, found one longer than 1 MiB"));
         }
         Ok(length > 0)
@@ -211,8 +211,9 @@ pub(super) fn quantity(field: &str) -> Result<Quantity, String> {
 
 /// The beginning of a field as it can be shown.
 pub(super) fn excerpt(field: &[u8]) -> String {
-    const LONGEST: usize = 40;
-    text::fit(&text::printable(&String::from_utf8_lossy(&field[..field.len().min(8 * LONGEST)])), LONGEST).into_owned()
+    const MAX_COLUMNS: usize = 40;
+    text::fit(&text::printable(&String::from_utf8_lossy(&field[..field.len().min(8 * MAX_COLUMNS)])), MAX_COLUMNS)
+        .into_owned()
 }
 
 fn nth_field(line: &[u8], index: usize, separator: Separator, into: &mut Vec<u8>) -> Result<(), String> {
@@ -324,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_refused_before_it_fills_memory() {
-        let long: &'static str = Box::leak("7".repeat(LONGEST_LINE as usize + 2).into_boxed_str());
+        let long: &'static str = Box::leak("7".repeat(MAX_LINE_BYTES as usize + 2).into_boxed_str());
         assert!(read(long, None).unwrap_err().contains("longer than 1 MiB"));
     }
 }

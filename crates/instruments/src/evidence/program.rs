@@ -27,7 +27,7 @@ use super::error::EvidenceError;
 use super::launch::Launcher;
 
 /// The bytes of a run's standard output that a match sees; the rest is discarded.
-pub(super) const MOST_OUTPUT: usize = 16 << 20;
+pub(super) const MAX_OUTPUT: usize = 16 << 20;
 
 /// A command that can be run again and again.
 #[derive(Debug)]
@@ -172,7 +172,7 @@ impl<'a> Runner<'a> {
     fn listen(&self, group: &mut Group, heard: &mut Heard, most: Duration, is_known: bool) -> io::Result<bool> {
         let handle = if is_known { None } else { group.handle()? };
         let is_watched = handle.is_some();
-        let most = if is_watched || is_known { most } else { most.min(LONGEST_LOOK) };
+        let most = if is_watched || is_known { most } else { most.min(MAX_LOOK) };
         // The program's end is looked at first: what it said was said before.
         let fds = [handle, Some(self.complaints.as_fd()), heard.pipe.as_ref().map(AsFd::as_fd)];
         let mut asked: Vec<PollFd<'_>> =
@@ -218,7 +218,7 @@ impl Heard {
         let mut room = [0; 1 << 14];
         match pipe.read(&mut room) {
             Ok(length) => {
-                let kept = length.min(MOST_OUTPUT - self.output.len());
+                let kept = length.min(MAX_OUTPUT - self.output.len());
                 self.output.extend_from_slice(&room[..kept]);
                 Ok(length > 0)
             }
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wants_any_more_is_stopped() {
+    fn an_unwanted_run_is_stopped() {
         let program = Program::new(&["sleep".into(), "60".into()], None, false).unwrap();
         assert!(program.runner().unwrap().run(1, &AtomicBool::new(true)).unwrap().is_none());
     }
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn endless_output_is_cut_and_not_waited_for() {
         let run = run("head -c 20000000 /dev/zero", None);
-        assert_eq!(run.output.len(), MOST_OUTPUT);
+        assert_eq!(run.output.len(), MAX_OUTPUT);
         assert!(run.status.unwrap().success());
     }
 

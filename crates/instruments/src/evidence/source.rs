@@ -21,7 +21,7 @@ use super::{flow_report, supervised};
 
 /// The most runs of a command unless `--limit` says otherwise: a claim at whose threshold the truth lies exactly is never
 /// decided.
-const MOST_RUNS: u64 = 1_000_000;
+const MAX_RUNS: u64 = 1_000_000;
 
 /// How many lines of data there are between two looks at the clock.
 const LINES_A_LOOK: u64 = 1 << 12;
@@ -172,7 +172,7 @@ fn observe_runs(
     session: &mut Session<'_>,
 ) -> Result<Ended, EvidenceError> {
     let allowance = Allowance {
-        runs: args.running.limit.unwrap_or(MOST_RUNS),
+        runs: args.running.limit.unwrap_or(MAX_RUNS),
         until: args.running.time.map(|time| Instant::now() + time),
         jobs: args.jobs,
         first: session.kept + 1,

@@ -21,7 +21,7 @@ use super::report::replace;
 
 const FORMAT: &str = "millstream slo state, version 1";
 /// A longer file is none of ours.
-const LONGEST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The question in words that lose nothing; the state has to agree with them.
 pub(super) type Terms = Vec<(&'static str, String)>;
@@ -60,7 +60,7 @@ impl StateFile {
         }
         let mut text = String::new();
         const FOREIGN: &str = "name another file, or remove this one to begin without evidence";
-        if ours.len() > LONGEST || file.read_to_string(&mut text).is_err() {
+        if ours.len() > MAX_BYTES || file.read_to_string(&mut text).is_err() {
             return Err(refuse("it is no state of `millstream slo`".to_owned(), FOREIGN));
         }
         let mut state = Self { path: path.to_owned(), terms, kept: None, is_empty: text.is_empty(), _file: file };

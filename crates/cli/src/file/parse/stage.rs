@@ -288,7 +288,7 @@ fn need(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<NeedSpec> {
     if amount > spec.kind.capacity() {
         let has = if spec.kind.is_rate() { "has a burst of" } else { "has" };
         let message = format!(
-            "{amount} of `{resource}` are needed, and it {has} {}: the unit would wait for ever",
+            "{amount} of `{resource}` are needed, and it {has} {}: the unit would wait forever",
             spec.kind.capacity()
         );
         return refuse(Problem::new(message), "too much", "ask for less, or declare more".to_owned());

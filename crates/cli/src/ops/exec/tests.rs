@@ -178,20 +178,20 @@ fn a_time_limit_ends_the_whole_group() {
 }
 
 #[test]
-fn who_ignores_sigterm_is_killed() {
+fn a_program_that_ignores_sigterm_is_killed() {
     let script = "trap '' TERM; echo $$ >> $NUMBERS; (while :; do sleep 0.05; done) & echo $! >> $NUMBERS; \
                   wait; while :; do :; done";
     leaves_nobody(script);
 }
 
 #[test]
-fn who_outlives_the_leader_and_holds_its_output_is_killed() {
+fn a_child_that_outlives_the_leader_and_holds_its_output_is_killed() {
     let script = "echo $$ >> $NUMBERS; sleep 100 & echo $! >> $NUMBERS; exit 0";
     leaves_nobody(script);
 }
 
 #[test]
-fn who_closes_its_output_and_stays_is_killed() {
+fn a_program_that_closes_its_output_and_stays_is_killed() {
     let script = "echo $$ >> $NUMBERS; sleep 100 >&- 2>&- <&- & echo $! >> $NUMBERS; exec >&- 2>&- <&-; wait";
     leaves_nobody(script);
 }
@@ -208,7 +208,7 @@ fn what_was_said_before_the_time_limit_is_in_the_message() {
 }
 
 #[test]
-fn output_of_who_outlives_the_leader_is_waited_for() {
+fn output_of_a_child_that_outlives_the_leader_is_waited_for() {
     let said = run(sh("(sleep 0.2; echo late) & echo early"), record("")).unwrap().payload;
     assert_eq!(said, b"early\nlate\n");
 }

@@ -432,7 +432,7 @@ fn a_redirect_waits_for_the_slot_of_the_host_it_leads_to() {
 }
 
 #[test]
-fn a_server_that_announces_much_and_sends_little_holds_nobody_up() {
+fn a_server_that_announces_much_and_sends_little_delays_no_unit() {
     let text = r#"
         inflight = 4
         memory = "4MiB"

@@ -19,16 +19,16 @@ use crate::payload::{Coding, Payload, Stream};
 use crate::record::Record;
 
 /// A block holds at most 128 KiB and takes more than three bytes: no frame expands more than this.
-const MOST_EXPANSION: u64 = 128 << 10;
+const MAX_EXPANSION: u64 = 128 << 10;
 
 /// Bytes produced between two looks at the time limit and at cancellation.
 const STEP: usize = 8 << 20;
 
 /// The largest window that a frame may want, as a power of two: what the `zstd` program takes, too, unless told otherwise.
-const MOST_WINDOW_LOG: u32 = 27;
+const MAX_WINDOW_LOG: u32 = 27;
 
 /// The window that every frame may want, which the format asks of every decoder.
-const LEAST_WINDOW_LOG: u32 = 23;
+const MIN_WINDOW_LOG: u32 = 23;
 
 /// See the [module](self).
 pub(super) struct Decompress {
@@ -109,7 +109,7 @@ fn content_size(packed: &[u8]) -> Result<Option<u64>, Failure> {
     let Some(size) = size.filter(|_| find_frame_compressed_size(packed) == Ok(packed.len())) else {
         return Ok(None);
     };
-    if size > (packed.len() as u64).saturating_mul(MOST_EXPANSION) {
+    if size > (packed.len() as u64).saturating_mul(MAX_EXPANSION) {
         return Err(Failure::permanent(format!(
             "cannot decompress: the frame of {} bytes says it holds {size}, which no frame of this length can",
             packed.len()
@@ -135,7 +135,7 @@ fn window_log(start: &[u8]) -> u32 {
         _ => 0,
     };
     let log = u64::BITS - window.saturating_sub(1).leading_zeros();
-    log.clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG)
+    log.clamp(MIN_WINDOW_LOG, MAX_WINDOW_LOG)
 }
 
 impl Decompress {
@@ -214,7 +214,7 @@ impl Decompress {
             match passed {
                 Ok(_) => return Ok(stream.of_len(made)),
                 // A frame behind the first one may want a larger window.
-                Err(failure) if failure.is_permanent() && window_log < MOST_WINDOW_LOG => window_log = MOST_WINDOW_LOG,
+                Err(failure) if failure.is_permanent() && window_log < MAX_WINDOW_LOG => window_log = MAX_WINDOW_LOG,
                 Err(failure) => return Err(failure),
             }
         }

@@ -15,7 +15,7 @@ use super::number::exact;
 use super::{ended, permutation, print};
 
 /// The most numbers that are held to find a quantile of.
-const MOST_VALUES: usize = 1 << 28;
+const MAX_VALUES: usize = 1 << 28;
 
 /// Answers one question.
 pub(crate) fn csm(args: &CsmArgs) -> ExitCode {
@@ -94,8 +94,8 @@ pub(super) fn read_values(mut fields: Fields) -> Result<Vec<f64>, EvidenceError>
         if *is_time.get_or_insert(value.is_time) != value.is_time {
             return Err(fields.problem("expected all lines to be times or none, found one that differs from the first"));
         }
-        if values.len() == MOST_VALUES {
-            return Err(fields.problem(format!("expected at most {MOST_VALUES} numbers, found more")));
+        if values.len() == MAX_VALUES {
+            return Err(fields.problem(format!("expected at most {MAX_VALUES} numbers, found more")));
         }
         values.push(value.value);
     }
