@@ -24,7 +24,7 @@ use super::live;
 const QUICK_LOOKS: u32 = 24;
 
 /// The longest pause between two looks at a program, on a kernel whose processes are no descriptors.
-pub const LONGEST_LOOK: Duration = Duration::from_millis(10);
+pub const MAX_LOOK: Duration = Duration::from_millis(10);
 
 /// This side of a program's standard streams.
 pub type Pipes = (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>);

@@ -9,7 +9,7 @@ mod tail;
 
 use std::time::Duration;
 
-pub use self::group::{Group, LONGEST_LOOK, Pipes};
+pub use self::group::{Group, MAX_LOOK, Pipes};
 pub use self::search::find;
 pub use self::status::how;
 pub use self::tail::{STDERR_TAIL, Tail};
