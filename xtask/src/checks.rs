@@ -2,6 +2,7 @@
 
 use crate::bare;
 use crate::fast;
+use crate::measured;
 use crate::members::Member;
 use crate::models::{self, LOOM_PACKAGES};
 use crate::msrv;
@@ -10,6 +11,7 @@ use crate::python;
 use crate::seeds;
 use crate::step::Step;
 use crate::tools::Tool;
+use crate::words;
 
 /// What a run is about.
 pub(crate) struct Scope<'a> {
@@ -40,6 +42,9 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         fmt(scope).needs(Tool::rustfmt()).narrowed().fast(),
         Step::inspect("models", "the loom step runs every loom model", models::check_listed).fast(),
         Step::inspect("promises", "every test that docs/security.md names exists", promises::check).fast(),
+        Step::inspect("figures", "pages repeat measured figures as docs/measured.md has them", measured::check).fast(),
+        Step::inspect("words", "comments, pages and names read as native English, and links resolve", words::check)
+            .fast(),
         Step::inspect("seeds", "every randomised test draws from the seed of the run", seeds::check).fast(),
         Step::cargo("clippy", "no lint fires in any target", clippy(scope)).needs(Tool::clippy()).narrowed().fast(),
         // In the workspace build the command turns optional features on; in a user's build they are off.

@@ -7,6 +7,7 @@ mod bare;
 mod checks;
 mod choice;
 mod fast;
+mod links;
 mod measured;
 mod members;
 mod minutes;
@@ -14,11 +15,13 @@ mod models;
 mod msrv;
 mod names;
 mod promises;
+mod prose;
 mod python;
 mod seeds;
 mod soak;
 mod step;
 mod tools;
+mod words;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -41,10 +44,11 @@ Commands:
   bench [ARG]...    Print the benchmark report; the arguments go to the bench program
                     (`cargo xtask bench --help` lists them); `bench --write [WORKLOAD] [ARG]...`
                     also writes docs/measured.md
+  words             Check the English of comments, pages and names, and the links of pages
   help              Show this text
 ";
 
-const COMMANDS: [&str; 5] = ["test", "setup", "soak", "bench", "help"];
+const COMMANDS: [&str; 6] = ["test", "setup", "soak", "bench", "words", "help"];
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Some("setup") => tools::setup(&rest, root()),
         Some("bench") => bench(rest),
         Some("soak") => soak::soak(&rest, root()),
+        Some("words") => words::check(root()),
         Some(other) => Err(names::unknown("command", other, &COMMANDS)),
     };
     match outcome {

@@ -1,5 +1,5 @@
 //! Writes `docs/measured.md`: one section for each workload, with the output of the bench program and its machine,
-//! date and commit.
+//! date and commit. Other pages that repeat a figure mark it with its workload, and are checked against the section.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -102,7 +102,7 @@ fn with_section(page: &str, workload: &str, section: &str) -> String {
     for name in WORKLOADS {
         let kept = if name == workload { Some(section) } else { find(page, name) };
         if let Some(text) = kept {
-            let _ = write!(new, "\n{}\n{}\n{}\n", begin(name), text.trim(), end(name));
+            let _ = write!(new, "\n<a id=\"{name}\"></a>\n\n{}\n{}\n{}\n", begin(name), text.trim(), end(name));
         }
     }
     new
@@ -119,6 +119,74 @@ fn begin(workload: &str) -> String {
 
 fn end(workload: &str) -> String {
     format!("<!-- end {workload} -->")
+}
+
+/// Fails when a page repeats a time that the section of its workload does not have.
+///
+/// `<!-- measured: WORKLOAD -->` marks the line it stands in, or, alone in its line, the lines up to the next blank one.
+///
+/// # Errors
+/// One line for each figure without its equal: place, figure, workload.
+pub(crate) fn check(root: &Path) -> Result<(), String> {
+    let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("cannot read {path}: {error}"));
+    let measured = read(PAGE)?;
+    let docs = fs::read_dir(root.join("docs")).map_err(|error| format!("cannot read docs: {error}"))?;
+    let names = docs.filter_map(|entry| Some(format!("docs/{}", entry.ok()?.file_name().to_str()?)));
+    let mut pages: Vec<String> = names.filter(|name| name.ends_with(".md") && name != PAGE).collect();
+    pages.push("README.md".to_owned());
+    pages.sort_unstable();
+    let mut wrong = Vec::new();
+    let mut figures = 0;
+    for page in pages {
+        for (line, workload, time) in repeated(&read(&page)?) {
+            figures += 1;
+            if !find(&measured, &workload).is_some_and(|section| states(section, &time)) {
+                wrong.push(format!("{page}:{line}: {time} stands in no row of `{workload}` in {PAGE}"));
+            }
+        }
+    }
+    if wrong.is_empty() {
+        println!("   {figures} figures agree with {PAGE}");
+        return Ok(());
+    }
+    Err(wrong.join("\n  "))
+}
+
+/// The numbers of times in marked lines, with their lines and workloads.
+fn repeated(page: &str) -> Vec<(usize, String, String)> {
+    let mut found = Vec::new();
+    let mut paragraph: Option<&str> = None;
+    for (number, line) in (1..).zip(page.lines()) {
+        let marked = line.split_once("<!-- measured: ").and_then(|(before, rest)| {
+            rest.split_once(" -->")
+                .map(|(workload, after)| (before.trim().is_empty() && after.trim().is_empty(), workload))
+        });
+        if line.trim().is_empty() {
+            paragraph = None;
+        }
+        if let Some((true, workload)) = marked {
+            paragraph = Some(workload);
+        }
+        let Some(workload) = marked.map(|(_, workload)| workload).or(paragraph) else {
+            continue;
+        };
+        let words: Vec<&str> = line.split(|letter: char| letter.is_whitespace() || "|(),;:".contains(letter)).collect();
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        for pair in words.windows(2) {
+            let unit = pair[1].trim_end_matches('.');
+            if matches!(unit, "ns" | "µs" | "ms" | "s") && pair[0].parse::<f64>().is_ok() {
+                found.push((number, workload.to_owned(), pair[0].to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a number of the section, rounded as `time` is, is `time`.
+fn states(section: &str, time: &str) -> bool {
+    let decimals = time.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let numbers = section.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    numbers.filter_map(|number| number.parse::<f64>().ok()).any(|number| format!("{number:.decimals$}") == time)
 }
 
 /// The measured commit, marked when the tree differs from it.
@@ -160,6 +228,26 @@ mod tests {
         assert!(third.starts_with(OPENING) && third.find("an archive") < third.find("new rings"), "{third}");
         assert_eq!(third.matches("<!-- begin ").count(), 2);
         assert!(!third.contains("old rings"));
+    }
+
+    #[test]
+    fn repeated_times_are_found_in_marked_lines_and_paragraphs() {
+        let page = "1 ns\n| a <!-- measured: ring --> | 9.6 ns | 1.2 |\n<!-- measured: noop -->\nx takes 12 ns (or 5.5 ns).\n\n3 ns\n";
+        let found = repeated(page);
+        let found: Vec<_> =
+            found.iter().map(|(line, workload, time)| (*line, workload.as_str(), time.as_str())).collect();
+        assert_eq!(found, [(2, "ring", "9.6"), (4, "noop", "12"), (4, "noop", "5.5")]);
+    }
+
+    #[test]
+    fn a_time_agrees_with_a_number_that_rounds_to_it() {
+        assert!(states("| spsc | 11.7 | 10.9 |", "12") && states("| 5.53 |", "5.5"));
+        assert!(!states("| spsc | 11.7 | 10.9 |", "13") && !states("| 5.56 |", "5.5"));
+    }
+
+    #[test]
+    fn the_pages_agree_with_the_measured_figures() {
+        check(crate::root()).unwrap();
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     Err(format!("{PAGE} names tests that are not there:\n  {}", missing.join("\n  ")))
 }
 
-/// What stands as `` `FILE.rs: test` `` in the page.
+/// The files and tests that stand as `` `FILE.rs: test` `` in the page.
 fn named(page: &str) -> Vec<(&str, &str)> {
     page.split('`')
         .skip(1)
